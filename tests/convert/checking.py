@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from clew.agents.base import Unit
+from clew.agents.native_records import output_of
 from clew.convert import origin
-from clew.convert.conversation import call_id, find_native_value
+from clew.convert.conversation import call_id
 from clew.convert.conversion import Find, NothingToConvert
 from clew.convert.history import SessionWithHistory
 from clew.convert.losses import Converted, Loss
@@ -243,7 +244,7 @@ def held(*messages: dict[str, Any]) -> Held:
         if kind == "text":
             found.lines.update(_lines(block["text"]))
         elif kind == "tool_result":
-            output = block.get("output") or find_native_value(message["native"], "output")
+            output = block.get("output") or output_of(message["native"])
             found.lines.update(line for text in _texts(output) for line in _lines(text))
             found.attached.update(_pictures(block.get("output")))
             found.attached["failure"] += block.get("is_error") is True and block.get("output") != _UNANSWERED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, BinaryIO
 
 import msgspec
@@ -13,6 +13,7 @@ from clew.io.json_document import read_document_stream
 from clew.io.records import MAX_RECORD_BYTES, PIECE, TOO_LONG, RawRecord, read_line
 from clew.model import Message, Record, SourceRef
 from clew.model.events import Event, SessionInfo
+from clew.model.json import JSON
 from clew.model.unit import Unit
 
 HEAD_BYTES = 1 << 16
@@ -140,3 +141,22 @@ class _Document:
     def records(self, number: int) -> list[RawRecord]:
         """The document without the array has the number 0, its first element 1."""
         return list(self._records[number : number + 1])
+
+
+_WRAPPERS = ("payload", "message")
+"""Keys under which the records of some agents hold the message itself."""
+
+
+def content_of(native: Mapping[str, JSON]) -> JSON:
+    """Return the content of a native message that no block shows; None where there is none."""
+    return _find(native, "content")
+
+
+def output_of(native: Mapping[str, JSON]) -> JSON:
+    """Return the output of a tool in a native record; None where there is none."""
+    return _find(native, "output")
+
+
+def _find(native: Mapping[str, JSON], name: str) -> JSON:
+    objects = [native, *(native[key] for key in _WRAPPERS if isinstance(native.get(key), dict))]
+    return next((each[name] for each in objects if each.get(name)), None)

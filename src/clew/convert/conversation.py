@@ -6,12 +6,13 @@ import hashlib
 import mimetypes
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
 import msgspec
 
 from clew.agents.derived_ids import derived_id
+from clew.agents.native_records import content_of, output_of
 from clew.agents.target_profile import Capacity, RecordText, TargetProfile
 from clew.agents.tools import TODOS, RecentCalls, Translator
 from clew.analysis.todos import Replay
@@ -35,8 +36,6 @@ _REPLACED = {
     "invalid-utf8": ("bytes that are no text", "replacement characters stand there"),
 }
 """What of a line was replaced when it was decoded, by the code of the finding."""
-_WRAPPERS = ("payload", "message")
-"""Keys under which the records of some agents hold the message itself."""
 _NO_PROFILE = TargetProfile(Capacity(failures=True), (), (), lambda _session: [])
 """For agents whose sessions are only read."""
 
@@ -183,12 +182,6 @@ def _content_and_status(todos: list[Todo]) -> list[tuple[JSON, JSON]]:
     return [(todo.content, todo.status) for todo in todos]
 
 
-def find_native_value(native: Mapping[str, JSON], name: str) -> JSON:
-    """The value of a key of a native record or of the message in it; None where there is none."""
-    objects = [native, *(native[key] for key in _WRAPPERS if isinstance(native.get(key), dict))]
-    return next((each[name] for each in objects if each.get(name)), None)
-
-
 class Conversation:
     """The messages of a path for the target, one at a time. The losses are complete once all were converted."""
 
@@ -296,7 +289,7 @@ class Conversation:
                     results.append(self._tool_result(call_id(value, number - 1), output))
             else:
                 content += self._block(block, unit, number)
-        if not blocks and (text := find_native_value(unit.native, "content")) is not None:
+        if not blocks and (text := content_of(unit.native)) is not None:
             content = [{"type": "text", "text": as_text(text)}]
         for what in self._own.unconvertible(unit):
             self._lose(index, what, f"{self._title} has no place for it")
@@ -394,7 +387,7 @@ class Conversation:
     def _result(self, block: dict[str, JSON], unit: Unit) -> list[dict[str, JSON]]:
         index, output, is_error = unit.value["index"], block.get("output"), bool(block.get("is_error"))
         if not output:
-            output = find_native_value(unit.native, "output")
+            output = output_of(unit.native)
             output = output if output is None or isinstance(output, list) else as_text(output)
         identity = safe_id(block["tool_id"])
         if block["tool_id"] is None or identity not in self._calls:

@@ -27,6 +27,7 @@ from clew.agents.sage_emacs import SageEmacs
 from clew.agents.sage_emacs.locate import CONVERSATION, HISTORY, is_saved, project_folder
 from clew.agents.sage_emacs.metadata import describe, measure
 from clew.agents.sage_emacs.records import ROLES, TOOL
+from clew.agents.sage_emacs.written_records import with_estimated_tokens, with_ids
 from clew.agents.sage_format import METADATA, encode_metadata, read_metadata
 from clew.errors import Busy, WouldLose
 from clew.host import Host
@@ -245,12 +246,7 @@ def _make_id_adder(source: SourceFile) -> _Change:
         value = record.value
         if value is None or value.get("role") not in (*ROLES, TOOL):
             return None
-        added: _Record = {}
-        if "uuid" not in value and record.start in uuids:
-            added["uuid"] = uuids[record.start]
-        if "session_id" not in value and "sessionId" not in value:
-            added["session_id"] = session
-        return {**value, **added} if added else None
+        return with_ids(value, uuids.get(record.start), session)
 
     return change
 
@@ -258,12 +254,9 @@ def _make_id_adder(source: SourceFile) -> _Change:
 def _add_tokens(record: RawRecord) -> _Record | None:
     """Adds the estimate sage-emacs itself makes: a token for every four characters."""
     value = record.value
-    if value is None or value.get("role") not in ROLES or "tokens" in value or "usage" in value:
+    if value is None or value.get("role") not in ROLES:
         return None
-    content = value.get("content")
-    if not isinstance(content, str):
-        return None
-    return {**value, "tokens": {"estimated": -(-len(content) // 4)}}
+    return with_estimated_tokens(value)
 
 
 def _old_form(record: RawRecord) -> _Record | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -34,3 +35,24 @@ class ConversationRecord(msgspec.Struct, kw_only=True):
     tool_calls: list[ToolRun] | UnsetType = UNSET
     tokens: dict[str, int] | UnsetType = UNSET
     usage: dict[str, JSON] | UnsetType = UNSET
+
+
+def with_ids(record: Mapping[str, JSON], uuid: str | None, session: str) -> dict[str, JSON] | None:
+    """Return a record with the ids that it lacks; None where it lacks none."""
+    added: dict[str, JSON] = {}
+    if "uuid" not in record and uuid is not None:
+        added["uuid"] = uuid
+    if "session_id" not in record and "sessionId" not in record:
+        added["session_id"] = session
+    return {**record, **added} if added else None
+
+
+def with_estimated_tokens(record: Mapping[str, JSON]) -> dict[str, JSON] | None:
+    """Return a record with the estimate that sage-emacs itself makes: a token for every four characters.
+
+    None where the record has a count, or no text.
+    """
+    content = record.get("content")
+    if "tokens" in record or "usage" in record or not isinstance(content, str):
+        return None
+    return {**record, "tokens": {"estimated": -(-len(content) // 4)}}
