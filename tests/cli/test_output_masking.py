@@ -209,6 +209,36 @@ def test_the_rules_of_the_person_hold_for_every_command(archived: Path) -> None:
         assert "sail" not in printed(done).casefold(), (words, printed(done))
 
 
+@pytest.mark.parametrize("form", ["json", "ndjson", "markdown", "html", "site"])
+def test_the_rules_of_the_person_hold_for_exports(tmp_path: Path, form: str) -> None:
+    claude(tmp_path / "home", prompt("sail to Saint-Malo"), reply("m1", 1, 2))
+    write_own_rules("Saint-Malo")
+    where = ("--site", tmp_path / "out") if form == "site" else ("--to", form, "-o", tmp_path / "out" / "session")
+    (tmp_path / "out").mkdir()
+    done = clew("--home", tmp_path / "home", "export", *where, "--redact", "secrets")
+    assert done.code == 0, done.err
+    written = b"".join(path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert b"sail to" in written and b"[REDACTED:harbour:" in written
+    assert b"Saint-Malo" not in written
+
+
+def test_the_rules_of_the_person_hold_for_blame(tmp_path: Path) -> None:
+    home, file = tmp_path / "home", tmp_path / "ports.txt"
+    file.write_text("Saint-Malo\n")
+    answer = reply("m1", 1, 2)
+    call = {"type": "tool_use", "id": "t1", "name": "Write"}
+    answer["message"]["content"].append({**call, "input": {"file_path": str(file), "content": "Saint-Malo\n"}})
+    given = prompt("", uuid="results")
+    given["message"]["content"] = [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}]
+    claude(home, prompt("note Saint-Malo"), answer, given)
+    write_own_rules("Saint-Malo")
+    for words in ((), ("--json", *ASKED)):
+        done = clew("--home", home, "blame", file, *words)
+        assert done.code == 0, done.err
+        assert "[REDACTED:harbour:" in done.out
+        assert "Saint-Malo" not in printed(done)
+
+
 def test_an_error_is_masked_by_the_rules_of_the_person(tmp_path: Path) -> None:
     write_own_rules("Saint-Malo")
     done = clew("--home", tmp_path, "show", "Saint-Malo")
