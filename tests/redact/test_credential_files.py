@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from functools import partial
 from io import BytesIO
@@ -10,8 +11,10 @@ import pytest
 
 from clew.model.json import JSON
 from clew.redact import Marker
+from clew.redact.credential_files import read_by
 from clew.redact.native_files import mask_file
 from clew.redact.redactor import Redactor, Setting
+from clew.redact.scanner import redact
 
 WORD = "tangerine" + "harbour"
 ENV = f"GREETING={WORD}\nMODE=dev\n"
@@ -54,3 +57,48 @@ def test_what_a_credential_file_holds_is_masked(name: str) -> None:
 def test_a_text_that_only_speaks_of_files_stays() -> None:
     record: JSON = {"text": "Add File: .env, or DB_PASS" + "WORD=your-password File: .env\nGREETING=welcomed"}
     assert Redactor(Setting("secrets", Marker())).learn_and_mask(record) == record
+
+
+TEXTS = {
+    ".env": [f'A="first line\n{WORD}"', f'A="{WORD}', f"A='{WORD}"],
+    ".pgpass": [f"db.host:5432:shop:ada:{WORD}"],
+    ".htpasswd": [f"ada:{WORD}"],
+    ".netrc": [f"machine h login ada password {WORD}", f"machine h\n  login ada\n  password {WORD}\n"],
+    "secrets.yaml": [f"names:\n  - {WORD}\n", f"name: |\n  {WORD}\n", f'names: ["x", "{WORD}"]\n'],
+    "secrets.toml": [f'names = ["{WORD}"]\n', f'names = [\n  "{WORD}",\n]\n'],
+    "credentials.json": [json.dumps({"alpha": f'ab"{WORD}'}), json.dumps(json.dumps({"alpha": f'ab"{WORD}'}))],
+}
+
+
+@pytest.mark.parametrize(("path", "text"), [(path, text) for path, texts in TEXTS.items() for text in texts])
+def test_every_value_of_a_credential_file_is_masked_whole(path: str, text: str) -> None:
+    record: JSON = {"tool": {"input": {"file_path": path, "content": text}}}
+    for masked in (redact(text, path=path), json.dumps(Redactor(Setting("secrets", Marker())).learn_and_mask(record))):
+        assert "REDACTED" in masked
+        assert "harbour" not in masked and "tangerine" not in masked
+    native = b"".join(mask_file(partial(BytesIO, text.encode()), Redactor(Setting("secrets", Marker())), path))
+    assert b"harbour" not in native and b"tangerine" not in native
+
+
+def test_a_program_is_known_by_its_full_path_too() -> None:
+    assert read_by("/bin/cat .env") == ".env"
+    assert read_by("sudo /usr/bin/head -n 1 .env") == ".env"
+
+
+SECRET_MANIFESTS = [
+    "apiVersion: v1\ndata:\n  config: {base64}\nkind: Secret\n",
+    '{{"apiVersion":"v1","data":{{"config":"{base64}"}},"kind":"Secret"}}',
+    "kind: Secret\nstringData:\n  config: {plain}\ntype: Opaque\n",
+    "stringData:\n  config: |\n    {plain}\nkind: Secret\n",
+    '{{"kind":"Secret","stringData":{{"config":"{plain}"}}}}',
+]
+
+
+@pytest.mark.parametrize("form", SECRET_MANIFESTS)
+def test_values_of_a_kubernetes_secret_are_masked_wherever_its_kind_is(form: str) -> None:
+    text = form.format(base64=base64.b64encode(WORD.encode()).decode(), plain=WORD)
+    masked = redact(text)
+    assert WORD not in masked and base64.b64encode(WORD.encode()).decode() not in masked
+    assert "config" in masked and "Secret" in masked
+    other = text.replace("Secret", "ConfigMap")
+    assert redact(other) == other

@@ -98,6 +98,8 @@ def test_what_stands_behind_a_home_stays(text: str, masked: str) -> None:
         "/Users/Shared/x",
         "C:\\Users\\Default User\\x",
         "App\\Users\\List",
+        "nav-home-button-icon",
+        "x/-home-runner-x",
     ],
 )
 def test_a_home_of_nobody_stays(text: str) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import random
+from functools import partial
+from io import BytesIO
 from typing import Any
 
 import pytest
 
 from benchmarks import planted
 from clew.redact.masks import Marker
+from clew.redact.native_files import mask_file
 from clew.redact.prefilter import Prefilter, prefilter_for
 from clew.redact.redactor import Redactor, Setting
 from clew.redact.scanner import standard
@@ -138,3 +141,11 @@ def test_no_record_passes_in_which_a_closer_look_finds_a_number() -> None:
         if found[number]:
             assert all(prefilter("secret", "pii").must_read(raw) for raw in spellings(value)), value
     assert 500 < sum(found) < 3900
+
+
+@pytest.mark.parametrize("line", ["D:\\{} x", "[note] D:\\{} x", " D:\\{} x"])
+def test_a_backslash_of_a_text_among_json_records_is_not_an_escape(line: str) -> None:
+    token = "fi" + "gd_" + Planter("figma").chars(43)
+    text = json.dumps({"a": "see gh" + "p_ and figd_ here"}) + "\n" + line.format(token) + "\n"
+    masked = b"".join(mask_file(partial(BytesIO, text.encode()), Redactor(Setting("secrets", Marker()))))
+    assert token.encode() not in masked

@@ -211,6 +211,21 @@ def test_RD12_a_rule_of_the_users_own_finds() -> None:
     assert redact("of EMP-123456", "secrets", rules=rules) == "of EMP-123456"
 
 
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("M.ller-[0-9]+", "Müller-123"),
+        ("Str[aä]ße-[0-9]+", "Sträße-12"),
+        ("(?i)ÖL-[0-9]+", "öl-3"),
+        ("E-[0-9]+", "E-1"),
+    ],
+)
+def test_a_rule_of_the_users_own_matches_characters(pattern: str, text: str) -> None:
+    rules = parse_rules(f"[[rule]]\nid = 'own'\npattern = '{pattern}'\n")
+    assert redact(text, rules=rules) == PLAIN
+    assert redact("Str(ße-1", rules=rules) == "Str(ße-1"
+
+
 def test_RD12_allowed_values_patterns_and_rules_are_left() -> None:
     value = "gh" + "p_" + chars(5, 36)
     text = f"a {value} b"
@@ -222,20 +237,20 @@ def test_RD12_allowed_values_patterns_and_rules_are_left() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
-        ("[[rule]]\nid = 'a'\npattern = '(x'\n", 3, "refused"),
-        ("[[rule]]\nid = 'a'\npattern = '(?=x)y'\n", 3, "refused"),
-        ("[[rule]]\nid = 'a'\n\npattern = '((a{1,100}){1,100}){1,100}'\n", 4, "refused"),
-        ("[[rule]]\nid = 'a'\npattern = '[a-z]{900}[0-9]{900}[A-Z]{900}'\n", 3, "too costly"),
-        ("[[rule]]\nid = 'a'\npattern = 'x*'\n", 3, "no length"),
-        ("[[rule]]\nid = 'a'\n", 2, "no pattern"),
+        ("[[rule]]\nid = 'a'\npattern = '(x'\n", 3, "invalid regular expression"),
+        ("[[rule]]\nid = 'a'\npattern = '(?=x)y'\n", 3, "invalid regular expression"),
+        ("[[rule]]\nid = 'a'\n\npattern = '((a{1,100}){1,100}){1,100}'\n", 4, "invalid regular expression"),
+        ("[[rule]]\nid = 'a'\npattern = '" + "[a-z]{900}" * 12 + "'\n", 3, "too complex"),
+        ("[[rule]]\nid = 'a'\npattern = 'x*'\n", 3, "matches the empty string"),
+        ("[[rule]]\nid = 'a'\n", 2, "`pattern` is missing"),
         ("[[rule]]\nid = 'A b'\npattern = 'x'\n", 2, "id"),
         ("[[rule]]\nid = 'a'\npattern = 'x'\nkind = 'other'\n", 4, "kind"),
         ("[[rule]]\nid = 'a'\nregex = 'x'\n", 3, "unknown key"),
-        ("[allow]\npatterns = ['(']\n", 2, "refused"),
-        ("[allow]\nrules = [\n  'email',\n  'host_nam',\n]\n", 4, "no rule 'host_nam'; is it 'host_name'?"),
+        ("[allow]\npatterns = ['(']\n", 2, "invalid regular expression"),
+        ("[allow]\nrules = [\n  'email',\n  'host_nam',\n]\n", 4, "no rule 'host_nam'; did you mean 'host_name'?"),
         ("[allow]\nrules = ['qqqq']\n", 2, "no rule 'qqqq'"),
-        ("[[rule]]\nid = 'github_token'\npattern = 'x'\n", 2, "one of clew's own"),
-        ("[[rule]]\nid = 'email'\npattern = 'x'\n", 2, "one of clew's own"),
+        ("[[rule]]\nid = 'github_token'\npattern = 'x'\n", 2, "is a built-in rule"),
+        ("[[rule]]\nid = 'email'\npattern = 'x'\n", 2, "is a built-in rule"),
         ("[[rule]\n", 1, "line 1"),
     ],
 )

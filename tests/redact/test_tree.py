@@ -479,3 +479,38 @@ def test_rules_of_ones_own_reach_short_keys_short_texts_and_numbers() -> None:
     lines = json.dumps(record).encode() + b"\n"
     native = b"".join(mask_file(partial(BytesIO, lines), Redactor(Setting("secrets", Marker(), rules))))
     assert json.loads(native) == json.loads(masked)
+
+
+def test_members_that_only_another_member_tells_to_be_secrets_are_masked() -> None:
+    planter = Planter("related")
+    secret = planter.chars(40)
+    word = base64.b64encode(secret.encode()).decode()
+    objects: list[JSON] = [
+        {"kty": "EC", "crv": "P-256", "d": secret},
+        {"apiVersion": "v1", "data": {"config": word}, "kind": "Secret"},
+        {"kind": "Secret", "stringData": {"config": secret}},
+        {"AccessKeyId": "AK" + "IA" + planter.chars(16, "ABCDEFGHJKLMNPQRSTUVWXYZ234567"), "Value": secret},
+    ]
+    for value in objects:
+        for record in (
+            value,
+            {"result": value},
+            {"stdout": json.dumps(value)},
+            {"stdout": json.dumps(value, indent=2)},
+        ):
+            masked = json.dumps(Redactor(Setting("secrets", Marker())).learn_and_mask(record))
+            assert secret not in masked and word not in masked, record
+            lines = json.dumps(record).encode() + b"\n"
+            native = b"".join(mask_file(partial(BytesIO, lines), Redactor(Setting("secrets", Marker()))))
+            assert secret.encode() not in native and word.encode() not in native, record
+
+
+@pytest.mark.parametrize("name", ["db_pw", "loginPw", "GITHUB_PAT", "psk", "kennwort", "senha", "contraseña", "пароль"])
+def test_a_name_means_the_same_in_a_record_and_in_a_text(name: str) -> None:
+    value = {name: Planter(name).password()}
+    for record in (value, {"stdout": json.dumps(value)}, {"arguments": json.dumps({"text": json.dumps(value)})}):
+        masked = json.dumps(Redactor(Setting("secrets", Marker())).learn_and_mask(record))
+        assert value[name] not in masked, record
+        lines = json.dumps(record).encode() + b"\n"
+        native = b"".join(mask_file(partial(BytesIO, lines), Redactor(Setting("secrets", Marker()))))
+        assert value[name].encode() not in native, record

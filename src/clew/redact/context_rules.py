@@ -364,7 +364,7 @@ def _match_user_and_password(text: bytes, start: int, end: int) -> tuple[Match, 
             continue
         if len(secret) < 3 or _is_variable_or_placeholder(secret) or secret.lower() in COMMON_DUMMY_PASSWORDS:
             continue
-        if user.isdigit() or secret.isdigit() or secret.startswith(b"//") or _BRACKETS.search(secret):
+        if secret.isdigit() or secret.startswith(b"//") or _BRACKETS.search(secret):
             continue
         at = text.rfind(secret, start, end) if not is_token else at
         return _one(at, at + len(secret), "cli_password", 0.85)
@@ -477,21 +477,38 @@ def match_private_jwk(text: bytes, position: int) -> tuple[Match, ...]:
 
 _ENTRY = re.compile(
     rb"(?m)^[ \t]*[\"']?[A-Za-z0-9_.-]{1,80}[\"']?:[ \t]*[\"']?([A-Za-z0-9+/]{8,16000}={0,2})[\"']?,?[ \t\r]*$"
+    rb"|\"[A-Za-z0-9_.-]{1,80}\\{0,3}\"[ \t]*:[ \t]*\\{0,3}\"([A-Za-z0-9+/]{8,16000}={0,2})\\{0,3}\""
 )
-_MANIFEST_LONGEST = 2048
+# Of `stringData`: the lines of its block, or its members.
+_STRING_DATA = re.compile(
+    rb"(?m)^[ \t]*stringData:[ \t\r]*\n((?:[ \t]+[^\n]*(?:\n|\Z))+)|\"stringData\\{0,3}\"[ \t]*:[ \t\n]*(\{[^{}]*)"
+)
+_PLAIN_ENTRY = re.compile(
+    rb"(?m)^[ \t]*(?:[\"']?[A-Za-z0-9_.-]{1,80}[\"']?:(?:[ \t]+|$))?+[\"']?(?![|>][+-]?\s)([^\s\"'{][^\n\"']{2,})"
+    rb"|:[ \t]*\\{0,3}\"([^\"\\\n]{3,})"
+)
+_MAX_MANIFEST_BYTES = 2048
 _DOCKER = re.compile(rb"\"auth\\{0,3}\"[ \t]{0,2}:[ \t\n]{0,2}\\{0,3}\"([A-Za-z0-9+/]{12,2000}={0,2})")
 
 
 def match_kubernetes_secret(text: bytes, position: int) -> tuple[Match, ...]:
-    """The values of a Kubernetes Secret, which are base64 of what they hide."""
-    limit = position + _MANIFEST_LONGEST
-    ends = (text.find(end, position, limit) for end in (b"\n---", TEXT_SEPARATOR))
-    hits = []
-    for match in _ENTRY.finditer(text, position, min((end for end in ends if end >= 0), default=limit)):
-        plain = unbase64(match[1])
-        if plain is not None and len(match[1]) % 4 == 0 and len(plain) >= 4 and is_printable(plain):
-            hits.append(Match(match.start(1), match.end(1), "kubernetes_secret", 0.9))
-    return tuple(hits)
+    """Find the values of a Kubernetes Secret: base64 in `data`, plain text in `stringData`."""
+    start, end = max(0, position - _MAX_MANIFEST_BYTES), position + _MAX_MANIFEST_BYTES
+    for separator in (b"\n---", TEXT_SEPARATOR):
+        start = max(start, text.rfind(separator, start, position))
+        behind = text.find(separator, position, end)
+        end = behind if behind >= 0 else end
+    spans = []
+    for match in _ENTRY.finditer(text, start, end):
+        value = match[match.lastindex or 0]
+        plain = unbase64(value)
+        if plain is not None and len(value) % 4 == 0 and len(plain) >= 4 and is_printable(plain):
+            spans.append(match.span(match.lastindex or 0))
+    for block in _STRING_DATA.finditer(text, start, end):
+        entries = _PLAIN_ENTRY.finditer(text, *block.span(block.lastindex or 0))
+        values = ((match[match.lastindex or 0], match.span(match.lastindex or 0)) for match in entries)
+        spans += [span for value, span in values if not _is_variable_or_placeholder(value)]
+    return tuple(Match(*span, "kubernetes_secret", 0.9) for span in spans)
 
 
 def match_docker_auth(text: bytes, position: int) -> tuple[Match, ...]:

@@ -42,17 +42,43 @@ SIGNS = (
 # A line as tools show it: with a number before it, a sign of a difference, or bare. Nothing in it is read twice, so the
 # time is linear in the length of any line.
 _LINE = rb"(?m)^[ \t]*+(?:[0-9]++(?:\xe2\x86\x92|[:|\t])[ \t]*+)?+[+-]?+[ \t]*+"
+# A quoted value may have line ends, if nothing but a comment follows its closing quote.
+_LINE_END = rb"(?=[ \t\r]*+(?:[#,\n]|\Z))"
+_QUOTED = (
+    rb"(?:\"(?:[^\"\\\n]|\\[^\n])*+\"|'[^'\n]*+'"
+    rb"|\"(?:[^\"\\]|\\.){0,8192}+\"%b|'[^']{0,8192}+'%b)" % (_LINE_END, _LINE_END)
+)
 _ENV_LINE = re.compile(
-    _LINE
-    + rb"(?:export[ \t]++)?[A-Za-z_][A-Za-z0-9_.-]*+[ \t]*+[=:][ \t]*+"
-    + rb"(\"(?:[^\"\\\n]|\\[^\n])*+\"|'[^'\n]*'|[^\s#][^\n]*)"
+    _LINE + rb"(?:export[ \t]++)?[A-Za-z_][A-Za-z0-9_.-]*+[ \t]*+[=:][ \t]*+" + rb"(%b|[^\s#][^\n]*)" % _QUOTED
 )
 _PAIR_LINE = re.compile(
     _LINE
     + rb"(?:-[ \t]++)?[\"']?[A-Za-z_/@][\w./@:-]*?[\"']?(?:[ \t]*+=[ \t]*+|:[ \t]++)"
-    + rb"(\"(?:[^\"\\\n]|\\[^\n])*+\"|'[^'\n]*'|[^\s#{\[][^\n]*)"
+    + rb"(%b|[^\s#{\[][^\n]*)" % _QUOTED
 )
-_JSON_PAIR = re.compile(rb"\"([\w.@/:-]{1,100})\\{0,3}\"[ \t]*+:[ \t\n]*+\\{0,3}\"((?:[^\"\\\n]|\\[^\"\n])++)")
+# In YAML and TOML: items of lists, lines of block scalars, strings of arrays.
+_ITEM_LINE = re.compile(_LINE + rb"(?:-[ \t]++)?(%b|[^\s#{\[\]}:=-][^\n:=]*+)[ \t]*+$" % _QUOTED)
+_ARRAY_STRING = re.compile(rb"[\[,][ \t\n]*+(\"[^\"\n]*+\"|'[^'\n]*+')")
+_PGPASS_LINE = re.compile(_LINE + rb"(?:[^:\n]++:){4}([^\n]++)")
+_HTPASSWD_LINE = re.compile(_LINE + rb"[^:\s#]++:([^\n]++)")
+_NETRC_WORD = re.compile(rb"\b(?:password|account)[ \t\n]++(\S++)")
+_OTHER_LINES = {
+    ".pgpass": (_PGPASS_LINE,),
+    ".htpasswd": (_HTPASSWD_LINE,),
+    ".netrc": (_NETRC_WORD,),
+    "_netrc": (_NETRC_WORD,),
+    ".yaml": (_PAIR_LINE, _ITEM_LINE, _ARRAY_STRING),
+    ".yml": (_PAIR_LINE, _ITEM_LINE, _ARRAY_STRING),
+    ".toml": (_PAIR_LINE, _ITEM_LINE, _ARRAY_STRING),
+}
+"""Expressions for values in files with other lines than `name = value`, by the ending of the file name."""
+_NAME = rb"\"([\w.@/:-]{1,100})\\{0,3}\"[ \t]*+:[ \t\n]*+"
+# The quote at the end has as many backslashes as the one at the beginning.
+_JSON_PAIR = re.compile(
+    _NAME + rb"(?:\"((?:[^\"\\\n]|\\[^\n])++)|(?P<quote>\\{1,3}\")((?:(?!(?<!\\)(?P=quote))[^\n])++))"
+)
+# A single member whose value is not escaped, as `json_walk` passes it.
+_JSON_MEMBER = re.compile(rb"\A" + _NAME + rb"((?:[^\n]|\n(?!\s*[\"}]))+)\Z")
 _HARMLESS = re.compile(
     rb"(?i)(?:true|false|yes|no|on|off|null|none|[0-9.]{1,6}|localhost|127\.0\.0\.1|0\.0\.0\.0|development"
     rb"|production|staging|test|dev|prod"
@@ -80,7 +106,8 @@ def find_in_credential_file(text: bytes, path: str) -> list[Match]:
     if _ENV.search(plain):
         return _values(_ENV_LINE, text, "env_file")
     if _PAIRS.search(plain):
-        return _values(_PAIR_LINE, text, "credential_file")
+        patterns = next((found for ending, found in _OTHER_LINES.items() if plain.endswith(ending)), (_PAIR_LINE,))
+        return [hit for pattern in patterns for hit in _values(pattern, text, "credential_file")]
     if _JSON.search(plain):
         return _members(text)
     return []
@@ -92,21 +119,25 @@ def _values(pattern: re.Pattern[bytes], text: bytes, rule: str) -> list[Match]:
         value = match[1].rstrip()
         start = match.start(1)
         if value[:1] in b"\"'":
-            value, start = value[1:-1], start + 1
+            value, start = value[1:-1] if value[-1:] == value[:1] else value[1:], start + 1
         if len(value) >= 4 and not _HARMLESS.fullmatch(value) and not value.startswith((b"${", b"$(", b"[REDACTED")):
             hits.append(Match(start, start + len(value), rule, 0.8))
     return hits
 
 
 def _members(text: bytes) -> list[Match]:
+    member = _JSON_MEMBER.match(text)
+    if member is not None and text[member.start(2) : member.start(2) + 1] != b'"':
+        found = [(member, 2)]
+    else:
+        found = [(match, 2 if match[2] is not None else 4) for match in _JSON_PAIR.finditer(text)]
     return [
-        Match(match.start(2), match.end(2), "credential_file", 0.8)
-        for match in _JSON_PAIR.finditer(text)
-        if match[1] not in _PUBLIC and len(match[2]) >= 4 and not _HARMLESS.fullmatch(match[2])
+        Match(match.start(group), match.end(group), "credential_file", 0.8)
+        for match, group in found
+        if match[1] not in _PUBLIC and len(match[group]) >= 4 and not _HARMLESS.fullmatch(match[group])
     ]
 
 
-_PROBE = b'A_NAME="some value that is long enough"\n{"a_name": "some value that is long enough"}\n'
 _MAX_COMMAND_CHARS = 4096
 _COMMAND_WORD = re.compile(r"""[^\s'"<>()=,]+""")
 _COMMAND_SEPARATOR = re.compile(r"&&|\|\||[;\n|]")
@@ -114,13 +145,16 @@ _SHELLS = frozenset("bash sh zsh".split())
 _PRINTS_FILE = frozenset(
     "cat head tail less more bat sed grep rg awk cut sort nl strings type gc get-content jq yq base64".split()
 )
-_PRINTS_NOTHING = frozenset("cd pushd popd export set source . sudo wc uniq tr".split())
+_PRINTS_NOTHING = frozenset("cd pushd popd export set source . wc uniq tr".split())
 
 
 @lru_cache(maxsize=4096)
 def is_credential_file(path: str) -> bool:
     """True for a file that holds secrets by its very name."""
-    return len(path) < _MAX_COMMAND_CHARS and bool(find_in_credential_file(_PROBE, path))
+    plain = path.replace("\\", "/")
+    if len(path) >= _MAX_COMMAND_CHARS or plain.endswith(".pub"):
+        return False
+    return any(names.search(plain) for names in (_WHOLE, _ENV, _PAIRS, _JSON))
 
 
 def read_by(command: JSON) -> str | None:
@@ -134,7 +168,7 @@ def read_by(command: JSON) -> str | None:
         words = _without_shell(_COMMAND_WORD.findall(step))
         if not words:
             continue
-        if words[0].lower() in _PRINTS_FILE:
+        if words[0].rpartition("/")[2].lower() in _PRINTS_FILE:
             found = found or next((word for word in words[1:] if is_credential_file(word)), None)
         elif words[0] not in _PRINTS_NOTHING:
             return None

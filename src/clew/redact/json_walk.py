@@ -15,9 +15,11 @@ from typing import NamedTuple
 
 from clew.model.json import JSON
 from clew.redact.credential_files import is_credential_file, read_by
+from clew.redact.encodings import to_bytes
 from clew.redact.findings import Finding
 from clew.redact.json_text import number_text, read
 from clew.redact.packed import BEGINNINGS, ORIGIN, is_packed
+from clew.redact.secret_names import meaning
 from clew.redact.token_rules import builtin
 from clew.redact.value_checks import unbase64
 
@@ -54,8 +56,10 @@ _TIME = re.compile(TIME)
 TIME_ENDINGS = ("time", "stamp", "_at", "Time", "At", "date", "Date")
 _DATA_URL = re.compile(r"data:image/[\w.+-]+;base64,")
 _MEDIA_KEYS = ("media_type", "mimeType", "mime_type", "mediaType")
-SPECIAL = PATH_KEYS | {*ARGUMENTS, *_MEDIA_KEYS, "value"}
-"""An object without any of these keys names no file and holds no image."""
+_AWS_KEY_IDS, _AWS_KEY_ID_CHARS = ("AKIA", "ASIA"), 20
+_RELATED_KEYS = "value kty kind AccessKeyId aws_access_key_id accessKeyId access_key_id access_key accessKey".split()
+SPECIAL = PATH_KEYS | {*ARGUMENTS, *_MEDIA_KEYS, *_RELATED_KEYS}
+"""An object without any of these keys names no file, holds no image, and its members are scanned one by one."""
 _BODIES = ("data", "image", "document", "base64")
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]+|[A-Za-z0-9_-]+)={0,2}")
 # Beginnings of images: PNG, JPEG, GIF, TIFF, WebP, AVIF and HEIC.
@@ -207,6 +211,7 @@ class StringCollector:
             path = self._credential_file_of(value) or path
             body = image_key(value)
             name = value.get("name", value.get("key")) if "value" in value else None
+            self._add_related(value)
         for key, item in value.items():
             kind = type(item)
             if kind is str:
@@ -224,6 +229,22 @@ class StringCollector:
                 self._into.short.append(key)
             if self._has_user_rules and (kind is int or kind is float):
                 self._into.short.append(number_text(item))
+
+    def _add_related(self, value: dict[str, JSON]) -> None:
+        """Add the strings of an object that only another member tells to be secrets, with that member before them."""
+        if type(value.get("kty")) is str:
+            self._add_with_context(value, '"kty": "x", ')
+        if value.get("kind") == "Secret":
+            for name in ("data", "stringData"):
+                self._add_with_context(value.get(name), f'"kind": "Secret", "{name}": {{')
+        for item in value.values():
+            if type(item) is str and item.startswith(_AWS_KEY_IDS) and len(item) == _AWS_KEY_ID_CHARS:
+                self._add_with_context(value, f"{item} ")
+
+    def _add_with_context(self, value: JSON, before: str) -> None:
+        for key, item in value.items() if type(value) is dict else ():
+            if type(item) is str and _UNESCAPED.fullmatch(item) is not None:
+                self._into.strings.append(StringInContext(item, f'{before}"{key}": "', '"'))
 
     def _add_number(self, number: int, key: str) -> None:
         digits = str(number)
@@ -413,7 +434,7 @@ def classify_key(key: str) -> KeyClass:
         holds_id,
         holds_ciphertext,
         holds_time,
-        _NAMES_SECRET.search(key) is not None,
+        _NAMES_SECRET.search(key) is not None or meaning(to_bytes(key)) != "",
         key in CUT_KEYS,
         holds_id or holds_ciphertext or holds_time,
     )

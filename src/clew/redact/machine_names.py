@@ -34,6 +34,9 @@ _HOMES = re.compile(
     % (*(each.replace("{1,4}", _DEEPER).encode() for each in (_WINDOWS_ANY_CASE, _OTHERS)), _LETTER.encode(), _WORD,
        _CAPITALISED, _CAPITALISED)
 )  # fmt: skip
+# An encoded path begins a word with `-`, or is joined to another with one: `-home-ada-x`, `C--Users-ada-x`.
+_BEFORE_ENCODED = re.compile(rb"(?:(?<![\w-])(?:-[\w-]{0,64})?|-)\Z")
+_LONGEST_ENCODED_BEGINNING = 72
 _LOGIN = re.compile(rb"\b[a-z_][a-z0-9_-]{0,31}\Z")
 _LONGEST_LOGIN, _LONGEST_USER = 32, 256
 _SHARED = frozenset(
@@ -97,7 +100,8 @@ def _judge(text: bytes, start: int, end: int) -> Match | None:
     first = value[:1]
     if first == b"-":
         begin = start + value.index(b"-", 1) + 1
-        return Match(begin, end - 1, "user_name", 0.7)
+        is_path = _BEFORE_ENCODED.search(text, max(0, start - _LONGEST_ENCODED_BEGINNING), start) is not None
+        return Match(begin, end - 1, "user_name", 0.7) if is_path and not _is_nobody(text[begin : end - 1]) else None
     numbers = value.split(b".")
     if len(numbers) == 4 and all(part.isdigit() for part in numbers):
         return Match(start, end, "private_address", 0.9) if all(int(part) < 256 for part in numbers) else None

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import hmac
 import re
+from base64 import b32encode
 
 PLAIN = "[REDACTED]"
-_LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 # A marker in a text is never scanned again, whether plain or with rule and tag.
 MARKER = re.compile(r"\[REDACTED(?::[a-z0-9_.-]{1,64}:[a-z2-7]{8})?\]")
 TAGGED_MARKER = re.compile(r"\[REDACTED:([a-z0-9_.-]{1,64}):([a-z2-7]{8})\]")
 """A marker with its rule and tag."""
 MARKER_BYTES = re.compile(MARKER.pattern.encode())
-# Ten bits in base32: faster than five at a time.
-_PAIRS = [one + other for one in _LETTERS for other in _LETTERS]
 
 
 class Marker:
@@ -35,5 +33,4 @@ class Marker:
     def tag(self, value: str) -> str:
         """Return the tag of a value; equal values have equal tags."""
         digest = hmac.digest(self._key or b"", value.encode("utf-8", "surrogatepass"), "sha256")
-        bits = int.from_bytes(digest[:5], "big")
-        return _PAIRS[bits >> 30] + _PAIRS[bits >> 20 & 1023] + _PAIRS[bits >> 10 & 1023] + _PAIRS[bits & 1023]
+        return b32encode(digest[:5]).decode().lower()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 
 class Match(NamedTuple):
@@ -20,22 +20,24 @@ class Match(NamedTuple):
 Find = Callable[[bytes, int, int], tuple[int, int]]
 """Finds the first candidate in bytes between two offsets; (-1, -1) if there is none."""
 Check = Callable[[bytes, int, int], tuple[tuple[Match, ...], int]]
-"""CheckLimit a candidate in bytes, given its offsets; returns what it confirms, and the offset to go on from."""
+"""Checks the candidate between two offsets. Returns the matches, and the offset to search on from."""
 LimitedCheck = Callable[[bytes, int, int, "CheckLimit"], tuple[tuple[Match, ...], int]]
 _MEMORY_BYTES = 64 << 20
 
 
-def compile_bytes(pattern: str, *, memory: int = _MEMORY_BYTES, case: bool = True) -> Any:
-    """Compile an expression over bytes, without groups. Raises `re2.error`."""
+def compile_bytes(
+    pattern: str, *, memory: int = _MEMORY_BYTES, case: bool = True, encoding: Literal["LATIN1", "UTF8"] = "LATIN1"
+) -> Any:
+    """Compile an expression over bytes, without groups; in UTF8, it matches characters. Raises `re2.error`."""
     import re2
 
     options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1
+    options.encoding = getattr(re2.Options.Encoding, encoding)
     options.max_mem = memory
     options.never_capture = True
     options.log_errors = False
     options.case_sensitive = case
-    return re2.compile(pattern.encode("latin-1", "replace"), options)
+    return re2.compile(pattern.encode("utf-8" if encoding == "UTF8" else "latin-1", "replace"), options)
 
 
 def compile_finder(patterns: Iterable[str]) -> Find:

@@ -50,6 +50,7 @@ _BOUNDARY = (
 )
 _CUT = (rf'"(?:{"|".join(sorted(CUT_KEYS))}){_QUOTE}\s*:',)
 _CALL = re.compile(rf'"(?:{"|".join(CALL_IDS)})\\*"\s*:\s*\\*"([^"\\]{{1,200}})'.encode())
+_JSON_RECORD = re.compile(rb"\s*+[{\[]")
 Span = tuple[int, int]
 """Offsets of the beginning of a line and of the next one."""
 
@@ -60,17 +61,16 @@ class _ConfirmedCandidates(NamedTuple):
     find: Find
     """Finds the candidates in their escaped spellings."""
     search: Callable[[list[bytes]], list[Match]]
-    """CheckLimit them in records, which it joins with separators."""
+    """Confirms candidates in records. Offsets of matches count in the records joined with `TEXT_SEPARATOR`."""
 
     def confirm(self, text: bytes, spans: list[Span]) -> list[Span]:
         """Return those of some records with candidates in which a check confirms one."""
-        # A text that is not JSON has no escapes to tell from its own backslashes, so it is always read.
-        if not any(text[start : start + 1] in (b"{", b"[", b" ") for start, _ in spans):
-            return spans
-        records = [text[start:end] for start, end in spans]
+        json_spans = [span for span in spans if _JSON_RECORD.match(text, *span)]
+        records = [text[start:end] for start, end in json_spans]
         starts = list(accumulate((len(record) + len(TEXT_SEPARATOR) for record in records), initial=0))
-        found = {bisect_right(starts, hit.start) - 1 for hit in self.search(records)}
-        return [spans[index] for index in sorted(found)]
+        found = {json_spans[bisect_right(starts, hit.start) - 1] for hit in self.search(records)} if records else set()
+        # The backslashes of a text that is not JSON are not escapes, so it is always read.
+        return [span for span in spans if span in found or not _JSON_RECORD.match(text, *span)]
 
 
 def _search_tokens(find: Find, check: LimitedCheck) -> Callable[[list[bytes]], list[Match]]:
@@ -81,8 +81,10 @@ def _search_tokens(find: Find, check: LimitedCheck) -> Callable[[list[bytes]], l
         return hits, _next_record(text, place) if hits else place
 
     def search(records: list[bytes]) -> list[Match]:
-        plain = encodings.blank_json_escapes(TEXT_SEPARATOR.join(records))
-        return find_limited_matches(find, plain, first, ends_of(records))
+        raw, ends = TEXT_SEPARATOR.join(records), ends_of(records)
+        # A record may look like JSON without being JSON. Then `\b` and `\f` are the ends of names, not escapes.
+        texts = dict.fromkeys((raw, encodings.blank_json_escapes(raw)))
+        return [match for text in texts for match in find_limited_matches(find, text, first, ends)]
 
     return search
 

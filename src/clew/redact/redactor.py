@@ -13,7 +13,7 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import chain, islice
 from threading import Lock
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from clew.io.records import MAX_RECORD_BYTES
 from clew.model.json import JSON
@@ -50,11 +50,9 @@ _NOT_LEARNED = frozenset({KNOWN, TOO_MANY_CANDIDATES, PACKED})
 _BOUNDARY_CONFIDENCE = 0.8
 """The least confidence of a finding across two strings, since joining them may have made it."""
 CHUNK_BYTES = 1 << 18
-_FEW, _MANY = 8, 256
 _PUNCTUATION = "\"'`()[]{}<>,;:.!?"
 _WORD_SEPARATOR = re.compile(r"""["'`()\[\]{}<>,;:=&|]+""")
 _LONGEST_WORD = 1024
-_T = TypeVar("_T")
 ScannedText = tuple[str, str | None]
 """A text that is scanned, and the credential file that it comes from."""
 
@@ -132,7 +130,7 @@ class Redactor:
         """Learn the secrets of some values without masking them; return how many values there were."""
         path = _credential_file(path)
         count = 0
-        for batch in _batches(((spelled(value), value) for value in values), lambda record: len(record[0])):
+        for batch in _batches(values):
             count += len(batch)
             if self._tags:
                 self._learn_tagged_words([value for _, value in batch])
@@ -468,18 +466,19 @@ def chunk_lines(text: bytes) -> Iterator[bytes]:
         start = stop
 
 
-def _batches(records: Iterable[_T], size_of: Callable[[_T], int]) -> Iterator[list[_T]]:
-    """Split records into lists of about `CHUNK_BYTES`."""
-    rest = iter(records)
-    while some := list(islice(rest, _FEW)):
-        size = sum(map(size_of, some))
-        while size <= CHUNK_BYTES:
-            more = list(islice(rest, min(_MANY, len(some) * (CHUNK_BYTES - size) // (size + 1) + 1)))
-            if not more:
-                break
-            some += more
-            size += sum(map(size_of, more))
-        yield some
+def _batches(values: Iterable[JSON]) -> Iterator[list[tuple[bytes, JSON]]]:
+    """Encode values, and yield them with their JSON text in lists of about `CHUNK_BYTES`."""
+    batch: list[tuple[bytes, JSON]] = []
+    size = 0
+    for value in values:
+        raw = spelled(value)
+        batch.append((raw, value))
+        size += len(raw)
+        if size > CHUNK_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _words_in(run: str) -> Iterator[str]:

@@ -37,7 +37,6 @@ Mark = Callable[[str, str], str]
 # The rest of a match beside a marker counts only if it could be a value by itself.
 _SHORTEST_REST = 8
 _TEXT_SEPARATOR = TEXT_SEPARATOR.decode()
-_SHORTEST_TEXT = 8
 # The secret half of a pair of AWS keys lies within so many bytes of the other.
 _AWS_PAIR_BYTES = 200
 _AWS_SECRET = re.compile(rb"(?<![A-Za-z0-9+/=_.-])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_-])")
@@ -389,7 +388,7 @@ def scan(
     values that were found before, which are found here in every spelling.
     """
     kinds = kinds_of(profile)
-    if not kinds or len(text) < _SHORTEST_TEXT:
+    if not kinds or not text:
         return []
     chosen = standard() if rules is None else rules
     return chosen.findings([text], kinds, known=known, paths={0: path} if path else None).get(0, [])

@@ -23,7 +23,7 @@ def _as_latin1(word: str) -> str:
         return re.escape(word)
     # A search without regard to case knows capitals of ASCII alone.
     spellings = sorted({word, word.capitalize(), word.upper()})
-    escaped = ["".join(char if char.isascii() else f"\\\\u{ord(char):04x}" for char in each) for each in spellings]
+    escaped = ["".join(char if char.isascii() else f"\\\\+u{ord(char):04x}" for char in each) for each in spellings]
     return "|".join([*(re.escape(each.encode().decode("latin-1")) for each in spellings), *escaped])
 
 

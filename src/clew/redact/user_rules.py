@@ -30,7 +30,7 @@ from clew.redact.scanner import Allowed, Rules, SecretRules, UserRule, rule_ids
 from clew.redact.token_rules import Services, builtin
 
 # Limits of a compiled expression, which keep a search fast on hostile texts.
-MOST_INSTRUCTIONS = 2_000
+MOST_INSTRUCTIONS = 10_000
 _MEMORY_BYTES = 4 << 20
 _MOST_RULES = 200
 _ID = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
@@ -93,32 +93,25 @@ class _Source:
         import re2
 
         if not isinstance(pattern, str) or not pattern:
-            raise self.refuse(what, f"{what}: no pattern")
+            raise self.refuse(what, f"{what}: `pattern` is missing")
         sought = pattern.splitlines()[0]
         try:
-            compiled = compile_bytes(_in_utf8(pattern), memory=_MEMORY_BYTES)
+            compiled = compile_bytes(pattern, memory=_MEMORY_BYTES, encoding="UTF8")
         except re2.error as error:
-            raise self.refuse(sought, f"{what}: the expression is refused: {_said(error)}") from error
+            raise self.refuse(sought, f"{what}: invalid regular expression: {_said(error)}") from error
         if compiled.programsize > MOST_INSTRUCTIONS:
             raise self.refuse(
                 sought,
-                f"{what}: the expression is too costly ({compiled.programsize} steps; at most {MOST_INSTRUCTIONS})",
+                f"{what}: the expression is too complex: {compiled.programsize} steps, limit {MOST_INSTRUCTIONS}",
             )
         if compiled.fullmatch(b""):
-            raise self.refuse(sought, f"{what}: the expression fits a text of no length")
+            raise self.refuse(sought, f"{what}: the expression matches the empty string")
         return compiled
 
 
 def _like(rule: str) -> str:
     near = get_close_matches(rule, sorted(rule_ids()), 1)
-    return f"; is it {near[0]!r}?" if near else ""
-
-
-def _in_utf8(pattern: str) -> str:
-    """Turn an expression into one over bytes: characters beyond ASCII become their bytes in UTF-8."""
-    return "".join(
-        char if char.isascii() else f"(?:{char.encode('utf-8', 'replace').decode('latin-1')})" for char in pattern
-    )
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _said(error: Exception) -> str:
@@ -134,12 +127,13 @@ def _rule(source: _Source, row: dict[str, Any]) -> UserRule:
         )
     source.only(row, _RULE, f" in rule {identifier!r}")
     if identifier in rule_ids():
-        raise source.refuse(identifier, f"rule {identifier!r} is one of clew's own; choose another id")
+        raise source.refuse(identifier, f"rule {identifier!r} is a built-in rule; choose another id")
     kind = row.get("kind", "secret")
     if kind not in get_args(Kind):
-        raise source.refuse(str(kind), f"rule {identifier!r}: no kind {kind!r}; there are {', '.join(get_args(Kind))}")
+        kinds = ", ".join(get_args(Kind))
+        raise source.refuse(str(kind), f"rule {identifier!r}: unknown kind {kind!r}; use one of {kinds}")
     if not row.get("pattern"):
-        raise source.refuse(identifier, f"rule {identifier!r}: no pattern")
+        raise source.refuse(identifier, f"rule {identifier!r}: `pattern` is missing")
     return UserRule(identifier, kind, source.compile(row.get("pattern"), f"rule {identifier!r}"))
 
 
