@@ -241,6 +241,7 @@ _PROGRAMS: dict[bytes, tuple[bytes, ...]] = {
     b"vault": (),
     b"psql pg_dump pg_restore": (b"--password",),
     b"svn": (b"--password",),
+    b"ConvertTo-SecureString": (),
 }
 """Programs, and the flags that take a password, a token or `user:password`."""
 _FLAGS = {program: flags for programs, flags in _PROGRAMS.items() for program in programs.split()}
@@ -301,6 +302,7 @@ def _password_arguments(program: bytes, spans: list[tuple[int, int]], words: lis
         b"wpa_passphrase": ((), 2),
         b"rabbitmqctl": ((b"add_user", b"change_password"), 3),
         b"vault": ((b"login",), 2),
+        b"ConvertTo-SecureString": ((), 1),
     }
     if program in positional:
         first, count = positional[program]

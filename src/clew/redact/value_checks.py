@@ -206,8 +206,9 @@ _IDENTIFIER = re.compile(
 _TYPE_NAME = re.compile(rb"(?:\w+(?:\.|::))+\w*[A-Z][a-z]{3,}\w*")
 _LOWER_NAME = re.compile(rb"[a-z0-9]+(?:[-_./:][a-z0-9]+)*")
 _HASH_OR_ID = re.compile(
-    rb"[0-9a-f]{16}|[0-9a-f]{24}|v?[0-9]+(?:\.[0-9]+)+[\w.+-]*|[0-9]{4}-[0-9]{2}-[0-9]{2}[0-9T:.Z+-]*"
+    rb"[0-9a-f]{16}|[0-9a-f]{24}|v?[0-9]+(?:\.[0-9]+)+[\w.+-]{0,40}|[0-9]{4}-[0-9]{2}-[0-9]{2}[0-9T:.Z+-]*"
 )
+_GROUPED_KEY = re.compile(rb"[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){3,}")
 _DESCRIBING_WORDS = re.compile(
     rb"(?i)pass|pwd|secret|token|key|string|text|hidden|input|required|optional|invalid|missing|none|null|true"
     rb"|false|number|object|undefined|default|empty|prompt|plain|crypt|user|email|login|admin|auth|cred|boolean"
@@ -290,12 +291,7 @@ def is_secret_value(meaning: str, value: bytes, written: Written) -> bool:
             written is Written.SHELL and len(value) >= 8 and value.upper() != value and _is_password(value, written)
         )
     # `key` and its like name many other things.
-    return (
-        len(value) >= 12
-        and not _HASH_OR_ID.fullmatch(value)
-        and _is_key(value, written)
-        and not _IDENTIFIER.match(value)
-    )
+    return len(value) >= 12 and not _HASH_OR_ID.fullmatch(value) and _is_key(value, written)
 
 
 def _is_secret_phrase(meaning: str, value: bytes, written: Written) -> bool:
@@ -352,5 +348,7 @@ def _is_key(value: bytes, written: Written) -> bool:
         return False
     if written in (Written.BARE, Written.NEARBY) and is_code(value) and count_random_chars(value) < 24:
         return False
+    if _GROUPED_KEY.fullmatch(value):
+        return True
     enough = 10 if len(value) >= 16 and value.lower() == value else 8
     return count_random_chars(value) >= enough or is_strong_password(value)

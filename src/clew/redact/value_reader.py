@@ -16,6 +16,7 @@ _OPENING_QUOTE = re.compile(
     rb"(?:[bfruBFRUL@$]{1,2}(?=\\*[\"']))?(?:\\*(?:\"\"\"|'''|[\"'`])|\xe2\x80[\x9c-\x9e\x98]|\xe3\x80[\x8c\x8e]|\xc2\xab)"
 )
 _BARE = re.compile(rb"[^\s\"'`<>,;\\|]{1,4096}")
+_BARE_REST = re.compile(_BARE.pattern.replace(b"{1,4096}", b"*"))
 _ELLIPSIS = re.compile(rb"[ \t]*(?:\xe2\x80\xa6|\.\.\.)[ \t]*\Z")
 _PHRASE_LINE = re.compile(rb"([a-z][a-z0-9]{1,19}(?:[ -][a-z][a-z0-9]{1,19}){3,23})(?=[ \t]*(?:[\r\n\0#]|\Z))")
 
@@ -46,10 +47,22 @@ def read(text: bytes, position: int, *, is_url_parameter: bool = False) -> Value
     return Value(position, _without_closing_brackets(text, position, end), False)
 
 
-def read_to_next_quote(text: bytes, position: int) -> Value | None:
-    """Read the quoted value that begins here up to the next quote, even with a backslash before it."""
+def read_all(text: bytes, position: int, *, is_url_parameter: bool = False) -> list[Value]:
+    """Return the values that may begin here: the usual one first, then others that a quote allows."""
+    value = read(text, position, is_url_parameter=is_url_parameter)
     opening = _OPENING_QUOTE.match(text, position)
-    return _read_quoted(text, opening, has_escapes=False) if opening else None
+    if value is None or opening is None:
+        return [value] if value else []
+    # Where a backslash before a quote is no escape, the value ends at the quote. A quote that is never closed may be
+    # followed by other text.
+    others = [_read_quoted(text, opening, has_escapes=False), read(text, value.start)]
+    return list(dict.fromkeys([value, *[Value(*other[:2], True) for other in others if other]]))
+
+
+def end_of_long_value(text: bytes, value: Value) -> int:
+    """Return the end of a value that may be longer than what was read of it."""
+    rest = _BARE_REST.match(text, value.end) if value.end - value.start == MAX_VALUE_BYTES else None
+    return rest.end() if rest else value.end
 
 
 def read_phrase_line(text: bytes, position: int) -> int | None:
@@ -74,8 +87,8 @@ def _read_quoted(text: bytes, opening: re.Match[bytes], *, has_escapes: bool = T
         cut = _ELLIPSIS.search(text, max(start, limit - _MAX_ELLIPSIS_BYTES), limit)
         end = cut.start() if cut else limit
         is_truncated = cut is not None or _ends_text(text, limit)
-    while end > start and text[end - 1] == 0x5C:
-        end -= 1
+    end = start + len(text[start:end].rstrip(b"\\ \t"))
+    start = end - len(text[start:end].lstrip(b" \t"))
     return Value(start, end, True, is_truncated) if end > start else None
 
 
