@@ -13,21 +13,25 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
 
-from clew.redact import secret_names, tables, value_reader
+from clew.redact import secret_names, tables
 from clew.redact.matcher import Match
 from clew.redact.value_checks import (
     DIGITS,
+    Value,
     Written,
     count_of,
     count_random_chars,
+    end_of_long_value,
     has_escaped_quotes,
     is_code,
     is_reference,
     is_secret_value,
     is_strong_password,
     is_truncated_phrase,
+    read_phrase_line,
+    read_value,
+    read_values,
 )
-from clew.redact.value_reader import Value
 
 _N = rf"(?i:{secret_names.NAMES})"
 _CLOSE = r"[\"'`\]\\)*]*"
@@ -347,7 +351,7 @@ def match_at(text: bytes, start: int, end: int) -> tuple[tuple[Match, ...], int]
             found = _Assignment(text, name, name_start, meaning, link, value)
             if _is_variable(found):
                 continue
-            phrase = value_reader.read_phrase_line(text, value.start) if _is_line_of_config(found) else None
+            phrase = read_phrase_line(text, value.start) if _is_line_of_config(found) else None
             if phrase is not None:
                 return (Match(value.start, phrase, "assigned_password", 0.8),), phrase
             if connection.judge(found) or (value.quoted and value.is_truncated and is_truncated_phrase(found.word)):
@@ -366,7 +370,7 @@ def _values(text: bytes, link: re.Match[bytes], connection: _Connection, name_st
         match = _BYTES.match(text, link.end())
         return [Value(match.start(), match.end(), False)] if match else []
     is_parameter = text[name_start - 1 : name_start] in (b"?", b"&")
-    values = value_reader.read_all(text, link.end(), is_url_parameter=is_parameter)
+    values = read_values(text, link.end(), is_url_parameter=is_parameter)
     if connection.judge is _judge_sentence and values and not values[0].quoted:
         start, end = values[0][:2]
         return [Value(start, start + len(text[start:end].rstrip(_SENTENCE_END)), False)]
@@ -388,7 +392,7 @@ def _hit(found: _Assignment, connection: _Connection) -> Match:
         rule = "cli_secret"
     else:
         rule = "assigned_password" if found.meaning == "password" else "assigned_secret"
-    return Match(found.value.start, value_reader.end_of_long_value(found.text, found.value), rule, 0.85)
+    return Match(found.value.start, end_of_long_value(found.text, found.value), rule, 0.85)
 
 
 def _start_of_name(text: bytes, position: int) -> int:
@@ -406,7 +410,7 @@ def _is_line_of_config(found: _Assignment) -> bool:
 
 def _match_pair(text: bytes, pair: re.Match[bytes]) -> tuple[tuple[Match, ...], int]:
     """Read `name: X, value: Y` and the same as attributes, from where the value is; the name may come after it."""
-    value = value_reader.read(text, pair.end())
+    value = read_value(text, pair.end())
     if value is None:
         return (), pair.end()
     start = max(0, pair.start() - _PAIR_WINDOW_BYTES)
