@@ -234,7 +234,7 @@ def test_a_key_that_is_none_is_refused(world: Path) -> None:
     key.write_bytes(b"short")
     done = clew("--home", world, "show", SESSION)
     assert done.code == 3
-    assert "is not a key" in done.err
+    assert "too short for a key" in done.err
 
 
 # Recording

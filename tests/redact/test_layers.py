@@ -65,6 +65,13 @@ def test_base64_over_several_lines_is_masked(name: str, width: int, before: int)
             assert masked.startswith("$ base64 notes.txt\n") and masked.endswith("\n$ ls\n")
 
 
+@pytest.mark.parametrize("name", ["token", "Token", "secret", "password"])
+@pytest.mark.parametrize("before", ["", "a", "ab", "abc"])
+def test_base64_of_a_text_with_a_named_value_is_masked_at_every_offset(name: str, before: str) -> None:
+    encoded = base64.b64encode(f"{before} {name}={PLANT.chars(24)}\n".encode()).decode()
+    assert both(f"data {encoded} end") == ["data [REDACTED] end"] * 2
+
+
 def test_base64_of_other_texts_and_of_bytes_stays() -> None:
     texts = [
         base64.b64encode(f"the prefix of such a token is {begin}, as in {begin}EXAMPLE".encode()).decode()

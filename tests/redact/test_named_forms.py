@@ -139,6 +139,74 @@ def test_an_escaped_quote_does_not_end_a_value_of_an_env_file() -> None:
     assert clean.startswith("PORT=8080\nPIN=")
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        "api_token = ' {} '",
+        "api_token - '{}'",
+        "the acme key is {}, as before",
+        "acme key - '{}'",
+        'static final String ACCOUNT_KEY\n    = "{}";',
+        'const key = process.env.ACCOUNT_KEY ||\n  "{}"',
+        "assert.equal(parsed['AccountKey'], '{}');",
+        'setopt(handle, OPT_PASSWORD, "{}");',
+        'func getAcmeToken() string {{ return "{}" }}',
+        'def acme_token(self):\n    return "{}"\n',
+        "X3_PSWD={}",
+        "PSWORD:={}",
+        "MYSQLPASS: {}",
+        "azurestorageaccountkey: {}",
+        "?tokenkey={}&page=2",
+        "| the refresh token | {} |",
+        'ConvertTo-SecureString "{}" -AsPlainText -Force',
+        "ConvertTo-SecureString -String '{}' -AsPlainText",
+    ],
+)
+def test_further_connections_of_names_and_values(form: str) -> None:
+    value = "7" + PLANT.chars(31)
+    assert both(form.format(value)) == [form.format("[REDACTED]")] * 2
+
+
+KEY_BYTES = [*PLANT.chars(24).encode(), 7, 200, 9, 251]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "const uint8_t key[16] = {{ {} }};",
+        "#define AES_KEY {{{}}}",
+        "Secret: []byte{{{}}},",
+        "secretKey = bytes([{}])",
+        "byte[] privateKey = new byte[] {{ {} }};",
+    ],
+)
+@pytest.mark.parametrize("number", ["{}", "0x{:02x}"])
+def test_keys_written_as_numbers_are_masked(form: str, number: str) -> None:
+    numbers = ", ".join(map(number.format, KEY_BYTES))
+    assert both(form.format(numbers)) == [form.format("[REDACTED]")] * 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"tokens = [{', '.join(map(str, KEY_BYTES))}]",
+        f"key = [{', '.join(map(str, range(32)))}]",
+        f"password_lengths = [{', '.join(map(str, KEY_BYTES))}]",
+        "secret = (1, 2, 3)",
+        "the primary key is " + "0123456789abcdef" * 2,
+        '"minipass": "^7.0.3"',
+        "cat token | sha256sum | cut -c1-8",
+    ],
+)
+def test_other_numbers_and_keys_stay(text: str) -> None:
+    assert both(text) == [text, text]
+
+
+def test_a_value_beyond_the_limit_is_masked_to_its_end() -> None:
+    value = PLANT.chars(10_000)
+    assert both(f"API_TOKEN={value} end") == ["API_TOKEN=[REDACTED] end"] * 2
+
+
 def test_a_path_in_a_list_names_no_secret() -> None:
     paths = '"/static//etc/passwd", "/static/%2fetc%2fpasswd", "/static/....//app.py9", "/static/C:%5cx"'
     assert redact(paths) == paths

@@ -1,4 +1,4 @@
-"""National numbers: proved by their check digit, and told by a name where digits alone say too little."""
+"""National numbers: checked by their check digits, and found behind their name where they are only digits."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Callable
 
 import pytest
 
-from clew.redact import national_ids, scan
+from clew.redact import pii, scan
 
 LETTERS = "TRWAGMYFPDXBNJZSQVHLCKE"
 
 
-def made(seed: str, length: int, proof: Callable[[bytes], bool], first: str = "123456789") -> str:
-    """A number that passes, found by trying."""
+def made(seed: str, length: int, check: Callable[[bytes], bool], first: str = "123456789") -> str:
+    """Make a number that passes a check."""
     chance = random.Random(seed)
     while True:
         value = chance.choice(first) + "".join(chance.choice("0123456789") for _ in range(length - 1))
-        if proof(value.encode()):
+        if check(value.encode()):
             return value
 
 
 def fiscal(seed: str) -> str:
     chance = random.Random(seed)
     body = "RSSMRA" + f"{chance.randrange(10, 99)}T{chance.randrange(10, 28)}A{chance.randrange(100, 999)}"
-    return next(body + end for end in map(chr, range(65, 91)) if national_ids.is_codice_fiscale((body + end).encode()))
+    return next(body + end for end in map(chr, range(65, 91)) if pii.is_codice_fiscale((body + end).encode()))
 
 
 def spanish(seed: str) -> str:
@@ -33,12 +33,12 @@ def spanish(seed: str) -> str:
 
 
 NUMBERS = [
-    ("Steuer-ID: {}", "de_tax_id", made("de", 11, national_ids.is_de_tax_id)),
-    ("BSN {}", "nl_bsn", made("nl", 9, national_ids.is_bsn)),
-    ("my CPF is {}", "br_cpf", made("br", 11, national_ids.is_cpf)),
-    ("SIN: {}", "ca_sin", made("ca", 9, national_ids.is_sin)),
-    ("Aadhaar number: {}", "in_aadhaar", made("in", 12, national_ids.is_aadhaar, "23456789")),
-    ("PESEL: {}", "pl_pesel", made("pl", 11, national_ids.is_pesel)),
+    ("Steuer-ID: {}", "de_tax_id", made("de", 11, pii.is_de_tax_id)),
+    ("BSN {}", "nl_bsn", made("nl", 9, pii.is_bsn)),
+    ("my CPF is {}", "br_cpf", made("br", 11, pii.is_cpf)),
+    ("SIN: {}", "ca_sin", made("ca", 9, pii.is_sin)),
+    ("Aadhaar number: {}", "in_aadhaar", made("in", 12, pii.is_aadhaar, "23456789")),
+    ("PESEL: {}", "pl_pesel", made("pl", 11, pii.is_pesel)),
     ("DNI {}", "es_dni", spanish("es")),
     ('"dni": "{}"', "es_dni", spanish("json")),
     ("{}", "it_codice_fiscale", fiscal("it")),
@@ -46,7 +46,7 @@ NUMBERS = [
 
 
 @pytest.mark.parametrize(("around", "rule", "value"), NUMBERS, ids=lambda part: part[:12])
-def test_a_proved_number_is_found(around: str, rule: str, value: str) -> None:
+def test_a_number_with_right_check_digits_is_found(around: str, rule: str, value: str) -> None:
     text = around.format(value)
     assert [(text[one.start : one.end], one.rule) for one in scan(text, "pii")] == [(value, rule)]
     assert scan(text, "secrets") == []
@@ -64,8 +64,8 @@ def test_digits_without_a_name_stay(around: str, rule: str, value: str) -> None:
 
 
 def test_a_number_may_be_written_in_groups() -> None:
-    value = made("groups", 12, national_ids.is_aadhaar, "23456789")
+    value = made("groups", 12, pii.is_aadhaar, "23456789")
     text = f"Aadhaar: {value[:4]} {value[4:8]} {value[8:]}"
     assert [(one.start, one.rule) for one in scan(text, "pii")] == [(9, "in_aadhaar")]
-    cpf = made("groups", 11, national_ids.is_cpf)
+    cpf = made("groups", 11, pii.is_cpf)
     assert [one.rule for one in scan(f"{cpf[:3]}.{cpf[3:6]}.{cpf[6:9]}-{cpf[9:]}", "pii")] == ["br_cpf"]

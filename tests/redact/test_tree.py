@@ -17,7 +17,7 @@ from clew.redact.json_text import MISSING, read, splice
 from clew.redact.masks import Marker
 from clew.redact.native_files import mask_file
 from clew.redact.redactor import Redactor, Setting
-from clew.redact.user_rules import parse_rules
+from clew.redact.settings import parse_rules
 from tests.json_values import values
 from tests.redact.planted import Planter, card, held
 

@@ -13,7 +13,7 @@ from clew.redact import Known, Marker, redact, scan, scan_all
 from clew.redact import known_values as knowing
 from clew.redact.native_files import mask_file
 from clew.redact.redactor import Redactor, Setting
-from clew.redact.user_rules import parse_rules
+from clew.redact.settings import parse_rules
 from tests.redact.planted import Planter
 
 PLANT = Planter("work")

@@ -15,7 +15,7 @@ from clew.redact.findings import PROFILES, Finding, Profile, kinds_of
 from clew.redact.known_values import Known
 from clew.redact.masks import MARKER, PLAIN, Marker
 from clew.redact.scanner import Rules, apply, redact, rules_version, scan, scan_all, standard
-from clew.redact.user_rules import load_rules, parse_rules
+from clew.redact.settings import load_rules, parse_rules
 
 __all__ = [
     "MARKER",

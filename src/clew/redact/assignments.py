@@ -10,23 +10,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
-from clew.redact import secret_names, tables, value_reader
+from clew.redact import secret_names, tables
 from clew.redact.matcher import Match
 from clew.redact.value_checks import (
     DIGITS,
+    Value,
     Written,
     count_of,
     count_random_chars,
+    end_of_long_value,
     has_escaped_quotes,
     is_code,
     is_reference,
     is_secret_value,
     is_strong_password,
     is_truncated_phrase,
+    read_phrase_line,
+    read_value,
+    read_values,
 )
-from clew.redact.value_reader import Value
 
 _N = rf"(?i:{secret_names.NAMES})"
 _CLOSE = r"[\"'`\]\\)*]*"
@@ -34,7 +39,9 @@ _OPERATOR = r"(?:[?+:.|&!=<~]*[:=][>=~]*|<-|->|\|\||\?\?|\?:|[ \t]or)"
 _QUOTE = r"(?:[a-zA-Z@$]?\\*[\"'`]|\xe2\x80|\xe3\x80|\xc2\xab)"
 # A quoted value, or a bare one that is more than a name in small letters.
 _MARK = r"[0-9A-Z!@#%^&*+/?~$=-]"
-_VALUE = rf"(?:[(\[{{][ \t]*)*(?:{_QUOTE}[^\s\"'`,)]|[a-z_.]*{_MARK})"
+_VALUE = rf"(?:[(\[{{][ \t]*)*(?:{_QUOTE}[ \t]*[^\s\"'`,)]|[a-z_.]*{_MARK})"
+# name[] = {0x12, 0x34, ...}
+_NUMBERS = r"[\w \t:=.*&<>\[\]-]*[{\[(]+[ \t\r\n\\]*[0-9]+(?:x[0-9a-fA-F]+)?[ \t]*,[ \t\r\n]*[0-9]"
 _LINK = secret_names.LINK_WORDS
 # All that may follow a name is one expression: the names are searched for once, which keeps the search small.
 _CONNECTION_PATTERNS = (
@@ -44,20 +51,25 @@ _CONNECTION_PATTERNS = (
     rf"{_CLOSE}(?:[ \t]*:?[ \t]*[A-Za-z0-9_.*&<>\[\]?|'{{}};]+){{1,5}}[ \t]*:?=[ \t]*(?:[(\[{{][ \t]*)*{_QUOTE}",
     # name = Type("value"), get("name", "value"), .name("value"), name 'value'
     rf"{_CLOSE}[ \t]*{_OPERATOR}?[ \t]*(?:new[ \t])?[A-Za-z0-9_.:<>\[\]]*[({{][ \t]*{_QUOTE}[^\s\"'`,)]",
-    rf"\\*[\"'`][ \t]*,[ \t\r\n]*{_QUOTE}",
+    rf"(?:\\*[\"'`])?[\])]*[ \t]*,[ \t\r\n]*{_QUOTE}",
     rf"[ \t]+{_QUOTE}[^\s\"'`]",
+    # def name(): return "value", string name() { return "value"; }
+    rf"\([^()\n]*\)[ \t\w:>*&-]*[{{:]?[ \t\r\n]*return[ \t]+{_QUOTE}",
     # The value on the next line, in a block of YAML, or in the next element.
-    rf"{_CLOSE}[ \t]*[:=]?[ \t]*[|>\\(\[{{]*[+-]?[0-9]?[ \t\\]*[\r\n][ \t\r\n>|*+\\-]*"
+    rf"{_CLOSE}[ \t]*[:=]?[ \t]*[|>\\(\[{{]*[+-]?[0-9]?[ \t\\]*[\r\n][ \t\r\n>|*+=\\-]*"
     r"[\"'`]?[A-Za-z_.-]*[0-9!@#%^&*~$?+]",
     r"[\"'`]*(?:</[A-Za-z]+)?>[ \t\r\n\\]*<[A-Za-z]+>",
     # A sentence.
     rf"(?:[ \t]+[A-Za-z'\x80-\xff-]+){{0,5}}[ \t]*(?:{_LINK})?[ \t:]+[\"'`*(\[]*[A-Za-z!@#$%^&*_.+/-]*[0-9!@#$%^&*?]",
+    _NUMBERS,
     *tables.CONNECTION_PATTERNS,
 )
 CANDIDATE_PATTERNS = (
     rf"{_N}(?:{'|'.join(_CONNECTION_PATTERNS)})",
-    # KEY=value, pass: value, pw=value, PAT = value
-    rf"(?i:key|pass|pw|pat|auth|bearer){_CLOSE}[ \t]*{_OPERATOR}[ \t]*{_QUOTE}?[A-Za-z_.+/-]*[0-9!@#%^&*~$?]",
+    # KEY=value, pass: value, pw=value, PAT = value, key is value
+    rf"(?i:key){_NUMBERS}",
+    rf"(?i:key|pass|pw|pat|auth|bearer)(?:{_CLOSE}[ \t]*{_OPERATOR}|[ \t]+(?:is|was|-|to))[ \t]*{_QUOTE}?"
+    r"[A-Za-z_.+/-]*[0-9!@#%^&*~$?]",
     r"(?:PASS|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PWD)=[a-z]{5}",
     # A phrase: words with spaces, in quotes or to the end of a line.
     rf"(?i:{secret_names.PHRASED}){_CLOSE}[ \t]*(?:{_OPERATOR}|>)[ \t]*[\"'`\\{{]*"
@@ -149,12 +161,14 @@ def _judge_wrapped(found: _Assignment) -> bool:
 
 
 def _judge_default(found: _Assignment) -> bool:
-    return _judge_quoted(found) and _has_digit_or_symbol(found.word)
+    return _judge_quoted(found) and (_has_digit_or_symbol(found.word) or count_random_chars(found.word) >= 12)
 
 
 def _judge_argument(found: _Assignment) -> bool:
     """The argument behind a name: any value in a call that sets or gets it by name, otherwise a random one."""
-    if not found.value.quoted or found.text[found.name_start - 1 : found.name_start] not in (b'"', b"'", b"`"):
+    if found.name.isupper() and found.before(1) in (b" ", b"(", b",", b"."):
+        return _judge_default(found)  # setopt(handle, OPT_PASSWORD, "x")
+    if found.before(1) not in (b'"', b"'", b"`"):
         return False
     is_setter = _SETTER.search(found.before(80)) is not None
     return _judge_default(found) if is_setter else _judge_wrapped(found)
@@ -198,6 +212,13 @@ def _is_argument(meaning: str, word: bytes, is_quoted: bool) -> bool:
     return is_secret_value("secret", word, Written.QUOTED if is_quoted else Written.BARE) or (
         is_secret_value("password", word, Written.BARE) and bool(count_of(DIGITS, word)) and not word.isdigit()
     )
+
+
+def _judge_numbers(found: _Assignment) -> bool:
+    """Return True for numbers that can be the bytes of a key, and not for a table or a row of token ids."""
+    numbers = [int(number, 0 if number[:2] == b"0x" else 10) for number in _BYTE.findall(found.word)]
+    steps = {after - before for before, after in pairwise(numbers)}
+    return not found.name.lower().endswith(b"s") and len(set(numbers)) >= _MIN_DISTINCT_BYTES and len(steps) > 2
 
 
 def _judge_next_line(found: _Assignment) -> bool:
@@ -245,8 +266,12 @@ _CONNECTIONS = (
         ),
         _judge_quoted,
     ),
-    _Connection(_bytes(rf"\\{{0,6}}[\"'`][ \t]{{0,4}},[ \t\r\n]{{0,40}}{_QUOTED}"), _judge_argument),
+    _Connection(_bytes(rf"(?:\\{{0,6}}[\"'`])?[\])]{{0,2}}[ \t]{{0,4}},[ \t\r\n]{{0,40}}{_QUOTED}"), _judge_argument),
     _Connection(_bytes(rf"[ \t]?[({{][ \t\r\n]{{0,20}}{_QUOTED}"), _judge_call),
+    _Connection(
+        _bytes(rf"\([^()\n]{{0,80}}\)[ \t\w:>*&-]{{0,40}}[{{:]?[ \t\r\n]{{0,40}}return[ \t]{{1,4}}{_QUOTED}"),
+        _judge_wrapped,
+    ),
     _Connection(
         _bytes(r"[\"']?(?:[ \t][^<>\n]{0,80})?>[ \t\r\n]{0,40}(?:<[A-Za-z:]{1,20}>[ \t\r\n]{0,40})?"),
         _judge_element,
@@ -266,6 +291,8 @@ _CONNECTIONS = (
         ),
         _judge_next_line,
     ),
+    _Connection(_bytes(rf"{_END}[ \t\r\n\\]{{0,40}}{_OP}[ \t\r\n\\]{{0,40}}{_QUOTED}"), _judge_wrapped),
+    _Connection(_bytes(r"[\w \t:=.*&<>\[\]-]{0,60}[{\[(]{1,3}[ \t\r\n\\]{0,40}(?=[0-9])"), _judge_numbers),
     _Connection(_bytes(r"[ \t]{1,16}"), _judge_space),
     _Connection(
         _bytes(
@@ -281,6 +308,10 @@ _CONNECTIONS = (
     _Connection(_bytes(r"[ \t]{1,3}(?P<link>)"), _judge_sentence),
 )
 _ELEMENT_TEXT = re.compile(rb"(?:<!\[CDATA\[)?([^<\s][^<\n]{3,4000}?)[ \t\r\n]{0,40}(?:\]\]>[ \t\r\n]{0,40})?</")
+_BYTE = re.compile(rb"0x[0-9a-fA-F]{1,2}|[0-9]{1,3}")
+_BYTES = re.compile(rb"(?:%b)(?:[ \t\r\n\\]{0,40},[ \t\r\n\\]{0,40}(?:%b)){11,1000}" % (_BYTE.pattern, _BYTE.pattern))
+_MIN_DISTINCT_BYTES = 8
+_WORD_BEFORE = re.compile(rb"([A-Za-z]+)[ \t]\Z")
 _PAIR_NAME = re.compile(
     rb"(?i)(?:name|key|id|label|title|field|header|variable|property)"
     rb"(?:[ \t]{1,4}(?=\\{0,8}[\"'])|[\"'\\]{0,8}[ \t]{0,4}(?:[:=]|=>)[ \t]{0,4})[\"'\\]{0,8}([\w.\- ]{2,60})"
@@ -307,6 +338,9 @@ def match_at(text: bytes, start: int, end: int) -> tuple[tuple[Match, ...], int]
     name = text[name_start:name_end]
     # `AWS::IAM::AccessKey` is the name of a type.
     meaning = "" if text[name_start - 2 : name_start] == b"::" else secret_names.meaning(name)
+    # `primary key` and `cache key` are no keys of locks.
+    if meaning == "key" and (word := _WORD_BEFORE.search(text, max(0, name_start - 20), name_start)):
+        meaning = secret_names.meaning(word[1] + b"_" + name)
     if not meaning:
         return (), next_position
     for connection in _CONNECTIONS:
@@ -317,11 +351,12 @@ def match_at(text: bytes, start: int, end: int) -> tuple[tuple[Match, ...], int]
             found = _Assignment(text, name, name_start, meaning, link, value)
             if _is_variable(found):
                 continue
-            phrase = value_reader.read_phrase_line(text, value.start) if _is_line_of_config(found) else None
+            phrase = read_phrase_line(text, value.start) if _is_line_of_config(found) else None
             if phrase is not None:
                 return (Match(value.start, phrase, "assigned_password", 0.8),), phrase
             if connection.judge(found) or (value.quoted and value.is_truncated and is_truncated_phrase(found.word)):
-                return _hit(found, connection), value.end
+                hit = _hit(found, connection)
+                return (hit,), hit.end
     hits, position = tables.match_name(text, name_start, name_end, meaning)
     return (hits, position) if hits else ((), next_position)
 
@@ -331,18 +366,15 @@ def _values(text: bytes, link: re.Match[bytes], connection: _Connection, name_st
     if connection.judge is _judge_element:
         match = _ELEMENT_TEXT.match(text, link.end())
         return [Value(match.start(1), match.end(1), True)] if match else []
+    if connection.judge is _judge_numbers:
+        match = _BYTES.match(text, link.end())
+        return [Value(match.start(), match.end(), False)] if match else []
     is_parameter = text[name_start - 1 : name_start] in (b"?", b"&")
-    value = value_reader.read(text, link.end(), is_url_parameter=is_parameter)
-    if value is None:
-        return []
-    if connection.judge is _judge_sentence and not value.quoted:
-        word = text[value.start : value.end].rstrip(_SENTENCE_END)
-        return [Value(value.start, value.start + len(word), False)]
-    if not value.quoted:
-        return [value]
-    # Where a backslash before a quote is no escape, the value ends there.
-    other = value_reader.read_to_next_quote(text, link.end())
-    return [value] if other is None or other == value else [value, other]
+    values = read_values(text, link.end(), is_url_parameter=is_parameter)
+    if connection.judge is _judge_sentence and values and not values[0].quoted:
+        start, end = values[0][:2]
+        return [Value(start, start + len(text[start:end].rstrip(_SENTENCE_END)), False)]
+    return values
 
 
 def _is_variable(found: _Assignment) -> bool:
@@ -351,8 +383,7 @@ def _is_variable(found: _Assignment) -> bool:
     return is_expansion and (found.link.groupdict().get("op") or b"") not in (b":-", b":=", b"-", b"=")
 
 
-def _hit(found: _Assignment, connection: _Connection) -> tuple[Match, ...]:
-    value = found.value
+def _hit(found: _Assignment, connection: _Connection) -> Match:
     if connection.judge is _judge_sentence:
         rule = "spoken_password" if found.meaning == "password" else "spoken_secret"
     elif connection.judge is _judge_element:
@@ -361,7 +392,7 @@ def _hit(found: _Assignment, connection: _Connection) -> tuple[Match, ...]:
         rule = "cli_secret"
     else:
         rule = "assigned_password" if found.meaning == "password" else "assigned_secret"
-    return (Match(value.start, value.end, rule, 0.85),)
+    return Match(found.value.start, end_of_long_value(found.text, found.value), rule, 0.85)
 
 
 def _start_of_name(text: bytes, position: int) -> int:
@@ -379,7 +410,7 @@ def _is_line_of_config(found: _Assignment) -> bool:
 
 def _match_pair(text: bytes, pair: re.Match[bytes]) -> tuple[tuple[Match, ...], int]:
     """Read `name: X, value: Y` and the same as attributes, from where the value is; the name may come after it."""
-    value = value_reader.read(text, pair.end())
+    value = read_value(text, pair.end())
     if value is None:
         return (), pair.end()
     start = max(0, pair.start() - _PAIR_WINDOW_BYTES)

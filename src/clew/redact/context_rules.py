@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from clew.redact import value_reader
 from clew.redact.matcher import TEXT_SEPARATOR, Match
 from clew.redact.value_checks import (
     DIGITS,
@@ -22,6 +21,7 @@ from clew.redact.value_checks import (
     is_printable,
     is_reference,
     is_secret_value,
+    read_value,
     unbase64,
 )
 
@@ -241,6 +241,7 @@ _PROGRAMS: dict[bytes, tuple[bytes, ...]] = {
     b"vault": (),
     b"psql pg_dump pg_restore": (b"--password",),
     b"svn": (b"--password",),
+    b"ConvertTo-SecureString": (),
 }
 """Programs, and the flags that take a password, a token or `user:password`."""
 _FLAGS = {program: flags for programs, flags in _PROGRAMS.items() for program in programs.split()}
@@ -301,6 +302,7 @@ def _password_arguments(program: bytes, spans: list[tuple[int, int]], words: lis
         b"wpa_passphrase": ((), 2),
         b"rabbitmqctl": ((b"add_user", b"change_password"), 3),
         b"vault": ((b"login",), 2),
+        b"ConvertTo-SecureString": ((), 1),
     }
     if program in positional:
         first, count = positional[program]
@@ -411,7 +413,7 @@ _SET_PASSWORD = re.compile(rb"(?i)set[ \t]{1,8}password[ \t]{1,8}for[^=;\n]{1,12
 def match_identified_by(text: bytes, position: int) -> tuple[Match, ...]:
     """`CREATE USER a IDENTIFIED BY 'x'`, and not what is identified by something in a sentence."""
     match = _IDENTIFIED.match(text, position)
-    value = value_reader.read(text, match.end()) if match else None
+    value = read_value(text, match.end()) if match else None
     if match is None or value is None:
         return ()
     if not match[1] and not _OF_USER.search(text, max(0, position - _MAX_STATEMENT_BYTES), position):
@@ -427,7 +429,7 @@ def match_identified_by(text: bytes, position: int) -> tuple[Match, ...]:
 def match_set_password(text: bytes, position: int) -> tuple[Match, ...]:
     """`SET PASSWORD FOR 'a'@'%' = 'x'`."""
     match = _SET_PASSWORD.match(text, position)
-    value = value_reader.read(text, match.end()) if match else None
+    value = read_value(text, match.end()) if match else None
     if value is None or not value.quoted:
         return ()
     if not is_secret_value("password", text[value.start : value.end], Written.ARGUMENT):

@@ -5,7 +5,6 @@ What is found in a decoded text is masked at its place in the text as it was wri
 
 from __future__ import annotations
 
-import base64
 import html
 import re
 from bisect import bisect_right
@@ -115,15 +114,9 @@ _LONGEST = 1 << 16
 
 
 def base64_signs() -> list[str]:
-    """Return patterns of the base64 of words that precede secrets, at each of the three offsets in a group."""
-    signs = set()
-    for word in _WORDS:
-        raw = word.replace(b"+", b" ")
-        for shift in range(3):
-            encoded = base64.b64encode(b"\0" * shift + raw)
-            signs.add(encoded[(0, 2, 3)[shift] : (len(raw) + shift) // 3 * 4].decode())
-    beginnings = [_in_base64(word, shift) for word in _BEGINNINGS for shift in range(3)]
-    return [re.escape(sign) for sign in sorted(signs) if len(sign) >= 5] + beginnings
+    """Return patterns of the base64 of words before secrets and of tokens, at each of the three offsets in a group."""
+    words = [word.replace(b"+", b" ") for word in (*_WORDS, *_BEGINNINGS)]
+    return sorted({_in_base64(word, shift) for word in words for shift in range(3)})
 
 
 def _in_base64(word: bytes, shift: int) -> str:

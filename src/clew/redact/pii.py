@@ -1,11 +1,15 @@
-"""What names a person: cards, accounts, national numbers, e-mail, telephones. Each is proved where it can be."""
+"""Find personal data: cards, bank accounts, national numbers, e-mail addresses, telephone numbers.
+
+A number is checked by its check digits where it has some. National numbers that are only digits count only behind their
+name.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 
-from clew.redact import national_ids
 from clew.redact.matcher import TOO_MANY_CANDIDATES, Find, Match, compile_finder, find_matches
 
 _EMAIL = r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,5}"
@@ -17,19 +21,34 @@ _NINO = r"\b[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[
 _E164 = r"\+[1-9][0-9](?:[ .()-]{0,2}[0-9]){6,13}"
 _PHONE_US = r"\([2-9][0-9]{2}\)[ -]?[2-9][0-9]{2}-[0-9]{4}|\b[2-9][0-9]{2}[-.][2-9][0-9]{2}[-.][0-9]{4}\b"
 _PHONE_FR = r"\b0[1-9](?:[ .-][0-9]{2}){4}\b"
-# One automaton for all of them would have a new state at every digit of some texts.
+# Searched for in groups: one automaton for all would have a new state at every digit of some texts.
 GROUPS = ((_CORSICA, _NUMBER, _SSN, _PHONE_US, _PHONE_FR), (_IBAN, _NINO, _E164), (_EMAIL,))
+_NATIONAL_NAMES = {
+    "de_tax_id": "steuer-?id(?:nr)?|steuerliche identifikationsnummer|steueridentifikationsnummer|tax[ _-]?id|idnr",
+    "nl_bsn": "bsn|burgerservicenummer|sofinummer",
+    "br_cpf": "cpf",
+    "ca_sin": "sin|social insurance number",
+    "in_aadhaar": "aadhaar|aadhar",
+    "pl_pesel": "pesel",
+    "es_dni": "dni|nie|nif",
+}
+_NATIONAL_LINK = r"[^0-9A-Za-z\n]{1,6}(?i:(?:no|nr|num|number|nummer|is|ist|es|card)[^0-9A-Za-z\n]{1,4}){0,2}"
+_NAMED_NUMBER = rf"\b(?i:{'|'.join(_NATIONAL_NAMES.values())}){_NATIONAL_LINK}[0-9XYZxyz][0-9 .-]{{6,13}}[0-9A-Za-z]"
+_CPF = r"\b[0-9]{3}\.[0-9]{3}\.[0-9]{3}-[0-9]{2}\b"
+_CODICE_FISCALE = r"\b[A-Z]{6}[0-9]{2}[A-EHLMPRST][0-9]{2}[A-Z][0-9]{3}[A-Z]\b"
+NATIONAL_PATTERNS = (_NAMED_NUMBER, _CPF, _CODICE_FISCALE)
+"""Candidate patterns of national numbers with a check digit."""
 
 _EMAIL_FORM = re.compile(rb"[A-Za-z0-9._%+-]+@((?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24})(?![A-Za-z0-9])")
-_NOBODY = re.compile(
+_UNUSED_ACCOUNT = re.compile(
     rb"(?i)(?:^|[._+-])(?:no-?reply|donotreply)(?:$|[+])|^(?:git|root|hg|user|you|name|someone|example|test)$|\[bot\]"
 )
-_NO_PLACE = re.compile(
+_UNUSED_DOMAIN = re.compile(
     rb"(?i)(?:^|\.)(?:example\.(?:com|org|net|edu)|localhost|local|invalid|test|test\.com|internal|lan|example"
     rb"|noreply\.github\.com"
     rb"|anthropic\.com|gserviceaccount\.com)$"
 )
-_FILES = re.compile(
+_FILE_ENDING = re.compile(
     rb"(?i)\.(?:js|ts|py|git|md|json|jsx|tsx|css|html|png|jpe?g|svg|gif|txt|yml|yaml|toml|lock|map|rs|go|c|h|sh"
     rb"|whl|mjs|cjs|rb|lua|java|kt|swift|php|pl|cpp|hpp|service|timer|target|socket)$"
 )
@@ -39,29 +58,28 @@ _REMOTE_PATH = re.compile(rb":[A-Za-z0-9/~._-]")
 _NO_DIGITS = bytes(char for char in range(256) if not 48 <= char <= 57)
 _FRACTION = re.compile(rb"[0-9]\.$")
 _NUMBERS = re.compile(rb"[0-9]+(?:[ -][0-9]+)+")
-_LONGEST_RUN = 80
-# As long as an escape.
-_BESIDE = 8
-# In fours; as on some cards in four, six and the rest; or all together.
+_MAX_NUMBERS_BYTES = 80
+_MAX_ESCAPE_BYTES = 8
+# The digits of a card: in groups of four; four, six and the rest, as some issuers print them; or in one group.
 _GROUPED = re.compile(
     rb"(?<![0-9-])(?P<first>[0-9]{4})(?:(?P<four>(?P<by>[ -])[0-9]{4}(?:(?P=by)[0-9]{4}){2})(?:(?P=by)[0-9]{1,3})?"
     rb"|(?P<with>[ -])[0-9]{6}(?P=with)[0-9]{4,5}|[0-9]{10,15}(?![0-9]))(?![0-9])"
 )
-# What is written behind a card or an account: a check code, a date of expiry, both, or the code of a bank.
+# Behind a card or an account, after a slash: a check code, a date of expiry, both, or the code of a bank.
 _SLASH_AND_CODE = re.compile(
     rb"(?:(?:/ ?[0-9]{1,4}(?:-[0-9]{2,4})?){1,3}|/ ?[A-Z]{6}[A-Z0-9]{2}(?:[A-Z0-9]{3})?)(?![A-Za-z0-9/_-])"
 )
 _DATE = re.compile(rb"\+(?:19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}")
-# Names of numbers that are no person's, though one in ten would pass for a card. A name is a whole word or a part of
-# one, as in `created_ts`, `orderId` and `HTTPPort`: `paid` and `accounts` are other words.
-_COUNTED = re.compile(
+# Names of ids, sizes and times: one in ten of such numbers has the check digit of a card. A name is a whole word or a
+# part of one, as in `created_ts`, `orderId` and `HTTPPort`; `paid` and `accounts` do not end in `id` or `count`.
+_TECHNICAL_NAME = re.compile(
     rb"(?:(?<![A-Za-z\x80-\xff])|(?<=[a-z])(?=[A-Z])|(?=[A-Z][a-z]))"
     rb"(?i:offset|inode|ns|nanos|id|ids|ts|time|stamp|timestamp|size|bytes|pid|seq|sequence|nonce|hash|order"
     rb"|ref|reference|version|build|port|uid|gid|ppid|tid|uuid|guid|userid|rowid|mtime|ctime|atime|datetime"
     rb"|line|index|count|channel|snowflake|key|epoch|seed|number_of|rev|revision)[\"']?[ \t]?[=:#]?[ \t]?[\"']?\Z"
 )
-# The length of an account number, by country.
-_COUNTRIES = {
+# The length of an IBAN, by country.
+_IBAN_LENGTHS = {
     row[:2]: int(row[2:])
     for row in (
         "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DK18 DO28 EE20 EG29 ES24 FI18 "
@@ -73,69 +91,75 @@ _COUNTRIES = {
 
 
 @lru_cache(maxsize=1)
-def find_signs() -> tuple[Find, ...]:
-    """Finders of the places that may name somebody, but for national numbers with a check digit."""
+def _finders() -> tuple[Find, ...]:
     return tuple(compile_finder(group) for group in GROUPS)
 
 
+@lru_cache(maxsize=1)
+def _national_finder() -> Find:
+    return compile_finder(NATIONAL_PATTERNS)
+
+
 def find_pii(text: bytes) -> list[Match]:
-    """Every personal number and address in some bytes."""
-    return [hit for find in find_signs() for hit in find_matches(find, text, _look)] + national_ids.find_national_ids(
-        text
-    )
+    """Find all personal data in some bytes."""
+    found = [hit for find in _finders() for hit in find_matches(find, text, _check)]
+    return found + find_matches(_national_finder(), text, _check_national)
 
 
-def _look(text: bytes, start: int, end: int) -> tuple[tuple[Match, ...], int]:
-    hit = _judge(text, start, end) or (_card_among(text, start) if text[start : start + 1].isdigit() else None)
-    return ((hit,), hit.end) if hit else ((), end)
-
-
-def look_in_json(text: bytes, start: int, end: int) -> tuple[tuple[Match, ...], int]:
-    """The same in JSON text, where the name before a number may be that of a member, and not count.
-
-    What goes over the border of two strings, or has an escape of JSON within JSON beside it, is not told here, and
-    taken for something.
-    """
-    if text.find(b'"', start, end) >= 0 or text.find(b"\\", max(0, start - _BESIDE), end + _BESIDE) >= 0:
-        return (Match(start, end, TOO_MANY_CANDIDATES, 0.0),), end
-    hit = _judge(text, start, end, named=False)
+def _check(text: bytes, start: int, end: int, use_name: bool = True) -> tuple[tuple[Match, ...], int]:
+    hit = _match(text, start, end, use_name)
     if hit is None and text[start : start + 1].isdigit():
-        hit = _card_among(text, start, named=False)
+        hit = _card_among_numbers(text, start, use_name)
     return ((hit,), hit.end) if hit else ((), end)
 
 
-def _judge(text: bytes, start: int, end: int, *, named: bool = True) -> Match | None:
+def check_in_json(text: bytes, start: int, end: int) -> tuple[tuple[Match, ...], int]:
+    """Check a candidate in JSON text, where the name before a number may be the key of another string.
+
+    A candidate that spans two strings, or has a backslash near it, cannot be decided here and counts as a match.
+    """
+    if (
+        text.find(b'"', start, end) >= 0
+        or text.find(b"\\", max(0, start - _MAX_ESCAPE_BYTES), end + _MAX_ESCAPE_BYTES) >= 0
+    ):
+        return (Match(start, end, TOO_MANY_CANDIDATES, 0.0),), end
+    return _check(text, start, end, use_name=False)
+
+
+def _match(text: bytes, start: int, end: int, use_name: bool) -> Match | None:
     value = text[start:end]
     if b"@" in value:
         return _email(text, start)
     if _is_part(text, start, end):
         return None
     rule = _rule(value)
-    if not rule or (named and value.isdigit() and _COUNTED.search(text[max(0, start - 24) : start])):
+    if not rule or (use_name and value.isdigit() and _has_technical_name(text, start)):
         return None
     return Match(start, end, rule, 0.9)
 
 
-def _card_among(text: bytes, start: int, *, named: bool = True) -> Match | None:
-    """A card with other numbers before it or behind it: what goes with what, only its groups tell."""
-    run = _NUMBERS.match(text, start, start + _LONGEST_RUN)
-    place, stop = start, run.end() if run else start
-    while group := _GROUPED.search(text, place, stop):
+def _has_technical_name(text: bytes, start: int) -> bool:
+    return _TECHNICAL_NAME.search(text[max(0, start - 24) : start]) is not None
+
+
+def _card_among_numbers(text: bytes, start: int, use_name: bool) -> Match | None:
+    """Find a card with other numbers before or behind it, by its groups of digits."""
+    numbers = _NUMBERS.match(text, start, start + _MAX_NUMBERS_BYTES)
+    position, stop = start, numbers.end() if numbers else start
+    while group := _GROUPED.search(text, position, stop):
         for end in {group.end(), group.end("four")} - {-1}:
             digits = group[0][: end - group.start()].translate(None, b" -")
-            counted = (
-                named
-                and end - group.start() == len(digits)
-                and _COUNTED.search(text[max(0, group.start() - 24) : group.start()])
-            )
-            if is_card(digits) and not counted and not _is_part(text, group.start(), end):
+            is_one_group = end - group.start() == len(digits)
+            if use_name and is_one_group and _has_technical_name(text, group.start()):
+                continue
+            if is_card(digits) and not _is_part(text, group.start(), end):
                 return Match(group.start(), end, "card", 0.85)
-        place = group.end("first") + 1
+        position = group.end("first") + 1
     return None
 
 
 def _is_part(text: bytes, start: int, end: int) -> bool:
-    """Digits that belong to a longer number, an id, a path, a version or a fraction."""
+    """Return True for digits that belong to a longer number, an id, a path, a version or a fraction."""
     before, after = text[start - 1 : start], text[end : end + 1]
     if _joins(before) or _FRACTION.match(text[start - 2 : start]):
         return True
@@ -143,7 +167,7 @@ def _is_part(text: bytes, start: int, end: int) -> bool:
 
 
 def _joins(char: bytes) -> bool:
-    """The neighbour belongs to the same word: a longer number, an id, a version."""
+    """Return True for a neighbour that belongs to the same word."""
     return char.isalnum() or char in (b"_", b"-", b"/")
 
 
@@ -163,7 +187,7 @@ def _rule(value: bytes) -> str:
 
 
 def is_card(digits: bytes) -> bool:
-    """A card number: the lengths and beginnings that schemes issue, and the Luhn digit."""
+    """Check the lengths and beginnings that card schemes issue, and the Luhn digit."""
     length, first = len(digits), digits[:2]
     issued = (
         (digits[:1] == b"4" and length == 16)
@@ -173,28 +197,26 @@ def is_card(digits: bytes) -> bool:
         or (16 <= length <= 19 and b"3528" <= digits[:4] <= b"3589")
         or (length == 14 and (first in {b"36", b"38", b"39"} or b"300" <= digits[:3] <= b"305"))
     )
-    return issued and len(set(digits)) > 1 and luhn(digits)
+    return issued and len(set(digits)) > 1 and has_luhn_digit(digits)
 
 
-def luhn(digits: bytes) -> bool:
-    """The last digit answers for the others."""
-    total = 0
-    for place, char in enumerate(reversed(digits)):
-        digit = char - 48
-        total += digit if place % 2 == 0 else digit * 2 - 9 * (digit > 4)
-    return total % 10 == 0
+def has_luhn_digit(digits: bytes) -> bool:
+    """Check the last digit, which the others determine."""
+    numbers = [char - 48 for char in reversed(digits)]
+    doubled = [number * 2 - 9 * (number > 4) for number in numbers[1::2]]
+    return (sum(numbers[::2]) + sum(doubled)) % 10 == 0
 
 
 def is_iban(value: bytes) -> bool:
-    """An account number: the country's length, and 97."""
+    """Check an account number: the length for its country, and the remainder by 97."""
     plain = value.replace(b" ", b"").decode("ascii", "replace")
-    if _COUNTRIES.get(plain[:2]) != len(plain) or not "02" <= plain[2:4] <= "98":
+    if _IBAN_LENGTHS.get(plain[:2]) != len(plain) or not "02" <= plain[2:4] <= "98":
         return False
     return int("".join(str(int(char, 36)) for char in plain[4:] + plain[:4])) % 97 == 1
 
 
 def is_nir(value: bytes) -> bool:
-    """A French social security number: a month, and 97."""
+    """Check a French social security number: a month, and the remainder by 97."""
     plain = value.replace(b" ", b"").upper().replace(b"2A", b"19").replace(b"2B", b"18")
     if len(plain) != 15 or not plain.isdigit() or plain[:1] not in b"123478":
         return False
@@ -203,7 +225,7 @@ def is_nir(value: bytes) -> bool:
 
 
 def is_ssn(digits: bytes) -> bool:
-    """A number that the United States have given out or may."""
+    """Check a social security number of the United States: no part is zero, and 666 and 9xx are not issued."""
     return not (digits[:3] in {b"000", b"666"} or digits[:1] == b"9" or digits[3:5] == b"00" or digits[5:] == b"0000")
 
 
@@ -213,10 +235,136 @@ def _email(text: bytes, start: int) -> Match | None:
         return None
     user = match[0][: match[0].index(b"@")]
     if (
-        _NO_PLACE.search(match[1])
-        or _NOBODY.search(user)
-        or _FILES.search(match[1])
+        _UNUSED_DOMAIN.search(match[1])
+        or _UNUSED_ACCOUNT.search(user)
+        or _FILE_ENDING.search(match[1])
         or (_REMOTE_USER.fullmatch(user) and _REMOTE_PATH.match(text, match.end()))
     ):
         return None
     return Match(match.start(), match.end(), "email", 0.9)
+
+
+# --- National numbers with check digits
+
+_NATIONAL_NAME_PATTERNS = [
+    (rule, re.compile(rf"(?i:{name}){_NATIONAL_LINK}".encode())) for rule, name in _NATIONAL_NAMES.items()
+]
+_NATIONAL_NUMBER = re.compile(rb"[0-9XYZxyz][0-9 .-]{6,13}[0-9A-Za-z](?![0-9A-Za-z])")
+_DNI_LETTERS = b"TRWAGMYFPDXBNJZSQVHLCKE"
+_CODICE_ODD_VALUES = dict(zip("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", (
+    1, 0, 5, 7, 9, 13, 15, 17, 19, 21,
+    1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23,
+), strict=True))  # fmt: skip
+_VERHOEFF_PERMUTATION = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
+
+
+def _check_national(text: bytes, start: int, end: int) -> tuple[tuple[Match, ...], int]:
+    value = text[start:end]
+    if is_codice_fiscale(value):
+        return (Match(start, end, "it_codice_fiscale", 0.9),), end
+    if value[:1].isdigit():
+        return ((Match(start, end, "br_cpf", 0.9),), end) if is_cpf(value.translate(None, b".-")) else ((), end)
+    for rule, named in _NATIONAL_NAME_PATTERNS:
+        name = named.match(text, start)
+        number = _NATIONAL_NUMBER.match(text, name.end()) if name else None
+        if number and _NATIONAL_CHECKS[rule](number[0].replace(b" ", b"").replace(b".", b"").replace(b"-", b"")):
+            return (Match(number.start(), number.end(), rule, 0.9),), number.end()
+    return (), end
+
+
+def _numbers(value: bytes, length: int) -> list[int]:
+    """Return the digits of a value that has this many and not all equal; otherwise an empty list."""
+    return [char - 48 for char in value] if len(value) == length and value.isdigit() and len(set(value)) > 1 else []
+
+
+def is_de_tax_id(value: bytes) -> bool:
+    """Check a German tax number: ten digits of which one occurs twice or three times, and ISO 7064."""
+    digits = _numbers(value, 11)
+    if not digits or not digits[0] or len(set(digits[:10])) not in (8, 9):
+        return False
+    product = 10
+    for digit in digits[:10]:
+        product = ((digit + product) % 10 or 10) * 2 % 11
+    return (11 - product) % 10 == digits[10]
+
+
+def is_bsn(value: bytes) -> bool:
+    """Check a citizen service number of the Netherlands: a weighted sum, modulo 11."""
+    digits = _numbers(value, 9)
+    weights = (9, 8, 7, 6, 5, 4, 3, 2, -1)
+    return bool(digits) and sum(map(int.__mul__, digits, weights)) % 11 == 0
+
+
+def is_cpf(value: bytes) -> bool:
+    """Check the two check digits of a Brazilian taxpayer number."""
+    digits = _numbers(value, 11)
+    return bool(digits) and all(
+        sum(digit * (length + 1 - position) for position, digit in enumerate(digits[:length])) * 10 % 11 % 10
+        == digits[length]
+        for length in (9, 10)
+    )
+
+
+def is_sin(value: bytes) -> bool:
+    """Check a social insurance number of Canada: the Luhn digit, and a first digit that is issued."""
+    return bool(_numbers(value, 9)) and value[:1] not in (b"0", b"8") and has_luhn_digit(value)
+
+
+def is_aadhaar(value: bytes) -> bool:
+    """Check an Aadhaar number of India by Verhoeff's method."""
+    digits = _numbers(value, 12)
+    if not digits or digits[0] < 2:
+        return False
+    check = 0
+    for position, digit in enumerate(reversed(digits)):
+        permuted = digit
+        for _ in range(position % 8):
+            permuted = _VERHOEFF_PERMUTATION[permuted]
+        check = _multiply_in_dihedral_group(check, permuted)
+    return check == 0
+
+
+def _multiply_in_dihedral_group(one: int, other: int) -> int:
+    """Multiply two elements of the symmetry group of a pentagon: 0 to 4 rotate it, 5 to 9 reflect it."""
+    if one < 5:
+        return (one + other) % 5 + (0 if other < 5 else 5)
+    return 5 + (one - other) % 5 if other < 5 else (one - other) % 5
+
+
+def is_pesel(value: bytes) -> bool:
+    """Check a PESEL of Poland: a month with an offset for the century, a day, and a weighted sum."""
+    digits = _numbers(value, 11)
+    if not digits:
+        return False
+    month, day = (digits[2] * 10 + digits[3]) % 20, digits[4] * 10 + digits[5]
+    weights = (1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1)
+    return 1 <= month <= 12 and 1 <= day <= 31 and sum(map(int.__mul__, digits, weights)) % 10 == 0
+
+
+def is_dni(value: bytes) -> bool:
+    """Check the letter of a Spanish identity number; those of foreigners begin with X, Y or Z."""
+    plain = value.upper()
+    first = b"XYZ".find(plain[:1])
+    number = str(first).encode() + plain[1:8] if first >= 0 else plain[:8]
+    return len(plain) == 9 and number.isdigit() and _DNI_LETTERS[int(number) % 23] == plain[8]
+
+
+def is_codice_fiscale(value: bytes) -> bool:
+    """Check the last of the sixteen characters of an Italian fiscal code."""
+    plain = value.decode("ascii", "replace")
+    if len(plain) != 16 or not plain.isalnum() or not plain[:6].isalpha():
+        return False
+    odd = sum(_CODICE_ODD_VALUES[char] for char in plain[:15:2])
+    even = sum(int(char) if char.isdigit() else ord(char) - 65 for char in plain[1:15:2])
+    return chr(65 + (odd + even) % 26) == plain[15]
+
+
+_NATIONAL_CHECKS: dict[str, Callable[[bytes], bool]] = {
+    "de_tax_id": is_de_tax_id,
+    "nl_bsn": is_bsn,
+    "br_cpf": is_cpf,
+    "ca_sin": is_sin,
+    "in_aadhaar": is_aadhaar,
+    "pl_pesel": is_pesel,
+    "es_dni": is_dni,
+}

@@ -14,7 +14,7 @@ from io import BytesIO
 from itertools import accumulate
 from typing import NamedTuple
 
-from clew.redact import credential_files, encodings, machine_names, national_ids, pii, secret_names
+from clew.redact import credential_files, encodings, machine_names, pii, secret_names
 from clew.redact.json_walk import CALL_IDS, CUT_KEYS
 from clew.redact.matcher import (
     TEXT_SEPARATOR,
@@ -127,7 +127,7 @@ class Prefilter:
             signs += map(_wide, (*self._secrets.context_signs, *credential_files.SIGNS))
             found += self._secrets.find_addresses
         if "pii" in self._kinds:
-            found.append(compile_finder(map(_wide, national_ids.SIGNS)))
+            found.append(compile_finder(map(_wide, pii.NATIONAL_PATTERNS)))
         if "path" in self._kinds:
             found += [compile_finder(map(_wide, machine_names.SIGNS)), compile_plain_finder(_wide(machine_names.AT))]
         return [compile_finder(signs), *found, compile_finder(_BOUNDARY), compile_finder([re.escape(ORIGIN)])]
@@ -140,7 +140,7 @@ class Prefilter:
             confirmed.append(_ConfirmedCandidates(compile_finder(map(_wide, self._secrets.token_signs)), search))
         if "pii" in self._kinds:
             numbers = [compile_finder(map(_wide, group)) for group in pii.GROUPS]
-            confirmed += [_ConfirmedCandidates(find, _search_numbers(find, pii.look_in_json)) for find in numbers]
+            confirmed += [_ConfirmedCandidates(find, _search_numbers(find, pii.check_in_json)) for find in numbers]
         return confirmed
 
     def lines_to_read(self, text: bytes) -> list[Span]:

@@ -29,8 +29,10 @@ def _as_latin1(word: str) -> str:
 
 FOREIGN = "|".join(map(_as_latin1, (*_FOREIGN_WORDS, *_FOREIGN_PHRASES)))
 """Words for `password` in other languages, as an expression for bytes."""
+_PASSWORD_PATTERN = "pa?ss?wo?r?d"
+"""`password`, `passwd`, `pswd`, `psswrd` and other ways to write it."""
 STRONG = (
-    "passw(?:or)?d|passphrase|passcode|pwd|psswd|psswo?rd|paswo?r?d|secret|credential|_auth|mnemonic"
+    f"{_PASSWORD_PATTERN}|passphrase|passcode|pwd|secret|credential|_auth|mnemonic"
     "|requirepass|masterauth|(?:root|bind|user|admin|auth)pw|psk"
     rf"|(?:{_KEYS})[_. -]?key"
 )
@@ -56,16 +58,18 @@ PHRASED = "passw(?:or)?d|passphrase|passcode|pwd|secret|mnemonic|seed_phrase|(?:
 
 _WORDS = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _FOREIGN = re.compile(rf"(?i:{FOREIGN})".encode("latin-1"))
-_PASSWORD = frozenset(
-    "password passwd passphrase passcode pwd pass passwords pw phrase psswd psswrd psswd paswd paswrd psword passw"
-    " pswd userpwd rootpw bindpw userpw adminpw authpw psk"
-    " passwort kennwort contrasena senha wachtwoord haslo heslo mdp requirepass masterauth".split()
+_PASSWORD = re.compile(
+    rf"(?:.*(?:{_PASSWORD_PATTERN}|passwords|passphrase|passcode|pwd|passw|passwort)"
+    "|pass|pw|phrase|(?:root|bind|user|admin|auth)pw|psk|kennwort|contrasena|senha|wachtwoord|haslo|heslo|mdp"
+    "|masterauth|(?:.*(?:sql|db|redis|mongo|postgres|mq|smtp|imap|ftp|ssh|ldap|http|proxy|wifi|sudo|root|admin|user|auth"
+    "|bind|store|key)|my|pg|require)pass)"
 )
-_PASSWORD_ENDINGS = ("password", "passwd", "passphrase", "passwort", "passcode", "psswd", "psswd", "pwd", "pasword")
 _SECRET = frozenset(
     "secret secrets token tokens credential credentials auth apikey authkey pat mnemonic cred creds jwt bearer".split()
 )
 _SECRET_KEYS = frozenset(_KEYS.replace("functions?", "function|functions").split("|"))
+_JOINED_KEYS = tuple(f"{word}key" for word in (*sorted(_SECRET_KEYS), "token", "priv", "pre"))
+"""Ends of names that are written as one word: `storageaccountkey`."""
 # A last word that turns the name into one about a secret: its kind, its place, its number.
 _ABOUT = frozenset(
     """arn class client count counts counter cookie created dir enabled endpoint env error exp expired expires
@@ -107,7 +111,7 @@ def meaning(name: bytes) -> str:
     if not words or words[-1] in _ABOUT:
         return ""
     for word in reversed(words[-2:]):
-        if word in _PASSWORD or word.endswith(_PASSWORD_ENDINGS):
+        if _PASSWORD.fullmatch(word):
             return "password"
     return _meaning_of_secret(words)
 
@@ -122,6 +126,6 @@ def _meaning_of_secret(words: list[str]) -> str:
         return "" if last == "keys" or (before and before[-1] in _OTHER_KEYS) else "key"
     if last in {"base", "b64", "value", "string", "raw", "prod", "production", "staging", "dev", "live"} and before:
         return _meaning_of_secret(before)
-    if last.endswith("key") and last[:-3] in _SECRET_KEYS:
-        return "secret"
+    if last.endswith(_JOINED_KEYS):
+        return "" if "public" in last else "secret"
     return ""

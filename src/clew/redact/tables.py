@@ -6,7 +6,7 @@ import re
 
 from clew.redact import secret_names
 from clew.redact.matcher import Match
-from clew.redact.value_checks import DIGITS, Written, count_of, is_secret_value
+from clew.redact.value_checks import DIGITS, Written, count_of, count_random_chars, is_secret_value
 
 # A header cell between separators, or the last of its line.
 CONNECTION_PATTERNS = (r"[\"'`*\\]*(?:[ \t]*\||(?:[,;]|\t+)[A-Za-z\"'_\\]|[ \t|\\]*[\r\n])",)
@@ -15,6 +15,7 @@ _MAX_LINE_BYTES = 1000
 _MAX_TABLE_BYTES = 8000
 _MAX_ROWS = 40
 _MAX_COLUMNS_BYTES = 600
+_MIN_RANDOM_BESIDE_TEXT = 16
 _HEADER_CELL = re.compile(rb"[\"'`* \t]*[A-Za-z_\x80-\xff][\w .()/\x80-\xff-]{0,40}[\"'`* \t]*")
 _RULER = re.compile(rb"[ \t|:+=-]+")
 _CELLS = {
@@ -37,11 +38,12 @@ def match_name(text: bytes, name_start: int, name_end: int, meaning: str) -> tup
     if delimiter is None:
         return (), name_end
     header = _split(text, begin, end, delimiter)
-    column = next((number for number, span in enumerate(header) if span == (name_start, name_end)), None)
+    column = next((number for number, span in enumerate(header) if span[0] <= name_start and name_end <= span[1]), None)
     if column is None or len(header) < 2:
         return (), name_end
-    hits = _cell_beside(text, header, column, meaning) if delimiter == b"|" else []
-    if all(_HEADER_CELL.fullmatch(text[a:b]) for a, b in header if text[a:b].strip()):
+    is_whole_cell = header[column] == (name_start, name_end)
+    hits = _cell_beside(text, header, column, meaning, is_whole_cell) if delimiter == b"|" else []
+    if is_whole_cell and all(_HEADER_CELL.fullmatch(text[a:b]) for a, b in header if text[a:b].strip()):
         hits += _cells_below(text, end, delimiter, len(header), column, meaning)
     return tuple(hits), hits[-1].end if hits else name_end
 
@@ -79,13 +81,18 @@ def _split(text: bytes, begin: int, end: int, delimiter: bytes) -> list[tuple[in
     return spans
 
 
-def _cell_beside(text: bytes, row: list[tuple[int, int]], column: int, meaning: str) -> list[Match]:
+def _cell_beside(
+    text: bytes, row: list[tuple[int, int]], column: int, meaning: str, is_whole_cell: bool
+) -> list[Match]:
     if column + 1 >= len(row):
         return []
     start, stop = row[column + 1]
     word = text[start:stop]
     # Names are in rows too, without values.
     if b" " in word or not is_secret_value(meaning, word, Written.NEARBY):
+        return []
+    # The bar may be a pipe of a shell: `cat token | sha256sum | cut -c1-8`.
+    if not is_whole_cell and count_random_chars(word) < _MIN_RANDOM_BESIDE_TEXT:
         return []
     return [_hit(start, stop, meaning)]
 

@@ -13,7 +13,7 @@ from clew.errors import UsageError
 from clew.redact.masks import MARKER, PLAIN, Marker
 from clew.redact.redactor import Redactor, Setting
 from clew.redact.scanner import Rules, standard
-from clew.redact.user_rules import parse_rules
+from clew.redact.settings import parse_rules
 from clew.tables.columns import LEVELS
 
 _TAG = 12
