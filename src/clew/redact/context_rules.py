@@ -216,40 +216,57 @@ def match_cookie(text: bytes, position: int) -> tuple[Match, ...]:
 # --- Arguments of programs
 
 _MAX_COMMAND_BYTES = 600
+_PROGRAM_NAME = re.compile(rb"[A-Za-z0-9_-]+")
+_CHPASSWD_USER = re.compile(rb"[\"']?[\w.-]{1,64}:")
 _ARGUMENT = re.compile(
     rb"(?:[ \t]|\\[ \t]*[\r\n]{1,4}){1,12}((?:\"(?:[^\"\\\n]|\\[^\n])*\"?|'[^'\n]*'?|[^\s\"'`|;&\\<>]|\\[^\s])+)"
 )
-_PROGRAMS: dict[bytes, tuple[bytes, ...]] = {
-    b"docker podman nerdctl buildah skopeo oras crane helm az": (b"-p", b"--password"),
-    b"mongo mongosh mongodump mongorestore mongoexport mongoimport": (b"-p", b"--password"),
-    b"ldapsearch ldapmodify ldapadd ldapdelete ldapwhoami ldappasswd ldapcompare": (b"-w", b"-s"),
-    b"sshpass": (b"-p",),
-    b"redis-cli": (b"-a", b"--pass"),
-    b"sqlcmd bcp mssql-cli ipmitool": (b"-P",),
-    b"zip unzip": (b"-P", b"--password"),
-    b"snmpwalk snmpget snmpset": (b"-A", b"-X"),
-    b"gh": (b"-b", b"--body"),
-    b"mysql mariadb mysqldump mysqladmin mysqlimport mysqlsh 7z 7za 7zz rar unrar": (),
-    b"openssl": (b"-passin", b"-passout", b"-pass", b"-k"),
-    b"keytool jarsigner apksigner": (b"-storepass", b"-keypass", b"-deststorepass", b"-srcstorepass"),
-    b"smbclient rpcclient smbget": (b"-U", b"--user"),
-    b"curl http https wget": (b"-u", b"--user", b"--proxy-user", b"-U", b"-a", b"--auth"),
-    b"xfreerdp wlfreerdp rdesktop": (b"-p",),
-    b"wpa_passphrase": (),
-    b"htpasswd": (),
-    b"rabbitmqctl": (),
-    b"vault": (),
-    b"psql pg_dump pg_restore": (b"--password",),
-    b"svn": (b"--password",),
-    b"ConvertTo-SecureString": (),
+
+
+class _Program(NamedTuple):
+    """How a program takes a password on its command line."""
+
+    flags: tuple[bytes, ...] = ()
+    """The flags that are followed by it."""
+    subcommands: tuple[bytes, ...] = ()
+    """Only these take one: they are among the first three arguments."""
+    is_attached: bool = False
+    """It follows `-p` without a space."""
+    separator: bytes = b""
+    """It follows a user name and this separator."""
+    position: int = 0
+    """Without a flag, it is the argument with this number, the first being 1."""
+
+
+_LOGIN = _Program((b"-p", b"--password"), (b"login",))
+_PROGRAMS = {
+    b"docker podman nerdctl buildah skopeo oras crane helm oc": _LOGIN,
+    b"az mongo mongosh mongodump mongorestore mongoexport mongoimport twine cqlsh": _Program((b"-p", b"--password")),
+    b"ldapsearch ldapmodify ldapadd ldapdelete ldapwhoami ldappasswd ldapcompare": _Program((b"-w", b"-s")),
+    b"sshpass": _Program((b"-p",), is_attached=True),
+    b"redis-cli": _Program((b"-a", b"--pass")),
+    b"sqlcmd bcp mssql-cli ipmitool mosquitto_pub mosquitto_sub": _Program((b"-P",)),
+    b"zip unzip": _Program((b"-P", b"--password")),
+    b"snmpwalk snmpget snmpset": _Program((b"-A", b"-X")),
+    b"gh": _Program((b"-b", b"--body")),
+    b"mysql mariadb mysqldump mysqladmin mysqlimport mysqlsh 7z 7za 7zz rar unrar": _Program(is_attached=True),
+    b"openssl": _Program((b"-passin", b"-passout", b"-pass", b"-k")),
+    b"ssh-keygen": _Program((b"-N", b"-P")),
+    b"security": _Program((b"-w", b"-p"), (b"add-generic-password", b"add-internet-password", b"unlock-keychain")),
+    b"keytool jarsigner apksigner": _Program((b"-storepass", b"-keypass", b"-deststorepass", b"-srcstorepass")),
+    b"smbclient rpcclient smbget": _Program((b"-U", b"--user"), separator=b"%"),
+    b"curl http https wget": _Program(
+        (b"-u", b"--user", b"--proxy-user", b"-U", b"-a", b"--auth"), is_attached=True, separator=b":"
+    ),
+    b"xfreerdp wlfreerdp rdesktop": _Program((b"-p",)),
+    b"psql pg_dump pg_restore svn": _Program((b"--password",)),
+    b"wpa_passphrase": _Program(position=2),
+    b"rabbitmqctl": _Program(subcommands=(b"add_user", b"change_password"), position=3),
+    b"vault cargo": _Program(subcommands=(b"login",), position=2),
+    b"ConvertTo-SecureString": _Program(position=1),
+    b"htpasswd": _Program(),
 }
-"""Programs, and the flags that take a password, a token or `user:password`."""
-_FLAGS = {program: flags for programs, flags in _PROGRAMS.items() for program in programs.split()}
-_ATTACHED = frozenset(b"mysql mariadb mysqldump mysqladmin mysqlimport 7z 7za 7zz rar unrar sshpass".split())
-"""Programs whose `-p` is followed by the password without a space."""
-_LOGIN_ONLY = frozenset(b"docker podman nerdctl buildah skopeo oras crane helm az".split())
-_USER_AND_PASSWORD = frozenset(b"curl http https wget".split())
-_USER_PERCENT_PASSWORD = frozenset(b"smbclient rpcclient smbget".split())
+_PROGRAM_BY_NAME = {name: program for names, program in _PROGRAMS.items() for name in names.split()}
 _OPTIONS_WITH_WORD = frozenset(b"-H -h -p -P -n -c -C -f -o -t".split())
 _PIPED = re.compile(
     rb"(?:echo(?:[ \t]+-[neE]+)*|printf[ \t]+[\"']?%s(?:\\n|[\r\n]+)?[\"']?|printf)[ \t]+"
@@ -257,26 +274,27 @@ _PIPED = re.compile(
 )
 _MAX_PIPED_BYTES = 300
 _SECRET_ID = re.compile(rb"secret_id[ \t]{1,40}([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
-_HERE_STRING = re.compile(rb"sudo[ \t][^\n|;&<]{0,200}<<<[ \t]*(\"[^\"\n]+\"|'[^'\n]+'|[^\s\"'`|;&]+)")
+_HERE_STRING = re.compile(rb"[\w-]{2,20}[ \t][^\n|;&<]{0,200}<<<[ \t]*(\"[^\"\n]+\"|'[^'\n]+'|[^\s\"'`|;&]+)")
 _BRACKETS = re.compile(rb"[\[\](){}|]")
 
 
 def match_command(text: bytes, position: int) -> tuple[Match, ...]:
     """Read the arguments of a program up to the end of the command."""
-    name = re.compile(rb"[A-Za-z0-9_-]+").match(text, position)
-    program = name[0] if name else b""
-    if name is None or program not in _FLAGS:
+    name = _PROGRAM_NAME.match(text, position)
+    program = _PROGRAM_BY_NAME.get(name[0]) if name else None
+    if name is None or program is None:
         return ()
     arguments = list(_arguments(text, name.end()))
     words = [text[start:end] for start, end in arguments]
-    if program in _LOGIN_ONLY and b"login" not in words[:3] and program != b"az":
+    if program.subcommands and not any(word in program.subcommands for word in words[:3]):
         return ()
+    spans = _htpasswd_argument(arguments, words) if name[0] == b"htpasswd" else None
     hits: list[Match] = []
-    for start, end in _password_arguments(program, arguments, words):
-        if program in _USER_PERCENT_PASSWORD:
+    for start, end in _password_arguments(program, arguments, words) if spans is None else spans:
+        if program.separator == b"%":
             percent = text.find(b"%", start, end)
             hits += _argument(text, percent + 1, end - (text[end - 1 : end] in (b'"', b"'"))) if percent > 0 else ()
-        elif program in _USER_AND_PASSWORD:
+        elif program.separator == b":":
             hits += _match_user_and_password(text, start, end)
         else:
             hits += _argument(text, start, end)
@@ -290,40 +308,33 @@ def _arguments(text: bytes, position: int) -> Iterator[tuple[int, int]]:
         position = match.end()
 
 
-def _password_arguments(program: bytes, spans: list[tuple[int, int]], words: list[bytes]) -> Iterator[tuple[int, int]]:
+def _htpasswd_argument(spans: list[tuple[int, int]], words: list[bytes]) -> list[tuple[int, int]]:
+    """Return the span of the password of `htpasswd -b [FILE] USER PASSWORD`."""
+    letters = b"".join(word for word in words if word[:1] == b"-")
+    plain, number = _positional(words), 1 if b"n" in letters else 2
+    return [spans[plain[number]]] if b"b" in letters and len(plain) > number else []
+
+
+def _password_arguments(
+    program: _Program, spans: list[tuple[int, int]], words: list[bytes]
+) -> Iterator[tuple[int, int]]:
     """Yield the spans of the arguments that are passwords, by position or behind a flag."""
-    if program == b"htpasswd":
-        letters = b"".join(word for word in words if word[:1] == b"-")
-        plain, number = _positional(words), 1 if b"n" in letters else 2
-        if b"b" in letters and len(plain) > number:
-            yield spans[plain[number]]
-        return
-    positional = {
-        b"wpa_passphrase": ((), 2),
-        b"rabbitmqctl": ((b"add_user", b"change_password"), 3),
-        b"vault": ((b"login",), 2),
-        b"ConvertTo-SecureString": ((), 1),
-    }
-    if program in positional:
-        first, count = positional[program]
+    if program.position:
         plain = _positional(words)
-        if len(plain) >= count and (not first or words[plain[0]] in first):
-            yield spans[plain[count - 1]]
+        if len(plain) >= program.position:
+            yield spans[plain[program.position - 1]]
         return
-    flags = _FLAGS[program]
+    attached = b"-u" if program.separator == b":" else b"-p"
     for number, ((start, end), word) in enumerate(zip(spans, words, strict=True)):
-        if word in flags and number + 1 < len(spans):
+        flag = next((flag for flag in program.flags if word.startswith(flag + b"=")), None)
+        if word in program.flags and number + 1 < len(spans):
             yield spans[number + 1]
-        elif program in _ATTACHED and word[:2] == b"-p" and len(word) >= 5 and word[2:3] != b"=":
+        elif flag is not None:
+            yield start + len(flag) + 1, end
+        elif word.startswith((b"/p:", b"/pass:")):
+            yield start + word.index(b":") + 1, end
+        elif program.is_attached and word[:2] == attached and len(word) >= 5 and word[2:3] not in b"=s":
             yield start + 2, end
-        else:
-            flag = next((flag for flag in flags if word.startswith(flag + b"=")), None)
-            if flag is not None:
-                yield start + len(flag) + 1, end
-            elif program in _USER_AND_PASSWORD and word[:2] == b"-u" and b":" in word and word[2:3] != b"s":
-                yield start + 2, end
-            elif word.startswith((b"/p:", b"/pass:")):
-                yield start + word.index(b":") + 1, end
 
 
 def _positional(words: list[bytes]) -> list[int]:
@@ -380,7 +391,7 @@ def match_piped(text: bytes, position: int) -> tuple[Match, ...]:
         return ()
     start, end = match.span(1)
     if b"chpasswd" in text[position : position + 60]:
-        user = re.compile(rb"[\"']?[\w.-]{1,64}:").match(text, start)
+        user = _CHPASSWD_USER.match(text, start)
         if user is None:
             return ()
         return _argument(text, user.end(), end - (text[end - 1 : end] in (b'"', b"'")))
@@ -524,7 +535,7 @@ def match_docker_auth(text: bytes, position: int) -> tuple[Match, ...]:
 
 ADDRESS_PATTERN = r"://(?:[^\s/?#\"'<>:]{0,128}:[^\s\"'<>`@]{0,1024}@|[A-Za-z0-9_-]{20,100}@)"
 """The candidate pattern of `match_address`, which is searched for by itself: re2 is slow with its counts."""
-_PROGRAM_NAMES = "|".join(sorted(name.decode() for name in _FLAGS))
+_PROGRAM_NAMES = "|".join(sorted(name.decode() for name in _PROGRAM_BY_NAME))
 _RULES = (
     Rule(b"b", r"\b(?i:bearer|basic)(?:[ \t]{1,3}|%20|\+)[\"'\\]{0,4}[A-Za-z0-9_.~+/=-]{6}", match_scheme),
     Rule(
@@ -541,7 +552,7 @@ _RULES = (
     Rule(b"-", r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY", match_private_key),
     Rule(b"c", r"(?i:cookie)[\"'\\]{0,4}[ \t]{0,2}[:=][ \t\"'\\]{0,5}[A-Za-z0-9_.-]", match_cookie),
     Rule(
-        bytes({name[0] for name in _FLAGS}),
+        bytes({name[0] for name in _PROGRAM_BY_NAME}),
         rf"\b(?:{_PROGRAM_NAMES})[ \t]+[^\s]",
         match_command,
     ),
@@ -549,10 +560,13 @@ _RULES = (
     Rule(
         b"|",
         r"\|[ \t]*(?:sudo(?:[ \t]+-[A-Za-z-]+)*[ \t]+-[A-Za-z]*S\b|(?:sudo[ \t]+)?(?:passwd[ \t]+--stdin|chpasswd)"
-        r"|(?:docker|podman|helm|gh|glab|aws|az|oras|crane|nerdctl)[^\n|;&]*(?:--password-stdin|--with-token|--stdin))",
+        r"|(?:docker|podman|helm|gh|glab|aws|az|oras|crane|nerdctl)[^\n|;&]*(?:--password-stdin|--with-token|--stdin)"
+        r"|(?:gh|wrangler|flyctl|fly)[ \t]+secrets?[ \t]+(?:set|put)\b|vercel[ \t]+env[ \t]+add\b|kinit\b|cryptsetup\b"
+        r"|gpg2?[^\n|;&]*--passphrase-fd[ \t=]0)",
         match_piped,
     ),
     Rule(b"s", r"\bsudo(?:[ \t]+-[A-Za-z-]+)*[ \t]+-[A-Za-z]*S\b[^\n|;&<]*<<<", match_here_string),
+    Rule(b"dghopn", r"\b(?:docker|podman|helm|gh|oras|nerdctl)[ \t][^\n|;&<]*<<<", match_here_string),
     Rule(
         b"i",
         r"\b(?i:identified)[ \t]+(?i:with[ \t]+[A-Za-z0-9_'\"]+[ \t]+)?(?i:by|as)[ \t]",
