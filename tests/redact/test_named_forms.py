@@ -210,3 +210,60 @@ def test_a_value_beyond_the_limit_is_masked_to_its_end() -> None:
 def test_a_path_in_a_list_names_no_secret() -> None:
     paths = '"/static//etc/passwd", "/static/%2fetc%2fpasswd", "/static/....//app.py9", "/static/C:%5cx"'
     assert redact(paths) == paths
+
+
+PASSWORD = PLANT.chars(4) + "!" + PLANT.chars(5) + "7"
+KEY = "".join(PLANT.chars(12, alphabet) for alphabet in ("aBcDeFgH7/", "kLmN5pQr+", "StUvWxYz3"))
+MORE_FORMS = [
+    "**Password:** {}",
+    "__Password:__ {}",
+    "**API key:** `{}`",
+    "pass" + "word: !vault {}",
+    "pass" + "word: !!str {}",
+    "pass" + "word: &anchor {}",
+    "<ns:password>{}</ns:password>",
+    '<wsse:Password Type="text">{}</wsse:Password>',
+    "&lt;password&gt;{}&lt;/password&gt;",
+    "Password:\n```\n{}\n```",
+    "password：{}",
+    'password = r"""{}"""',
+    'let password = r#"{}"#;',
+    "SET @password = N'{}'",
+    'add_argument("--password", default="{}")',
+    'password: str = Field(default="{}")',
+    '{{"password":{{"value":"{}"}}}}',
+    's:8:"password";s:11:"{}"',
+    '{{"value":"{}","type":"x","name":"API_KEY"}}',
+    '{{"ParameterKey":"DBPassword","ParameterValue":"{}"}}',
+    'docker login --password-stdin <<< "{}"',
+    "echo {} | gh secret set X",
+    "echo {} | kinit bob",
+    "twine upload -u x -p {}",
+    "ssh-keygen -N {} -f k",
+    "cargo login {}",
+    "oc login -u a -p {}",
+    "PresharedKey = {}",
+    "password: >-\n  {}",
+]
+
+
+@pytest.mark.parametrize("form", MORE_FORMS)
+@pytest.mark.parametrize("value", [PASSWORD, KEY], ids=["password", "key"])
+def test_more_forms_of_named_values_are_masked(form: str, value: str) -> None:
+    if value == PASSWORD and "Preshared" in form:
+        pytest.skip("a preshared key is random")
+    for masked in both(form.format(value)):
+        assert value not in masked and masked.replace("[REDACTED]", "{}") == form.format("{}")
+
+
+@pytest.mark.parametrize("form", ["spring.datasource.password={}", "password: {}", "user=bob&password={}"])
+def test_random_letters_are_a_password(form: str) -> None:
+    letters = "RROMyUdg" + "ogRsfJtiTzkPtMiR"
+    assert both(form.format(letters)) == [form.format("[REDACTED]")] * 2
+
+
+@pytest.mark.parametrize(
+    "text", ["password: !Ref DBPassword", "password = getUserPasswordFromConfig", "password: !GetAtt Db.Password"]
+)
+def test_references_to_passwords_stay(text: str) -> None:
+    assert both(text) == [text, text]

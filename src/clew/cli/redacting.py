@@ -208,9 +208,9 @@ class Redaction:
             with opened() as stream:
                 yield from stream
             return
-        from clew.redact.native_files import mask_file
+        from clew.redact.native_files import mask_text_file
 
-        yield from mask_file(opened, self.redactor(), str(path) if is_file else None)
+        yield from mask_text_file(opened, self.redactor(), str(path) if is_file else None)
 
     def file(self, session: StoredSession, body: bytes, path: str) -> bytes:
         """The content of a file that a session tells of."""

@@ -35,8 +35,13 @@ from clew.redact.value_checks import (
 
 _N = rf"(?i:{secret_names.NAMES})"
 _CLOSE = r"[\"'`\]\\)*]*"
-_OPERATOR = r"(?:[?+:.|&!=<~]*[:=][>=~]*|<-|->|\|\||\?\?|\?:|[ \t]or)"
-_QUOTE = r"(?:[a-zA-Z@$]?\\*[\"'`]|\xe2\x80|\xe3\x80|\xc2\xab)"
+# A full-width colon or equals sign is an operator too. In Markdown, `**Password:** x` has the end of the bold text
+# behind the operator; in YAML, a tag or an anchor is before the value.
+_OPERATOR = (
+    r"(?:[?+:.|&!=<~]*[:=][>=~]*(?:\*\*|__|[ \t]+(?:!!?[a-z]+|&[a-z]+)[ \t])?"
+    r"|\xef\xbc[\x9a\x9d]|\\+uff1[ad]|<-|->|\|\||\?\?|\?:|[ \t]or)"
+)
+_QUOTE = r"(?:[a-zA-Z@$]?#?\\*(?:\"\"\"|'''|[\"'`])|\xe2\x80|\xe3\x80|\xc2\xab)"
 # A quoted value, or a bare one that is more than a name in small letters.
 _MARK = r"[0-9A-Z!@#%^&*+/?~$=-]"
 _VALUE = rf"(?:[(\[{{][ \t]*)*(?:{_QUOTE}[ \t]*[^\s\"'`,)]|[a-z_.]*{_MARK})"
@@ -48,16 +53,18 @@ _CONNECTION_PATTERNS = (
     # name = value, name: value, name := value, name ?= value, name => value, name || value, <name>value
     rf"{_CLOSE}[ \t]*(?:{_OPERATOR}|>(?:<!\[CDATA\[)?)[ \t]*{_VALUE}",
     # name: Type = "value", name string = "value", name[] = "value"
-    rf"{_CLOSE}(?:[ \t]*:?[ \t]*[A-Za-z0-9_.*&<>\[\]?|'{{}};]+){{1,5}}[ \t]*:?=[ \t]*(?:[(\[{{][ \t]*)*{_QUOTE}",
+    rf"{_CLOSE}(?:[ \t]*:?[ \t]*[A-Za-z0-9_.*&<>\[\]?|'{{}};]+){{1,5}}[ \t]*:?=[ \t]*"
+    rf"(?:[A-Za-z_.]*[(\[{{][ \t]*(?:default[ \t]*=[ \t]*)?)*{_QUOTE}",
     # name = Type("value"), get("name", "value"), .name("value"), name 'value'
     rf"{_CLOSE}[ \t]*{_OPERATOR}?[ \t]*(?:new[ \t])?[A-Za-z0-9_.:<>\[\]]*[({{][ \t]*{_QUOTE}[^\s\"'`,)]",
-    rf"(?:\\*[\"'`])?[\])]*[ \t]*,[ \t\r\n]*{_QUOTE}",
+    rf"(?:\\*[\"'`])?[\])]*[ \t]*,[ \t\r\n]*(?:default[ \t]*=[ \t]*)?{_QUOTE}",
+    r"\\*\";s:[0-9]+:\\*\"",
     rf"[ \t]+{_QUOTE}[^\s\"'`]",
     # def name(): return "value", string name() { return "value"; }
     rf"\([^()\n]*\)[ \t\w:>*&-]*[{{:]?[ \t\r\n]*return[ \t]+{_QUOTE}",
     # The value on the next line, in a block of YAML, or in the next element.
     rf"{_CLOSE}[ \t]*[:=]?[ \t]*[|>\\(\[{{]*[+-]?[0-9]?[ \t\\]*[\r\n][ \t\r\n>|*+=\\-]*"
-    r"[\"'`]?[A-Za-z_.-]*[0-9!@#%^&*~$?+]",
+    r"(?:```[a-z]*[\r\n\\]+)?[\"'`]?[A-Za-z_.-]*[0-9!@#%^&*~$?+]",
     r"[\"'`]*(?:</[A-Za-z]+)?>[ \t\r\n\\]*<[A-Za-z]+>",
     # A sentence.
     rf"(?:[ \t]+[A-Za-z'\x80-\xff-]+){{0,5}}[ \t]*(?:{_LINK})?[ \t:]+[\"'`*(\[]*[A-Za-z!@#$%^&*_.+/-]*[0-9!@#$%^&*?]",
@@ -80,7 +87,7 @@ CANDIDATE_PATTERNS = (
     r"[ \t]+[\"']?[^\s\-\"'|<>&;$]",
     rf"(?i:{secret_names.FOREIGN})",
     # value="..." with the name nearby
-    rf"(?:(?i:\bvalue|\bval|<string|\bsecretstring)[\"'\\]*[ \t]*[:=>]|\bdefault[ \t]+=)[ \t]*{_VALUE}",
+    rf"(?:(?i:\bvalue|parametervalue|\bval|<string|\bsecretstring)[\"'\\]*[ \t]*[:=>]|\bdefault[ \t]+=)[ \t]*{_VALUE}",
     *tables.CANDIDATE_PATTERNS,
 )
 
@@ -88,9 +95,10 @@ _MAX_NAME_BEFORE_KEYWORD = 48
 _MAX_CONNECTION_BYTES = 120
 _MIN_RANDOM_IN_BRACES = 16
 _PAIR_WINDOW_BYTES = 240
-_NAME_BYTES = rb"A-Za-z0-9_.\-\x80-\xff"
+# Letters beyond ASCII, but not a full-width colon or equals sign.
+_NAME_BYTE = rb"(?:[A-Za-z0-9_.-]|(?!\xef\xbc[\x9a\x9d])[\x80-\xff])"
 _NAME = re.compile(
-    rb"[ \t(\"'-]{0,3}(%b|[%b]{1,80})" % (secret_names.SPACED_NAMES.encode("latin-1"), _NAME_BYTES), re.IGNORECASE
+    rb"[ \t(\"'-]{0,3}(%b|%b{1,80})" % (secret_names.SPACED_NAMES.encode("latin-1"), _NAME_BYTE), re.IGNORECASE
 )
 _NAME_CHARS = bytes([*b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-", *range(0x80, 0x100)])
 _DIRECTIVE = re.compile(
@@ -185,7 +193,7 @@ def _judge_call(found: _Assignment) -> bool:
 
 
 def _judge_element(found: _Assignment) -> bool:
-    if not found.before(2).endswith((b"<", b'="', b"='")) and b"</" not in found.link[0]:
+    if not _ELEMENT_START.search(found.before()) and b"</" not in found.link[0]:
         return False
     word = found.word
     # Jenkins writes encrypted values in braces.
@@ -245,9 +253,12 @@ def _bytes(pattern: str) -> re.Pattern[bytes]:
 
 
 _END = r"[\"'`\]\\)*]{0,8}"
-_QUOTED = r"(?=[bfruBFRUL@$]{0,2}\\{0,8}[\"'`]|\xe2\x80|\xe3\x80|\xc2\xab)"
-_OP = r"(?P<op>[?+:.|&!=<~]{0,2}[:=][>=~-]{0,2}|<-|->|\|\||\?\?|\?:|(?<=[ \t])or)"
-_WRAPPER = r"(?:(?:new[ \t]{1,4})?[A-Za-z0-9_.:<>\[\]*&!]{1,40}[({][ \t]{0,4}){1,2}"
+_QUOTED = r"(?=[bfruBFRULN@$]{0,2}#?\\{0,8}[\"'`]|\xe2\x80|\xe3\x80|\xc2\xab)"
+_OP = (
+    r"(?P<op>[?+:.|&!=<~]{0,2}[:=][>=~-]{0,2}|\xef\xbc[\x9a\x9d]|<-|->|\|\||\?\?|\?:|(?<=[ \t])or)"
+    r"(?:(?:\*\*|__)(?=[ \t])|[ \t]{1,4}(?:!{1,2}[\w:-]{1,40}|&\w{1,40})(?=[ \t]))?"
+)
+_WRAPPER = r"(?:(?:new[ \t]{1,4})?[A-Za-z0-9_.:<>\[\]*&!]{1,40}[({][ \t]{0,4}(?:default[ \t]{0,2}=[ \t]{0,2})?){1,2}"
 _MARKED = r"(?=[^\s]{0,60}[0-9!@#$%^&*?])"
 _CONNECTIONS = (
     _Connection(
@@ -262,11 +273,27 @@ _CONNECTIONS = (
     _Connection(
         _bytes(
             rf"{_END}(?:[ \t]{{0,4}}+:?+[ \t]{{0,4}}+[\w.*&<>\[\]?|'{{}};]{{1,40}}+){{1,5}}+"
-            rf"[ \t]{{0,4}}+:?=[ \t]{{0,4}}(?:[(\[{{][ \t]{{0,4}}){{0,3}}{_QUOTED}"
+            rf"[ \t]{{0,4}}+:?=[ \t]{{0,4}}(?:{_WRAPPER}|(?:[(\[{{][ \t]{{0,4}}){{0,3}}){_QUOTED}"
         ),
         _judge_quoted,
     ),
-    _Connection(_bytes(rf"(?:\\{{0,6}}[\"'`])?[\])]{{0,2}}[ \t]{{0,4}},[ \t\r\n]{{0,40}}{_QUOTED}"), _judge_argument),
+    # {"name": {"value": "x"}}
+    _Connection(
+        _bytes(
+            rf"{_END}[ \t]{{0,4}}:[ \t]{{0,4}}\{{[ \t\r\n]{{0,40}}\\{{0,8}}[\"']value{_END}[ \t]{{0,4}}:"
+            rf"[ \t]{{0,4}}{_QUOTED}"
+        ),
+        _judge_quoted,
+    ),
+    # In PHP: s:8:"name";s:11:"x"
+    _Connection(_bytes(rf"\\{{0,6}}\";s:[0-9]{{1,6}}:{_QUOTED}"), _judge_quoted),
+    _Connection(
+        _bytes(
+            rf"(?:\\{{0,6}}[\"'`])?[\])]{{0,2}}[ \t]{{0,4}},[ \t\r\n]{{0,40}}"
+            rf"(?:default[ \t]{{0,2}}=[ \t]{{0,2}})?{_QUOTED}"
+        ),
+        _judge_argument,
+    ),
     _Connection(_bytes(rf"[ \t]?[({{][ \t\r\n]{{0,20}}{_QUOTED}"), _judge_call),
     _Connection(
         _bytes(rf"\([^()\n]{{0,80}}\)[ \t\w:>*&-]{{0,40}}[{{:]?[ \t\r\n]{{0,40}}return[ \t]{{1,4}}{_QUOTED}"),
@@ -287,7 +314,7 @@ _CONNECTIONS = (
     _Connection(
         _bytes(
             rf"(?:{_END}[ \t]{{0,4}}[:=][ \t]{{0,4}}[(\[{{]?|\\{{0,8}}\"(?=[\r\n\\]{{2}}))"
-            r"(?:\\{0,8}[\r\n]{1,4}+[ \t>|*+-]{0,40}+){1,4}+"
+            r"(?:\\{0,8}[\r\n]{1,4}+[ \t>|*+-]{0,40}+){1,4}+(?:`{3}[\w-]{0,20}\\{0,8}[\r\n]{1,4}[ \t>|]{0,40})?"
         ),
         _judge_next_line,
     ),
@@ -307,6 +334,7 @@ _CONNECTIONS = (
     ),
     _Connection(_bytes(r"[ \t]{1,3}(?P<link>)"), _judge_sentence),
 )
+_ELEMENT_START = re.compile(rb"(?:<(?:[\w.-]{1,40}:)?|=[\"'])\Z")
 _ELEMENT_TEXT = re.compile(rb"(?:<!\[CDATA\[)?([^<\s][^<\n]{3,4000}?)[ \t\r\n]{0,40}(?:\]\]>[ \t\r\n]{0,40})?</")
 _BYTE = re.compile(rb"0x[0-9a-fA-F]{1,2}|[0-9]{1,3}")
 _BYTES = re.compile(rb"(?:%b)(?:[ \t\r\n\\]{0,40},[ \t\r\n\\]{0,40}(?:%b)){11,1000}" % (_BYTE.pattern, _BYTE.pattern))
@@ -316,9 +344,16 @@ _PAIR_NAME = re.compile(
     rb"(?i)(?:name|key|id|label|title|field|header|variable|property)"
     rb"(?:[ \t]{1,4}(?=\\{0,8}[\"'])|[\"'\\]{0,8}[ \t]{0,4}(?:[:=]|=>)[ \t]{0,4})[\"'\\]{0,8}([\w.\- ]{2,60})"
 )
-_NAME_AFTER_VALUE = re.compile(rb"[\"'\\]{0,8}[ \t\r\n,;]{1,40}[\"'\\]{0,8}" + _PAIR_NAME.pattern[4:], re.IGNORECASE)
+# One other member may be between the value and the name.
+_OTHER_MEMBER = (
+    rb"(?:[\"'\\]{1,8}\w{1,40}[\"'\\]{1,8}[ \t]{0,4}:[ \t]{0,4}[\"'\\]{0,8}[\w.-]{0,60}[\"'\\]{0,8}[ \t\r\n,]{1,40})?"
+)
+_NAME_AFTER_VALUE = re.compile(
+    rb"[\"'\\]{0,8}[ \t\r\n,;]{1,40}" + _OTHER_MEMBER + rb"[\"'\\]{0,8}" + _PAIR_NAME.pattern[4:], re.IGNORECASE
+)
 _PAIR_VALUE = re.compile(
-    rb"(?i)<?(?:value|val|string|secretstring|default(?=[ \t]+=))[\"'\\]{0,8}[ \t]{0,4}(?::|=>?|>)[ \t]{0,4}"
+    rb"(?i)<?(?:(?:parameter)?value|val|string|secretstring|default(?=[ \t]+=))[\"'\\]{0,8}"
+    rb"[ \t]{0,4}(?::|=>?|>)[ \t]{0,4}"
 )
 _SENTENCE_END = b".,;:)*\xe3\x80\x82\xe3\x80\x8d"
 

@@ -309,7 +309,7 @@ def _arguments(text: bytes, position: int) -> Iterator[tuple[int, int]]:
 
 
 def _htpasswd_argument(spans: list[tuple[int, int]], words: list[bytes]) -> list[tuple[int, int]]:
-    """Return the span of the password of `htpasswd -b [FILE] USER PASSWORD`."""
+    """Return the span of the password in the arguments of htpasswd, where only `-b` takes one."""
     letters = b"".join(word for word in words if word[:1] == b"-")
     plain, number = _positional(words), 1 if b"n" in letters else 2
     return [spans[plain[number]]] if b"b" in letters and len(plain) > number else []
@@ -333,7 +333,7 @@ def _password_arguments(
             yield start + len(flag) + 1, end
         elif word.startswith((b"/p:", b"/pass:")):
             yield start + word.index(b":") + 1, end
-        elif program.is_attached and word[:2] == attached and len(word) >= 5 and word[2:3] not in b"=s":
+        elif program.is_attached and word[:2] == attached and len(word) >= 5 and word[2:3] != b"=":
             yield start + 2, end
 
 

@@ -70,6 +70,7 @@ SIGNS = (
     r"[0-9]%(?:25)*20[0-9]",
     r"%(?:25)*2[Ff](?:home|Users)%",
     r"&(?:quot|apos|equals|lowbar|#[0-9xX])",
+    r"&lt;/?[A-Za-z:]*(?i:passw|secret|token|key|pwd|credential)",
 )
 # ESC as a byte, in the spellings of programs and of JSON at any depth, and as terminals and editors show it.
 _ESC = rb"(?:\x1b|(?<!\\)\\++(?:u001[bB]|x1[bB]|033|[eE])|\^\[|\xe2\x90\x9b)"

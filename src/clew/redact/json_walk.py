@@ -57,8 +57,10 @@ TIME_ENDINGS = ("time", "stamp", "_at", "Time", "At", "date", "Date")
 _DATA_URL = re.compile(r"data:image/[\w.+-]+;base64,")
 _MEDIA_KEYS = ("media_type", "mimeType", "mime_type", "mediaType")
 _AWS_KEY_IDS, _AWS_KEY_ID_CHARS = ("AKIA", "ASIA"), 20
-_RELATED_KEYS = "value kty kind AccessKeyId aws_access_key_id accessKeyId access_key_id access_key accessKey".split()
-SPECIAL = PATH_KEYS | {*ARGUMENTS, *_MEDIA_KEYS, *_RELATED_KEYS}
+_PAIR_NAMES = ("name", "key", "ParameterKey")
+_PAIR_VALUES = frozenset({"value", "ParameterValue"})
+_RELATED_KEYS = "kty kind AccessKeyId accessKeyId aws_access_key_id access_key_id access_key accessKey".split()
+SPECIAL = PATH_KEYS | _PAIR_VALUES | {*ARGUMENTS, *_MEDIA_KEYS, *_RELATED_KEYS}
 """An object without any of these keys names no file, holds no image, and its members are scanned one by one."""
 _BODIES = ("data", "image", "document", "base64")
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]+|[A-Za-z0-9_-]+)={0,2}")
@@ -210,13 +212,13 @@ class StringCollector:
         if self.paths or not SPECIAL.isdisjoint(value):
             path = self._credential_file_of(value) or path
             body = image_key(value)
-            name = value.get("name", value.get("key")) if "value" in value else None
+            name = _name_of_pair(value, own_key)
             self._add_related(value)
         for key, item in value.items():
             kind = type(item)
             if kind is str:
                 if key != body:
-                    self._add_string(item, name if key == "value" and type(name) is str else key, path)
+                    self._add_string(item, name if name is not None and key in _PAIR_VALUES else key, path)
             elif kind is dict or kind is list or kind is tuple:
                 # A snapshot has files by their paths.
                 stack.append((item, key, key if "." in key and is_credential_file(key) else path))
@@ -397,6 +399,14 @@ def credential_file_in(arguments: JSON) -> str | None:
 def is_count(key: str) -> bool:
     """Tell whether tokens are counted under a key."""
     return "oken" in key or key.endswith(("usage", "Usage"))
+
+
+def _name_of_pair(value: dict[str, JSON], own_key: str) -> str | None:
+    """Return the name in an object that pairs a name with a value: `{"name": "TOKEN", "value": "x"}`."""
+    if _PAIR_VALUES.isdisjoint(value):
+        return None
+    name = next((value[key] for key in _PAIR_NAMES if key in value), own_key)
+    return name if type(name) is str else None
 
 
 def _block_text(block: JSON) -> str:

@@ -23,6 +23,8 @@ Check = Callable[[bytes, int, int], tuple[tuple[Match, ...], int]]
 """Checks the candidate between two offsets. Returns the matches, and the offset to search on from."""
 LimitedCheck = Callable[[bytes, int, int, "CheckLimit"], tuple[tuple[Match, ...], int]]
 _MEMORY_BYTES = 64 << 20
+LARGE_MEMORY_BYTES = 160 << 20
+"""For the patterns of context: with less, ordinary code fills the cache of states and is searched five times slower."""
 
 
 def compile_bytes(
@@ -40,9 +42,9 @@ def compile_bytes(
     return re2.compile(pattern.encode("utf-8" if encoding == "UTF8" else "latin-1", "replace"), options)
 
 
-def compile_finder(patterns: Iterable[str]) -> Find:
+def compile_finder(patterns: Iterable[str], memory: int = _MEMORY_BYTES) -> Find:
     """Compile expressions into a function that finds the first match of any of them."""
-    compiled = compile_bytes("|".join(f"(?:{pattern})" for pattern in patterns))
+    compiled = compile_bytes("|".join(f"(?:{pattern})" for pattern in patterns), memory=memory)
     search = compiled.search
     return lambda text, start, end: found.span() if (found := search(text, start, end)) else (-1, -1)
 

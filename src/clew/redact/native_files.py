@@ -1,14 +1,16 @@
 """Masks files: JSON lines, JSON documents and plain text. Records without a finding stay byte for byte.
 
-Bytes that are not UTF-8 pass through.
+Bytes that are not UTF-8 pass through; `mask_text_file` recodes files in UTF-16 and UTF-32.
 """
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from io import BytesIO
 from itertools import groupby, zip_longest
-from typing import BinaryIO, Literal, NamedTuple
+from typing import BinaryIO, Literal, NamedTuple, cast
 
 from clew.io.records import CHUNK, MAX_RECORD_BYTES, is_whole, pieces_of, read_chunks
 from clew.model.json import JSON
@@ -31,6 +33,13 @@ PIECE_BYTES = 64 << 20
 _MOST_BLANK_LINES = 100_000
 """So many blank lines are read before it is decided what a file is."""
 _ORIGIN = ORIGIN.encode()
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_ENCODING_SAMPLE_BYTES = 4096
 
 
 def mask_file(opened: Open, redactor: Redactor, path: str | None = None) -> Iterator[bytes]:
@@ -39,6 +48,34 @@ def mask_file(opened: Open, redactor: Redactor, path: str | None = None) -> Iter
     for part in _file_parts(opened):
         # All of it is scanned again, since the file may have been rewritten; cached records cost little.
         yield from (masked for _, masked in _masked(part, redactor, path))
+
+
+def mask_text_file(opened: Open, redactor: Redactor, path: str | None = None) -> Iterator[bytes]:
+    """Yield the bytes of a file that may be in UTF-16 or UTF-32, masked, in the encoding of the file."""
+    encoding = _wide_encoding(opened)
+    if encoding is None:
+        return mask_file(opened, redactor, path)
+    masked = mask_file(partial(_open_as_utf8, opened, encoding), redactor, path)
+    return codecs.iterencode(codecs.iterdecode(masked, "utf-8", "surrogatepass"), encoding, "surrogatepass")
+
+
+def _wide_encoding(opened: Open) -> str | None:
+    """Return the encoding of a file whose characters have two or four bytes each, as PowerShell writes them."""
+    with opened() as stream:
+        head = stream.read(_ENCODING_SAMPLE_BYTES)
+    for mark, encoding in _BYTE_ORDER_MARKS:
+        if head.startswith(mark):
+            return encoding
+    # Without a mark, every second byte of a Latin text is zero.
+    half = len(head) // 2
+    for first, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
+        if half and head[first::2].count(0) > half * 0.7 and head[1 - first :: 2].count(0) < half * 0.3:
+            return encoding
+    return None
+
+
+def _open_as_utf8(opened: Open, encoding: str) -> BinaryIO:
+    return cast("BinaryIO", codecs.EncodedFile(opened(), "utf-8", encoding, "replace"))
 
 
 def masked_parts(opened: Open, redactor: Redactor, path: str | None = None) -> Iterator[tuple[bytes, bytes]]:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from clew.redact import credential_files, encodings, machine_names, pii, secret_names
 from clew.redact.json_walk import CALL_IDS, CUT_KEYS
 from clew.redact.matcher import (
+    LARGE_MEMORY_BYTES,
     TEXT_SEPARATOR,
     TOO_MANY_CANDIDATES,
     Check,
@@ -130,7 +131,8 @@ class Prefilter:
             found.append(compile_finder(map(_wide, pii.NATIONAL_PATTERNS)))
         if "path" in self._kinds:
             found += [compile_finder(map(_wide, machine_names.SIGNS)), compile_plain_finder(_wide(machine_names.AT))]
-        return [compile_finder(signs), *found, compile_finder(_BOUNDARY), compile_finder([re.escape(ORIGIN)])]
+        found += [compile_finder(_BOUNDARY), compile_finder([re.escape(ORIGIN)])]
+        return [compile_finder(signs, LARGE_MEMORY_BYTES), *found]
 
     @cached_property
     def _confirmed(self) -> list[_ConfirmedCandidates]:
@@ -224,5 +226,7 @@ def _spelled(match: re.Match[str]) -> str:
     # Each layer of JSON adds backslashes.
     grows = least is not None and (piece == r"\\" or (is_class and r"\\" in piece))
     often = f"{{{least},}}" if grows else match[0][len(piece) :]
+    if is_class and r"\n" in piece and " " not in piece:
+        return rf"(?:{piece}|\\+[nr])" + often
     is_space = piece == " " or (is_class and " " in piece)
     return (f"(?:{piece}|{_SPACE_SPELLINGS})" if is_space else piece) + often

@@ -19,6 +19,7 @@ from clew.redact.findings import Finding, kinds_of
 from clew.redact.known_values import Known
 from clew.redact.masks import MARKER_BYTES, PLAIN
 from clew.redact.matcher import (
+    LARGE_MEMORY_BYTES,
     TEXT_SEPARATOR,
     TOO_MANY_CANDIDATES,
     CheckLimit,
@@ -84,7 +85,7 @@ class SecretRules:
         self.context_signs = [*assignments.CANDIDATE_PATTERNS, *context_rules.CANDIDATE_PATTERNS]
         self.find_addresses = [compile_plain_finder(context_rules.ADDRESS_PATTERN)]
         self.find_token: Find = compile_finder(self.token_signs)
-        self._find_context = [compile_finder(self.context_signs), *self.find_addresses]
+        self._find_context = [compile_finder(self.context_signs, LARGE_MEMORY_BYTES), *self.find_addresses]
 
     def find(self, text: bytes, ends: Sequence[int] | None = None) -> list[Match]:
         """Find the secrets in strings that are joined with separators, also below escapes and control sequences."""

@@ -198,7 +198,7 @@ def is_printable(value: bytes) -> bool:
 # --- Code and words
 
 _CODE = re.compile(
-    rb"[(\[{]|->|=>|::|&&|\|\||[A-Za-z_]\.[A-Za-z_][A-Za-z_]+(?:\.|$)|\?\.|\+\+|[)\]}]:?\Z|\A[A-Za-z_.]*\\|[\w)\]]\)[.:;,]?\Z"
+    rb"[(\[{]|->|=>|::|&&|\|\||[A-Za-z_]\.[A-Za-z_][A-Za-z_]+(?:\.|$)|\?\.|\w\+\+(?![\w+/=])|(?<![\w+/])\+\+[A-Za-z_]|[)\]}]:?\Z|\A[A-Za-z_.]*\\|[\w)\]]\)[.:;,]?\Z"
 )
 _NAME = re.compile(rb"[A-Za-z_][A-Za-z_-]*[0-9]{0,2}")
 _LETTERS = re.compile(rb"[A-Za-z]+")
@@ -308,13 +308,16 @@ def _is_secret_phrase(meaning: str, value: bytes, written: Written) -> bool:
     )
 
 
+_MIN_RANDOM_LETTERS = 16
+
+
 def _is_password(value: bytes, written: Written) -> bool:
     """Nearly anything is a password, but a word or a name only where it can be nothing else."""
     is_literal = written in (Written.QUOTED, Written.SHELL, Written.ARGUMENT)
     if written is Written.NEARBY:
         return not _is_ordinary(value) and _is_password_in_doubt(value)
     if written is Written.BARE and _LETTERS.fullmatch(value.strip(b"&*?!")):
-        return False  # a type or a name
+        return count_random_chars(value) >= _MIN_RANDOM_LETTERS  # fewer are a type or a name
     if _LETTERS.fullmatch(value):
         words = _WORDS_IN_NAME.findall(value)
         return is_literal and len(value) >= 5 and (not _DESCRIBING_WORDS.search(value) or len(words) > 6)
@@ -365,7 +368,7 @@ _MAX_BACKSLASHES = 64
 _MAX_ELLIPSIS_BYTES = 8
 _CORNER_QUOTES = {b"\xe3\x80\x8c": b"\xe3\x80\x8d", b"\xe3\x80\x8e": b"\xe3\x80\x8f", b"\xc2\xab": b"\xc2\xbb"}
 _OPENING_QUOTE = re.compile(
-    rb"(?:[bfruBFRUL@$]{1,2}(?=\\*[\"']))?(?:\\*(?:\"\"\"|'''|[\"'`])|\xe2\x80[\x9c-\x9e\x98]|\xe3\x80[\x8c\x8e]|\xc2\xab)"
+    rb"(?:[bfruBFRULN@$]{1,2}#?(?=\\*[\"']))?(?:\\*(?:\"\"\"|'''|[\"'`])|\xe2\x80[\x9c-\x9e\x98]|\xe3\x80[\x8c\x8e]|\xc2\xab)"
 )
 _BARE = re.compile(rb"[^\s\"'`<>,;\\|]{1,4096}")
 _BARE_REST = re.compile(_BARE.pattern.replace(b"{1,4096}", b"*"))
@@ -424,7 +427,7 @@ def read_phrase_line(text: bytes, position: int) -> int | None:
 
 
 def _read_quoted(text: bytes, opening: re.Match[bytes], *, has_escapes: bool = True) -> Value | None:
-    start, mark = opening.end(), opening[0].lstrip(b"bfruBFRUL@$\\")
+    start, mark = opening.end(), opening[0].lstrip(b"bfruBFRULN@$#\\")
     quote = _CORNER_QUOTES.get(mark, b"\xe2\x80" if mark[:1] == b"\xe2" else mark)
     limit = min(len(text), start + MAX_VALUE_BYTES)
     if len(quote) < 3 or quote[:1] == b"\xe2":
