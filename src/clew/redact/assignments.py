@@ -80,7 +80,8 @@ CANDIDATE_PATTERNS = (
     r"[ \t]+[\"']?[^\s\-\"'|<>&;$]",
     rf"(?i:{secret_names.FOREIGN})",
     # value="..." with the name nearby
-    rf"(?:(?i:\bvalue|\bval|<string|\bsecretstring)[\"'\\]*[ \t]*[:=>]|\bdefault[ \t]+=)[ \t]*{_VALUE}",
+    rf"(?i:\bvalue|\bval|<string|\bsecretstring)[\"'\\]*[ \t]*(?:[:>][ \t]*{_VALUE}|=>?[ \t]*{_QUOTE})",
+    rf"\bdefault[ \t]+=[ \t]*{_QUOTE}",
     *tables.CANDIDATE_PATTERNS,
 )
 

@@ -37,10 +37,10 @@ STRONG = (
     rf"|(?:{_KEYS})[_. -]?key"
 )
 """Parts of names that mean a secret, except `token`."""
-# Any of these in a name, however long; counting its characters would need many states. Not `tokens`, which are counted,
-# thousands of times in a transcript.
+# Any of these in a name, however long; counting its characters would need many states. Not `tokens` and `tokenize`, which
+# occur thousands of times in a transcript.
 NAMES = (
-    rf"(?:{STRONG})[A-Za-z0-9_.-]*|token(?:[a-rt-z0-9_.-][A-Za-z0-9_.-]*)?|{FOREIGN}"
+    rf"(?:{STRONG})[A-Za-z0-9_.-]*|token(?:[a-hj-rt-z0-9_.-][A-Za-z0-9_.-]*)?|{FOREIGN}"
     "|[a-z0-9][_-](?:pass|pw|pat|key)|(?-i:[a-z](?:Pass|Pw|PW|Pat|PAT|Key))"
 )
 SPACED_NAMES = rf"{FOREIGN}|(?:{_KEYS}) key|(?:access|auth|api|bearer|refresh|secret|session) token"
