@@ -20,6 +20,7 @@ from clew.redact.value_checks import (
     is_placeholder,
     is_printable,
     is_reference,
+    is_regex,
     is_secret_value,
     read_value,
     unbase64,
@@ -147,6 +148,7 @@ def _is_url_password(user: bytes, value: bytes) -> bool:
     return (
         _VARIABLE.match(value) is None
         and not is_placeholder(value)
+        and not is_regex(value)
         and not (count and len(literal) < _SHORTEST_LITERAL)
     )
 
@@ -445,6 +447,8 @@ _CREDENTIALS = re.compile(
     rb"[bu]?\\{0,8}[\"']([^\"'\\\n]{0,80})\\{0,8}[\"'],[ \t\r\n]{0,20}"
     rb"[bu]?\\{0,8}[\"']([^\"'\\\n]{4,200})\\{0,8}[\"']"
 )
+_SETTER = re.compile(rb"(?i)^[\w.]*\.(?:set|add|get|put|append|del)\w*[ \t]*[(\[]")
+"""`authRequest.Header.Set("Accept", "x")` sets any name."""
 _JWK_PRIVATE = re.compile(
     rb"\\{0,8}[\"'](?:d|p|q|dp|dq|qi|k)\\{0,8}[\"'][ \t]{0,4}:[ \t]{0,4}\\{0,8}[\"']([A-Za-z0-9_-]{16,2000})"
 )
@@ -455,7 +459,7 @@ _JWK_WINDOW_BYTES = 1500
 def match_credentials_tuple(text: bytes, position: int) -> tuple[Match, ...]:
     """`auth=("user", "x")`, `login("user", "x")`."""
     match = _CREDENTIALS.match(text, position)
-    if match is None:
+    if match is None or _SETTER.search(match[0]):
         return ()
     word = match[2]
     has_mark = bool(count_of(DIGITS, word)) or not word.isalnum()

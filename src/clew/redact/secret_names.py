@@ -37,8 +37,8 @@ STRONG = (
     rf"|(?:{_KEYS})[_. -]?key"
 )
 """Parts of names that mean a secret, except `token`."""
-# Any of these in a name, however long; counting its characters would need many states. Not `tokens` and `tokenize`, which
-# occur thousands of times in a transcript.
+# Any of these in a name, however long; counting its characters would need many states. Not `tokens` and `tokenize`: a
+# transcript has thousands of them.
 NAMES = (
     rf"(?:{STRONG})[A-Za-z0-9_.-]*|token(?:[a-hj-rt-z0-9_.-][A-Za-z0-9_.-]*)?|{FOREIGN}"
     "|[a-z0-9][_-](?:pass|pw|pat|key)|(?-i:[a-z](?:Pass|Pw|PW|Pat|PAT|Key))"
@@ -72,12 +72,13 @@ _JOINED_KEYS = tuple(f"{word}key" for word in (*sorted(_SECRET_KEYS), "token", "
 """Ends of names that are written as one word: `storageaccountkey`."""
 # A last word that turns the name into one about a secret: its kind, its place, its number.
 _ABOUT = frozenset(
-    """arn class client count counts counter cookie created dir enabled endpoint env error exp expired expires
-    expiration expiry field file filename format generator handler hash header hint id ids index input json kind label
-    len length limit list location map message min max mode name names option options param params path pattern policy
-    placeholder prefix prompt provider ref reference regex required reset response rule rules scope scopes service
-    source state status store strategy suffix template test text timeout title ttl type types uri url usage used
-    validator valid version budget size total per rate cost price izer ized ization ize""".split()
+    """algorithm arn checker class client count counts counter cookie created dir enabled encoder encryption
+    endpoint env error exp expired expires expiration expiry field file filename format generator handler hash
+    hasher header hint id identity ids index input json kind label len length limit list location manager map
+    message method min max mode name names option options param params path pattern policy placeholder prefix prompt
+    provider ref reference regex required reset response rule rules scope scopes service source state status store
+    strategy suffix template test text timeout title ttl type types uri url usage used validator valid version
+    budget size total per rate cost price izer ized ization ize""".split()
 )
 # A word before that says it is a token of text, a cursor, or public.
 _OTHER_TOKENS = frozenset(

@@ -47,7 +47,7 @@ _SEQUENCES = re.compile(
     rb"(?i)x{4,}|\*{3,}|_{4,}|\.{4,}|-{4,}|(.)\1{4,}|0?12345678?9?0?|23456789?|abcdefg?h?i?j?(?:klmnopqrstuvwxyz)?|0123456789|deadbeef|cafebabe|qwerty"
 )
 _TEMPLATE = re.compile(
-    rb"[$]\{|[$]\(|[$][A-Za-z_][A-Za-z0-9_]*[$]?$|[$][0-9@*#?]$|\{\{|\{%|[{][A-Za-z_.]*[}]|<[^>]*>?$"
+    rb"[$]\{|[$]\(|[$][A-Za-z_][A-Za-z0-9_]*[$-]?$|[$][0-9@*#?]$|\{\{|\{%|[{][A-Za-z_.]*[}]|<[^>]*>?$"
     rb"|%[A-Za-z_]+%|%[sdvq]$|%\([a-z_]+\)s|\[[A-Za-z _:-]*\]$"
     rb"|(?:process\.|import\.meta\.)?env[.:\[]|ENV\[|os\.|@[A-Za-z]+\.|!Ref|!Sub|!GetAtt|ssm:|vault:|op://"
     rb"|secret://|keyring:|env:|[$]env:|&(?:quot|apos|#[0-9]{2,5}|#[xX][0-9A-Fa-f]{2,4});?\Z"
@@ -77,7 +77,7 @@ def is_reference(value: bytes) -> bool:
     """Return True for a placeholder, a template, or a reference to where the secret is."""
     if _TEMPLATE.match(value) or _ELSEWHERE.match(value) or _NAME_AND_OPERATOR.match(value):
         return True
-    if is_placeholder(value) or _REGEX.search(value):
+    if is_placeholder(value) or is_regex(value):
         return True
     # Of a format string, only what is beside the names in braces can be a secret.
     literal, names = _BRACED_NAME.subn(b" ", value)
@@ -207,6 +207,8 @@ _SYMBOL = re.compile(rb"[!@#$%^&*?~+=]")
 _IDENTIFIER = re.compile(
     rb"[A-Za-z_][A-Za-z0-9_]*(?:(?:\.|::|/)[A-Za-z_][A-Za-z0-9_]*)+|[A-Z]?[a-z]{2,}[0-9]{0,3}(?:[A-Z][a-z]{2,}[0-9]{0,3})+"
 )
+_VARIABLE_WITH_DIGITS = re.compile(rb"[*&]?[a-z]{1,8}[0-9]{1,3}(?:[A-Z]?[a-z]{3,})+")
+"""`b64encoded`, `*s3ScanSecret`."""
 _TYPE_NAME = re.compile(rb"(?:\w+(?:\.|::))+\w*[A-Z][a-z]{3,}\w*")
 _LOWER_NAME = re.compile(rb"[a-z0-9]+(?:[-_./:][a-z0-9]+)*")
 _HASH_OR_ID = re.compile(
@@ -217,7 +219,7 @@ _DESCRIBING_WORDS = re.compile(
     rb"(?i)pass|pwd|secret|token|key|string|text|hidden|input|required|optional|invalid|missing|none|null|true"
     rb"|false|number|object|undefined|default|empty|prompt|plain|crypt|user|email|login|admin|auth|cred|boolean"
     rb"|unknown|value|valid|change|enter|type|field|form|label|error|success|fail|disabled|enabled|config|setting"
-    rb"|manage|update|forgot|confirm|new|old|current|show|hide|tests?$|^test|^foo|^bar|^baz|^qux|^abc|^str$|^self"
+    rb"|manage|update|psk|forgot|confirm|new|old|current|show|hide|tests?$|^test|^foo|^bar|^baz|^qux|^abc|^str$|^self"
     rb"|^this|hash|postgres|mysql|mongo|redis|local|guest|example|external|internal|incorrect|wrong|exist"
 )
 """What code and forms say in the place of a password."""
@@ -233,6 +235,11 @@ _PHRASE = re.compile(rb"[A-Za-z0-9][A-Za-z0-9'!@#$%^&*_-]{1,19}(?: [A-Za-z0-9!@#
 _PHRASE_WORD = re.compile(rb"[A-Za-z0-9!@#$%^&*_'-]{1,20}")
 _ESCAPED_QUOTE = re.compile(rb"\\+[\"'`]")
 _SEED_PHRASE_WORDS = frozenset({12, 15, 18, 21, 24})
+
+
+def is_regex(value: bytes) -> bool:
+    """Return True for a regular expression with classes or repetitions."""
+    return _REGEX.search(value) is not None
 
 
 def is_code(value: bytes) -> bool:
@@ -295,7 +302,7 @@ def is_secret_value(meaning: str, value: bytes, written: Written) -> bool:
             written is Written.SHELL and len(value) >= 8 and value.upper() != value and _is_password(value, written)
         )
     # `key` and its like name many other things.
-    return len(value) >= 12 and not _HASH_OR_ID.fullmatch(value) and _is_key(value, written)
+    return len(value) >= 12 and b"," not in value and not _HASH_OR_ID.fullmatch(value) and _is_key(value, written)
 
 
 def _is_secret_phrase(meaning: str, value: bytes, written: Written) -> bool:
@@ -348,9 +355,10 @@ def _is_key(value: bytes, written: Written) -> bool:
         return False
     if value.isdigit():
         return len(value) >= _MIN_DIGITS_OF_KEY
-    if written is Written.BARE and _TYPE_NAME.fullmatch(value):
+    is_in_doubt = written in (Written.BARE, Written.NEARBY)
+    if is_in_doubt and (_TYPE_NAME.fullmatch(value) or _VARIABLE_WITH_DIGITS.fullmatch(value)):
         return False
-    if written in (Written.BARE, Written.NEARBY) and is_code(value) and count_random_chars(value) < 24:
+    if is_in_doubt and is_code(value) and count_random_chars(value) < 24:
         return False
     if _GROUPED_KEY.fullmatch(value):
         return True
