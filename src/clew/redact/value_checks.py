@@ -26,13 +26,13 @@ _BASE62 = DIGITS + _CAPITALS + _SMALL
 
 
 class Written(Enum):
-    """How a value is written, which says how much doubt is left."""
+    """How a value is written, which decides how strict the checks are."""
 
     QUOTED = "in quotes, after an operator"
     BARE = "without quotes, after an operator"
     SHELL = "NAME=value with a name in capitals and no spaces"
     ARGUMENT = "after a flag of a command, or piped to it"
-    NEARBY = "beside a name without an operator: the next cell, item, line or word"
+    NEARBY = "near a name without an operator: the next cell, item, line or word"
 
 
 # --- Placeholders and references
@@ -61,7 +61,7 @@ _PATH = re.compile(rb"[~.]{0,2}/[\w.-]+/|[\w.-]+(?:/[\w.-]+)+\.[A-Za-z]{2,4}\Z")
 
 
 def is_placeholder(value: bytes) -> bool:
-    """Return True for what people write where a secret would be: `your-key-here`, `xxxxxxxx`, `changeme`.
+    """Return True for text in place of a secret: `your-key-here`, `xxxxxxxx`, `changeme`.
 
     Such a word inside a longer value does not make the value a placeholder, if random characters are left without it.
     """
@@ -79,7 +79,7 @@ def is_reference(value: bytes) -> bool:
         return True
     if is_placeholder(value) or is_regex(value):
         return True
-    # Of a format string, only what is beside the names in braces can be a secret.
+    # Of a format string, only the text around the names in braces can be a secret.
     literal, names = _BRACED_NAME.subn(b" ", value)
     if names and count_random_chars(literal) < _MIN_LITERAL_CHARS:
         return True
@@ -222,7 +222,7 @@ _DESCRIBING_WORDS = re.compile(
     rb"|manage|update|psk|forgot|confirm|new|old|current|show|hide|tests?$|^test|^foo|^bar|^baz|^qux|^abc|^str$|^self"
     rb"|^this|hash|postgres|mysql|mongo|redis|local|guest|example|external|internal|incorrect|wrong|exist"
 )
-"""What code and forms say in the place of a password."""
+"""Words that code and forms use in place of a password."""
 _FUNCTION_WORDS = frozenset(
     b"the an is are was be to your you my our their its for of and or in on at with by from as if it this that these"
     b" must not no can could may should will would has have had do does did please than then when where who why how"
@@ -316,7 +316,7 @@ def _is_secret_phrase(meaning: str, value: bytes, written: Written) -> bool:
 
 
 def _is_password(value: bytes, written: Written) -> bool:
-    """Nearly anything is a password, but a word or a name only where it can be nothing else."""
+    """Return True for nearly any value; for a word or a name only in quotes, in a shell or as an argument."""
     is_literal = written in (Written.QUOTED, Written.SHELL, Written.ARGUMENT)
     if written is Written.NEARBY:
         return not _is_ordinary(value) and _is_password_in_doubt(value)
@@ -335,7 +335,7 @@ def _is_password(value: bytes, written: Written) -> bool:
 
 
 def _is_password_in_doubt(value: bytes) -> bool:
-    """Beside a name, a password shows itself: random characters, or letters and digits with capitals or symbols."""
+    """Return True for random characters, or letters and digits with capitals or symbols."""
     if count_random_chars(value) >= 8 or (is_strong_password(value) and len(value) >= 6):
         return True
     return (
@@ -350,7 +350,7 @@ def _is_ordinary(value: bytes) -> bool:
 
 
 def _is_key(value: bytes, written: Written) -> bool:
-    """A key or token is random; it may be a strong password too. Code and type names are neither."""
+    """Return True for random characters and strong passwords, but not for code and type names."""
     if len(value) < 8 or (_IDENTIFIER.fullmatch(value) and count_random_chars(value) < 16):
         return False
     if value.isdigit():
