@@ -87,7 +87,8 @@ CANDIDATE_PATTERNS = (
     r"[ \t]+[\"']?[^\s\-\"'|<>&;$]",
     rf"(?i:{secret_names.FOREIGN})",
     # value="..." with the name nearby
-    rf"(?:(?i:\bvalue|parametervalue|\bval|<string|\bsecretstring)[\"'\\]*[ \t]*[:=>]|\bdefault[ \t]+=)[ \t]*{_VALUE}",
+    rf"(?i:\bvalue|parametervalue|\bval|<string|\bsecretstring)[\"'\\]*[ \t]*(?:[:>][ \t]*{_VALUE}|=>?[ \t]*{_QUOTE})",
+    rf"\bdefault[ \t]+=[ \t]*{_QUOTE}",
     *tables.CANDIDATE_PATTERNS,
 )
 
@@ -153,6 +154,8 @@ def _judge_operator(found: _Assignment) -> bool:
         # A flag can be given nothing but a value.
         written = Written.ARGUMENT if found.name.startswith(b"-") else Written.QUOTED
         return is_secret_value(found.meaning, word, written)
+    if word.translate(None, b"_-.").lower() == found.name.translate(None, b"_-.").lower():
+        return False  # a variable of the name
     if word[:1] == b"=" or op[:1] in b"!<" or op in (b"==", b"===", b"or", b"||", b"??", b"->"):
         return False
     # `NAME=word` in a shell or an .env file can be nothing but a value.
@@ -207,11 +210,18 @@ def _judge_space(found: _Assignment) -> bool:
     word = found.word
     if found.name.startswith(b"-") or found.before(1) == b"-":
         return len(word) >= 6 and not is_code(word) and _is_argument(found.meaning, word, found.value.quoted)
+    if _is_c_constant(found):
+        return is_secret_value("secret", word, Written.BARE)
     if _DIRECTIVE.search(found.before(40)) or found.name in (b"requirepass", b"masterauth"):
         return is_secret_value(found.meaning, word, Written.SHELL)
     if _SQL_BEFORE.search(found.before(20)) and found.value.quoted:
         return is_secret_value("password", word, Written.QUOTED)
     return found.value.quoted and is_secret_value(found.meaning, word, Written.NEARBY)
+
+
+def _is_c_constant(found: _Assignment) -> bool:
+    """Return True for the bare word behind `#define NAME`, which is a number or the name of another constant."""
+    return not found.value.quoted and found.before(12).rstrip().endswith(b"#define")
 
 
 def _is_argument(meaning: str, word: bytes, is_quoted: bool) -> bool:
@@ -243,8 +253,11 @@ def _judge_sentence(found: _Assignment) -> bool:
     if found.meaning != "password":
         is_random = count_random_chars(word) >= (8 if found.value.quoted else 12)
         return bool(digits) and is_random and is_secret_value(found.meaning, word, Written.NEARBY)
+    if not found.value.quoted and word.rstrip(b"!?").isalpha():
+        return False
     if not found.link["link"] and not found.value.quoted:
-        return bool(digits) and is_secret_value("password", word, Written.BARE)
+        is_constant = _is_c_constant(found) or _KEBAB_NAME.fullmatch(word)
+        return bool(digits) and not is_constant and is_secret_value("password", word, Written.BARE)
     return bool(digits) or (is_strong_password(word + b"0") and is_secret_value("password", word, Written.QUOTED))
 
 
@@ -272,7 +285,7 @@ _CONNECTIONS = (
     _Connection(_bytes(rf"{_END}[ \t]{{0,16}}{_OP}[ \t]{{0,16}}{_WRAPPER}{_QUOTED}"), _judge_wrapped),
     _Connection(
         _bytes(
-            rf"{_END}(?:[ \t]{{0,4}}+:?+[ \t]{{0,4}}+[\w.*&<>\[\]?|'{{}};]{{1,40}}+){{1,5}}+"
+            rf"(?:[\"'`]?[\])]{{1,2}})?(?:[ \t]{{0,4}}+:?+[ \t]{{0,4}}+[\w.*&<>\[\]?|'{{}};]{{1,40}}+){{1,5}}+"
             rf"[ \t]{{0,4}}+:?=[ \t]{{0,4}}(?:{_WRAPPER}|(?:[(\[{{][ \t]{{0,4}}){{0,3}}){_QUOTED}"
         ),
         _judge_quoted,
@@ -355,6 +368,7 @@ _PAIR_VALUE = re.compile(
     rb"(?i)<?(?:(?:parameter)?value|val|string|secretstring|default(?=[ \t]+=))[\"'\\]{0,8}"
     rb"[ \t]{0,4}(?::|=>?|>)[ \t]{0,4}"
 )
+_KEBAB_NAME = re.compile(rb"[a-z]+[0-9]{0,2}(?:-[a-z]+[0-9]{0,2})+")
 _SENTENCE_END = b".,;:)*\xe3\x80\x82\xe3\x80\x8d"
 
 

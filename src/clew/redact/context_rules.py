@@ -1,7 +1,7 @@
-"""Find secrets that only their surroundings give away: a header, an address, a cookie, an argument of a program.
+"""Find secrets by their context: a header, an address, a cookie, an argument of a program.
 
-Each rule has a candidate pattern for re2 and a function that checks what is there. What may repeat often in a candidate
-pattern is not counted, since each count is another state of the search.
+Each rule has a candidate pattern for re2 and a function that checks a candidate. Candidate patterns use `*` rather than
+`{0,n}`, since each count is another state of the search.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from clew.redact.value_checks import (
     is_placeholder,
     is_printable,
     is_reference,
+    is_regex,
     is_secret_value,
     read_value,
     unbase64,
@@ -27,10 +28,10 @@ from clew.redact.value_checks import (
 
 
 class Rule(NamedTuple):
-    """One kind of surroundings."""
+    """A kind of context."""
 
     first_bytes: bytes
-    """What a candidate may begin with, in small letters."""
+    """The first bytes of candidates, in small letters."""
     candidate_pattern: str
     match: Callable[[bytes, int], tuple[Match, ...]]
 
@@ -39,7 +40,7 @@ def _one(start: int, end: int, rule: str, confidence: float) -> tuple[Match, ...
     return (Match(start, end, rule, confidence),)
 
 
-# --- A scheme and what it carries: Bearer, Basic, or any after Authorization
+# --- Authorization: Bearer, Basic, or any scheme after `Authorization`
 
 _SCHEMED = re.compile(rb"(?i)(bearer|basic)(?:[ \t]{1,3}|%20|\+)[\"'\\]{0,4}([A-Za-z0-9_.~+/=:-]{4,8000})")
 _AUTHORIZED = re.compile(
@@ -49,7 +50,7 @@ _AUTHORIZED = re.compile(
 
 
 def match_scheme(text: bytes, position: int) -> tuple[Match, ...]:
-    """`Bearer x`, `Basic x`."""
+    """Match `Bearer x` and `Basic x`."""
     match = _SCHEMED.match(text, position)
     if match is None:
         return ()
@@ -71,7 +72,7 @@ def _is_bearer(value: bytes) -> bool:
 
 
 def match_authorization(text: bytes, position: int) -> tuple[Match, ...]:
-    """`Authorization: x`, with a scheme of any name or none."""
+    """Match `Authorization: x`, with a scheme of any name or none."""
     match = _AUTHORIZED.match(text, position)
     # `AppAuthorization` is the name of a type.
     if match is None or text[position - 1 : position].isalnum():
@@ -85,14 +86,14 @@ def match_authorization(text: bytes, position: int) -> tuple[Match, ...]:
 
 # --- Addresses: user and password before the host, keys among the parameters
 
-# A password may hold any sign but quotes and white space, be it written as it is where it should be encoded.
+# A password may contain any character except quotes and white space: many people do not percent-encode it.
 _USERINFO = re.compile(rb"://([^\s/?#\"'<>:]{0,128}):([^\s\"'<>`]{1,1024})")
 _WEB = re.compile(rb"(?i)(?:https?|wss?|ssh|git)\Z")
 _PORT = re.compile(rb"[0-9]{1,5}(?=[/?#]|\Z)")
 _AUTHORITY_END = re.compile(rb"[/?#]")
 _HOST = re.compile(rb"(?i)(?:localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?:[a-z0-9-]+\.)+[a-z]{2,24})(?::[0-9]{1,5})?\Z")
 _BRACED = re.compile(rb"\{[A-Za-z_][A-Za-z0-9_.]*\}")
-_SHORTEST_LITERAL = 6
+_MIN_LITERAL_CHARS = 6
 _VARIABLE = re.compile(
     rb"[$][{(]|[$][A-Za-z_][A-Za-z0-9_]*\Z|\{[^{}]*\}\Z|\{\{|%[A-Za-z_]+%|%[sd]\Z|%\([A-Za-z_]+\)|\*+\Z"
     rb"|\[[A-Za-z _:-]*\]\Z|[A-Za-z_.]+\([^()]*\)\Z"
@@ -106,7 +107,7 @@ COMMON_DUMMY_PASSWORDS = frozenset(
 
 
 def match_address(text: bytes, position: int) -> tuple[Match, ...]:
-    """`scheme://user:password@host`."""
+    """Match `scheme://user:password@host` and `scheme://token@host`."""
     match = _USERINFO.match(text, position)
     length = _length_of_password(match[1], match[2], _is_of_web(text, position)) if match else 0
     if match is None or not length:
@@ -122,10 +123,10 @@ def _is_of_web(text: bytes, position: int) -> bool:
 
 
 def _length_of_password(user: bytes, rest: bytes, of_web: bool) -> int:
-    """How long the password is that stands behind a user and a colon; 0 where there is none.
+    """Return the length of the password behind a user and a colon; 0 if there is none.
 
-    It ends at the last at sign before the host. One that holds a slash, a question mark or a hash seems to end too
-    early: where it is not clear that a host stands behind it, it goes on to the last at sign of the address.
+    It ends at the last `@` before the host. A slash, a question mark or a hash in the password seems to begin the path:
+    if no host follows the `@` before it, the password ends at the last `@` of the address.
     """
     end = _AUTHORITY_END.search(rest)
     authority = rest[: end.start()] if end else rest
@@ -142,12 +143,13 @@ def _length_of_password(user: bytes, rest: bytes, of_web: bool) -> int:
 def _is_url_password(user: bytes, value: bytes) -> bool:
     if value.lower() in COMMON_DUMMY_PASSWORDS or value.lower() == user.lower() or len(value) < 3:
         return False
-    # With names in braces, only what is besides them can be a password.
+    # Of a format string, only the text around the names in braces can be a password.
     literal, count = _BRACED.subn(b"", value)
     return (
         _VARIABLE.match(value) is None
         and not is_placeholder(value)
-        and not (count and len(literal) < _SHORTEST_LITERAL)
+        and not is_regex(value)
+        and not (count and len(literal) < _MIN_LITERAL_CHARS)
     )
 
 
@@ -156,26 +158,26 @@ def _is_variable_or_placeholder(value: bytes) -> bool:
 
 
 def match_url_parameter(text: bytes, position: int) -> tuple[Match, ...]:
-    """`?key=x&sig=x`."""
+    """Match `?key=x&sig=x`."""
     match = _PARAMETER.match(text, position)
     if match is None or is_placeholder(match[2]) or count_random_chars(match[2]) < 16:
         return ()
     return _one(match.start(2), match.end(2), "url_parameter", 0.8)
 
 
-# --- Private keys in their armour
+# --- Private keys in PEM format
 
 _PEM_HEAD = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_BODY = re.compile(rb"(?:[A-Za-z0-9+/=\s\\>|]|[A-Z][A-Za-z-]{2,20}: )*")
-_PEM_LONGEST, _PEM_ENOUGH = 16_384, 1024
+_MAX_PEM_BYTES, _CHECKED_PEM_BYTES = 16_384, 1024
 
 
 def match_private_key(text: bytes, position: int) -> tuple[Match, ...]:
-    """From the first line of the armour to the last; where the last is missing, as far as the key goes."""
+    """Match a private key from its first line to its last; to the end of its characters if the last line is missing."""
     head = _PEM_HEAD.match(text, position)
     if head is None:
         return ()
-    limit = head.end() + _PEM_LONGEST
+    limit = head.end() + _MAX_PEM_BYTES
     border = text.find(0, head.end(), limit)
     limit = limit if border < 0 else border
     dashes = text.find(b"-----", head.end(), limit)
@@ -187,7 +189,7 @@ def match_private_key(text: bytes, position: int) -> tuple[Match, ...]:
         match = _PEM_BODY.match(text, head.end(), limit if dashes < 0 else dashes)
         end = match.end() if match else head.end()
         body = text[head.end() : end]
-    if len(set(body[:_PEM_ENOUGH])) < 16 or len(body) < 32:
+    if len(set(body[:_CHECKED_PEM_BYTES])) < 16 or len(body) < 32:
         return ()
     return _one(position, end, "private_key", 0.99)
 
@@ -200,7 +202,7 @@ _SESSION = re.compile(rb"(?i)sess|sid$|auth|token|jwt|csrf|xsrf|login|remember|s
 
 
 def match_cookie(text: bytes, position: int) -> tuple[Match, ...]:
-    """The values that keep somebody logged in."""
+    """Match the values of session cookies, and other long random values of cookies."""
     match = _COOKIES.match(text, position)
     if match is None:
         return ()
@@ -385,7 +387,7 @@ def _match_user_and_password(text: bytes, start: int, end: int) -> tuple[Match, 
 
 
 def match_piped(text: bytes, position: int) -> tuple[Match, ...]:
-    """`echo x | sudo -S`, `echo user:x | chpasswd`, from where the bar is."""
+    """Match `echo x | sudo -S` and `echo user:x | chpasswd`, given the position of the bar."""
     match = _PIPED.search(text, max(0, position - _MAX_PIPED_BYTES), position)
     if match is None:
         return ()
@@ -399,13 +401,13 @@ def match_piped(text: bytes, position: int) -> tuple[Match, ...]:
 
 
 def match_here_string(text: bytes, position: int) -> tuple[Match, ...]:
-    """`sudo -S <<< x`."""
+    """Match `sudo -S <<< x`."""
     match = _HERE_STRING.match(text, position)
     return _argument(text, *match.span(1)) if match else ()
 
 
 def match_secret_id(text: bytes, position: int) -> tuple[Match, ...]:
-    """`secret_id   x`, as Vault prints it."""
+    """Match `secret_id   x`, as Vault prints it."""
     match = _SECRET_ID.match(text, position)
     return _one(match.start(1), match.end(1), "assigned_secret", 0.85) if match else ()
 
@@ -422,7 +424,7 @@ _SET_PASSWORD = re.compile(rb"(?i)set[ \t]{1,8}password[ \t]{1,8}for[^=;\n]{1,12
 
 
 def match_identified_by(text: bytes, position: int) -> tuple[Match, ...]:
-    """`CREATE USER a IDENTIFIED BY 'x'`, and not what is identified by something in a sentence."""
+    """Match `CREATE USER a IDENTIFIED BY 'x'`, but not `identified by` in a sentence."""
     match = _IDENTIFIED.match(text, position)
     value = read_value(text, match.end()) if match else None
     if match is None or value is None:
@@ -438,7 +440,7 @@ def match_identified_by(text: bytes, position: int) -> tuple[Match, ...]:
 
 
 def match_set_password(text: bytes, position: int) -> tuple[Match, ...]:
-    """`SET PASSWORD FOR 'a'@'%' = 'x'`."""
+    """Match `SET PASSWORD FOR 'a'@'%' = 'x'`."""
     match = _SET_PASSWORD.match(text, position)
     value = read_value(text, match.end()) if match else None
     if value is None or not value.quoted:
@@ -456,6 +458,8 @@ _CREDENTIALS = re.compile(
     rb"[bu]?\\{0,8}[\"']([^\"'\\\n]{0,80})\\{0,8}[\"'],[ \t\r\n]{0,20}"
     rb"[bu]?\\{0,8}[\"']([^\"'\\\n]{4,200})\\{0,8}[\"']"
 )
+_SETTER = re.compile(rb"(?i)^[\w.]*\.(?:set|add|get|put|append|del)\w*[ \t]*[(\[]")
+"""`authRequest.Header.Set("Accept", "x")` sets any name."""
 _JWK_PRIVATE = re.compile(
     rb"\\{0,8}[\"'](?:d|p|q|dp|dq|qi|k)\\{0,8}[\"'][ \t]{0,4}:[ \t]{0,4}\\{0,8}[\"']([A-Za-z0-9_-]{16,2000})"
 )
@@ -464,9 +468,9 @@ _JWK_WINDOW_BYTES = 1500
 
 
 def match_credentials_tuple(text: bytes, position: int) -> tuple[Match, ...]:
-    """`auth=("user", "x")`, `login("user", "x")`."""
+    """Match `auth=("user", "x")` and `login("user", "x")`."""
     match = _CREDENTIALS.match(text, position)
-    if match is None:
+    if match is None or _SETTER.search(match[0]):
         return ()
     word = match[2]
     has_mark = bool(count_of(DIGITS, word)) or not word.isalnum()
@@ -477,7 +481,7 @@ def match_credentials_tuple(text: bytes, position: int) -> tuple[Match, ...]:
 
 
 def match_private_jwk(text: bytes, position: int) -> tuple[Match, ...]:
-    """The private members of a JSON Web Key."""
+    """Match the private members of a JSON Web Key."""
     match = _JWK_PRIVATE.match(text, position)
     if match is None or count_random_chars(match[1]) < 12 or is_placeholder(match[1]):
         return ()
@@ -525,7 +529,7 @@ def match_kubernetes_secret(text: bytes, position: int) -> tuple[Match, ...]:
 
 
 def match_docker_auth(text: bytes, position: int) -> tuple[Match, ...]:
-    """The login of a registry in Docker's settings."""
+    """Match the login of a registry in Docker's settings."""
     match = _DOCKER.match(text, position)
     plain = unbase64(match[1]) if match else None
     if match is None or plain is None or b":" not in plain:

@@ -29,7 +29,7 @@ _WHOLE = re.compile(
     r"|pfx|p12|jks|keystore))$"
 )
 
-# Repeated without a limit: counting would need a state for every length.
+# `*` rather than `{0,n}`: counting would need a state for every length.
 SIGNS = (
     r"(?:\.env(?:rc|\.[\w.-]*)?|\.dev\.vars|\.flaskenv|(?i:credentials|credentials?[\w.-]*\.[a-z]{2,10}"
     r"|secrets?[\w.-]*\.[a-z]{2,10}|\.pypirc|\.npmrc|\.s3cfg|\.my\.cnf|\.boto|\.pgpass|\.htpasswd|[._]netrc|\.tfvars"
@@ -37,10 +37,10 @@ SIGNS = (
     r"|\.docker[\\/]{1,8}config\.json)|\.ssh[\\/]{1,8}(?:id_[\w-]*|identity)|id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?"
     r"|[\w.-]\.(?:pem|key|p8|ppk|pfx|p12|jks|keystore))(?:[\s\"'<>()=,;|&\\`]|$)",
 )
-"""The names of all these files, as they end in a text."""
+"""Candidate patterns of the names of all these files, and of the character behind them."""
 
-# A line as tools show it: with a number before it, a sign of a difference, or bare. Nothing in it is read twice, so the
-# time is linear in the length of any line.
+# A line as tools print it: with a line number, with `+` or `-` of a diff, or bare. The quantifiers are possessive, so
+# the time is linear in the length of any line.
 _LINE = rb"(?m)^[ \t]*+(?:[0-9]++(?:\xe2\x86\x92|[:|\t])[ \t]*+)?+[+-]?+[ \t]*+"
 # A quoted value may have line ends, if nothing but a comment follows its closing quote.
 _LINE_END = rb"(?=[ \t\r]*+(?:[#,\n]|\Z))"
@@ -93,7 +93,7 @@ _PUBLIC = frozenset(
 
 
 def find_in_credential_file(text: bytes, path: str) -> list[Match]:
-    """What must be hidden because of the file it comes from."""
+    """Find the values in the content of a file that holds secrets by its name."""
     plain = path.replace("\\", "/")
     if plain.endswith(".pub"):
         return []
@@ -150,7 +150,7 @@ _PRINTS_NOTHING = frozenset("cd pushd popd export set source . wc uniq tr".split
 
 @lru_cache(maxsize=4096)
 def is_credential_file(path: str) -> bool:
-    """True for a file that holds secrets by its very name."""
+    """Return True for a file that holds secrets by its name."""
     plain = path.replace("\\", "/")
     if len(path) >= _MAX_COMMAND_CHARS or plain.endswith(".pub"):
         return False
@@ -158,7 +158,7 @@ def is_credential_file(path: str) -> bool:
 
 
 def read_by(command: JSON) -> str | None:
-    """The credential file that a command, as text or as words, prints and nothing else."""
+    """Return the credential file that a command, as text or as words, prints; None if it prints anything else too."""
     if type(command) is list:
         command = " ".join(word for word in command if type(word) is str)
     if type(command) is not str or len(command) > _MAX_COMMAND_CHARS:
@@ -176,7 +176,7 @@ def read_by(command: JSON) -> str | None:
 
 
 def _without_shell(words: list[str]) -> list[str]:
-    """The words without the shell or the `sudo` before them."""
+    """Remove the shell or `sudo` before a command."""
     while words and (words[0].rpartition("/")[2] in _SHELLS or words[0] in ("sudo", "-c", "-lc")):
         words = words[1:]
     return words

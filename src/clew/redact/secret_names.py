@@ -18,10 +18,10 @@ _FOREIGN_PHRASES = ("mot de passe", "parola d'ordine", "palabra de paso", "clave
 
 
 def _as_latin1(word: str) -> str:
-    """Return the UTF-8 bytes of a word as an expression for bytes, and how JSON may escape it."""
+    """Return an expression for the UTF-8 bytes of a word, and for its escapes in JSON."""
     if word.isascii():
         return re.escape(word)
-    # A search without regard to case knows capitals of ASCII alone.
+    # A search for bytes that ignores case does so for ASCII only.
     spellings = sorted({word, word.capitalize(), word.upper()})
     escaped = ["".join(char if char.isascii() else f"\\\\+u{ord(char):04x}" for char in each) for each in spellings]
     return "|".join([*(re.escape(each.encode().decode("latin-1")) for each in spellings), *escaped])
@@ -37,10 +37,10 @@ STRONG = (
     rf"|(?:{_KEYS})[_. -]?key"
 )
 """Parts of names that mean a secret, except `token`."""
-# Any of these in a name, however long; counting its characters would need many states. Not `tokens`, which are counted,
-# thousands of times in a transcript.
+# Any of these in a name, however long; counting its characters would need many states. Not `tokens` and `tokenize`: a
+# transcript has thousands of them.
 NAMES = (
-    rf"(?:{STRONG})[A-Za-z0-9_.-]*|token(?:[a-rt-z0-9_.-][A-Za-z0-9_.-]*)?|{FOREIGN}"
+    rf"(?:{STRONG})[A-Za-z0-9_.-]*|token(?:[a-hj-rt-z0-9_.-][A-Za-z0-9_.-]*)?|{FOREIGN}"
     "|[a-z0-9][_-](?:pass|pw|pat|key)|(?-i:[a-z](?:Pass|Pw|PW|Pat|PAT|Key))"
 )
 SPACED_NAMES = rf"{FOREIGN}|(?:{_KEYS}) key|(?:access|auth|api|bearer|refresh|secret|session) token"
@@ -51,10 +51,10 @@ LINK_WORDS = "|".join(
         "is was are be to now currently ist lautet war est es era é è e jest sono foi это het : = - -> – → =>".split(),
     )
 )
-"""What stands in a sentence between the name and the value."""
+"""Words and symbols between the name and the value in a sentence."""
 UNSPACED_LINK_WORDS = "|".join(map(_as_latin1, "は が 是 为 為 ： は、 은 는 為： 为： 是：".split()))
 PHRASED = "passw(?:or)?d|passphrase|passcode|pwd|secret|mnemonic|seed_phrase|(?:secret|recovery|seed)[_ -]?phrase"
-"""Names that may have a phrase for a value."""
+"""Names whose value may be a phrase."""
 
 _WORDS = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _FOREIGN = re.compile(rf"(?i:{FOREIGN})".encode("latin-1"))
@@ -70,22 +70,23 @@ _SECRET = frozenset(
 _SECRET_KEYS = frozenset(_KEYS.replace("functions?", "function|functions").split("|"))
 _JOINED_KEYS = tuple(f"{word}key" for word in (*sorted(_SECRET_KEYS), "token", "priv", "pre"))
 """Ends of names that are written as one word: `storageaccountkey`."""
-# A last word that turns the name into one about a secret: its kind, its place, its number.
+# Last words of names that hold a fact about a secret: its kind, its location, its number.
 _ABOUT = frozenset(
-    """arn class client count counts counter cookie created dir enabled endpoint env error exp expired expires
-    expiration expiry field file filename format generator handler hash header hint id ids index input json kind label
-    len length limit list location map message min max mode name names option options param params path pattern policy
-    placeholder prefix prompt provider ref reference regex required reset response rule rules scope scopes service
-    source state status store strategy suffix template test text timeout title ttl type types uri url usage used
-    validator valid version budget size total per rate cost price izer ized ization ize""".split()
+    """algorithm arn checker class client count counts counter cookie created dir enabled encoder encryption
+    endpoint env error exp expired expires expiration expiry field file filename format generator handler hash
+    hasher header hint id identity ids index input json kind label len length limit list location manager map
+    message method min max mode name names option options param params path pattern policy placeholder prefix prompt
+    provider ref reference regex required reset response rule rules scope scopes service source state status store
+    strategy suffix template test text timeout title ttl type types uri url usage used validator valid version
+    budget size total per rate cost price izer ized ization ize""".split()
 )
-# A word before that says it is a token of text, a cursor, or public.
+# Words before `token` for a token of text, a cursor, or a public token.
 _OTHER_TOKENS = frozenset(
     """cache cached cancel cancellation completion continuation cursor delta eos bos pad mask unk sep cls special end
     input output max min num next no page pagination prev previous prompt public publishable reasoning row sort start
     stop sync thinking thought tool total used window word""".split()
 )
-# A word before `key` that says it opens nothing.
+# Words before `key` for a key of a table, of a keyboard, or a public key.
 _OTHER_KEYS = frozenset(
     """alt array arrow attribute block bucket cache child chunk column composite config context ctrl data dedupe
     default dict document down duplicate enter entity entry env event extra field first flag foreign format

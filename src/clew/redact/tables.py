@@ -6,7 +6,7 @@ import re
 
 from clew.redact import secret_names
 from clew.redact.matcher import Match
-from clew.redact.value_checks import DIGITS, Written, count_of, count_random_chars, is_secret_value
+from clew.redact.value_checks import DIGITS, Written, count_of, count_random_chars, is_code, is_secret_value
 
 # A header cell between separators, or the last of its line.
 CONNECTION_PATTERNS = (r"[\"'`*\\]*(?:[ \t]*\||(?:[,;]|\t+)[A-Za-z\"'_\\]|[ \t|\\]*[\r\n])",)
@@ -119,7 +119,7 @@ def _cells_below(text: bytes, position: int, delimiter: bytes, columns: int, col
 
 
 def _is_cell_secret(word: bytes, meaning: str) -> bool:
-    if b" " in word or len(word) < 6:
+    if b" " in word or len(word) < 6 or is_code(word):
         return False
     has_mark = bool(count_of(DIGITS, word)) or word.upper() == word or not word.isalnum()
     return (

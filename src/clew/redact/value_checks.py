@@ -26,13 +26,13 @@ _BASE62 = DIGITS + _CAPITALS + _SMALL
 
 
 class Written(Enum):
-    """How a value is written, which says how much doubt is left."""
+    """How a value is written, which decides how strict the checks are."""
 
     QUOTED = "in quotes, after an operator"
     BARE = "without quotes, after an operator"
     SHELL = "NAME=value with a name in capitals and no spaces"
     ARGUMENT = "after a flag of a command, or piped to it"
-    NEARBY = "beside a name without an operator: the next cell, item, line or word"
+    NEARBY = "near a name without an operator: the next cell, item, line or word"
 
 
 # --- Placeholders and references
@@ -47,7 +47,7 @@ _SEQUENCES = re.compile(
     rb"(?i)x{4,}|\*{3,}|_{4,}|\.{4,}|-{4,}|(.)\1{4,}|0?12345678?9?0?|23456789?|abcdefg?h?i?j?(?:klmnopqrstuvwxyz)?|0123456789|deadbeef|cafebabe|qwerty"
 )
 _TEMPLATE = re.compile(
-    rb"[$]\{|[$]\(|[$][A-Za-z_][A-Za-z0-9_]*[$]?$|[$][0-9@*#?]$|\{\{|\{%|[{][A-Za-z_.]*[}]|<[^>]*>?$"
+    rb"[$]\{|[$]\(|[$][A-Za-z_][A-Za-z0-9_]*[$-]?$|[$][0-9@*#?]$|\{\{|\{%|[{][A-Za-z_.]*[}]|<[^>]*>?$"
     rb"|%[A-Za-z_]+%|%[sdvq]$|%\([a-z_]+\)s|\[[A-Za-z _:-]*\]$"
     rb"|(?:process\.|import\.meta\.)?env[.:\[]|ENV\[|os\.|@[A-Za-z]+\.|!Ref|!Sub|!GetAtt|ssm:|vault:|op://"
     rb"|secret://|keyring:|env:|[$]env:|&(?:quot|apos|#[0-9]{2,5}|#[xX][0-9A-Fa-f]{2,4});?\Z"
@@ -61,7 +61,7 @@ _PATH = re.compile(rb"[~.]{0,2}/[\w.-]+/|[\w.-]+(?:/[\w.-]+)+\.[A-Za-z]{2,4}\Z")
 
 
 def is_placeholder(value: bytes) -> bool:
-    """Return True for what people write where a secret would be: `your-key-here`, `xxxxxxxx`, `changeme`.
+    """Return True for text in place of a secret: `your-key-here`, `xxxxxxxx`, `changeme`.
 
     Such a word inside a longer value does not make the value a placeholder, if random characters are left without it.
     """
@@ -77,9 +77,9 @@ def is_reference(value: bytes) -> bool:
     """Return True for a placeholder, a template, or a reference to where the secret is."""
     if _TEMPLATE.match(value) or _ELSEWHERE.match(value) or _NAME_AND_OPERATOR.match(value):
         return True
-    if is_placeholder(value) or _REGEX.search(value):
+    if is_placeholder(value) or is_regex(value):
         return True
-    # Of a format string, only what is beside the names in braces can be a secret.
+    # Of a format string, only the text around the names in braces can be a secret.
     literal, names = _BRACED_NAME.subn(b" ", value)
     if names and count_random_chars(literal) < _MIN_LITERAL_CHARS:
         return True
@@ -207,6 +207,8 @@ _SYMBOL = re.compile(rb"[!@#$%^&*?~+=]")
 _IDENTIFIER = re.compile(
     rb"[A-Za-z_][A-Za-z0-9_]*(?:(?:\.|::|/)[A-Za-z_][A-Za-z0-9_]*)+|[A-Z]?[a-z]{2,}[0-9]{0,3}(?:[A-Z][a-z]{2,}[0-9]{0,3})+"
 )
+_VARIABLE_WITH_DIGITS = re.compile(rb"[*&]?[a-z]{1,8}[0-9]{1,3}(?:[A-Z]?[a-z]{3,})+")
+"""`b64encoded`, `*s3ScanSecret`."""
 _TYPE_NAME = re.compile(rb"(?:\w+(?:\.|::))+\w*[A-Z][a-z]{3,}\w*")
 _LOWER_NAME = re.compile(rb"[a-z0-9]+(?:[-_./:][a-z0-9]+)*")
 _HASH_OR_ID = re.compile(
@@ -217,10 +219,10 @@ _DESCRIBING_WORDS = re.compile(
     rb"(?i)pass|pwd|secret|token|key|string|text|hidden|input|required|optional|invalid|missing|none|null|true"
     rb"|false|number|object|undefined|default|empty|prompt|plain|crypt|user|email|login|admin|auth|cred|boolean"
     rb"|unknown|value|valid|change|enter|type|field|form|label|error|success|fail|disabled|enabled|config|setting"
-    rb"|manage|update|forgot|confirm|new|old|current|show|hide|tests?$|^test|^foo|^bar|^baz|^qux|^abc|^str$|^self"
+    rb"|manage|update|psk|forgot|confirm|new|old|current|show|hide|tests?$|^test|^foo|^bar|^baz|^qux|^abc|^str$|^self"
     rb"|^this|hash|postgres|mysql|mongo|redis|local|guest|example|external|internal|incorrect|wrong|exist"
 )
-"""What code and forms say in the place of a password."""
+"""Words that code and forms use in place of a password."""
 _FUNCTION_WORDS = frozenset(
     b"the an is are was be to your you my our their its for of and or in on at with by from as if it this that these"
     b" must not no can could may should will would has have had do does did please than then when where who why how"
@@ -233,6 +235,11 @@ _PHRASE = re.compile(rb"[A-Za-z0-9][A-Za-z0-9'!@#$%^&*_-]{1,19}(?: [A-Za-z0-9!@#
 _PHRASE_WORD = re.compile(rb"[A-Za-z0-9!@#$%^&*_'-]{1,20}")
 _ESCAPED_QUOTE = re.compile(rb"\\+[\"'`]")
 _SEED_PHRASE_WORDS = frozenset({12, 15, 18, 21, 24})
+
+
+def is_regex(value: bytes) -> bool:
+    """Return True for a regular expression with classes or repetitions."""
+    return _REGEX.search(value) is not None
 
 
 def is_code(value: bytes) -> bool:
@@ -295,7 +302,7 @@ def is_secret_value(meaning: str, value: bytes, written: Written) -> bool:
             written is Written.SHELL and len(value) >= 8 and value.upper() != value and _is_password(value, written)
         )
     # `key` and its like name many other things.
-    return len(value) >= 12 and not _HASH_OR_ID.fullmatch(value) and _is_key(value, written)
+    return len(value) >= 12 and b"," not in value and not _HASH_OR_ID.fullmatch(value) and _is_key(value, written)
 
 
 def _is_secret_phrase(meaning: str, value: bytes, written: Written) -> bool:
@@ -312,7 +319,7 @@ _MIN_RANDOM_LETTERS = 16
 
 
 def _is_password(value: bytes, written: Written) -> bool:
-    """Nearly anything is a password, but a word or a name only where it can be nothing else."""
+    """Return True for nearly any value; for a word or a name only in quotes, in a shell or as an argument."""
     is_literal = written in (Written.QUOTED, Written.SHELL, Written.ARGUMENT)
     if written is Written.NEARBY:
         return not _is_ordinary(value) and _is_password_in_doubt(value)
@@ -331,7 +338,7 @@ def _is_password(value: bytes, written: Written) -> bool:
 
 
 def _is_password_in_doubt(value: bytes) -> bool:
-    """Beside a name, a password shows itself: random characters, or letters and digits with capitals or symbols."""
+    """Return True for random characters, or letters and digits with capitals or symbols."""
     if count_random_chars(value) >= 8 or (is_strong_password(value) and len(value) >= 6):
         return True
     return (
@@ -346,14 +353,15 @@ def _is_ordinary(value: bytes) -> bool:
 
 
 def _is_key(value: bytes, written: Written) -> bool:
-    """A key or token is random; it may be a strong password too. Code and type names are neither."""
+    """Return True for random characters and strong passwords, but not for code and type names."""
     if len(value) < 8 or (_IDENTIFIER.fullmatch(value) and count_random_chars(value) < 16):
         return False
     if value.isdigit():
         return len(value) >= _MIN_DIGITS_OF_KEY
-    if written is Written.BARE and _TYPE_NAME.fullmatch(value):
+    is_in_doubt = written in (Written.BARE, Written.NEARBY)
+    if is_in_doubt and (_TYPE_NAME.fullmatch(value) or _VARIABLE_WITH_DIGITS.fullmatch(value)):
         return False
-    if written in (Written.BARE, Written.NEARBY) and is_code(value) and count_random_chars(value) < 24:
+    if is_in_doubt and is_code(value) and count_random_chars(value) < 24:
         return False
     if _GROUPED_KEY.fullmatch(value):
         return True
