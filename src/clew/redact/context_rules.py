@@ -496,6 +496,8 @@ _ENTRY = re.compile(
     rb"(?m)^[ \t]*[\"']?[A-Za-z0-9_.-]{1,80}[\"']?:[ \t]*[\"']?([A-Za-z0-9+/]{8,16000}={0,2})[\"']?,?[ \t\r]*$"
     rb"|\"[A-Za-z0-9_.-]{1,80}\\{0,3}\"[ \t]*:[ \t]*\\{0,3}\"([A-Za-z0-9+/]{8,16000}={0,2})\\{0,3}\""
 )
+_SECRET_KIND_PATTERN = r"\bkind[\"'\\]{0,4}[ \t]{0,2}:[ \t]{0,2}[\"'\\]{0,4}Secret\b"
+_SECRET_KIND = re.compile(_SECRET_KIND_PATTERN.encode())
 # Of `stringData`: the lines of its block, or its members.
 _STRING_DATA = re.compile(
     rb"(?m)^[ \t]*stringData:[ \t\r]*\n((?:[ \t]+[^\n]*(?:\n|\Z))+)|\"stringData\\{0,3}\"[ \t]*:[ \t\n]*(\{[^{}]*)"
@@ -509,7 +511,9 @@ _DOCKER = re.compile(rb"\"auth\\{0,3}\"[ \t]{0,2}:[ \t\n]{0,2}\\{0,3}\"([A-Za-z0
 
 
 def match_kubernetes_secret(text: bytes, position: int) -> tuple[Match, ...]:
-    """Find the values of a Kubernetes Secret: base64 in `data`, plain text in `stringData`."""
+    """Match the values of a Kubernetes Secret: base64 in `data`, plain text in `stringData`."""
+    if _SECRET_KIND.match(text, position) is None:
+        return ()
     start, end = max(0, position - _MAX_MANIFEST_BYTES), position + _MAX_MANIFEST_BYTES
     for separator in (b"\n---", TEXT_SEPARATOR):
         start = max(start, text.rfind(separator, start, position))
@@ -588,7 +592,7 @@ _RULES = (
         r"[\"'\\]+(?:d|p|q|dp|dq|qi|k)\\*[\"'][ \t]*:[ \t]*\\*[\"'][A-Za-z0-9_-]{16}",
         match_private_jwk,
     ),
-    Rule(b"k", r"\bkind[\"'\\]{0,4}[ \t]{0,2}:[ \t]{0,2}[\"'\\]{0,4}Secret\b", match_kubernetes_secret),
+    Rule(b"k", _SECRET_KIND_PATTERN, match_kubernetes_secret),
     Rule(b'"', r"\"auth\\{0,3}\"[ \t]{0,2}:[ \t\n]{0,2}\\{0,3}\"[A-Za-z0-9+/]{4}", match_docker_auth),
     Rule(b":", ADDRESS_PATTERN, match_address),
 )
