@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import get_args
@@ -47,6 +47,7 @@ class Project:
             durable=settings.durability == "disk",
             wait=settings.lock_wait,
             file_may_be_renamed=True,
+            on_change=self._resume,
         )
         self._count, self._session = 0, ""
 
@@ -91,7 +92,7 @@ class Project:
         with explain_permission_errors(self.folder):
             self._config.prepare_store()
             make_folder(self._config.system, self.folder)
-        with self._locked():
+        with self._log.locked():
             record.session_id = self._session
             self._log.append(self._encode_line(record))
             self._count += 1
@@ -99,18 +100,6 @@ class Project:
             with suppress(OSError):
                 self._describe(record.timestamp)
             return Receipt(record.uuid, self._count)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Hold the log alone, and know its last record."""
-        with self._log.locked() as has_changed:
-            try:
-                if has_changed:
-                    self._resume()
-                yield
-            except BaseException:
-                self._log.forget()
-                raise
 
     def _encode_line(self, record: ConversationRecord) -> bytes:
         try:
@@ -141,7 +130,7 @@ class Project:
             return None
         refuse_copy(self.folder)
         refuse_links(self.folder, HISTORY)
-        with self._locked():
+        with self._log.locked():
             make_folder(self._config.system, self.folder / HISTORY)
             target = _unused_path(self.folder / HISTORY, name or _stamp(self._config.clock()))
             self._config.system.replace(self._log.path, target)
@@ -150,7 +139,6 @@ class Project:
             known = read_object(self.folder / METADATA) or {}
             emptied = {**known, "message_count": 0, "total_size": 0}
             replace_file(self._config.system, self.folder / METADATA, describe(_empty_session(), 0, 0, emptied))
-            self._log.forget()
         return target
 
     def archives(self) -> list[Path]:

@@ -175,15 +175,15 @@ class Session:
         """Append several messages with one lock, one write and one sync: all of them, or none."""
         for draft in drafts:
             _check(draft.record)
-        self._roll_back_unfinished_undo()
+        if not self._is_undo_checked:
+            self._roll_back_unfinished_undo()
         return self._writer.append(drafts)
 
     def _roll_back_unfinished_undo(self) -> None:
         """Before the first message, roll back an undo that a crash interrupted."""
-        if not self._is_undo_checked:
-            self._is_undo_checked = True
-            with suppress(OSError, ClewError):  # no reason to refuse the message: `watch` tries again
-                self.settle()
+        self._is_undo_checked = True
+        with suppress(OSError, ClewError):  # no reason to refuse the message: `watch` tries again
+            self.settle()
 
     def snapshot(
         self,
@@ -458,7 +458,7 @@ def _folder_that_was(place: Path | str | None) -> str | None:
 def _check(record: MessageRecord) -> None:
     """Refuse values that a reader of the log would report as a problem."""
     said, thinking = record.message, record.thinking_metadata
-    if said is not UNSET and not isinstance(said.content, str | list):
+    if said is not UNSET and not isinstance(said.content, (str, list)):
         raise UsageError("the content is neither text nor a list of blocks")
     if record.uuid and (len(record.uuid) > 200 or not record.uuid.isprintable()):
         raise UsageError(f"not an id: {record.uuid[:80]!r}")
