@@ -174,7 +174,7 @@ def test_R04_a_link_that_somebody_made_is_not_replaced(session: Session, work: P
     command(session, "printf x > a.txt")
     (work / "a.txt").unlink()
     (work / "a.txt").symlink_to(secret)
-    with pytest.raises(PathRefused, match="link that no tool made; put it aside first"):
+    with pytest.raises(PathRefused, match="link that no tool made; move it away first"):
         session.undo(force=True)
     command(session, "ln -sfn b.txt link")
     (work / "link").unlink()

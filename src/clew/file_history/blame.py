@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clew.agents.base import SourceFile
-from clew.agents.file_evidence import RESTORATIONS, FileContent, How, State, absolute
+from clew.agents.file_evidence import RESTORATIONS, FileContent, How, KnownContent, absolute
 from clew.errors import SourceUnreadable
 from clew.file_history.diffs import lines_of
 from clew.file_history.fingerprint import Certainty
@@ -143,7 +143,7 @@ def versions(history: FileHistory, session: str, paths: set[str]) -> Iterator[tu
             yield time, Version(_origin(history, session, evidence), before, after)
 
 
-def _body(state: State | None) -> bytes | None:
+def _body(state: KnownContent | None) -> bytes | None:
     return None if state is None else state.body if isinstance(state, FileContent) else b""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Literal, NamedTuple
 
-from clew.agents.file_evidence import Absent, FileContent, State
+from clew.agents.file_evidence import Absent, FileContent, KnownContent
 
 Certainty = Literal["exact", "text", "unproved", "unknown"]
 """exact: every byte is proved. text: every character is, but not the line ends. unproved: it was so once. unknown: no
@@ -29,7 +29,7 @@ class Fingerprint(NamedTuple):
         return not self.digest
 
 
-def fingerprint_of(state: State, certainty: Certainty = "exact") -> Fingerprint:
+def fingerprint_of(state: KnownContent, certainty: Certainty = "exact") -> Fingerprint:
     """The fingerprint of a state; content that is not exact is known as text at best."""
     if isinstance(state, Absent):
         return Fingerprint("", "", 0, certainty)
@@ -65,7 +65,7 @@ def agree(one: Fingerprint, other: Fingerprint) -> bool:
     return one.text == other.text
 
 
-def weakened(state: State, certainty: Certainty) -> State:
+def weakened(state: KnownContent, certainty: Certainty) -> KnownContent:
     """The state as it is held on to when it is no more than so certain."""
     if isinstance(state, FileContent) and certainty != "exact":
         return FileContent(state.body, False)

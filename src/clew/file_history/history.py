@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from clew.agents.base import Agent, SourceFile, Unit, session_object, with_current_size
-from clew.agents.file_evidence import State, absolute
+from clew.agents.file_evidence import KnownContent, absolute
 from clew.analysis.facts import Facts
 from clew.analysis.prompts import is_prompt
 from clew.errors import UnknownReference, UsageError
@@ -79,13 +79,13 @@ class FileHistory:
         self.require(message)
         return [self.timelines[path].at(message) for path in sorted(self.timelines)]
 
-    def contents(self, answers: Iterable[Answer]) -> list[State | None]:
+    def contents(self, answers: Iterable[Answer]) -> list[KnownContent | None]:
         """The contents that answers are about, by one more pass; None where there is none."""
         keys = [_key(answer) for answer in answers]
         found = self.contents_of(key for key in keys if key is not None)
         return [found.get(key) if key is not None else None for key in keys]
 
-    def contents_of(self, wanted: Iterable[Wanted]) -> dict[Wanted, State]:
+    def contents_of(self, wanted: Iterable[Wanted]) -> dict[Wanted, KnownContent]:
         """The contents before or after pieces of evidence, by one more pass that ends when it has them all."""
         wanted = set(wanted)
         if not wanted:

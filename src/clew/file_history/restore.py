@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from clew.agents.file_evidence import FileContent, State
+from clew.agents.file_evidence import FileContent, KnownContent
 from clew.errors import PathRefused
 from clew.file_history.timeline import Answer
 from clew.io.filesystem import SYSTEM, make_folder
@@ -25,7 +25,7 @@ class RestoreStep(NamedTuple):
     path: str
     """Below the folder, or as recorded where it cannot be."""
     verdict: Verdict
-    state: State | None = None
+    state: KnownContent | None = None
     reason: str | None = None
 
 
@@ -36,7 +36,7 @@ def relative(path: str, base: str) -> str | None:
 
 
 def plan(
-    answers: Sequence[tuple[Answer, State | None]], folder: Path, base: str, *, allow_protected: bool
+    answers: Sequence[tuple[Answer, KnownContent | None]], folder: Path, base: str, *, allow_protected: bool
 ) -> list[RestoreStep]:
     """What putting files back below the folder comes to; changes nothing."""
     with Within(folder) as within:
@@ -50,7 +50,7 @@ def plan(
     return steps
 
 
-def _step(within: Within, answer: Answer, state: State | None, base: str, guarded: str | None) -> RestoreStep:
+def _step(within: Within, answer: Answer, state: KnownContent | None, base: str, guarded: str | None) -> RestoreStep:
     """The step for one file; `guarded` is the folder it goes into if protected files are to be left alone."""
     path = relative(answer.path, base)
     if path is None:
@@ -71,7 +71,7 @@ def _step(within: Within, answer: Answer, state: State | None, base: str, guarde
     return RestoreStep(answer, path, verdict, state)
 
 
-def _verdict(there: bytes | None, state: State) -> Verdict:
+def _verdict(there: bytes | None, state: KnownContent) -> Verdict:
     if isinstance(state, FileContent):
         return "write" if there is None else "same" if there == state.body else "conflict"
     return "same" if there is None else "remove"

@@ -67,7 +67,7 @@ def checked(entry: Entry) -> Entry:
 
         Target.parse(entry.where)
     if entry.kind == "home" and not Path(entry.where).is_absolute():
-        raise UsageError(f"{entry.where!r} is no absolute path")
+        raise UsageError(f"{entry.where!r} is not an absolute path")
     return entry
 
 

@@ -62,7 +62,7 @@ class Stored(NamedTuple):
     kept: bool
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class MirrorState(msgspec.Struct, frozen=True, kw_only=True):
     """The state file of a mirror."""
 
     home: str
@@ -84,14 +84,14 @@ class Mirror:
         self.kept = folder / "kept"
         """Earlier copies of files that became shorter on the host; no session is read from here."""
 
-    def state(self) -> State | None:
+    def state(self) -> MirrorState | None:
         """Read the state file; None if there is none, or it is damaged."""
         try:
-            return msgspec.json.decode((self.folder / _STATE).read_bytes(), type=State)
+            return msgspec.json.decode((self.folder / _STATE).read_bytes(), type=MirrorState)
         except (OSError, msgspec.DecodeError):
             return None
 
-    def remember(self, state: State) -> None:
+    def remember(self, state: MirrorState) -> None:
         """Write the state file."""
         write_atomic(self.folder / _STATE, msgspec.json.encode(state))
 

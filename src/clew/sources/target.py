@@ -34,7 +34,7 @@ class Target(NamedTuple):
         """`host`, `user@host` or `ssh://user@host:port`; anything that ssh could take for an option is refused."""
         match = _ADDRESS.fullmatch(text) or _PLAIN.fullmatch(text)
         if match is None:
-            raise UsageError(f"{text!r} is no host for ssh; try host, user@host or ssh://user@host:port")
+            raise UsageError(f"{text!r} is not a host for ssh; try host, user@host or ssh://user@host:port")
         port = match.groupdict().get("port")
         if port is not None and not 0 < int(port) < 65536:
             raise UsageError(f"{text!r}: there is no port {port}")

@@ -135,7 +135,7 @@ def _tail(system: System, path: Path) -> Iterator[Finding]:
     detail = (
         "the last record lacks its line end"
         if record_in(torn) is not None
-        else f"the last {len(torn)} bytes are no record"
+        else f"the last {len(torn)} bytes are not a record"
     )
 
     def mend() -> None:

@@ -95,7 +95,7 @@ def erase_session(folder: Path, system: System = SYSTEM, wait: float = LOCK_WAIT
 
 
 def refuse_erasing(folder: Path, *, whole: bool) -> None:
-    """Refuse to erase a session, or a message of it, whose folder or log is a link or no regular file."""
+    """Refuse to erase a session, or a message of it, whose folder or log is a link or not a regular file."""
     refuse_links(folder)
     for name in (MESSAGES,) if whole else (MESSAGES, SNAPSHOTS):
         path = folder / name
@@ -226,7 +226,7 @@ def _named_backups(folder: Path, record: Object, backup_files: BackupFiles) -> I
 
 
 def _out_of_reach(folder: Path, records: Iterable[Object], backup_files: BackupFiles) -> list[str]:
-    """What snapshots name as a backup, and is no regular file in the backup folder."""
+    """What snapshots name as a backup, and is not a regular file in the backup folder."""
     found: dict[str, None] = {}
     for record in records:
         places = [folder / BACKUPS / name for name in backup_names(record)]

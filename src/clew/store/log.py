@@ -207,7 +207,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def record_in(line: bytes) -> dict[str, JSON] | None:
-    """Decode the record of a line; None where it is no JSON object."""
+    """Decode the record of a line; None where it is not a JSON object."""
     try:
         value = loads(line)
     except NOT_JSON:

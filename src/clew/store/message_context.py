@@ -92,7 +92,7 @@ def _stamp(path: Path | None) -> tuple[int, int] | None:
 
 
 def _read(path: Path) -> str:
-    """Read the beginning of a file; empty where it is no regular file, such as a pipe that never ends."""
+    """Read the beginning of a file; empty where it is not a regular file, such as a pipe that never ends."""
     try:
         with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

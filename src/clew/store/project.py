@@ -146,7 +146,7 @@ class Project:
         return [] if (self.folder / HISTORY).is_symlink() else sorted((self.folder / HISTORY).glob("*.jsonl"))
 
     def records(self) -> Iterator[dict[str, JSON]]:
-        """Yield the records of the current conversation; lines that are no JSON object are left out."""
+        """Yield the records of the current conversation; lines that are not JSON objects are left out."""
         if not self._log.path.exists():
             return
         for chunk in whole_lines(self._log.path):
@@ -167,7 +167,7 @@ def _check(role: str, content: str, has_calls: bool, timestamp: str | None) -> N
     if role not in get_args(Role):
         raise UsageError(f"the role is {role!r}, not one of {', '.join(get_args(Role))}")
     if not isinstance(content, str) or (not content and not has_calls):
-        raise UsageError("the content is empty or no text")
+        raise UsageError("the content is empty or not text")
     if timestamp is not None and parse_time(timestamp) is None:
         raise UsageError(f"not a time in ISO 8601: {timestamp!r}")
 

@@ -176,14 +176,10 @@ class Session:
         for draft in drafts:
             _check(draft.record)
         if not self._is_undo_checked:
-            self._roll_back_unfinished_undo()
+            self._is_undo_checked = True
+            with suppress(OSError, ClewError):  # no reason to refuse the message: `watch` tries again
+                self.roll_back_interrupted_undo()
         return self._writer.append(drafts)
-
-    def _roll_back_unfinished_undo(self) -> None:
-        """Before the first message, roll back an undo that a crash interrupted."""
-        self._is_undo_checked = True
-        with suppress(OSError, ClewError):  # no reason to refuse the message: `watch` tries again
-            self.settle()
 
     def snapshot(
         self,
@@ -216,7 +212,7 @@ class Session:
         With paths, those below the workspace `root` (default: the working folder) are watched; without, all of it.
         Where there is no `with`, call `before()` and `after()`.
         """
-        self.settle()  # a tool must not see half of an undo
+        self.roll_back_interrupted_undo()  # a tool must not see half of an undo
         uuid = message if isinstance(message, str) else message.uuid
         paths = [paths] if isinstance(paths, str | Path) else paths
         named = None if paths is None else [name_below(root, path) for path in paths]
@@ -272,8 +268,8 @@ class Session:
             return self._undo.preview(self.tree(), request)
         return self._undo.run(request._replace(rescue=request.rescue or self._rescue()))
 
-    def settle(self) -> list[str]:
-        """Take back an undo or redo that a crash cut off half-way; returns the files that were put back.
+    def roll_back_interrupted_undo(self) -> list[str]:
+        """Roll back an undo or redo that a crash interrupted; returns the restored files.
 
         `watch`, `undo`, `redo` and the first message of a handle do so by themselves.
         """
@@ -408,7 +404,7 @@ class Session:
         return tree.path(node_of(tree, target) if target is not None else None)
 
     def records(self) -> Iterator[dict[str, JSON]]:
-        """Yield every record of the log; lines that are no JSON object are left out."""
+        """Yield every record of the log; lines that are not JSON objects are left out."""
         for chunk in self._chunks():
             for line in chunk.split(b"\n"):
                 if (record := record_in(line)) is not None:

@@ -383,7 +383,7 @@ def _step(snapshots: Snapshots, within: Within, path: str, plan: RestorePlan) ->
         hint = _FORCE_CASE if isinstance(error, CaseCollisionError) else ""
         return FileStep(path, "refused", target, expected, reason=f"{error}{hint}")
     if now.link is not None and (expected is None or expected.link != now.link):
-        words = "it is a link that no tool made; put it aside first"
+        words = "it is a link that no tool made; move it away first"
         return FileStep(path, "refused", target, expected, now, reason=words)
     if target.same_as(now):
         return FileStep(path, "same", target, expected, now, None, current, current)
@@ -483,9 +483,9 @@ def _refuse_blocked(steps: list[FileStep], root: Path) -> list[FileStep]:
         if blocking in written:
             words = f"{blocking!r} was a file too, at another time; go back step by step"
         elif step.path.startswith(f"{blocking}/"):
-            words = f"{blocking!r} is no folder now, and stays; put it aside first"
+            words = f"{blocking!r} is not a folder now, and stays; move it away first"
         else:
-            words = f"it is a folder now, with files that no tool made, such as {blocking!r}; put them aside first"
+            words = f"it is a folder now, with files that no tool made, such as {blocking!r}; move them away first"
         checked.append(msgspec.structs.replace(step, verdict="refused", reason=words))
     return checked
 

@@ -156,7 +156,7 @@ class Writer:
         return receipts
 
     def append_record(self, make: Callable[[RecordSlot], tuple[Record, SessionHead]]) -> Receipt:
-        """Append a record that is no message; `make` returns it, and the head of the conversation after it."""
+        """Append a record that is not a message; `make` returns it, and the head of the conversation after it."""
         self._prepare()
         with self._log.locked():
             number, record_id = self._head.seq + 1, new_uuid()
