@@ -709,14 +709,14 @@ def test_R10_more_folders_than_can_be_open(session: Session, work: Path, monkeyp
     step(session, "many", lambda: [write(f"d{number}/e/f", b"%d" % number)() for number in range(700)])
     behind = tree(work)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/dev/fd").iterdir())) + 450, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/dev/fd").iterdir())) + 150, hard))
     try:
         real, count = os.unlink, 0
 
         def failing(*words: Any, **more: Any) -> None:
             nonlocal count
             count += 1
-            if count == 900:
+            if count == 600:
                 raise OSError(errno.EACCES, "Permission denied")
             real(*words, **more)
 

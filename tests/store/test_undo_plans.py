@@ -115,8 +115,8 @@ def test_R10_a_plan_that_contradicts_itself_is_refused_and_goes_step_by_step(ses
 def test_R10_a_failure_at_any_call_takes_everything_back(
     work: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    """Files change places with folders, some of them empty, in more groups than one."""
-    monkeypatch.setattr("clew.store.apply_changes.MAX_OPEN_FOLDERS", 2)
+    """Files change places with folders, some of them empty, in more folders than are kept open."""
+    monkeypatch.setattr("clew.io.safe_write.MAX_OPEN_FOLDERS", 2)
     for path in ("d/x", "f", "g/h/old", "s"):
         put(path, path.encode())
     Path("d/empty").mkdir()

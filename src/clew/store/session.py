@@ -37,9 +37,8 @@ from clew.errors import ClewError, SourceUnreadable, UnknownReference, UsageErro
 from clew.model.json import JSON
 from clew.model.time import parse_time
 from clew.store import session_metadata
-from clew.store.branches import Branch, Comparison, compare, list_branches, node_of
 from clew.store.change_journal import digests_in_undo_journals
-from clew.store.conversation_tree import MAIN, Tree, whole_lines
+from clew.store.conversation_tree import MAIN, Branch, Tree, list_branches, node_of, whole_lines
 from clew.store.file_state import FileState
 from clew.store.follow import follow
 from clew.store.layout import BACKUPS, MESSAGES, RESCUE, SCANS, refuse_links
@@ -47,7 +46,7 @@ from clew.store.log import record_in
 from clew.store.message_context import ContextReader
 from clew.store.snapshots import Snapshots, name_below, root_for
 from clew.store.undo import Undo
-from clew.store.undo_plan import UndoRequest, UndoResult
+from clew.store.undo_plan import Comparison, UndoRequest, UndoResult, compare_branches
 from clew.store.unreadable_records import refuse_unreadable
 from clew.store.watch import Watch
 from clew.store.writer import Draft, Receipt, RecordSlot, SessionHead, Writer, WriterConfig
@@ -363,7 +362,7 @@ class Session:
 
         File names are relative to the workspace `root` (default: the working folder).
         """
-        return compare(self.tree(), one, other, list(self._snapshots.entries()), root_for(root))
+        return compare_branches(self.tree(), one, other, list(self._snapshots.entries()), root_for(root))
 
     def content(self, state: FileState) -> bytes | None:
         """Return the content of a file, None where there was none; raises SourceUnreadable where it is not known."""

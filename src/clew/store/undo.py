@@ -24,13 +24,11 @@ from clew.store.apply_changes import (
     apply_all,
     blocking_path,
     folders_of,
-    group_paths,
     has_folder,
     is_folder,
     is_there,
     remove_empty,
 )
-from clew.store.branches import node_of
 from clew.store.change_journal import (
     Journal,
     identity_of,
@@ -41,7 +39,7 @@ from clew.store.change_journal import (
     undo_journals,
     write_journal,
 )
-from clew.store.conversation_tree import MAIN, NONE, Tree
+from clew.store.conversation_tree import MAIN, NONE, Tree, node_of
 from clew.store.file_state import NO_FILE, FileState, StateChange
 from clew.store.layout import MESSAGES
 from clew.store.snapshots import SnapshotEntry, Snapshots
@@ -175,12 +173,10 @@ class Undo:
             ],
         )
         changes: dict[str, StateChange] = {}
-        for group in group_paths(steps):
-            with Within(root, apart=True, own=True) as within:
-                for path in group:
-                    step = steps[path]
-                    mode = within.mode(path) if step.content is not None else None
-                    changes[path] = StateChange(step.now, _state_after(step, mode))
+        with Within(root, apart=True, own=True) as within:
+            for path, step in steps.items():
+                mode = within.mode(path) if step.content is not None else None
+                changes[path] = StateChange(step.now, _state_after(step, mode))
         return changes
 
     def _write_journal(self, uuid: str, root: Path, changing: Iterable[FileStep]) -> None:

@@ -17,8 +17,8 @@ from clew.io.blobs import digest_of
 from clew.io.codec import NOT_JSON
 from clew.io.protected import is_protected, leads_out
 from clew.io.safe_write import CaseCollisionError, Within, parts_of, refuse_twins
-from clew.store.apply_changes import blocking_path, group_paths, state_among
-from clew.store.conversation_tree import NONE, Tree, whole_lines
+from clew.store.apply_changes import blocking_path, state_among
+from clew.store.conversation_tree import NONE, Tree, node_of, whole_lines
 from clew.store.file_state import INTERRUPTED, NO_FILE, FileState, StateChange
 from clew.store.layout import BACKUPS
 from clew.store.outside_edits import OutsideEdit, OutsideEdits, in_tool_order
@@ -316,6 +316,27 @@ def differing_files(
     return [pair for pair in pairs if not pair.one.same_as(pair.other)]
 
 
+class Comparison(NamedTuple):
+    """Two paths through a conversation, as uuids in order."""
+
+    base: str | None
+    """The last message they share."""
+    one: list[str]
+    other: list[str]
+    files: list[FileDifference]
+    """The files that differ at their ends, as far as snapshots record them."""
+
+
+def compare_branches(tree: Tree, one: str, other: str, entries: Sequence[SnapshotEntry], root: Path) -> Comparison:
+    """Compare two branches or messages; file names are relative to the root."""
+    ends = node_of(tree, one), node_of(tree, other)
+    passed = set(tree.ancestors(ends[0]))
+    base = next((node for node in tree.ancestors(ends[1]) if node in passed), NONE)
+    shared = set(tree.path(base)) if base != NONE else set()
+    paths = [[uuid for uuid in tree.path(node) if uuid not in shared] for node in ends]
+    return Comparison(tree.uuid(base), paths[0], paths[1], differing_files(tree, entries, root, *ends))
+
+
 def last_undo(tree: Tree) -> RecordHeader | None:
     """Return the undo that a redo would reverse; None if a message or a switch came after it."""
     undone: list[RecordHeader] = []
@@ -364,10 +385,8 @@ def todos_at(log: Path, tree: Tree, goal: int) -> msgspec.Raw | UnsetType:
 
 def plan_steps(snapshots: Snapshots, plan: RestorePlan, request: UndoRequest) -> list[FileStep]:
     """Compare each file of a plan with what is there; changes nothing."""
-    steps: list[FileStep] = []
-    for group in group_paths(plan.targets):
-        with Within(request.root, apart=request.force, own=True) as within:
-            steps += [_step(snapshots, within, path, plan) for path in group]
+    with Within(request.root, apart=request.force, own=True) as within:
+        steps = [_step(snapshots, within, path, plan) for path in plan.targets]
     if request.file is not None and all(step.verdict == "same" for step in steps):
         raise UnknownReference(f"{request.file} is as it was then; there is nothing to undo")
     return _refuse_case_collisions(_refuse_blocked(steps, request.root), request)
