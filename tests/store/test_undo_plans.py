@@ -361,7 +361,7 @@ def test_R12_a_workspace_with_a_name_that_no_folder_can_have(session: Session, w
     put("f", b"0")
     tool(session, lambda: put("f", b"1"), "f")
     with session._snapshots.writing() as log:
-        session._snapshots.append(log, "m", Path("/nowhere"), {}, is_open=True, scan="x")
+        session._snapshots.append(log, "m", Path("/nowhere"), {}, is_open=True, index={})
     path = session.folder / "snapshots.jsonl"
     told = root.encode("unicode_escape").replace(b"\\x00", b"\\u0000")
     path.write_bytes(path.read_bytes().replace(b"/nowhere", told))

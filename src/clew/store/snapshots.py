@@ -116,15 +116,18 @@ class Snapshots:
         is_update: bool = False,
         is_open: bool = False,
         is_late: bool = False,
-        scan: str | None = None,
+        index: Index | None = None,
+        previous: str | None = None,
         since: ChangesSinceScan | None = None,
-    ) -> None:
+    ) -> str | None:
         """Append a record of files, durably.
 
-        `scan` is the digest of the index if the whole workspace was scanned; empty if the index could not be kept.
+        If the whole workspace was scanned, its `index` becomes a blob; its digest is returned. Only the last index of a
+        workspace is needed, so `previous` is deleted once the new record is written. If the index cannot be kept, as on
+        a full disk, the record names none, and the next scan reads every file again.
         """
+        scan = None if index is None else self._keep_index(root, index)
         maps, own = FileMaps(), {}
-        ignored = [*IGNORED, *self._config.settings.ignore] if scan is not None else UNSET
         since = since or ChangesSinceScan()
         for path, change in changes.items():
             name = spelled(path)
@@ -148,7 +151,7 @@ class Snapshots:
                     open=is_open or UNSET,
                     late=is_late or UNSET,
                     log=_length(self.folder / MESSAGES),
-                    ignored=ignored,
+                    ignored=UNSET if index is None else [*IGNORED, *self._config.settings.ignore],
                     scan=scan or UNSET,
                     since=since.message or UNSET,
                     lost=since.is_lost or UNSET,
@@ -158,6 +161,18 @@ class Snapshots:
             ),
         )
         log.append(encode_lines([record]))
+        if previous and index is not None and previous != scan:
+            with suppress(OSError):
+                self.scans.remove([previous])
+        return scan
+
+    def _keep_index(self, root: Path, index: Index) -> str | None:
+        try:
+            [digest] = self.scans.put([encode_index(str(root), index)])
+        except (OSError, SourceUnreadable):
+            return None
+        self._last_index = (digest, index)
+        return digest
 
     def keep(self, contents: Sequence[bytes]) -> list[str | None]:
         """Keep contents as blobs; return for each the reason why it could not be kept, or None."""
@@ -173,46 +188,6 @@ class Snapshots:
         except OSError as error:
             return f"no copy could be made: {error.strerror or error}"
         return None
-
-    def append_scan(
-        self,
-        log: Log,
-        message: str,
-        root: Path,
-        index: Index,
-        changes: dict[str, StateChange],
-        *,
-        previous: str | None,
-        is_update: bool = False,
-        is_open: bool = False,
-        is_late: bool = False,
-        since: ChangesSinceScan | None = None,
-    ) -> str:
-        """Append a record of a scan of the whole workspace; return the digest of its index.
-
-        Only the last index of a workspace is needed, so `previous` is deleted once the new record is written. If the
-        index cannot be kept, as on a full disk, the record names none, and the next scan reads every file again.
-        """
-        try:
-            [digest] = self.scans.put([encode_index(str(root), index)])
-            self._last_index = (digest, index)
-        except (OSError, SourceUnreadable):
-            digest = ""
-        self.append(
-            log,
-            message,
-            root,
-            changes,
-            is_update=is_update,
-            is_open=is_open,
-            is_late=is_late,
-            scan=digest,
-            since=since,
-        )
-        if previous and previous != digest:
-            with suppress(OSError):
-                self.scans.remove([previous])
-        return digest
 
     def load_index(self, digest: str | None) -> Index | None:
         """Return the index with a digest; None if there is none, or it is lost."""
