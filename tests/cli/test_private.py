@@ -74,7 +74,7 @@ def test_the_copy_of_another_machine(tmp_path: Path) -> None:
     path = "/home/ada/.codex/sessions/2026/a.jsonl"
     (tmp_path / "remotes" / "box").mkdir(mode=0o700, parents=True)
     (tmp_path / "remotes").chmod(0o700)
-    mirror.store(Wanted(Listed(path, 3, 1), 0, "-"), 0, [b"{}\n"], settled=True)
+    mirror.store(Wanted(Listed(path, 3, 1), 0, "-"), 0, [b"{}\n"], is_stable=True)
     mirror.remember(MirrorState(home="/home/ada", env={}, fetched_at=""))
     assert open_to_others(tmp_path / "remotes") == []
 

@@ -13,12 +13,12 @@ from clew.errors import RemoteFailed, UsageError
 from clew.host import Host
 from clew.model.time import spell_time
 from clew.sources.mirror import Listed, Mirror, MirrorState, Stored, Wanted, places
-from clew.sources.ssh import IDLE_SECONDS, Connection
-from clew.sources.target import Target
+from clew.sources.ssh import IDLE_SECONDS, Connection, Target
 
 LISTING_LIMIT = 256 << 20
 _VALUE_LIMIT = 1 << 16
-_SETTLED_SECONDS = 2
+_STABLE_AFTER_SECONDS = 2
+"""A file that was written to later than this before the listing may still change within the same second."""
 
 
 class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +94,7 @@ def list_remote_files(
 
 
 def read_remote_environment(line: Connection) -> MirrorState:
+    """Ask the host for its home and for the variables that agents read."""
     names = variables()
     line.send([" ".join(names)])
     line.frame("home")
@@ -154,9 +155,9 @@ def _request(want: Wanted) -> Iterator[str]:
 def _receive(line: Connection, mirror: Mirror, want: Wanted, clock: int, problems: list[str]) -> Stored:
     begin = line.number("file")
     pieces = line.payload(max(want.file.size - begin, 0))
-    settled = want.file.mtime + _SETTLED_SECONDS <= clock
+    is_stable = want.file.mtime + _STABLE_AFTER_SECONDS <= clock
     try:
-        return mirror.store(want, begin, pieces, settled)
+        return mirror.store(want, begin, pieces, is_stable)
     except (FileExistsError, NotADirectoryError, IsADirectoryError):
         for _ in pieces:
             pass
