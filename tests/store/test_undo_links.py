@@ -239,7 +239,7 @@ def test_R07_names_that_differ_in_case_have_a_way_out(session: Session, work: Pa
     try:
         session.undo()
     except PathRefused as refused:
-        assert "--force goes on where this file system tells them apart" in str(refused)
+        assert "--force continues if this file system has both" in str(refused)
         assert tree(work) == behind
         session.undo(force=True)
     assert tree(work) == before

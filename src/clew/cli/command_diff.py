@@ -99,7 +99,7 @@ def _end(evidence: Evidence, is_after: bool) -> Answer:
             None,
             evidence=evidence,
             is_after=is_after,
-            reason=evidence.note or "no record tells",
+            reason=evidence.note or "no record mentions it",
         )
     return Answer(evidence.path, found.certainty, found, evidence.how, evidence, is_after)
 

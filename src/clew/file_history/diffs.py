@@ -16,7 +16,7 @@ _ESCAPES = {"\a": "a", "\b": "b", "\t": "t", "\n": "n", "\v": "v", "\f": "f", "\
 
 
 def unified_diff(path: str, before: KnownContent, after: KnownContent, modes: tuple[int, int] | None = None) -> str:
-    """The diff of one file; empty where it is the same. Names and modes are spelled as git does."""
+    """Return the diff of one file, empty if it is unchanged; names and modes are written as git does."""
     return _modes(path, modes) + _contents(path, before, after)
 
 
@@ -36,7 +36,7 @@ def _contents(path: str, before: KnownContent, after: KnownContent) -> str:
     if _is_binary(before) or _is_binary(after):
         return f"Binary files {one} and {other} differ\n"
     lines = difflib.unified_diff(_lines(before), _lines(after), one, other)
-    # An empty file that came or went has no lines to show.
+    # An empty file that was created or deleted has no lines.
     return "".join(_ended(lines)) or f"--- {one}\n+++ {other}\n"
 
 
@@ -45,7 +45,7 @@ def _header_name(side: str, path: str, state: KnownContent) -> str:
 
 
 def _quoted_name(side: str, path: str) -> str:
-    """A name in a header, in quotes where it could be taken for something else."""
+    """Return a file name for a header, in quotes if it contains control characters, quotes or backslashes."""
     name = f"{side}/{path.lstrip('/')}"
     return name if _QUOTED.search(name) is None else f'"{_QUOTED.sub(_escaped, name)}"'
 
@@ -59,7 +59,7 @@ def _is_binary(state: KnownContent) -> bool:
 
 
 def lines_of(body: bytes) -> list[str]:
-    """The lines of a file with what ends them; bytes that are no text are kept."""
+    """Return the lines of a file with their line ends; bytes that are not valid UTF-8 are kept."""
     text = body.decode("utf-8", "surrogateescape")
     return [line + "\n" for line in text.split("\n")[:-1]] + ([last] if (last := text.rpartition("\n")[2]) else [])
 

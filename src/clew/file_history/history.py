@@ -67,7 +67,7 @@ class FileHistory:
     def cut_off(self) -> list[str]:
         """A sentence for each tool that was interrupted: it may have changed any file."""
         calls = [span.call for span in self._replay.spans if span.is_cut_off]
-        return [f"a tool of message {call} was cut off: what it did to files is not known" for call in calls]
+        return [f"a tool of message {call} was interrupted: what it did to files is not known" for call in calls]
 
     def at(self, message: int, path: str) -> Answer:
         """A file as it was when the message was written."""
@@ -97,7 +97,7 @@ class FileHistory:
         )
 
     def resolve_path(self, name: str) -> str:
-        """The path that is meant: absolute, in the project's folder, or the end of just one."""
+        """Return the path that a name refers to: absolute, in the project's folder, or the end of exactly one path."""
         paths = self.timelines
         for path in (absolute(name, None), absolute(name, self.workspace or None)):
             if path in paths:
@@ -107,7 +107,7 @@ class FileHistory:
         if len(found) > 1:
             raise UsageError(f"{name} can be any of: {', '.join(sorted(found)[:5])}")
         if not found:
-            raise UnknownReference(f"no record of the session tells of {name}; `clew files` lists what there is")
+            raise UnknownReference(f"no record of the session mentions {name}; `clew files` lists the files")
         return found[0]
 
     def require(self, message: int) -> None:
@@ -155,4 +155,4 @@ def _key(answer: Answer) -> Wanted | None:
 
 
 def _nothing(path: str) -> Answer:
-    return Answer(path, "unknown", None, reason="no record tells")
+    return Answer(path, "unknown", None, reason="no record mentions it")

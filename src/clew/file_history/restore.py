@@ -1,4 +1,4 @@
-"""Files put back below a folder as they were at a message: first a plan, then all of it or nothing."""
+"""Restores files below a folder as they were at a message: first a plan, then all files or none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clew.io.safe_write import Change, Within, parts_of, refuse_twins
 from clew.store.change_journal import journaled_restore
 
 Verdict = Literal["write", "remove", "same", "conflict", "unknown", "unproved", "protected", "refused"]
-"""What putting it back comes to. A conflict is a file that is there and differs."""
+"""What restoring a file would do. A conflict is a file that is there and differs."""
 
 
 class RestoreStep(NamedTuple):
@@ -30,7 +30,7 @@ class RestoreStep(NamedTuple):
 
 
 def relative(path: str, base: str) -> str | None:
-    """A recorded path below the folder it is taken from; None where it is elsewhere."""
+    """Return a recorded path relative to a folder; None if it is elsewhere."""
     base = base.rstrip("/")
     return path[len(base) + 1 :] if base and path.startswith(base + "/") else None
 
@@ -38,7 +38,7 @@ def relative(path: str, base: str) -> str | None:
 def plan(
     answers: Sequence[tuple[Answer, KnownContent | None]], folder: Path, base: str, *, allow_protected: bool
 ) -> list[RestoreStep]:
-    """What putting files back below the folder comes to; changes nothing."""
+    """Plan to restore files below the folder; changes nothing."""
     with Within(folder) as within:
         # With --in-place the session says which folder it is, so the folder itself may be a protected one.
         guarded = None if allow_protected else str(folder.resolve())
@@ -51,7 +51,7 @@ def plan(
 
 
 def _step(within: Within, answer: Answer, state: KnownContent | None, base: str, guarded: str | None) -> RestoreStep:
-    """The step for one file; `guarded` is the folder it goes into if protected files are to be left alone."""
+    """Return the step for one file; `guarded` is the target folder if protected files must not be changed."""
     path = relative(answer.path, base)
     if path is None:
         where = f"outside of {base}" if base else "the session does not say which folder it worked in"
@@ -78,7 +78,7 @@ def _verdict(there: bytes | None, state: KnownContent) -> Verdict:
 
 
 def apply_plan(steps: Sequence[RestoreStep], folder: Path, rescue: Path, data_folder: Path) -> list[str]:
-    """Write what the steps say, all of it or nothing. What is replaced or removed is first copied below `rescue`.
+    """Apply all steps or none. Files that are replaced or removed are first copied below `rescue`.
 
     Returns the paths that were copied. The journal lies in clew's own `data_folder`; the caller holds `restore_lock`.
     """

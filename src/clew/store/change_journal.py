@@ -180,7 +180,7 @@ def _roll_back_restore(path: Path, system: System) -> list[str]:
             if Path(journal.root).is_dir():
                 restored += [f"{journal.root}/{name}" for name in roll_back(journal, content)]
         except (OSError, ClewError) as error:
-            words = f"a restore into {journal.root} was cut off, and cannot be rolled back: {error}"
+            words = f"a restore into {journal.root} was interrupted, and cannot be rolled back: {error}"
             raise SourceUnreadable(f"{words}; remove {path} to leave the files as they are") from error
         with suppress(FileNotFoundError):
             system.unlink(path)

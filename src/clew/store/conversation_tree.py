@@ -6,7 +6,6 @@ notes and titles are on the branch of the record that they follow.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -26,12 +25,11 @@ from clew.agents.sage_agent.records import (
     parse_headers,
 )
 from clew.errors import AmbiguousReference, UnknownReference
-from clew.io.compress import open_regular
 from clew.model.json import JSON
+from clew.store.log import whole_lines
 
 MAIN = "main"
 NONE = -1
-_CHUNK_BYTES = 8 << 20
 _MESSAGE_NUMBER = re.compile(r"#(\d{1,18})")
 _MIN_PREFIX_CHARS = 4
 """The shortest prefix of a uuid that names a message."""
@@ -197,22 +195,6 @@ class _Branches:
         self.branches.append(branch)
         if kind in ADVANCING_TYPES:
             self.heads[branch] = node
-
-
-def whole_lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-    """Yield the bytes of a log in chunks of complete lines; an incomplete last line is left out."""
-    with open_regular(path)[0] as stream:
-        limit = os.fstat(stream.fileno()).st_size if end is None else end
-        stream.seek(start)
-        kept = b""
-        while start < limit and (part := stream.read(min(_CHUNK_BYTES, limit - start))):
-            start += len(part)
-            cut = part.rfind(b"\n") + 1
-            if cut:
-                yield kept + part[:cut] if kept else part[:cut]
-                kept = part[cut:]
-            else:
-                kept += part
 
 
 class Branch(msgspec.Struct, frozen=True):

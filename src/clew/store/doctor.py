@@ -189,7 +189,7 @@ def _session_metadata(system: System, folder: Path) -> Iterator[Finding]:
         yield found("metadata-missing" if known is not None else "metadata-damaged", place, "", mend)
         return
     if lost:
-        return  # what they count tells how much is lost
+        return  # the counts in the metadata show how much is lost
     if session_metadata.format_of(folder) > FORMAT:
         yield found("newer-store", place)
         return
@@ -293,7 +293,7 @@ def _unreadable(snapshots: Snapshots) -> Iterator[Finding]:
     if is_log_missing(snapshots):
         yield found("snapshots-missing", log)
     for path in sorted(undo_folder(snapshots.folder).glob(UNREADABLE)):
-        yield found("quarantined", path, "What an undo that was cut off was about cannot be read.")
+        yield found("quarantined", path, "The journal of an interrupted undo cannot be read.")
 
 
 def _are_records_readable(snapshots: Snapshots) -> bool:

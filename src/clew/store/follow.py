@@ -10,8 +10,7 @@ from pathlib import Path
 from clew.agents.sage_agent.records import number_of
 from clew.io.filesystem import SYSTEM
 from clew.model.json import JSON
-from clew.store.conversation_tree import whole_lines
-from clew.store.log import incomplete_last_line, record_in
+from clew.store.log import incomplete_last_line, record_in, whole_lines
 
 
 def follow(path: Path, after: int, poll: float, patience: float | None) -> Iterator[dict[str, JSON]]:

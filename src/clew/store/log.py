@@ -17,6 +17,7 @@ from pathlib import Path
 
 from clew.errors import Busy, SourceUnreadable
 from clew.io.codec import NOT_JSON, dumps, loads
+from clew.io.compress import open_regular
 from clew.io.file_lock import LOCK_WAIT_SECONDS, acquire_lock
 from clew.io.filesystem import SYSTEM, UNLOCK, System, add_file_name, explain_permission_errors, open_log, write_all
 from clew.model.json import JSON
@@ -26,6 +27,9 @@ QUARANTINE = "quarantine.jsonl"
 
 _UNKNOWN = -1
 _CHUNK_BYTES = 1 << 16
+"""Read at once from the end of a log."""
+_READ_BYTES = 8 << 20
+"""Read at once from the beginning of a log."""
 
 
 class Log:
@@ -213,6 +217,36 @@ def record_in(line: bytes) -> dict[str, JSON] | None:
     except NOT_JSON:
         return None
     return value if isinstance(value, dict) else None
+
+
+def whole_lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+    """Yield the bytes of a log in chunks of complete lines; an incomplete last line is left out."""
+    with open_regular(path)[0] as stream:
+        limit = os.fstat(stream.fileno()).st_size if end is None else end
+        stream.seek(start)
+        kept = b""
+        while start < limit and (part := stream.read(min(_READ_BYTES, limit - start))):
+            start += len(part)
+            cut = part.rfind(b"\n") + 1
+            if cut:
+                yield kept + part[:cut] if kept else part[:cut]
+                kept = part[cut:]
+            else:
+                kept += part
+
+
+def complete_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a log without their line ends; an incomplete last line is left out."""
+    for chunk in whole_lines(path):
+        yield from chunk.split(b"\n")[:-1]
+
+
+def read_log(path: Path) -> Iterator[dict[str, JSON]]:
+    """Yield the records of a log, none if there is no log; lines that are not JSON objects are left out."""
+    with suppress(FileNotFoundError):
+        for line in complete_lines(path):
+            if (record := record_in(line)) is not None:
+                yield record
 
 
 def incomplete_last_line(system: System, descriptor: int, size: int) -> bytes:

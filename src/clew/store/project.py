@@ -25,9 +25,8 @@ from clew.io.filesystem import explain_permission_errors, make_folder, replace_f
 from clew.io.paths import encode_sage, same_project
 from clew.model.json import JSON
 from clew.model.time import parse_time
-from clew.store.conversation_tree import whole_lines
 from clew.store.layout import folders, refuse_copy, refuse_links
-from clew.store.log import Log, record_in
+from clew.store.log import Log, read_log, record_in
 from clew.store.writer import Receipt, WriterConfig, format_timestamp, new_uuid
 
 _encode = msgspec.json.Encoder().encode
@@ -147,12 +146,7 @@ class Project:
 
     def records(self) -> Iterator[dict[str, JSON]]:
         """Yield the records of the current conversation; lines that are not JSON objects are left out."""
-        if not self._log.path.exists():
-            return
-        for chunk in whole_lines(self._log.path):
-            for line in chunk.split(b"\n"):
-                if (record := record_in(line)) is not None:
-                    yield record
+        return read_log(self._log.path)
 
 
 def project_folder(base: Path, workspace: str) -> Path:

@@ -33,10 +33,9 @@ from clew.io.codec import NOT_JSON
 from clew.io.filesystem import explain_permission_errors, make_folder
 from clew.io.safe_write import Within
 from clew.store.blobs import Blobs
-from clew.store.conversation_tree import whole_lines
 from clew.store.file_state import NO_FILE, FileState, StateChange
 from clew.store.layout import BACKUPS, MESSAGES, SCANS, SNAPSHOTS, refuse_copy
-from clew.store.log import Log, record_in
+from clew.store.log import Log, complete_lines, record_in
 from clew.store.workspace import IGNORED, Index, Workspace, decode_index, encode_index, read_body
 from clew.store.writer import WriterConfig
 
@@ -53,7 +52,7 @@ class SnapshotEntry(NamedTuple):
     is_open: bool = False
     """Made before a tool ran; a later record of the message says what the tool did."""
     is_late: bool = False
-    """Made long after a tool was cut off: the differences may be somebody else's work."""
+    """Made long after a tool was interrupted: others may have made the changes."""
     is_erased: bool = False
     """Erased: its files are not known any more."""
     own: ClewSnapshotData | None = None
@@ -219,15 +218,12 @@ class Snapshots:
 
     def numbered_entries(self) -> Iterator[tuple[int, SnapshotEntry | None]]:
         """Yield every record with its line number; None for a line that cannot be read. Blank lines were erased."""
-        number = 0
         with suppress(FileNotFoundError):
-            for chunk in whole_lines(self.folder / SNAPSHOTS):
-                for line in chunk.split(b"\n")[:-1]:
-                    number += 1
-                    if found := parse_snapshot(line):
-                        yield number, found
-                    elif line.strip() and is_damaged(line):
-                        yield number, None
+            for number, line in enumerate(complete_lines(self.folder / SNAPSHOTS), 1):
+                if found := parse_snapshot(line):
+                    yield number, found
+                elif line.strip() and is_damaged(line):
+                    yield number, None
 
     def named(self) -> set[str]:
         """Return the digests of all contents that a record or an index names."""

@@ -197,7 +197,7 @@ class Undo:
         try:
             self.roll_back_interrupted()
         except (OSError, ClewError):
-            error.add_note("files may be half undone; the next command on the session takes that back")
+            error.add_note("files may be half undone; the next command on the session rolls that back")
 
     def _record(self, place: RecordSlot, request: UndoRequest, plan: RestorePlan) -> tuple[Record, SessionHead]:
         tree, goal = place.tree, plan.goal
@@ -251,7 +251,7 @@ def roll_back_interrupted_undos(snapshots: Snapshots, tree: Tree, system: System
             try:
                 restored += roll_back(journal, lambda _, before: snapshots.blobs.get(before.digest or ""))
             except PathRefused as error:
-                words = f"an undo in {journal.root} was cut off, and cannot be taken back: {error}"
+                words = f"an undo in {journal.root} was interrupted, and cannot be rolled back: {error}"
                 raise SourceUnreadable(f"{words}; remove {path} to leave the files as they are") from error
         # The process that finished the undo may be deleting it too.
         with suppress(FileNotFoundError):
@@ -268,7 +268,7 @@ def _remove_empty_folders(root: Path, removed: Iterable[str]) -> None:
 
 
 def rescue(conflicts: Sequence[FileStep], folder: Path | None) -> Path | None:
-    """Keep plain copies of what somebody changed; return the folder with them, or None if there is nothing to keep.
+    """Keep plain copies of edited files; return the folder with them, or None if there is nothing to keep.
 
     If a copy would replace something in the folder, all of them go into a new folder inside it.
     """
@@ -315,7 +315,7 @@ def _rescue_path(path: str, number: int, top_names: set[str]) -> str:
 
 
 def _versions_to_rescue(step: FileStep) -> list[bytes]:
-    """Return what somebody made of a file, the last version first, each once."""
+    """Return the edited versions of a file, the last one first, each once."""
     now = [step.current] if step.is_changed_since else []
     made = [one.made for one in reversed(step.outside_versions)]
     return list(dict.fromkeys(body for body in (*now, *made) if body is not None))

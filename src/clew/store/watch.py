@@ -181,7 +181,7 @@ def _since_last_scan(
 
 
 def _differing(states: dict[str, FileState], before: Index | None, now: Index) -> dict[str, StateChange]:
-    """Return the files that are not as in the index before, or not as records said after it."""
+    """Return the files that are not as in the index before, or not as later records have them."""
     changes = compare(before, now) if before is not None else {}
     for path, state in states.items():
         if path not in changes and not state.same_as(_state(now.get(path))):

@@ -132,8 +132,9 @@ class Writer:
         with self._log.locked():
             now, context = self.now(), self.context_reader.read()
             try:
-                if any(draft.record.uuid or draft.parent is not UNSET for draft in drafts):
-                    self._whole_tree()  # read before the first message of the batch is added to it
+                for draft in drafts:
+                    if draft.record.uuid or draft.parent is not UNSET:
+                        self._whole_tree()  # read before the first message of the batch is added to it
                 for draft in drafts:
                     record = draft.record
                     if record.uuid and record.uuid in self._whole_tree().places:
