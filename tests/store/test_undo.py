@@ -788,5 +788,5 @@ def test_where_files_cannot_be_put_back_safely_that_is_said(session: Session, mo
     """As on Windows, which has nothing to open a folder's file by."""
     monkeypatch.setattr(os, "supports_dir_fd", set())
     reply = session.assistant("I write.")
-    with pytest.raises(UsageError, match="cannot be put back safely on this system"):
+    with pytest.raises(UsageError, match="cannot be restored safely on this system"):
         session.watch(reply, ["x"]).before()
