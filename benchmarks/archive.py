@@ -17,10 +17,9 @@ from benchmarks.measure import Cost, Options, timed
 from clew import Host
 from clew.archive import restore
 from clew.archive.archive import open_archive
-from clew.archive.capture import Outcome, capture
+from clew.archive.capture import FileToCapture, Outcome, capture, files_of
 from clew.archive.prune import Policy, plan, prune
 from clew.archive.records import Damage
-from clew.archive.session_files import FileToCapture, files_of
 from clew.archive.verify import verify
 from clew.archive.writer import LEVEL, open_writer
 from clew.sources.local import in_homes

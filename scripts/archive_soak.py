@@ -24,10 +24,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from clew.archive import writer as writing
 from clew.archive.archive import open_archive
-from clew.archive.capture import capture
+from clew.archive.capture import capture, files_of
 from clew.archive.prune import Policy, plan, prune
 from clew.archive.records import INDEX, pack_names
-from clew.archive.session_files import files_of
 from clew.archive.verify import verify
 from clew.archive.writer import open_writer
 from clew.host import Host

@@ -140,6 +140,21 @@ def test_an_archive_may_be_elsewhere(home: Path, tmp_path: Path, monkeypatch: py
     assert clew("archive", "list").code == 0
 
 
+def test_prune_names_the_damaged_packs_that_it_leaves(home: Path, tmp_path: Path) -> None:
+    world = World(tmp_path / "world")
+    world.write(1, lines(1, 2, 3))
+    world.capture()
+    world.write(1, lines(9))
+    world.capture()
+    damaged = world.packs()[0]
+    content = damaged.read_bytes()
+    damaged.write_bytes(content[:150] + bytes([content[150] ^ 1]) + content[151:])
+    done = clew("archive", "prune", "--keep-versions", "2", "--repack", "--apply", "--archive", world.archive)
+    assert done.code == 0
+    assert f"{damaged.name}: the pack is damaged and was not rewritten" in done.err
+    assert damaged.exists()
+
+
 def test_prune_shows_before_it_does(home: Path) -> None:
     clew("--home", home, "archive")
     assert clew("archive", "prune").code == 2

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from clew.agents import registry
 from clew.archive.archive import open_archive
-from clew.archive.capture import Outcome, capture
+from clew.archive.capture import Outcome, capture, companions_of, files_of
 from clew.archive.records import Version, pack_names, pack_path
-from clew.archive.session_files import companions_of, files_of
 from clew.archive.writer import open_writer
 from clew.host import Host
 from clew.io.filesystem import SYSTEM, System

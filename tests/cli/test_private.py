@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from clew.demo import write_demo
-from clew.sources.mirror import Listed, Mirror, State, Wanted
+from clew.sources.mirror import Listed, Mirror, MirrorState, Wanted
 from tests.cli.running import FORKED, LATEST, clew
 from tests.files.claude import SESSION, Transcript
 
@@ -74,8 +74,8 @@ def test_the_copy_of_another_machine(tmp_path: Path) -> None:
     path = "/home/ada/.codex/sessions/2026/a.jsonl"
     (tmp_path / "remotes" / "box").mkdir(mode=0o700, parents=True)
     (tmp_path / "remotes").chmod(0o700)
-    mirror.store(Wanted(Listed(path, 3, 1), 0, "-"), 0, [b"{}\n"], settled=True)
-    mirror.remember(State(home="/home/ada", env={}, fetched_at=""))
+    mirror.store(Wanted(Listed(path, 3, 1), 0, "-"), 0, [b"{}\n"], is_stable=True)
+    mirror.remember(MirrorState(home="/home/ada", env={}, fetched_at=""))
     assert open_to_others(tmp_path / "remotes") == []
 
 

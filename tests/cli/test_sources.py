@@ -97,10 +97,10 @@ def test_a_folder_that_vanished_is_said(tmp_path: Path, demo: Path) -> None:
     [
         (["add", "/no/such/folder"], 3, "clew: /no/such/folder: no such folder\n"),
         (["add", "-oProxyCommand=x"], 2, None),
-        (["add", "--", "-oProxyCommand=x"], 2, "is no host for ssh; try host, user@host or ssh://user@host:port\n"),
-        (["add", "box;x"], 2, "is no host for ssh; try host, user@host or ssh://user@host:port\n"),
+        (["add", "--", "-oProxyCommand=x"], 2, "is not a host for ssh; try host, user@host or ssh://user@host:port\n"),
+        (["add", "box;x"], 2, "is not a host for ssh; try host, user@host or ssh://user@host:port\n"),
         (["add", "box", "--name", "../x"], 2, "cannot be the name of a source: letters, digits and ._@- only\n"),
-        (["add", "box", "--name", "local"], 2, "cannot be the name of a source: it stands for what is always there\n"),
+        (["add", "box", "--name", "local"], 2, "cannot be the name of a source: that name is reserved\n"),
         (["remove", "nowhere"], 2, "clew: there is no source 'nowhere'; there are local\n"),
         (["remove", "local"], 2, "clew: your own home is always a source; --source NAME reads others only\n"),
         (["check", "nowhere"], 2, "clew: there is no source 'nowhere'; there are local\n"),

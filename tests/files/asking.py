@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clew.agents.file_evidence import ABSENT, FileContent, State
+from clew.agents.file_evidence import ABSENT, FileContent, KnownContent
 from clew.file_history.history import FileHistory
 
 
@@ -13,7 +13,7 @@ def known(history: FileHistory, message: int, path: str) -> tuple[str, bytes | N
     return answer.certainty, body(state)
 
 
-def body(state: State | None) -> bytes | None:
+def body(state: KnownContent | None) -> bytes | None:
     return state.body if isinstance(state, FileContent) else None
 
 

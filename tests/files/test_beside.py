@@ -194,4 +194,4 @@ def test_R09_what_somebody_changed_where_no_other_tool_looked_is_one(tmp_path: P
         (work / "f.log").write_text("2")
     watch.after()
     [step] = session.undo(start.uuid, root=work, dry_run=True).steps
-    assert (step.verdict, step.reason) == ("conflict", "was changed by somebody between two tool runs")
+    assert (step.verdict, step.reason) == ("conflict", "was edited between two tool runs")

@@ -153,7 +153,7 @@ def test_a_whole_tool_that_was_cut_off_is_said_by_every_command(world: World) ->
     world.deed(Deed("rewrite", "a.txt"), "u")
     world.session.close()
     for words in (("files", "s"), ("diff", "s#2"), ("restore", "s#1", "--into", str(world.work))):
-        assert "a tool of message 2 was cut off" in asked(world, *words)
+        assert "a tool of message 2 was interrupted" in asked(world, *words)
 
 
 def test_names_in_a_diff_are_quoted_and_a_mode_is_shown(world: World) -> None:

@@ -57,7 +57,7 @@ def undo(world: World, system: Mortal, at: int) -> None:
     unsettled(world, system, at)
     world.restart()
     with suppress(ClewError):
-        world.session.settle()
+        world.session.roll_back_interrupted_undo()
 
 
 def unsettled(world: World, system: Mortal, at: int) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.agents.file_evidence import ABSENT, FileContent, State
+from clew.agents.file_evidence import ABSENT, FileContent, KnownContent
 from clew.errors import Busy, SourceUnreadable
 from clew.file_history.restore import RestoreStep, apply_plan
 from clew.file_history.timeline import Answer
@@ -42,7 +42,7 @@ def work(tmp_path: Path) -> Path:
 
 def steps() -> list[RestoreStep]:
     """One file changed, one removed, two made, one of them in folders that are not there."""
-    states: dict[str, State] = {
+    states: dict[str, KnownContent] = {
         "changed": FileContent(b"behind\n", True),
         "sub/gone": ABSENT,
         "new": FileContent(b"new\n", True),

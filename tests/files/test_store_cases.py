@@ -252,7 +252,7 @@ def test_S04_a_torn_end_is_a_tool_that_was_cut_off(world: World) -> None:
     world.session.close()
     log.write_bytes(log.read_bytes()[:-30])
     answer = world.history().at(3, world.path("a.txt"))
-    assert (answer.certainty, answer.reason) == ("unknown", "a tool that was to change it was cut off")
+    assert (answer.certainty, answer.reason) == ("unknown", "a tool that was to change it was interrupted")
     assert known(world.history(), 1, world.path("a.txt")) == ("exact", world.moments[1]["a.txt"])
 
 

@@ -19,7 +19,7 @@ from clew.host import data_dir
 from clew.sources.fetch import fetch
 from clew.sources.mirror import Mirror
 from clew.sources.registry import chosen, sources
-from clew.sources.target import Target
+from clew.sources.ssh import Target
 from tests.cli.running import COMMAND, FORKED, Ran, clew, state
 from tests.sources.conftest import LONG_AGO, Box
 from tests.unit.samples import SESSION, claude_line
@@ -495,7 +495,7 @@ def test_W09_names_over_there_do_nothing(added: Box, tmp_path: Path) -> None:
         put(added, f".claude/projects/-p/{name}.jsonl", line("u1"))
     visit = clew("sources", "fetch")
     assert visit.code == 0
-    assert visit.err.count("a name that could lead elsewhere") == len(refused) + 1
+    assert visit.err.count("its name could lead elsewhere") == len(refused) + 1
     copies_of = {path.stem for path in copied(added, ".claude/projects/-p").iterdir()}
     assert copies_of == set(kept)
     assert not mark.exists()

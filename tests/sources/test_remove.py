@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clew.host import data_dir
-from clew.sources.mirror import Mirror, State
+from clew.sources.mirror import Mirror, MirrorState
 from tests.cli.running import FORKED, clew, state
 from tests.sources.conftest import Box
 
@@ -29,7 +29,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mirror:
     found = Mirror(data_dir() / "remotes" / "box", "box")
     found.place(SESSION).parent.mkdir(parents=True)
     found.place(SESSION).write_bytes(b"{}\n")
-    found.remember(State(home="/home/ada", env={}, fetched_at="2026-11-01T00:00:00Z"))
+    found.remember(MirrorState(home="/home/ada", env={}, fetched_at="2026-11-01T00:00:00Z"))
     return found
 
 

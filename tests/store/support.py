@@ -16,7 +16,7 @@ from clew import Host, Library, verify
 from clew.agents.checking import check_source
 from clew.io.filesystem import System
 
-CALLS = "open close write seek fstat truncate chmod mkdir rmdir replace unlink lock sync read".split()
+CALLS = "open close write seek fstat stat truncate chmod mkdir rmdir replace unlink lock sync read".split()
 
 
 class Quick(System):

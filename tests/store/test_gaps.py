@@ -137,7 +137,7 @@ def test_one_file_alone_is_not_guessed_either(session: Session, work: Path) -> N
     with pytest.raises(Refused, match=r"snapshots\.jsonl:5"):
         session.undo(file="a")
     damage(snapshots(session), 1, 2)
-    with pytest.raises(UnknownReference, match=r"no snapshot tells of a change of a; .*snapshots\.jsonl:1"):
+    with pytest.raises(UnknownReference, match=r"no snapshot records a change of a; .*snapshots\.jsonl:1"):
         session.undo(file="a")
     assert contents(work) == LAST
 
@@ -156,7 +156,7 @@ def test_a_redo_needs_the_snapshot_of_its_undo(session: Session, work: Path) -> 
     damage(snapshots(session), 7)
     for force in (False, True):
         with pytest.raises(
-            Refused, match=r"what the undo replaced is not known for sure: .*snapshots\.jsonl:7"
+            Refused, match=r"what the undo replaced is not known for certain: .*snapshots\.jsonl:7"
         ) as refused:
             session.redo(force=force)
         assert "--force" not in str(refused.value)

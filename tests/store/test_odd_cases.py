@@ -68,5 +68,5 @@ def test_half_a_surrogate_pair_is_called_so(text: bytes, half: str) -> None:
 
 @pytest.mark.parametrize("line", [b'{"role":', b'{"role":"user","content":"\\\\ud800"', b"[" * 5000])
 def test_other_lines_keep_their_reason(line: bytes) -> None:
-    with pytest.raises(UsageError, match=r"is no JSON: (?!a text)"):
+    with pytest.raises(UsageError, match=r"is not JSON: (?!a text)"):
         parse_message(line, ContextReader())

@@ -302,7 +302,7 @@ def test_settings_and_metadata_are_not_read_through_a_link(name: str, tmp_path: 
     place.parent.mkdir(parents=True)
     place.symlink_to(secret)
     if name == "config.json":
-        with pytest.raises(UsageError, match="no JSON object"):
+        with pytest.raises(UsageError, match="not a JSON object"):
             Store(tmp_path / "repo")
         return
     with Store(tmp_path / "repo").session("one") as session:
@@ -316,7 +316,7 @@ def test_settings_and_metadata_are_not_read_through_a_link(name: str, tmp_path: 
 def test_endless_settings_are_not_read(tmp_path: Path) -> None:
     (tmp_path / ".sage").mkdir()
     os.mkfifo(tmp_path / ".sage" / "config.json")
-    with pytest.raises(UsageError, match="no JSON object"):
+    with pytest.raises(UsageError, match="not a JSON object"):
         Store(tmp_path)
 
 

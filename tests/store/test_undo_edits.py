@@ -53,7 +53,7 @@ def test_R09_an_edit_between_two_runs_is_a_conflict(
     step(session, writes(file, b"two\n"), *paths, uuid="r1")
     file.write_bytes(b"two, and mine\n")
     step(session, writes(file, b"three\n"), *paths, uuid="r2")
-    with pytest.raises(Refused, match=r"'a\.txt' was changed by somebody between two tool runs") as caught:
+    with pytest.raises(Refused, match=r"'a\.txt' was edited between two tool runs") as caught:
         session.undo(to="q")
     [conflict] = caught.value.steps
     assert [(one.left, one.made) for one in conflict.outside_versions] == [(b"two\n", b"two, and mine\n")]
@@ -174,7 +174,7 @@ def test_what_a_killed_tool_did_to_the_workspace_is_undone(killed: Session, work
         "new.txt": "conflict",
         "gone.txt": "write",
     }
-    with pytest.raises(Refused, match="may hold somebody's work: a tool that was to change it was cut off"):
+    with pytest.raises(Refused, match="may hold edits by a person: a tool that was to change it was interrupted"):
         killed.undo()
     assert files(work) == HALF and (killed.folder / "snapshots.jsonl").read_bytes() == log
     done = killed.undo(force=True)
@@ -193,10 +193,10 @@ def test_what_was_done_behind_a_kill_cannot_be_told_apart_and_is_kept(killed: Se
         (work / "mine.txt").write_bytes(b"changed")
     killed.undo()
     assert files(work) == {**HALF, "mine.txt": b"mine"}
-    with pytest.raises(Refused, match="cut off"):
+    with pytest.raises(Refused, match="was interrupted"):
         killed.undo()
     killed.redo()
-    with pytest.raises(Refused, match="cut off"):
+    with pytest.raises(Refused, match="was interrupted"):
         killed.undo(to="q")
     done = killed.undo(to="q", force=True)
     assert files(work) == BEFORE
@@ -211,9 +211,9 @@ def test_an_edit_before_the_tool_that_was_killed_hides_nothing(session: Session,
     session.assistant("is killed", uuid="r2")
     session.watch("r2").before()
     file.write_bytes(b"half")
-    with pytest.raises(Refused, match="cut off"):
+    with pytest.raises(Refused, match="was interrupted"):
         session.undo()
-    with pytest.raises(Refused, match="between two tool runs; may hold somebody's work"):
+    with pytest.raises(Refused, match="between two tool runs; may hold edits by a person"):
         session.undo(to="q")
     done = session.undo(to="q", force=True)
     assert done.rescue is not None and (done.rescue / "a.txt").read_bytes() == b"half"
@@ -247,7 +247,7 @@ def test_a_tool_that_still_runs_is_not_called_cut_off_behind_it(session: Session
     slow = session.watch("r")
     slow.before()
     (work / "a.txt").write_bytes(b"half")
-    with pytest.raises(Refused, match="cut off"):
+    with pytest.raises(Refused, match="was interrupted"):
         session.undo()
     (work / "a.txt").write_bytes(b"done")
     slow.after()

@@ -174,7 +174,7 @@ def test_R04_a_link_that_somebody_made_is_not_replaced(session: Session, work: P
     command(session, "printf x > a.txt")
     (work / "a.txt").unlink()
     (work / "a.txt").symlink_to(secret)
-    with pytest.raises(PathRefused, match="link that no tool made; put it aside first"):
+    with pytest.raises(PathRefused, match="link that no tool made; move it away first"):
         session.undo(force=True)
     command(session, "ln -sfn b.txt link")
     (work / "link").unlink()
@@ -239,7 +239,7 @@ def test_R07_names_that_differ_in_case_have_a_way_out(session: Session, work: Pa
     try:
         session.undo()
     except PathRefused as refused:
-        assert "--force goes on where this file system tells them apart" in str(refused)
+        assert "--force continues if this file system has both" in str(refused)
         assert tree(work) == behind
         session.undo(force=True)
     assert tree(work) == before

@@ -87,12 +87,12 @@ def test_R10_what_lies_below_a_file_that_stays_is_refused_before_anything_is_cha
 
     tool(session, change_places)
     before = tree(work)
-    with pytest.raises(PathRefused, match=r"'a/c': 'a' is no folder now, and stays; put it aside first"):
+    with pytest.raises(PathRefused, match=r"'a/c': 'a' is not a folder now, and stays; move it away first"):
         session.undo(to="#1", force=True)
     assert tree(work) == before and not undo_journals(session.folder)
     (work / "a").rename(work / "aside")
     session.undo(to="#1", force=True)
-    assert {"a/c", "d", "aside"} < set(tree(work)) and session.settle() == []
+    assert {"a/c", "d", "aside"} < set(tree(work)) and session.roll_back_interrupted_undo() == []
 
 
 def test_R10_a_plan_that_contradicts_itself_is_refused_and_goes_step_by_step(session: Session, work: Path) -> None:
@@ -115,8 +115,8 @@ def test_R10_a_plan_that_contradicts_itself_is_refused_and_goes_step_by_step(ses
 def test_R10_a_failure_at_any_call_takes_everything_back(
     work: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    """Files change places with folders, some of them empty, in more groups than one."""
-    monkeypatch.setattr("clew.store.apply_changes.MAX_OPEN_FOLDERS", 2)
+    """Files change places with folders, some of them empty, in more folders than are kept open."""
+    monkeypatch.setattr("clew.io.safe_write.MAX_OPEN_FOLDERS", 2)
     for path in ("d/x", "f", "g/h/old", "s"):
         put(path, path.encode())
     Path("d/empty").mkdir()
@@ -177,7 +177,7 @@ def test_R10_folders_that_an_undo_made_go_when_it_is_taken_back(session: Session
     before = tree(work)
     cut_off(session)
     assert "n/m/x" in tree(work)
-    session.settle()
+    session.roll_back_interrupted_undo()
     assert tree(work) == before
 
 
@@ -206,7 +206,7 @@ def test_R09_what_somebody_put_into_the_way_of_what_is_taken_back_stays(
     cut_off(session)
     by()
     theirs = {name: found for name, found in tree(work).items() if name != "g"}
-    assert session.settle() == ["g"] and Path("g").read_bytes() == b"1"
+    assert session.roll_back_interrupted_undo() == ["g"] and Path("g").read_bytes() == b"1"
     assert {name: found for name, found in tree(work).items() if name != "g"} == theirs
     assert not undo_journals(session.folder)
     tool(session, lambda: put("g", b"2"), "g")
@@ -221,9 +221,9 @@ def test_R09_what_somebody_put_into_a_folder_that_was_to_be_a_file_again_stays(
     tool(session, lambda: (put("d", b"1"), put("g", b"1")))
     cut_off(session)
     put(theirs, b"mine")
-    session.settle()
+    session.roll_back_interrupted_undo()
     assert Path(theirs).read_bytes() == b"mine" and Path("g").read_bytes() == b"1"
-    assert session.settle() == [] and not undo_journals(session.folder)
+    assert session.roll_back_interrupted_undo() == [] and not undo_journals(session.folder)
 
 
 def test_R09_a_file_in_the_place_of_a_folder_that_was_to_come_back_stays(session: Session, work: Path) -> None:
@@ -232,7 +232,7 @@ def test_R09_a_file_in_the_place_of_a_folder_that_was_to_come_back_stays(session
     tool(session, lambda: (put("d/x", b"1"), put("g", b"1")))
     cut_off(session)
     put("d", b"mine")
-    assert session.settle() == ["g"]
+    assert session.roll_back_interrupted_undo() == ["g"]
     assert Path("d").read_bytes() == b"mine" and not undo_journals(session.folder)
 
 
@@ -361,7 +361,7 @@ def test_R12_a_workspace_with_a_name_that_no_folder_can_have(session: Session, w
     put("f", b"0")
     tool(session, lambda: put("f", b"1"), "f")
     with session._snapshots.writing() as log:
-        session._snapshots.append(log, "m", Path("/nowhere"), {}, is_open=True, scan="x")
+        session._snapshots.append(log, "m", Path("/nowhere"), {}, is_open=True, index={})
     path = session.folder / "snapshots.jsonl"
     told = root.encode("unicode_escape").replace(b"\\x00", b"\\u0000")
     path.write_bytes(path.read_bytes().replace(b"/nowhere", told))
@@ -412,7 +412,7 @@ def test_R10_an_undo_of_such_names_that_was_cut_off_is_taken_back(session: Sessi
     tool(session, lambda: put("a:b", b"1"))
     cut_off(session)
     assert Path("a:b").read_bytes() == b"0"
-    assert session.settle() == ["a:b"] and Path("a:b").read_bytes() == b"1"
+    assert session.roll_back_interrupted_undo() == ["a:b"] and Path("a:b").read_bytes() == b"1"
 
 
 def test_R01_a_record_of_its_own_cannot_lead_out_either(session: Session, work: Path, tmp_path: Path) -> None:

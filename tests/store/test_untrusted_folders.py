@@ -91,7 +91,7 @@ def fix(session: Session) -> None:
 
 
 def settle(session: Session) -> None:
-    Store(session.folder.parent.parent).session(session.id).settle()
+    Store(session.folder.parent.parent).session(session.id).roll_back_interrupted_undo()
 
 
 @pytest.mark.parametrize("command", [record, watch, undo, undo_and_redo, fix, settle])

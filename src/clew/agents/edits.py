@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from clew.agents.file_evidence import Absent, Edit, FileContent, State, as_text
+from clew.agents.file_evidence import Absent, Edit, FileContent, KnownContent, as_text
 
 _HEAD = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _NO_NEWLINE = "\\"
@@ -33,7 +33,7 @@ class Hunk(NamedTuple):
 def replacing(replacements: Sequence[Replacement]) -> Edit:
     """The edit that makes replacements in turn, in text whose lines end as the file's do."""
 
-    def edit(base: State | None) -> State | None:
+    def edit(base: KnownContent | None) -> KnownContent | None:
         text = plain(base)
         if text is None:
             return None
@@ -48,7 +48,7 @@ def replacing(replacements: Sequence[Replacement]) -> Edit:
     return edit
 
 
-def plain(base: State | None) -> str | None:
+def plain(base: KnownContent | None) -> str | None:
     """Content as an editing tool sees it: characters, lines that end in "\\n", no byte order mark."""
     if not isinstance(base, FileContent):
         return None
@@ -60,7 +60,7 @@ def plain(base: State | None) -> str | None:
     return text.replace("\r\n", "\n") if "\r" in text else text
 
 
-def with_line_endings_of(text: str, base: State | None) -> FileContent | None:
+def with_line_endings_of(text: str, base: KnownContent | None) -> FileContent | None:
     """New text in a file that ends its lines as the base does; exact only where that is known and the same for all."""
     if not isinstance(base, FileContent) or not base.exact or b"\0" in base.body:
         return as_text(text)
@@ -120,7 +120,7 @@ def make_hunk(start: int, lines: Sequence[str]) -> Hunk | None:
 def changing(change: Callable[[str], str | None]) -> Edit:
     """The edit that changes the text of a file as it is, with the bytes that end its lines."""
 
-    def edit(base: State | None) -> State | None:
+    def edit(base: KnownContent | None) -> KnownContent | None:
         if not isinstance(base, FileContent):
             return None
         try:
@@ -155,7 +155,7 @@ def writing(text: str, *, verbatim: bool = False) -> Edit:
     Over content unknown, how lines end is known only of a tool that writes what it is given (`verbatim`).
     """
 
-    def edit(base: State | None) -> State | None:
+    def edit(base: KnownContent | None) -> KnownContent | None:
         is_exact = isinstance(base, Absent) or (verbatim and not text.startswith("\ufeff"))
         if isinstance(base, FileContent) and base.exact:
             is_exact = is_exact or not (b"\r" in base.body or b"\0" in base.body or base.body.startswith(_MARKS))

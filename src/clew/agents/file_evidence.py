@@ -43,8 +43,8 @@ class Absent(Enum):
 
 
 ABSENT = Absent.ABSENT
-State: TypeAlias = FileContent | Absent
-Edit: TypeAlias = Callable[[State | None], State | None]
+KnownContent: TypeAlias = FileContent | Absent
+Edit: TypeAlias = Callable[[KnownContent | None], KnownContent | None]
 """Content from content; None is unknown. Pure."""
 
 
@@ -63,8 +63,8 @@ class FileChange(NamedTuple):
     call: int
     done: int
     how: How
-    before: State | None = None
-    after: State | None = None
+    before: KnownContent | None = None
+    after: KnownContent | None = None
     edit: Edit | None = None
     """Makes the content after it, where `after` does not hold it, of the content before it."""
     source: str | None = None

@@ -33,7 +33,7 @@ CHUNKS, RECORDS, END = b"C", b"R", b"E"
 MAX_UNCOMPRESSED_BYTES = 256 << 20
 """A block that claims more is damaged: a small hostile file could otherwise fill the memory."""
 RECORD_COPIES = 2
-"""The records of a pack are small. Without them and the index nobody knows which file a chunk belongs to."""
+"""The records of a pack are small. Without them and the index it is unknown which file a chunk belongs to."""
 _MAX_VERSIONS_PER_BLOCK = 2000
 _MAGIC = b"\0clew\xffpack"
 _HEADER = struct.Struct(f"<{len(_MAGIC)}sBc8sIII32s")

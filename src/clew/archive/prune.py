@@ -128,7 +128,7 @@ def merge_packs(writer: ArchiveWriter) -> None:
 def rewrite_packs(writer: ArchiveWriter, packs: Collection[str], kept: Sequence[Version]) -> None:
     """Write what the kept versions need from some packs into new ones, and remove the old ones.
 
-    A pack with bytes that nobody could read stays as it is. So does every damaged pack while some kept version is not
+    A pack with unreadable bytes stays as it is. So does every damaged pack while some kept version is not
     complete: what is missing may be in it.
     """
     known = writer.index.packs()

@@ -29,18 +29,22 @@ def verify(folder: Path) -> Proof:
     Damage is noted in the index, if that can be written, so that the next capture stores again what sources still have.
     """
     with open_archive(folder) as archive:
-        problems = list(archive.problems)
-        damaged_packs = []
-        for name in archive.index.packs():
-            found = list(_check_pack(archive, name))
-            problems += found
-            damaged_packs += [name] if found else []
-        problems += _check_files(archive, {path for problem in problems for path in problem.files})
-        proof = Proof(len(list(archive.versions())), archive.index.block_count, archive.stored, problems)
+        proof = check(archive)
+        paths = {problem.path for problem in proof.problems}
+        damaged_packs = [name for name in archive.index.packs() if str(pack_path(folder, name)) in paths]
     if damaged_packs:
         with suppress(Busy, OSError, SourceUnreadable), open_writer(folder, wait=0, recheck=damaged_packs):
             pass
     return proof
+
+
+def check(archive: Archive) -> Proof:
+    """Read everything in an open archive, and write nothing."""
+    problems = list(archive.problems)
+    for name in archive.index.packs():
+        problems += _check_pack(archive, name)
+    problems += _check_files(archive, {path for problem in problems for path in problem.files})
+    return Proof(len(list(archive.versions())), archive.index.block_count, archive.stored, problems)
 
 
 def _check_pack(archive: Archive, name: str) -> Iterator[Damage]:

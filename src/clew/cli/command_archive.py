@@ -24,11 +24,10 @@ from clew.model.json import JSON
 
 if TYPE_CHECKING:
     from clew.archive.archive import Archive
-    from clew.archive.capture import Outcome
+    from clew.archive.capture import FileToCapture, Outcome
     from clew.archive.prune import Plan
     from clew.archive.records import FileKey, Version
     from clew.archive.restore import Restored
-    from clew.archive.session_files import FileToCapture
 
 _UNREADABLE = 3
 _archive_option = click.option(
@@ -105,7 +104,7 @@ def _capture(context: click.Context, shelf: Library, filters: Filters, level: in
 def _files(shelf: Library, filters: Filters, unreadable: list[str]) -> Iterator[FileToCapture]:
     """Yield the files of all sessions that pass the filters, and those that agents keep for all sessions."""
     from clew.agents import registry
-    from clew.archive.session_files import companions_of, files_of
+    from clew.archive.capture import companions_of, files_of
     from clew.sources.local import in_homes
 
     agents = filters.agent or None

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import click
 
-from clew.agents.file_evidence import ABSENT, FileContent, State
+from clew.agents.file_evidence import ABSENT, FileContent, KnownContent
 from clew.agents.sage_agent.records import summary_line
 from clew.cli.command_branches import print_branches
 from clew.cli.options import common, wants_json
@@ -103,7 +103,7 @@ def _diff(session: Session, file: FileDifference) -> str:
     return differing(file.path, one, other) or f"{spelled(file.path)}: its modes differ\n"
 
 
-def _state(body: bytes | None) -> State:
+def _state(body: bytes | None) -> KnownContent:
     return ABSENT if body is None else FileContent(body, True)
 
 

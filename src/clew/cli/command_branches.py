@@ -9,7 +9,7 @@ from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, print_table
 from clew.cli.own import own_session
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
-from clew.store.branches import Branch
+from clew.store import Branch
 
 
 @click.command("branches")

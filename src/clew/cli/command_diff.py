@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import click
 
-from clew.agents.file_evidence import RESTORATIONS, State
+from clew.agents.file_evidence import RESTORATIONS, KnownContent
 from clew.cli.filing import in_words, opened, range_in, row, spelled
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
@@ -99,7 +99,7 @@ def _end(evidence: Evidence, is_after: bool) -> Answer:
             None,
             evidence=evidence,
             is_after=is_after,
-            reason=evidence.note or "no record tells",
+            reason=evidence.note or "no record mentions it",
         )
     return Answer(evidence.path, found.certainty, found, evidence.how, evidence, is_after)
 
@@ -125,7 +125,7 @@ def _is_same(pair: Pair) -> bool:
     return one.text == other.text
 
 
-def _diff(history: FileHistory, pair: Pair, before: State | None, after: State | None) -> str:
+def _diff(history: FileHistory, pair: Pair, before: KnownContent | None, after: KnownContent | None) -> str:
     if before is None or after is None:
         return ""
     base = history.workspace + "/" if history.workspace else ""

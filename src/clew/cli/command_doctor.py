@@ -15,8 +15,7 @@ from clew.errors import ClewError, SourceUnreadable
 from clew.host import data_dir
 from clew.model import Problem
 from clew.store.change_journal import restore_journals, roll_back_interrupted_restores
-from clew.store.doctor import examine
-from clew.store.finding import Finding, found
+from clew.store.doctor import Finding, examine, found
 from clew.store.layout import refuse_copy, root_of
 
 

@@ -17,7 +17,7 @@ from clew.cli.redacting import DATA, TEXT, Redaction, redacting_output, redactio
 from clew.errors import Busy, UsageError
 from clew.host import data_dir
 from clew.model.json import JSON
-from clew.store.branches import node_of
+from clew.store.conversation_tree import node_of
 from clew.store.erase import Erased, erase_record, erase_session, refuse_erasing
 from clew.store.layout import MESSAGES, refuse_copy
 from clew.store.session import Session

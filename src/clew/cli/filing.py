@@ -6,7 +6,7 @@ import re
 
 import click
 
-from clew.agents.file_evidence import FileContent, State
+from clew.agents.file_evidence import FileContent, KnownContent
 from clew.cli.options import library
 from clew.cli.redacting import mask_by_session
 from clew.errors import UsageError
@@ -93,7 +93,7 @@ def printed(found: Fingerprint | None) -> dict[str, JSON]:
     return {"exists": True, **({"size": found.size, "sha256": found.digest} if found.certainty == "exact" else {})}
 
 
-def content(state: State | None) -> dict[str, JSON]:
+def content(state: KnownContent | None) -> dict[str, JSON]:
     """Content as JSON: text where it is text."""
     if not isinstance(state, FileContent):
         return {}

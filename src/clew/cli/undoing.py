@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import click
 
-from clew.agents.file_evidence import ABSENT, FileContent, State
+from clew.agents.file_evidence import ABSENT, FileContent, KnownContent
 from clew.cli.options import library
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redacting import Redaction
@@ -69,7 +69,7 @@ def settle_all(session: Session) -> None:
     """Take back what was cut off half-way: it would be taken for somebody's work."""
     for path in roll_back_interrupted_restores(data_dir()):
         say(f"a restore was cut off half-way: {path} is as it was before it")
-    for path in session.settle():
+    for path in session.roll_back_interrupted_undo():
         say(f"an undo was cut off half-way: {path} is as it was before it")
 
 
@@ -107,20 +107,20 @@ def _diff(step: FileStep) -> str:
     return "".join(dict.fromkeys((*between, _diff_since(step))))
 
 
-def _whole(body: bytes | None) -> State:
+def _whole(body: bytes | None) -> KnownContent:
     return ABSENT if body is None else FileContent(body, True)
 
 
 def _diff_since(step: FileStep) -> str:
     if not step.is_changed_since:
         return ""
-    recorded: State = FileContent(step.recorded, True) if step.recorded is not None else ABSENT
+    recorded: KnownContent = FileContent(step.recorded, True) if step.recorded is not None else ABSENT
     if step.recorded is None and step.content is not None and (step.expected is None or not step.expected.is_nothing):
         recorded = FileContent(step.content, True)
     return differing(step.path, recorded, _whole(step.current))
 
 
-def differing(path: str, one: State, other: State) -> str:
+def differing(path: str, one: KnownContent, other: KnownContent) -> str:
     """A diff that can be printed: bytes that are no text must not stop it."""
     return unified_diff(spelled(path), one, other).encode(errors="surrogateescape").decode(errors="backslashreplace")
 

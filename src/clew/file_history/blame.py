@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clew.agents.base import SourceFile
-from clew.agents.file_evidence import RESTORATIONS, FileContent, How, State, absolute
+from clew.agents.file_evidence import RESTORATIONS, FileContent, How, KnownContent, absolute
 from clew.errors import SourceUnreadable
 from clew.file_history.diffs import lines_of
 from clew.file_history.fingerprint import Certainty
@@ -40,7 +40,7 @@ class Version(NamedTuple):
     """What the file was before a message, and what the message made of it. None is unknown; no file has no lines."""
 
     origin: Origin | None
-    """None where the message only looked at it, or where it was put back."""
+    """None if the message only read the file, or if an undo or redo restored it."""
     before: bytes | None
     after: bytes | None
     is_put_back: bool = False
@@ -56,7 +56,7 @@ class Line(NamedTuple):
 
 
 def blame(now: bytes, versions: Iterable[Version]) -> list[Line]:
-    """For each line the message that wrote it. Versions come in the order of time."""
+    """Return for each line the message that wrote it. Versions are in the order of time."""
     lines: list[str] = []
     origins: list[Origin | None] = []
     known: dict[bytes, list[Origin | None]] = {}
@@ -75,7 +75,7 @@ def blame(now: bytes, versions: Iterable[Version]) -> list[Line]:
 
 
 def _key(lines: list[str]) -> bytes:
-    """What tells one content from another, without holding it."""
+    """Return the digest of a content."""
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).digest()
 
 
@@ -84,14 +84,14 @@ def _lines(body: bytes) -> list[str]:
 
 
 def _plain(line: str) -> str:
-    """What ends a line is not what was written."""
+    """Return a line without its line end, which does not count as a change."""
     return line.rstrip("\r\n")
 
 
 def _carried(
     old: Sequence[str], origins: Sequence[Origin | None], new: list[str], origin: Origin | None
 ) -> tuple[list[str], list[Origin | None]]:
-    """New lines with the origins of those that were there before; all others are of the given one."""
+    """Return the new lines with their origins: kept for unchanged lines, the given one for all others."""
     result: list[Origin | None] = [origin] * len(new)
     for start, other, size in difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks():
         result[other : other + size] = origins[start : start + size]
@@ -116,7 +116,7 @@ def _holds(path: Path, wanted: bytes) -> bool:
                     return True
                 kept = chunk[-len(wanted) :]
     except (OSError, SourceUnreadable):
-        return True  # whoever opens it reports the error
+        return True  # the reader of the session reports the error
     return False
 
 
@@ -143,7 +143,7 @@ def versions(history: FileHistory, session: str, paths: set[str]) -> Iterator[tu
             yield time, Version(_origin(history, session, evidence), before, after)
 
 
-def _body(state: State | None) -> bytes | None:
+def _body(state: KnownContent | None) -> bytes | None:
     return None if state is None else state.body if isinstance(state, FileContent) else b""
 
 

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator
 
-from clew.agents.file_evidence import Absent, FileContent, State
+from clew.agents.file_evidence import Absent, FileContent, KnownContent
 
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
@@ -15,8 +15,8 @@ _QUOTED = re.compile(r'[\x00-\x1f"\\\x7f]')
 _ESCAPES = {"\a": "a", "\b": "b", "\t": "t", "\n": "n", "\v": "v", "\f": "f", "\r": "r", '"': '"', "\\": "\\"}
 
 
-def unified_diff(path: str, before: State, after: State, modes: tuple[int, int] | None = None) -> str:
-    """The diff of one file; empty where it is the same. Names and modes are spelled as git does."""
+def unified_diff(path: str, before: KnownContent, after: KnownContent, modes: tuple[int, int] | None = None) -> str:
+    """Return the diff of one file, empty if it is unchanged; names and modes are written as git does."""
     return _modes(path, modes) + _contents(path, before, after)
 
 
@@ -27,7 +27,7 @@ def _modes(path: str, modes: tuple[int, int] | None) -> str:
     return f"diff --git {one} {other}\nold mode 100{modes[0]:03o}\nnew mode 100{modes[1]:03o}\n"
 
 
-def _contents(path: str, before: State, after: State) -> str:
+def _contents(path: str, before: KnownContent, after: KnownContent) -> str:
     if before == after or (
         isinstance(before, FileContent) and isinstance(after, FileContent) and before.body == after.body
     ):
@@ -36,16 +36,16 @@ def _contents(path: str, before: State, after: State) -> str:
     if _is_binary(before) or _is_binary(after):
         return f"Binary files {one} and {other} differ\n"
     lines = difflib.unified_diff(_lines(before), _lines(after), one, other)
-    # An empty file that came or went has no lines to show.
+    # An empty file that was created or deleted has no lines.
     return "".join(_ended(lines)) or f"--- {one}\n+++ {other}\n"
 
 
-def _header_name(side: str, path: str, state: State) -> str:
+def _header_name(side: str, path: str, state: KnownContent) -> str:
     return "/dev/null" if isinstance(state, Absent) else _quoted_name(side, path)
 
 
 def _quoted_name(side: str, path: str) -> str:
-    """A name in a header, in quotes where it could be taken for something else."""
+    """Return a file name for a header, in quotes if it contains control characters, quotes or backslashes."""
     name = f"{side}/{path.lstrip('/')}"
     return name if _QUOTED.search(name) is None else f'"{_QUOTED.sub(_escaped, name)}"'
 
@@ -54,17 +54,17 @@ def _escaped(found: re.Match[str]) -> str:
     return "\\" + _ESCAPES.get(found[0], f"{ord(found[0]):03o}")
 
 
-def _is_binary(state: State) -> bool:
+def _is_binary(state: KnownContent) -> bool:
     return isinstance(state, FileContent) and b"\0" in state.body[:8000]
 
 
 def lines_of(body: bytes) -> list[str]:
-    """The lines of a file with what ends them; bytes that are no text are kept."""
+    """Return the lines of a file with their line ends; bytes that are not valid UTF-8 are kept."""
     text = body.decode("utf-8", "surrogateescape")
     return [line + "\n" for line in text.split("\n")[:-1]] + ([last] if (last := text.rpartition("\n")[2]) else [])
 
 
-def _lines(state: State) -> list[str]:
+def _lines(state: KnownContent) -> list[str]:
     return [] if isinstance(state, Absent) else lines_of(state.body)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Literal, NamedTuple
 
-from clew.agents.file_evidence import Absent, FileContent, State
+from clew.agents.file_evidence import Absent, FileContent, KnownContent
 
 Certainty = Literal["exact", "text", "unproved", "unknown"]
 """exact: every byte is proved. text: every character is, but not the line ends. unproved: it was so once. unknown: no
@@ -29,8 +29,8 @@ class Fingerprint(NamedTuple):
         return not self.digest
 
 
-def fingerprint_of(state: State, certainty: Certainty = "exact") -> Fingerprint:
-    """The fingerprint of a state; content that is not exact is known as text at best."""
+def fingerprint_of(state: KnownContent, certainty: Certainty = "exact") -> Fingerprint:
+    """Return the fingerprint of a content; the certainty of inexact content is `text` at most."""
     if isinstance(state, Absent):
         return Fingerprint("", "", 0, certainty)
     if not state.exact and RANK[certainty] > RANK["text"]:
@@ -44,7 +44,7 @@ def _hex(body: bytes) -> str:
 
 
 def _characters(body: bytes) -> bytes:
-    """The text of a file for comparison: as UTF-8, without a byte order mark, with "\\n" as line end.
+    """Return the text of a file for comparison: as UTF-8, without a byte order mark, with "\\n" as line end.
 
     Agents record no more than that.
     """
@@ -59,14 +59,14 @@ def _characters(body: bytes) -> bytes:
 
 
 def agree(one: Fingerprint, other: Fingerprint) -> bool:
-    """True where both can be of the same file at the same time."""
+    """Return whether both can be fingerprints of the same content."""
     if one.certainty == other.certainty == "exact":
         return one.digest == other.digest
     return one.text == other.text
 
 
-def weakened(state: State, certainty: Certainty) -> State:
-    """The state as it is held on to when it is no more than so certain."""
+def weakened(state: KnownContent, certainty: Certainty) -> KnownContent:
+    """Return the content, marked as inexact unless the certainty is exact."""
     if isinstance(state, FileContent) and certainty != "exact":
         return FileContent(state.body, False)
     return state

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from clew.agents.base import Agent, SourceFile, Unit, session_object, with_current_size
-from clew.agents.file_evidence import State, absolute
+from clew.agents.file_evidence import KnownContent, absolute
 from clew.analysis.facts import Facts
 from clew.analysis.prompts import is_prompt
 from clew.errors import UnknownReference, UsageError
@@ -67,7 +67,7 @@ class FileHistory:
     def cut_off(self) -> list[str]:
         """A sentence for each tool that was interrupted: it may have changed any file."""
         calls = [span.call for span in self._replay.spans if span.is_cut_off]
-        return [f"a tool of message {call} was cut off: what it did to files is not known" for call in calls]
+        return [f"a tool of message {call} was interrupted: what it did to files is not known" for call in calls]
 
     def at(self, message: int, path: str) -> Answer:
         """A file as it was when the message was written."""
@@ -79,13 +79,13 @@ class FileHistory:
         self.require(message)
         return [self.timelines[path].at(message) for path in sorted(self.timelines)]
 
-    def contents(self, answers: Iterable[Answer]) -> list[State | None]:
+    def contents(self, answers: Iterable[Answer]) -> list[KnownContent | None]:
         """The contents that answers are about, by one more pass; None where there is none."""
         keys = [_key(answer) for answer in answers]
         found = self.contents_of(key for key in keys if key is not None)
         return [found.get(key) if key is not None else None for key in keys]
 
-    def contents_of(self, wanted: Iterable[Wanted]) -> dict[Wanted, State]:
+    def contents_of(self, wanted: Iterable[Wanted]) -> dict[Wanted, KnownContent]:
         """The contents before or after pieces of evidence, by one more pass that ends when it has them all."""
         wanted = set(wanted)
         if not wanted:
@@ -97,7 +97,7 @@ class FileHistory:
         )
 
     def resolve_path(self, name: str) -> str:
-        """The path that is meant: absolute, in the project's folder, or the end of just one."""
+        """Return the path that a name refers to: absolute, in the project's folder, or the end of exactly one path."""
         paths = self.timelines
         for path in (absolute(name, None), absolute(name, self.workspace or None)):
             if path in paths:
@@ -107,7 +107,7 @@ class FileHistory:
         if len(found) > 1:
             raise UsageError(f"{name} can be any of: {', '.join(sorted(found)[:5])}")
         if not found:
-            raise UnknownReference(f"no record of the session tells of {name}; `clew files` lists what there is")
+            raise UnknownReference(f"no record of the session mentions {name}; `clew files` lists the files")
         return found[0]
 
     def require(self, message: int) -> None:
@@ -155,4 +155,4 @@ def _key(answer: Answer) -> Wanted | None:
 
 
 def _nothing(path: str) -> Answer:
-    return Answer(path, "unknown", None, reason="no record tells")
+    return Answer(path, "unknown", None, reason="no record mentions it")

@@ -12,8 +12,8 @@ from clew.agents.file_evidence import (
     Event,
     FileChange,
     FileContent,
+    KnownContent,
     NoExternalRestore,
-    State,
     WriterFinished,
     WriterStarted,
     WrittenDuringRun,
@@ -29,7 +29,7 @@ Wanted = tuple[int, bool]
 class Found(NamedTuple):
     """Content in memory, and its fingerprint."""
 
-    state: State
+    state: KnownContent
     fingerprint: Fingerprint
 
 
@@ -39,7 +39,7 @@ class Replay:
     def __init__(self, ancestry: MessageAncestry, wanted: Iterable[Wanted] = ()) -> None:
         self.timelines: dict[str, Timeline] = {}
         self.spans: list[Span] = []
-        self.contents: dict[Wanted, State] = {}
+        self.contents: dict[Wanted, KnownContent] = {}
         """The contents that were wanted."""
         self._ancestry = ancestry
         self._wanted = set(wanted)
@@ -48,7 +48,7 @@ class Replay:
         self._over: list[tuple[int, int]] = []
         """End and number of those that are, by end."""
         self._written_during_runs: dict[int, list[WrittenDuringRun]] = {}
-        self._held: dict[str, tuple[Evidence, State]] = {}
+        self._held: dict[str, tuple[Evidence, KnownContent]] = {}
         self._number = 0
 
     @property
@@ -193,7 +193,7 @@ class Replay:
         return self.timelines[path]
 
     def _is_known_better(
-        self, timeline: Timeline, evidence: Evidence, after: Found, held: tuple[Evidence, State]
+        self, timeline: Timeline, evidence: Evidence, after: Found, held: tuple[Evidence, KnownContent]
     ) -> bool:
         """True for a copy that was noted late, of a file that was only looked at since."""
         if held[0].after is None or not _is_better(after, Found(held[1], held[0].after)):
@@ -213,7 +213,7 @@ def _is_better(one: Found, other: Found) -> bool:
     )
 
 
-def _fits(state: State, found: str | None) -> bool:
+def _fits(state: KnownContent, found: str | None) -> bool:
     """True where content can be what a record says of it."""
     if found is None:
         return True

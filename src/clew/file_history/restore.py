@@ -1,4 +1,4 @@
-"""Files put back below a folder as they were at a message: first a plan, then all of it or nothing."""
+"""Restores files below a folder as they were at a message: first a plan, then all files or none."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from clew.agents.file_evidence import FileContent, State
+from clew.agents.file_evidence import FileContent, KnownContent
 from clew.errors import PathRefused
 from clew.file_history.timeline import Answer
 from clew.io.filesystem import SYSTEM, make_folder
@@ -15,7 +15,7 @@ from clew.io.safe_write import Change, Within, parts_of, refuse_twins
 from clew.store.change_journal import journaled_restore
 
 Verdict = Literal["write", "remove", "same", "conflict", "unknown", "unproved", "protected", "refused"]
-"""What putting it back comes to. A conflict is a file that is there and differs."""
+"""What restoring a file would do. A conflict is a file that is there and differs."""
 
 
 class RestoreStep(NamedTuple):
@@ -25,20 +25,20 @@ class RestoreStep(NamedTuple):
     path: str
     """Below the folder, or as recorded where it cannot be."""
     verdict: Verdict
-    state: State | None = None
+    state: KnownContent | None = None
     reason: str | None = None
 
 
 def relative(path: str, base: str) -> str | None:
-    """A recorded path below the folder it is taken from; None where it is elsewhere."""
+    """Return a recorded path relative to a folder; None if it is elsewhere."""
     base = base.rstrip("/")
     return path[len(base) + 1 :] if base and path.startswith(base + "/") else None
 
 
 def plan(
-    answers: Sequence[tuple[Answer, State | None]], folder: Path, base: str, *, allow_protected: bool
+    answers: Sequence[tuple[Answer, KnownContent | None]], folder: Path, base: str, *, allow_protected: bool
 ) -> list[RestoreStep]:
-    """What putting files back below the folder comes to; changes nothing."""
+    """Plan to restore files below the folder; changes nothing."""
     with Within(folder) as within:
         # With --in-place the session says which folder it is, so the folder itself may be a protected one.
         guarded = None if allow_protected else str(folder.resolve())
@@ -50,8 +50,8 @@ def plan(
     return steps
 
 
-def _step(within: Within, answer: Answer, state: State | None, base: str, guarded: str | None) -> RestoreStep:
-    """The step for one file; `guarded` is the folder it goes into if protected files are to be left alone."""
+def _step(within: Within, answer: Answer, state: KnownContent | None, base: str, guarded: str | None) -> RestoreStep:
+    """Return the step for one file; `guarded` is the target folder if protected files must not be changed."""
     path = relative(answer.path, base)
     if path is None:
         where = f"outside of {base}" if base else "the session does not say which folder it worked in"
@@ -71,14 +71,14 @@ def _step(within: Within, answer: Answer, state: State | None, base: str, guarde
     return RestoreStep(answer, path, verdict, state)
 
 
-def _verdict(there: bytes | None, state: State) -> Verdict:
+def _verdict(there: bytes | None, state: KnownContent) -> Verdict:
     if isinstance(state, FileContent):
         return "write" if there is None else "same" if there == state.body else "conflict"
     return "same" if there is None else "remove"
 
 
 def apply_plan(steps: Sequence[RestoreStep], folder: Path, rescue: Path, data_folder: Path) -> list[str]:
-    """Write what the steps say, all of it or nothing. What is replaced or removed is first copied below `rescue`.
+    """Apply all steps or none. Files that are replaced or removed are first copied below `rescue`.
 
     Returns the paths that were copied. The journal lies in clew's own `data_folder`; the caller holds `restore_lock`.
     """

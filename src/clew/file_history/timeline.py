@@ -216,7 +216,7 @@ class Timeline:
         """Nothing proves it; what was known last may be of use."""
         if last is None or last.fingerprint is None:
             reason = last.reason if last is not None else None
-            return self._unknown(reason or self._noted() or cause or "no record tells")
+            return self._unknown(reason or self._noted() or cause or "no record mentions it")
         return last._replace(certainty="unproved", reason=cause)
 
     def _noted(self) -> str | None:

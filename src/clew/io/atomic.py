@@ -13,7 +13,7 @@ from clew.datadir import private_folder
 _OWN = 0o600
 """The mode that a temporary file has."""
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-"""Made by us, and never found: nobody can put a link there first."""
+"""Fails if anything is there: a link that another user put there is never followed."""
 
 
 @contextmanager

@@ -93,7 +93,7 @@ def ignore_missing_locks(system: System) -> System:
 
 
 def lock_holder(path: Path) -> str | None:
-    """Name the live process that holds the lock of a file, where the system tells."""
+    """Name the live process that holds the lock of a file, if the system shows it."""
     try:
         inode = path.stat().st_ino
         locks = Path("/proc/locks").read_text()

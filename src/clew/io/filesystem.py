@@ -52,6 +52,7 @@ class System:
     write: Callable[[int, bytes], int] = staticmethod(os.write)
     seek: Callable[[int, int, int], int] = staticmethod(os.lseek)
     fstat: Callable[[int], os.stat_result] = staticmethod(os.fstat)
+    stat: Callable[[str], os.stat_result] = staticmethod(os.stat)
     truncate: Callable[[int, int], None] = staticmethod(os.ftruncate)
     chmod: Callable[[Path, int], None] = staticmethod(os.chmod)
     mkdir: Callable[[Path, int], None] = staticmethod(os.mkdir)

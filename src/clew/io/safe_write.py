@@ -53,11 +53,11 @@ Parts = tuple[str, ...]
 
 
 class CaseCollisionError(PathRefused):
-    """Two names that are one file on some systems."""
+    """Two names that are the same file on some systems."""
 
 
 class Change(NamedTuple):
-    """A file to write, or to remove where there is no body."""
+    """A file to write, or to remove if there is no body."""
 
     path: str
     body: bytes | None
@@ -77,13 +77,13 @@ class Change(NamedTuple):
 
 
 def parts_of(path: str) -> Parts:
-    """A relative path from untrusted text, taken apart; refuses what could lead elsewhere on any system."""
+    """Return the parts of a relative path from untrusted text; refuse what could lead elsewhere on any system."""
     parts = own_parts_of(path)
     if len(parts) > MAX_FOLDER_DEPTH:
         raise PathRefused(f"{path[:100]!r}... is nested too deeply")
     for part in parts:
         if "\\" in part or ":" in part:
-            raise PathRefused(f"{path!r} is no plain path below a folder")
+            raise PathRefused(f"{path!r} is not a plain path below a folder")
         if part[-1] in ". " or _RESERVED.fullmatch(part):
             raise PathRefused(f"{path!r} means something else on Windows")
     if _EXPANDED.match(parts[0]):
@@ -92,11 +92,11 @@ def parts_of(path: str) -> Parts:
 
 
 def own_parts_of(path: str) -> Parts:
-    """The same for a path that was found on this system: what other systems make of it does not matter."""
+    """Return the parts of a path that was found on this system; other systems may read it differently."""
     parts = tuple(path.split("/"))
     for part in parts:
         if part in ("", ".", "..") or "\0" in part:
-            raise PathRefused(f"{path!r} is no plain path below a folder")
+            raise PathRefused(f"{path!r} is not a plain path below a folder")
         try:
             size = len(os.fsencode(part))
         except UnicodeEncodeError:
@@ -107,7 +107,7 @@ def own_parts_of(path: str) -> Parts:
 
 
 def refuse_twins(paths: Sequence[str]) -> None:
-    """Refuse names that some file systems hold for the same."""
+    """Refuse names that are the same file on some file systems."""
     seen: dict[Parts, Parts] = {}
     for path in paths:
         parts = own_parts_of(path)
@@ -121,7 +121,7 @@ def refuse_twins(paths: Sequence[str]) -> None:
 
 
 def fold(name: str) -> str:
-    """The same for names that differ in case or in how letters are composed."""
+    """Return a key that is equal for names that differ only in case or in how letters are composed."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
@@ -137,18 +137,18 @@ class _Step(msgspec.Struct):
 
 
 class Within:
-    """One folder that was chosen by a person; a context manager.
+    """One folder that the user chose; a context manager.
 
-    Names that some file systems hold for the same are refused; with `apart` only where this one does. So are names
-    that mean something else on other systems, unless they are `own`: found on this one. Folders that are made get
-    `folder_mode`, as far as the umask lets them.
+    Names that are the same file on some file systems are refused; with `apart`, only if they are on this one. Names
+    that mean something else on other systems are refused too, unless they are `own`: found on this system. New folders
+    get `folder_mode`, as far as the umask allows.
     """
 
     def __init__(
         self, folder: Path, *, apart: bool = False, own: bool = False, folder_mode: int = _FOLDER_MODE
     ) -> None:
         if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
-            raise UsageError("files cannot be put back safely on this system")
+            raise UsageError("files cannot be restored safely on this system")
         self._parts_of = own_parts_of if own else parts_of
         self._folder_mode = folder_mode
         self._root = _open_root(folder)
@@ -159,7 +159,7 @@ class Within:
         self._names: dict[Parts, dict[str, set[str]]] = {}
         self._made: list[tuple[Parts, str]] = []
         self._lets_twins: bool | None = None if apart else False
-        """None: it has not been looked at yet."""
+        """None: not tested yet."""
 
     def __enter__(self) -> Within:
         return self
@@ -173,18 +173,18 @@ class Within:
             self._root = -1
 
     def read(self, path: str) -> bytes | None:
-        """The content of a file; None where there is none. Refuses anything that is no regular file."""
+        """The content of a file; None where there is none. Refuses anything that is not a regular file."""
         above, folder, name = self._locate(path)
         if folder is None or self._check(above, folder, name, path) is None:
             return None
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
         with open(os.open(name, flags, dir_fd=folder), "rb") as handle:
             if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
-                raise PathRefused(f"{path!r} is no regular file")
+                raise PathRefused(f"{path!r} is not a regular file")
             return handle.read()
 
     def link(self, path: str) -> bytes | None:
-        """Where a link leads; None where there is none. It is not followed."""
+        """Return the target of a link, which is not followed; None if there is no link."""
         above, folder, name = self._locate(path)
         if folder is None:
             return None
@@ -280,7 +280,7 @@ class Within:
         if over is not None and stat.S_ISLNK(found.st_mode) and _leads_to(folder, name) == over:
             return None
         if not stat.S_ISREG(found.st_mode):
-            raise PathRefused(f"{path!r} is no regular file")
+            raise PathRefused(f"{path!r} is not a regular file")
         return stat.S_IMODE(found.st_mode)
 
     def _open(self, parts: Parts, path: str, make: bool) -> int | None:

@@ -49,7 +49,7 @@ def load(env: Mapping[str, str] | None = None) -> Configuration:
             problems.append(f"{path}:{number}: {error}")
             continue
         if entry.name.casefold() in taken:
-            problems.append(f"{path}:{number}: {entry.name} is there twice")
+            problems.append(f"{path}:{number}: {entry.name} is a duplicate")
             continue
         taken.add(entry.name.casefold())
         entries.append(entry)
@@ -59,15 +59,15 @@ def load(env: Mapping[str, str] | None = None) -> Configuration:
 def checked(entry: Entry) -> Entry:
     """Return the entry; raises UsageError for a bad name, host or folder."""
     if entry.name in ("local", "archive"):
-        raise UsageError(f"{entry.name!r} cannot be the name of a source: it stands for what is always there")
+        raise UsageError(f"{entry.name!r} cannot be the name of a source: that name is reserved")
     if not _NAME.fullmatch(entry.name):
         raise UsageError(f"{entry.name!r} cannot be the name of a source: letters, digits and ._@- only")
     if entry.kind == "ssh":
-        from clew.sources.target import Target
+        from clew.sources.ssh import Target
 
         Target.parse(entry.where)
     if entry.kind == "home" and not Path(entry.where).is_absolute():
-        raise UsageError(f"{entry.where!r} is no absolute path")
+        raise UsageError(f"{entry.where!r} is not an absolute path")
     return entry
 
 

@@ -12,13 +12,13 @@ from clew.datadir import private_folder
 from clew.errors import RemoteFailed, UsageError
 from clew.host import Host
 from clew.model.time import spell_time
-from clew.sources.mirror import Listed, Mirror, State, Stored, Wanted, places
-from clew.sources.ssh import IDLE_SECONDS, Connection
-from clew.sources.target import Target
+from clew.sources.mirror import Listed, Mirror, MirrorState, Stored, Wanted, places
+from clew.sources.ssh import IDLE_SECONDS, Connection, Target
 
 LISTING_LIMIT = 256 << 20
 _VALUE_LIMIT = 1 << 16
-_SETTLED_SECONDS = 2
+_STABLE_AFTER_SECONDS = 2
+"""A file that was written to later than this before the listing may still change within the same second."""
 
 
 class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ def fetch(
             if progress is not None:
                 progress(number, len(wanted))
     gone = mirror.gone({file.path for file in files})
-    known = State(
+    known = MirrorState(
         home=state.home,
         env=state.env,
         fetched_at=spell_time(now),
@@ -77,7 +77,9 @@ def fetch(
     return msgspec.structs.replace(visit, received=received, gone=len(gone), kept=kept, problems=tuple(problems))
 
 
-def list_remote_files(line: Connection, mirror: Mirror) -> tuple[State, list[Listed], list[str], list[Wanted], int]:
+def list_remote_files(
+    line: Connection, mirror: Mirror
+) -> tuple[MirrorState, list[Listed], list[str], list[Wanted], int]:
     """Return the state and the files of the host, its problems, the files to request, and the time of its clock."""
     state = read_remote_environment(line)
     roots = mirror.roots(_host(mirror, state))
@@ -91,7 +93,8 @@ def list_remote_files(line: Connection, mirror: Mirror) -> tuple[State, list[Lis
     return state, files, problems, list(mirror.wanted(files)), clock
 
 
-def read_remote_environment(line: Connection) -> State:
+def read_remote_environment(line: Connection) -> MirrorState:
+    """Ask the host for its home and for the variables that agents read."""
     names = variables()
     line.send([" ".join(names)])
     line.frame("home")
@@ -101,10 +104,10 @@ def read_remote_environment(line: Connection) -> State:
         line.frame("variable")
         env[name] = _text(line.payload(_VALUE_LIMIT))
     line.frame("ready")
-    return State(home=home, env={name: value for name, value in env.items() if value}, fetched_at="")
+    return MirrorState(home=home, env={name: value for name, value in env.items() if value}, fetched_at="")
 
 
-def _host(mirror: Mirror, state: State) -> Host:
+def _host(mirror: Mirror, state: MirrorState) -> Host:
     try:
         return mirror.host(state.home, state.env)
     except UsageError as error:
@@ -152,9 +155,9 @@ def _request(want: Wanted) -> Iterator[str]:
 def _receive(line: Connection, mirror: Mirror, want: Wanted, clock: int, problems: list[str]) -> Stored:
     begin = line.number("file")
     pieces = line.payload(max(want.file.size - begin, 0))
-    settled = want.file.mtime + _SETTLED_SECONDS <= clock
+    is_stable = want.file.mtime + _STABLE_AFTER_SECONDS <= clock
     try:
-        return mirror.store(want, begin, pieces, settled)
+        return mirror.store(want, begin, pieces, is_stable)
     except (FileExistsError, NotADirectoryError, IsADirectoryError):
         for _ in pieces:
             pass

@@ -24,7 +24,7 @@ class Found(NamedTuple):
 
 
 def in_homes(hosts: Iterable[Host], agents: Iterable[str] | None = None) -> Iterator[Found]:
-    """Every session of the given homes; a folder that two agents share is sorted out by each of them."""
+    """Yield every session of the given homes once; of a folder that two agents share, each takes its own files."""
     chosen = [registry.get(name) for name in agents] if agents is not None else registry.load_all()
     seen: set[str] = set()
     for host in hosts:
@@ -38,7 +38,7 @@ def in_homes(hosts: Iterable[Host], agents: Iterable[str] | None = None) -> Iter
 
 
 def is_folder(path: Path) -> bool:
-    """True for a folder that may be looked at; one behind a closed door or a dead share is none."""
+    """Return whether there is a folder that can be read; False without permission or on a share that is offline."""
     try:
         return path.is_dir()
     except OSError:
@@ -46,7 +46,7 @@ def is_folder(path: Path) -> bool:
 
 
 def at_path(path: Path, hosts: Iterable[Host] = ()) -> Iterator[Found]:
-    """The session in a file, or every session below a folder; one of the hosts may be where they come from."""
+    """Yield the session in a file, or every session below a folder, labelled with the host whose home they are in."""
     hosts = list(hosts)
     for found in _at_path(path, hosts):
         place = found.source.path.absolute()
@@ -56,7 +56,7 @@ def at_path(path: Path, hosts: Iterable[Host] = ()) -> Iterator[Found]:
 
 
 def _labelled(source: SourceFile, host: Host) -> SourceFile:
-    """What lies in a home of this machine needs no label, unless it is a copy."""
+    """Set the origin of a session, unless it is in a home of this machine that is not a copy."""
     if host.kind == "local" and host.base is None:
         return source
     return msgspec.structs.replace(source, origin=host.origin(source.path.absolute()))
@@ -79,7 +79,7 @@ def _at_path(path: Path, hosts: Iterable[Host]) -> Iterator[Found]:
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Every file below a folder. Links are passed over: they could lead to files that nobody named."""
+    """Yield every file below a folder, without links: they could lead to files that the user did not name."""
     for below, names, files in walk(folder):
         names.sort()
         for path in (Path(below) / name for name in sorted(files)):
@@ -96,13 +96,13 @@ def _claimed(path: Path, places: _Places) -> Found | None:
 
 
 def _owner(path: Path, places: _Places) -> Agent | None:
-    """The agent whose words a file holds; where that is not certain, the one that lists it."""
+    """Return the agent whose format a file has; if that is not certain, the one that finds the file in its folders."""
     claim, agent = registry.best_claim(path)
     return agent if claim == Claim.YES else places.owner(path) or agent
 
 
 class _Places:
-    """What agents find in their own folders: theirs even where nothing in a file tells whose it is."""
+    """The sessions that agents find in their own folders, also those whose content does not show the agent."""
 
     def __init__(self, hosts: Iterable[Host]) -> None:
         self._own = [one for host in hosts for one in _roots(host)]
@@ -110,7 +110,7 @@ class _Places:
         self._found: dict[tuple[str, Path], frozenset[Path]] = {}
 
     def owner(self, path: Path) -> Agent | None:
-        """The agent that finds the file when it looks for its sessions, in a home above it or in one of the hosts."""
+        """Return the agent that finds the file among its sessions, in a home above it or in one of the hosts."""
         path = path.absolute()
         for agent, root in self._above(path.parent):
             if path in self._sessions(agent, root):
@@ -118,7 +118,7 @@ class _Places:
         return None
 
     def _above(self, folder: Path) -> list[tuple[Agent, Path]]:
-        """Where agents look that a folder lies in; its files have that in common."""
+        """Return the session folders of agents that contain a folder."""
         if folder not in self._at:
             homes = map(_roots, map(Host.at, (folder, *folder.parents)))
             self._at[folder] = [one for one in chain(self._own, *homes) if folder.is_relative_to(one[1])]

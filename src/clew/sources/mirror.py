@@ -34,8 +34,8 @@ CREDENTIAL_FILE_NAMES = re.compile(
     r"|.*\.(?:pem|key|p12)"
 )
 """Names of files with keys: an agent may keep them beside its sessions. They are not fetched."""
-_SECOND = 10**9
-_UNSETTLED = _SECOND // 2
+_SECOND_NS = 10**9
+_UNSTABLE_NS = _SECOND_NS // 2
 """Originals have times in whole seconds: a copy with half a second more is never taken for unchanged."""
 
 
@@ -56,13 +56,13 @@ class Wanted(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """How many bytes of a file were received, and whether a longer earlier copy was set aside."""
+    """How many bytes of a file were received, and whether a longer earlier copy was kept."""
 
     received: int
     kept: bool
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class MirrorState(msgspec.Struct, frozen=True, kw_only=True):
     """The state file of a mirror."""
 
     home: str
@@ -72,7 +72,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     """Files that were deleted on the other machine; the copies stay."""
     problems: tuple[str, ...] = ()
     target: str = ""
-    """The host that the files came from, as ssh was told; empty in notes of earlier versions."""
+    """The host that the files came from, as it was named to ssh; empty in files of earlier versions."""
 
 
 class Mirror:
@@ -84,31 +84,31 @@ class Mirror:
         self.kept = folder / "kept"
         """Earlier copies of files that became shorter on the host; no session is read from here."""
 
-    def state(self) -> State | None:
+    def state(self) -> MirrorState | None:
         """Read the state file; None if there is none, or it is damaged."""
         try:
-            return msgspec.json.decode((self.folder / _STATE).read_bytes(), type=State)
+            return msgspec.json.decode((self.folder / _STATE).read_bytes(), type=MirrorState)
         except (OSError, msgspec.DecodeError):
             return None
 
-    def remember(self, state: State) -> None:
+    def remember(self, state: MirrorState) -> None:
         """Write the state file."""
         write_atomic(self.folder / _STATE, msgspec.json.encode(state))
 
     def host(self, home: str, env: Mapping[str, str]) -> Host:
-        """The mirror as a home; variables lead to places in the mirror, or nowhere."""
+        """Return the mirror as a home; variables that name folders outside of the mirror are left out."""
         folders = {name: self._mirrored(value, home) for name, value in env.items()}
         inside = {name: value for name, value in folders.items() if value is not None}
         return Host(self.place(home), inside, kind="remote", name=self.host_name, base=self.files)
 
     def place(self, path: str) -> Path:
-        """Where the copy of a file lies; a path that could lead elsewhere is refused."""
+        """Return the path of the copy of a file; refuse a path that could lead elsewhere."""
         if not path.startswith("/") or _ODD.search(path) or path.count("/") > MAX_FOLDER_DEPTH:
-            raise UsageError(f"not a path to follow: {path!r}")
+            raise UsageError(f"not a safe path: {path!r}")
         return self.files.joinpath(*map(safe_relative, PurePosixPath(path).parts[1:]))
 
     def _mirrored(self, value: str, home: str) -> str | None:
-        """The folders in a variable's value, as places in the mirror; other values are of no use here."""
+        """Return the folders in a variable's value as paths in the mirror; None if one cannot be such a path."""
         try:
             entries = [entry for entry in map(str.strip, value.split(",")) if entry]
             folders = [re.sub(r"^~(?=/|$)", lambda _: home, entry) for entry in entries]
@@ -117,17 +117,17 @@ class Mirror:
             return None
 
     def original(self, place: Path) -> str:
-        """The path on the other machine."""
+        """Return the path on the other machine."""
         return "/" + place.relative_to(self.files).as_posix()
 
     def roots(self, host: Host) -> list[str]:
-        """The folders and files to look at over there; one inside another is not named twice."""
+        """Return the folders and files to list on the other machine, without those inside another one."""
         inside = {place for place in places(host) if place.is_relative_to(self.files)}
         found = sorted(map(self.original, inside))
         return [root for root in found if not any(root.startswith(f"{other}/") for other in found)]
 
     def filter_allowed(self, listing: Iterable[Listed], roots: list[str]) -> tuple[list[Listed], list[str]]:
-        """The files that may be copied, and what is said of the others."""
+        """Return the files that may be copied, and a problem for each of the others."""
         admitted, problems, total = [], [], 0
         for file in listing:
             if CREDENTIAL_FILE_NAMES.fullmatch(PurePosixPath(file.path).name):
@@ -142,19 +142,19 @@ class Mirror:
         return admitted, problems
 
     def _refusal(self, file: Listed, roots: list[str], total: int) -> str | None:
-        """Why a file is not copied; None where it is."""
+        """Return why a file is not copied; None if it is."""
         if not any(file.path == root or file.path.startswith(f"{root}/") for root in roots):
-            return "nobody asked for it"
+            return "it was not requested"
         try:
             self.place(file.path)
         except UsageError:
-            return "a name that could lead elsewhere"
+            return "its name could lead elsewhere"
         if file.size > FILE_LIMIT:
             return f"larger than {FILE_LIMIT >> 30} GiB"
-        return "more than fits into the mirror" if total + file.size > TOTAL_LIMIT else None
+        return "the mirror would be too large" if total + file.size > TOTAL_LIMIT else None
 
     def wanted(self, files: Iterable[Listed]) -> Iterator[Wanted]:
-        """What is new or has changed; of a file that has grown, only the rest."""
+        """Yield the files that are new or have changed; of a file that has grown, only the appended bytes."""
         for file in files:
             place = self.place(file.path)
             try:
@@ -162,29 +162,29 @@ class Mirror:
             except OSError:
                 known = None
             if known is None or not stat.S_ISREG(known.st_mode):
-                # A folder in its place is refused when the file comes.
+                # A folder at its path is refused when the file arrives.
                 yield Wanted(file, 0, "-")
                 continue
-            if (known.st_size, known.st_mtime_ns) == (file.size, file.mtime * _SECOND):
+            if (known.st_size, known.st_mtime_ns) == (file.size, file.mtime * _SECOND_NS):
                 continue
             begin = known.st_size if known.st_size <= file.size else 0
             yield Wanted(file, begin, _digest(place) if begin else "-")
 
-    def store(self, wanted: Wanted, begin: int, pieces: Iterable[bytes], settled: bool) -> Stored:
-        """Write what was sent: at the end of the copy, or in place of it."""
+    def store(self, wanted: Wanted, begin: int, pieces: Iterable[bytes], is_stable: bool) -> Stored:
+        """Write the bytes that were sent: at the end of the copy, or as a new copy."""
         if begin not in (0, wanted.begin):
-            raise RemoteFailed(f"{self.host_name}: sends what was not asked for")
+            raise RemoteFailed(f"{self.host_name}: sent bytes that were not requested")
         place = self.place(wanted.file.path)
         private_folder(str(place.parent))
         stored = Stored(_write_rest(place, begin, pieces), False) if begin else self._replace(place, pieces)
-        # A file that was written to this very second, or that was cut meanwhile, is looked at again next time.
-        whole = settled and begin + stored.received == wanted.file.size
-        stamp = wanted.file.mtime * _SECOND + (0 if whole else _UNSETTLED)
+        # A file that was written in the last seconds, or was truncated meanwhile, is requested again next time.
+        is_complete = is_stable and begin + stored.received == wanted.file.size
+        stamp = wanted.file.mtime * _SECOND_NS + (0 if is_complete else _UNSTABLE_NS)
         os.utime(place, ns=(stamp, stamp))
         return stored
 
     def _replace(self, place: Path, pieces: Iterable[bytes]) -> Stored:
-        """Put what came in place of the copy; a copy that is longer than that is set aside."""
+        """Replace the copy by the bytes that arrive; a longer copy is kept in the folder `kept`."""
         arriving = self.folder / f"arriving-{os.getpid()}"
         try:
             came = 0
@@ -198,9 +198,9 @@ class Mirror:
             arriving.unlink(missing_ok=True)
 
     def _keep(self, place: Path) -> bool:
-        """Set a copy aside, unless a longer one of the same path is there: a host cannot fill the disk this way.
+        """Move a copy to the folder `kept`, unless a longer one is there: a host cannot fill the disk with copies.
 
-        Returns whether it was set aside.
+        Returns whether it was moved.
         """
         kept = self.kept / place.relative_to(self.files)
         private_folder(str(kept.parent))
@@ -210,16 +210,16 @@ class Mirror:
         return True
 
     def kept_files(self) -> int:
-        """How many files have an earlier copy that was set aside."""
+        """Return the number of earlier copies in the folder `kept`."""
         return sum(len(names) for _, _, names in os.walk(self.kept))
 
     def gone(self, listed: set[str]) -> list[str]:
-        """The copies whose originals are no more."""
+        """Return the copies whose originals were deleted."""
         copies = (self.original(Path(below) / name) for below, _, names in os.walk(self.files) for name in names)
         return sorted(path for path in copies if path not in listed)
 
     def extent(self) -> tuple[int, int]:
-        """How many files the mirror holds, and how many bytes."""
+        """Return the number of files in the mirror, and their bytes."""
         sizes = []
         for below, _, names in os.walk(self.files):
             for name in names:
@@ -229,14 +229,14 @@ class Mirror:
 
 
 def places(host: Host) -> Iterator[Path]:
-    """Every folder and file that some agent looks at on a host."""
+    """Yield every folder and file that an agent reads on a host."""
     for agent in registry.load_all():
         yield from agent.roots(host)
         yield from agent.companions(host)
 
 
 def _write_rest(place: Path, begin: int, pieces: Iterable[bytes]) -> int:
-    """Whoever else writes the rest at the same time writes the same bytes to the same place."""
+    """Append to a copy. Another process that does so at the same time writes the same bytes to the same offset."""
     came = 0
     with place.open("r+b") as out:
         out.seek(begin)
@@ -246,7 +246,7 @@ def _write_rest(place: Path, begin: int, pieces: Iterable[bytes]) -> int:
 
 
 def _size(path: Path) -> int:
-    """The size of a regular file; -1 where there is none."""
+    """Return the size of a regular file; -1 if there is none."""
     try:
         found = path.stat()
     except FileNotFoundError:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     # Only sources over ssh need these modules, and most users have none.
     from clew.sources.fetch import FetchResult
     from clew.sources.mirror import Mirror
-    from clew.sources.target import Target
+    from clew.sources.ssh import Target
 
 
 class Source(NamedTuple):
@@ -50,7 +50,7 @@ class Source(NamedTuple):
     @property
     def target(self) -> Target:
         """Return the host to connect to."""
-        from clew.sources.target import Target
+        from clew.sources.ssh import Target
 
         return Target.parse(self.where)
 
@@ -80,7 +80,7 @@ def _named(entry: Entry, env: Mapping[str, str]) -> Source:
     if entry.kind == "home":
         return Source(entry.name, "home", entry.where, host_at(Path(entry.where)))
     from clew.sources.mirror import Mirror
-    from clew.sources.target import Target
+    from clew.sources.ssh import Target
 
     mirror = Mirror(data_dir(env) / REMOTES / entry.name, Target.parse(entry.where).host)
     state = mirror.state()
@@ -115,7 +115,7 @@ def entry_for(where: str, name: str | None) -> Entry:
     if is_path(where):
         folder = Path(where).expanduser().absolute()
         return Entry(name=name or default_name(folder.name), kind="home", where=str(folder))
-    from clew.sources.target import Target
+    from clew.sources.ssh import Target
 
     target = Target.parse(where)
     plain = f"{target.user}@{target.host}" if target.user else target.host
@@ -144,7 +144,7 @@ def _refuse_leftover_mirror(entry: Entry, env: Mapping[str, str] | None) -> None
     as those of another one, and replace files that may have no other copy.
     """
     from clew.sources.mirror import Mirror
-    from clew.sources.target import Target
+    from clew.sources.ssh import Target
 
     remotes = data_dir(env) / REMOTES
     names = [path.name for path in remotes.iterdir()] if remotes.is_dir() else []

@@ -1,8 +1,10 @@
-"""A conversation with a fixed script on another machine, over the system's own ssh, in frames."""
+"""Runs a fixed script on another machine over the system's own ssh, and reads its output in frames."""
 
 from __future__ import annotations
 
+import re
 import secrets
+import shutil
 import subprocess
 import tempfile
 import threading
@@ -10,21 +12,64 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from importlib.resources import files
-from typing import IO
+from typing import IO, NamedTuple
 
-from clew.errors import RemoteFailed
-from clew.sources.target import Target
+from clew.errors import RemoteFailed, UsageError
+
+CONNECT_SECONDS = 10
 
 IDLE_SECONDS = 60
-"""A host that sends nothing for so long is taken for dead."""
-_HEAD_LIMIT = 4096
-_NOISE_LIMIT = 1 << 20
-"""Greetings that a shell prints before the script begins."""
-_PIECE = 1 << 18
+"""The connection is closed when the host sends nothing for this time."""
+_MAX_FRAME_HEADER_BYTES = 4096
+_MAX_GREETING_BYTES = 1 << 20
+"""What a login shell may print before the script begins."""
+_READ_BYTES = 1 << 18
+_HOST = r"(?P<host>[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,252}[A-Za-z0-9_])?|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*)"
+_USER = r"(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9_.-]{0,63})@)?"
+_PLAIN = re.compile(_USER + _HOST)
+_ADDRESS = re.compile(r"ssh://" + _USER + r"(?P<open>\[)?" + _HOST + r"(?(open)\])(?::(?P<port>[0-9]{1,5}))?/?")
+
+# Agent, display and ports are not forwarded, and ssh asks nothing; the rest is the user's own configuration.
+_OPTIONS = (
+    "-T -a -x -o BatchMode=yes -o ClearAllForwardings=yes -o PermitLocalCommand=no -o RemoteCommand=none "
+    f"-o Compression=yes -o ConnectTimeout={CONNECT_SECONDS} -o ServerAliveInterval=15 -o ServerAliveCountMax=3"
+).split()
+
+
+class Target(NamedTuple):
+    """A host as ssh understands it: an alias of the user's configuration, or a name or address."""
+
+    host: str
+    user: str | None = None
+    port: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Target:
+        """Parse `host`, `user@host` or `ssh://user@host:port`; refuse anything that ssh could take for an option."""
+        match = _ADDRESS.fullmatch(text) or _PLAIN.fullmatch(text)
+        if match is None:
+            raise UsageError(f"{text!r} is not a host for ssh; try host, user@host or ssh://user@host:port")
+        port = match.groupdict().get("port")
+        if port is not None and not 0 < int(port) < 65536:
+            raise UsageError(f"{text!r}: there is no port {port}")
+        return cls(match["host"], match["user"], int(port) if port else None)
+
+    def __str__(self) -> str:
+        user = f"{self.user}@" if self.user else ""
+        return f"ssh://{user}{self.host}:{self.port}" if self.port else f"{user}{self.host}"
+
+    def command(self, remote: str) -> list[str]:
+        """Return the arguments of the ssh command; it is started without a shell on this machine."""
+        program = shutil.which("ssh")
+        if program is None:
+            raise RemoteFailed("ssh is not installed")
+        port = ["-p", str(self.port)] if self.port else []
+        user = ["-l", self.user] if self.user else []
+        return [program, *_OPTIONS, *port, *user, "--", self.host, remote]
 
 
 class Connection:
-    """One run of the script on the host. What it sends comes in frames, each behind a mark that nobody can guess."""
+    """One run of the script on the host. It sends frames, each after a random mark that no file can contain."""
 
     def __init__(self, target: Target, idle: float = IDLE_SECONDS) -> None:
         self._name, self._idle = target.host, idle
@@ -34,11 +79,11 @@ class Connection:
         self._waiting: float | None = None
         self._silent = False
         script = files("clew.sources").joinpath("remote.sh").read_bytes()
-        # The login shell over there may be of any kind: it only has to start `sh`, which takes the script from us.
+        # The login shell of the host may be of any kind: it only has to start `sh`, which reads the script from stdin.
         bootstrap = f"exec sh -c 'eval \"$(dd bs=1 count={len(script)} 2>/dev/null)\"'"
         command = target.command(bootstrap)
-        self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the connection
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said)
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the connection
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr)
         threading.Thread(target=self._watch, daemon=True).start()
         self.send([script.decode() + mark])
 
@@ -51,7 +96,7 @@ class Connection:
             self._pipe(self._process.stdin).close()
         self._process.wait()
         self._pipe(self._process.stdout).close()
-        self._said.close()
+        self._stderr.close()
 
     def send(self, lines: Iterable[str]) -> None:
         """Write lines in the background, so that neither side waits for the other to read."""
@@ -61,36 +106,36 @@ class Connection:
         self._writer.start()
 
     def frame(self, word: str) -> list[str]:
-        """Go to the next frame and return what its head says behind the word, which is the one it must have."""
-        for _ in self.payload(_NOISE_LIMIT):
+        """Go to the next frame and return the fields of its header; its first word must be `word`."""
+        for _ in self.payload(_MAX_GREETING_BYTES):
             pass
         self._buffer = self._buffer[len(self._mark) :]
-        while b"\n" not in self._buffer[:_HEAD_LIMIT]:
-            if len(self._buffer) >= _HEAD_LIMIT:
-                raise self._failed("answers with something else.")
+        while b"\n" not in self._buffer[:_MAX_FRAME_HEADER_BYTES]:
+            if len(self._buffer) >= _MAX_FRAME_HEADER_BYTES:
+                raise self._failed("sent an unexpected answer.")
             self._read()
         head, _, self._buffer = self._buffer.partition(b"\n")
         found, *rest = head.decode("utf-8", "replace").split(" ")
         if found != word:
-            raise self._failed("answers with something else.")
+            raise self._failed("sent an unexpected answer.")
         return rest
 
     def number(self, word: str) -> int:
-        """The number in the head of the next frame."""
+        """Go to the next frame and return the number in its header."""
         words = self.frame(word)
         if len(words) != 1 or not words[0].isdigit() or len(words[0]) > 18:
-            raise self._failed("answers with something else.")
+            raise self._failed("sent an unexpected answer.")
         return int(words[0])
 
     def payload(self, limit: int) -> Iterator[bytes]:
-        """What stands before the next mark, in pieces; a host that sends more than the limit is cut off."""
+        """Yield the bytes before the next mark; raises RemoteFailed if there are more than the limit."""
         taken = 0
         while True:
             at = self._buffer.find(self._mark)
             ready = at if at >= 0 else max(len(self._buffer) - len(self._mark), 0)
             taken += ready
             if taken > limit:
-                raise self._failed("sends more than was asked for.")
+                raise self._failed("sent more than was requested.")
             yield self._buffer[:ready]
             self._buffer = self._buffer[ready:]
             if at >= 0:
@@ -99,7 +144,7 @@ class Connection:
 
     def _read(self) -> None:
         self._waiting = time.monotonic()
-        piece = self._pipe(self._process.stdout).read1(_PIECE)  # type: ignore[attr-defined]
+        piece = self._pipe(self._process.stdout).read1(_READ_BYTES)  # type: ignore[attr-defined]
         self._waiting = None
         if not piece:
             raise self._failed(None)
@@ -108,7 +153,7 @@ class Connection:
     def _write(self, text: bytes, before: threading.Thread | None) -> None:
         if before is not None:
             before.join()
-        # A host that has gone is noticed where we read.
+        # A broken connection is reported by the next read.
         with suppress(OSError, ValueError):
             self._pipe(self._process.stdin).write(text)
             self._pipe(self._process.stdin).flush()
@@ -116,7 +161,7 @@ class Connection:
     def _watch(self) -> None:
         while self._process.poll() is None:
             time.sleep(min(1.0, self._idle / 4))
-            # Only the host's silence counts, not the time that we need between two questions.
+            # Only time spent waiting for the host counts, not the time between two requests.
             since = self._waiting
             if since is not None and time.monotonic() - since > self._idle:
                 self._silent = True
@@ -128,8 +173,8 @@ class Connection:
         if why is None:
             self._process.kill()
             self._process.wait()
-            self._said.seek(0)
-            why = _complaint(self._said.read(1 << 16))
+            self._stderr.seek(0)
+            why = _explain(self._stderr.read(1 << 16))
         return RemoteFailed(f"{self._name}: {why}")
 
     @staticmethod
@@ -138,9 +183,9 @@ class Connection:
         return pipe
 
 
-def _complaint(said: bytes) -> str:
-    """The last thing ssh or the host said, and what to do about it where we know."""
-    lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
+def _explain(stderr: bytes) -> str:
+    """Return the last line that ssh or the host wrote to stderr, with advice for common errors."""
+    lines = [line.strip() for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
     if not lines:
         return "the connection ended early."
     last = lines[-1]

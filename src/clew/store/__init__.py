@@ -14,12 +14,12 @@ from clew.agents.sage_agent.written_records import (
 )
 from clew.agents.sage_emacs.written_records import ToolRun
 from clew.io.file_lock import CannotLock
-from clew.store.branches import Branch, Comparison
+from clew.store.conversation_tree import Branch
 from clew.store.file_state import FileState
 from clew.store.project import Project
 from clew.store.session import MessageOptions, Session
 from clew.store.store import Store
-from clew.store.undo_plan import FileDifference, FileStep, Refused, UndoResult
+from clew.store.undo_plan import Comparison, FileDifference, FileStep, Refused, UndoResult
 from clew.store.watch import Watch
 from clew.store.writer import Draft, Receipt
 

@@ -1,8 +1,4 @@
-"""Apply many changes to a workspace, all or none, also where a file takes the place of a folder or the reverse.
-
-Every folder on the path of a changed file is held open meanwhile, and contents are in memory. So changes are applied in
-groups that are limited in folders and bytes.
-"""
+"""Apply many changes to a workspace, all or none, also where a file takes the place of a folder or the reverse."""
 
 from __future__ import annotations
 
@@ -12,19 +8,11 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from clew.errors import ClewError, PathRefused
 from clew.io.blobs import digest_of
 from clew.io.safe_write import Change, Within
 from clew.store.file_state import NO_FILE, FileState
-
-MAX_OPEN_FOLDERS = 200
-"""Folders that are held open at once; macOS allows 256 open files by default."""
-MAX_GROUP_BYTES = 16 << 20
-"""Bytes of content that are in memory at once."""
-
-T = TypeVar("T")
 
 
 def folders_to(path: str) -> Iterator[str]:
@@ -36,29 +24,6 @@ def folders_to(path: str) -> Iterator[str]:
 def folders_of(paths: Iterable[str]) -> list[str]:
     """Return the folders above all paths, each after those above it."""
     return list(dict.fromkeys(folder for path in paths for folder in folders_to(path)))
-
-
-def group_paths(paths: Iterable[str]) -> Iterator[list[str]]:
-    """Yield paths in groups with at most MAX_OPEN_FOLDERS folders."""
-    return group_by_size(paths, str, lambda _: 0)
-
-
-def group_by_size(items: Iterable[T], path_of: Callable[[T], str], size_of: Callable[[T], int]) -> Iterator[list[T]]:
-    """Yield items in groups with at most MAX_OPEN_FOLDERS folders and MAX_GROUP_BYTES bytes."""
-    group: list[T] = []
-    folders: set[str] = set()
-    group_bytes = 0
-    for item in items:
-        path, size = path_of(item), size_of(item)
-        folder = path.rpartition("/")[0]
-        with_item = folders if not folder or folder in folders else folders.union(folders_to(path))
-        if group and (len(with_item) > MAX_OPEN_FOLDERS or group_bytes + size > MAX_GROUP_BYTES):
-            yield group
-            group, with_item, group_bytes = [], set(folders_to(path)), 0
-        group.append(item)
-        folders, group_bytes = with_item, group_bytes + size
-    if group:
-        yield group
 
 
 def state_at(within: Within, path: str) -> tuple[FileState, bytes | None]:
@@ -107,64 +72,38 @@ def apply_all(root: Path, changes: Sequence[Change]) -> None:
     folders = {above for path in written for above in folders_to(path)}
     first = [change for change in changes if change.is_removal and _blocks(change.path, written, folders)]
     removed_first = {change.path for change in first}
-    transaction = _Transaction(root)
+    reversals: list[Callable[[], object]] = []
     try:
-        transaction.apply(first)
+        if first:
+            with Within(root, apart=True, own=True) as within:
+                before = [_reverse(within, change) for change in first]
+                within.apply(first)
+            reversals.append(partial(_restore, root, before))
         for path in written:
-            transaction.remove_empty_folder(path)
-        transaction.apply([change for change in changes if change.path not in removed_first], is_last=True)
+            _remove_empty_folders(root, path, reversals)
+        with Within(root, apart=True, own=True) as within:
+            within.apply([change for change in changes if change.path not in removed_first])
     except BaseException:
-        transaction.roll_back()
+        # Where another program wrote meanwhile, what it wrote stays.
+        for reverse in reversed(reversals):
+            with suppress(OSError, ClewError):
+                reverse()
         raise
 
 
-class _Transaction:
-    """Groups of changes that were made, and how to reverse them."""
+def _remove_empty_folders(root: Path, path: str, reversals: list[Callable[[], object]]) -> None:
+    """Remove a folder with nothing but empty folders in it, if there is one; adds how to create each of them again."""
+    if not is_folder(root / path):
+        return
+    for inner, _, _ in os.walk(root / path, topdown=False, followlinks=False):
+        mode = stat.S_IMODE(os.lstat(inner).st_mode)
+        if remove_empty(root, os.path.relpath(inner, root).split("/")):
+            reversals.append(partial(os.mkdir, inner, mode))
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._reversals: list[Callable[[], object]] = []
 
-    def apply(self, changes: Sequence[Change], *, is_last: bool = False) -> None:
-        """Apply changes group by group."""
-        by_path = {change.path: change for change in changes}
-        groups = list(group_paths(by_path))
-        for number, group in enumerate(groups, 1):
-            group_changes = [by_path[path] for path in group]
-            with Within(self._root, apart=True, own=True) as within:
-                # The last group need not be reversed: `Within` applies it whole or not at all.
-                if is_last and number == len(groups):
-                    reversals = []
-                else:
-                    reversals = [self._reversal(within, group_changes)]
-                within.apply(group_changes)
-            self._reversals += reversals
-
-    def _reversal(self, within: Within, changes: Sequence[Change]) -> Callable[[], object]:
-        before = [_reverse(within, change) for change in changes]
-        created = [above for above in folders_of(change.path for change in changes) if not within.is_folder(above)]
-        return partial(self._restore, before, created)
-
-    def remove_empty_folder(self, path: str) -> None:
-        """Remove a folder with nothing but empty folders in it, if there is one."""
-        if not is_folder(self._root / path):
-            return
-        for inner, _, _ in os.walk(self._root / path, topdown=False, followlinks=False):
-            mode = stat.S_IMODE(os.lstat(inner).st_mode)
-            if remove_empty(self._root, os.path.relpath(inner, self._root).split("/")):
-                self._reversals.append(partial(os.mkdir, inner, mode))
-
-    def roll_back(self) -> None:
-        """Reverse what was done, except where another program wrote meanwhile."""
-        for reverse in reversed(self._reversals):
-            with suppress(OSError, ClewError):
-                reverse()
-
-    def _restore(self, before: Sequence[Change], created: Sequence[str]) -> None:
-        with Within(self._root, apart=True, own=True) as within:
-            within.apply(before)
-        for above in reversed(created):
-            remove_empty(self._root, above.split("/"))
+def _restore(root: Path, before: Sequence[Change]) -> None:
+    with Within(root, apart=True, own=True) as within:
+        within.apply(before)
 
 
 def _reverse(within: Within, change: Change) -> Change:

@@ -29,7 +29,6 @@ from clew.store.apply_changes import (
     apply_all,
     blocking_path,
     folders_of,
-    group_paths,
     is_there,
     remove_empty,
     state_among,
@@ -98,18 +97,17 @@ def roll_back(journal: Journal, content: Callable[[str, FileState], bytes | None
         raise PathRefused(f"{root} is another folder now")
     own_paths = set(paths)
     changes: list[Change] = []
-    for group in group_paths(paths):
-        with Within(root, apart=True, own=True) as within:
-            within.clear(group)
-            for path in group:
-                before, wanted = journal.files[os.fsencode(path)]
-                try:
-                    now, _ = state_among(within, path, own_paths)
-                except PathRefused:
-                    continue  # something else was put there, or on the path to it
-                if wanted.same_as(now) and not before.same_as(now):
-                    body = content(path, before) if before.digest else None
-                    changes.append(Change(path, body, before.mode, link=before.link, over=now.link))
+    with Within(root, apart=True, own=True) as within:
+        within.clear(paths)
+        for path in paths:
+            before, wanted = journal.files[os.fsencode(path)]
+            try:
+                now, _ = state_among(within, path, own_paths)
+            except PathRefused:
+                continue  # something else was put there, or on the path to it
+            if wanted.same_as(now) and not before.same_as(now):
+                body = content(path, before) if before.digest else None
+                changes.append(Change(path, body, before.mode, link=before.link, over=now.link))
     written = {change.path for change in changes if not change.is_removal}
     removed = {change.path for change in changes if change.is_removal}
     # What was put in the place of a file meanwhile stays.
@@ -182,7 +180,7 @@ def _roll_back_restore(path: Path, system: System) -> list[str]:
             if Path(journal.root).is_dir():
                 restored += [f"{journal.root}/{name}" for name in roll_back(journal, content)]
         except (OSError, ClewError) as error:
-            words = f"a restore into {journal.root} was cut off, and cannot be rolled back: {error}"
+            words = f"a restore into {journal.root} was interrupted, and cannot be rolled back: {error}"
             raise SourceUnreadable(f"{words}; remove {path} to leave the files as they are") from error
         with suppress(FileNotFoundError):
             system.unlink(path)

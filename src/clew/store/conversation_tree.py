@@ -1,4 +1,4 @@
-"""The conversation tree of a log: parent and branch of every record, and the head.
+"""The conversation tree of a log: parent and branch of every record, the head, and the list of branches.
 
 The first prompt or reply after a message continues its branch; each further one starts a new branch. Tool results,
 notes and titles are on the branch of the record that they follow.
@@ -6,9 +6,11 @@ notes and titles are on the branch of the record that they follow.
 
 from __future__ import annotations
 
-import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+import msgspec
 
 from clew.agents.sage_agent import SageAgent
 from clew.agents.sage_agent.locate import source_file
@@ -22,12 +24,15 @@ from clew.agents.sage_agent.records import (
     parse_header,
     parse_headers,
 )
-from clew.io.compress import open_regular
+from clew.errors import AmbiguousReference, UnknownReference
 from clew.model.json import JSON
+from clew.store.log import whole_lines
 
 MAIN = "main"
 NONE = -1
-_CHUNK_BYTES = 8 << 20
+_MESSAGE_NUMBER = re.compile(r"#(\d{1,18})")
+_MIN_PREFIX_CHARS = 4
+"""The shortest prefix of a uuid that names a message."""
 
 
 def headers_with_derived_ids(log: Path, start: int, lines: bytes) -> Iterator[RecordHeader]:
@@ -192,17 +197,62 @@ class _Branches:
             self.heads[branch] = node
 
 
-def whole_lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-    """Yield the bytes of a log in chunks of complete lines; an incomplete last line is left out."""
-    with open_regular(path)[0] as stream:
-        limit = os.fstat(stream.fileno()).st_size if end is None else end
-        stream.seek(start)
-        kept = b""
-        while start < limit and (part := stream.read(min(_CHUNK_BYTES, limit - start))):
-            start += len(part)
-            cut = part.rfind(b"\n") + 1
-            if cut:
-                yield kept + part[:cut] if kept else part[:cut]
-                kept = part[cut:]
-            else:
-                kept += part
+class Branch(msgspec.Struct, frozen=True):
+    """One branch of the conversation, from where it left another to its last message."""
+
+    id: str
+    name: str
+    head: str
+    """The uuid of its last message."""
+    parent: str | None
+    """The uuid of the message it branched off from; None for the first."""
+    messages: int
+    """The number of its messages, without those that it shares with its parent branch."""
+    active: bool
+    """True for the branch of the head."""
+
+
+def list_branches(tree: Tree) -> list[Branch]:
+    """Return every branch, in the order in which they started."""
+    own = dict.fromkeys(tree.heads, 0)
+    first: dict[str, int] = {}
+    for node, (branch, kind) in enumerate(zip(tree.branches, tree.kinds, strict=True)):
+        if branch in own and kind in MESSAGE_ROLES:
+            own[branch] += 1
+            first.setdefault(branch, node)
+    active = tree.branches[tree.head] if tree.head != NONE else None
+    return [
+        Branch(
+            id=branch,
+            name=tree.names.get(branch, branch),
+            head=tree.uuids[head],
+            parent=tree.uuid(tree.parents[first[branch]]),
+            messages=own[branch],
+            active=branch == active,
+        )
+        for branch, head in tree.heads.items()
+    ]
+
+
+def node_of(tree: Tree, target: str) -> int:
+    """Find the record that a branch name or id, a message's uuid (or a prefix of it), or `#12` refers to."""
+    by_name = [branch for branch, name in tree.names.items() if name == target and branch in tree.heads]
+    if by_name or target in tree.heads:
+        return tree.heads[by_name[0] if by_name else target]
+    if target in tree.places:
+        return tree.places[target]
+    found = _MESSAGE_NUMBER.fullmatch(target)
+    if found:
+        messages = [node for node, kind in enumerate(tree.kinds) if kind in MESSAGE_ROLES]
+        number = int(found[1])
+        if 0 < number <= len(messages):
+            return messages[number - 1]
+    near: list[int] = []
+    if len(target) >= _MIN_PREFIX_CHARS:
+        near = [node for uuid, node in tree.places.items() if uuid.startswith(target)]
+    if len(near) > 1:
+        raise AmbiguousReference(f"{target!r} is the beginning of several ids")
+    if not near:
+        names = ", ".join(tree.names.get(branch, branch) for branch in tree.heads) or MAIN
+        raise UnknownReference(f"no branch or message is called {target!r}; there are the branches {names}")
+    return near[0]

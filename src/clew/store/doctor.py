@@ -1,4 +1,4 @@
-"""Checks a store and repairs it: modes, incomplete last lines, metadata, temporary files, locks."""
+"""Checks a store and repairs it: modes, incomplete last lines, metadata, temporary files, locks, blobs, undos."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from clew.agents.sage_agent.metadata import disagreements
 from clew.agents.sage_emacs import SageEmacs
@@ -16,14 +18,15 @@ from clew.agents.sage_emacs.locate import source_file as conversation_file
 from clew.agents.sage_emacs.metadata import describe, measure
 from clew.agents.sage_format import read_object
 from clew.errors import Busy, PathRefused, SourceUnreadable, UsageError
+from clew.io.blobs import name_of
 from clew.io.file_lock import ignore_missing_locks, lock_holder, locked
 from clew.io.filesystem import FILE_MODE, FOLDER_MODE, SYSTEM, System, replace_file
 from clew.io.paths import walk
+from clew.model import Problem
 from clew.model.codes import problem
 from clew.store import session_metadata
-from clew.store.doctor_blobs import examine_blobs
-from clew.store.finding import Finding
-from clew.store.finding import found as _found
+from clew.store.change_journal import UNREADABLE, read_journals, undo_folder, undo_journals
+from clew.store.conversation_tree import Tree
 from clew.store.layout import (
     BACKUPS,
     CONFIG,
@@ -42,12 +45,34 @@ from clew.store.layout import (
     root_of,
 )
 from clew.store.log import QUARANTINE, Log, incomplete_last_line, record_in
-from clew.store.unreadable_records import unreadable_messages
+from clew.store.session import Session
+from clew.store.snapshots import Snapshots
+from clew.store.undo import roll_back_interrupted_undos
+from clew.store.unreadable_records import (
+    is_log_missing,
+    refuse_unreadable,
+    unreadable_messages,
+    unreadable_snapshots,
+)
+from clew.store.writer import WriterConfig
 
 _OTHER_USERS = 0o077
 _LOCK_WAIT_SECONDS = 1.0
-"""Seconds that a lock is waited for."""
 _TEMPORARY = re.compile(r"\..+\.tmp")
+
+
+class Finding(NamedTuple):
+    """A problem, and a function that repairs it where that is possible."""
+
+    problem: Problem
+    mend: Callable[[], object] | None = None
+    is_wrong: bool = True
+    """False for a note: nothing is wrong, but it can be improved."""
+
+
+def found(code: str, path: Path, detail: str = "", mend: Callable[[], object] | None = None) -> Finding:
+    """Return a finding about a file."""
+    return Finding(problem(code, detail, file=str(path)), mend)
 
 
 def examine(place: Path, system: System = SYSTEM) -> Iterator[Finding]:
@@ -58,7 +83,7 @@ def examine(place: Path, system: System = SYSTEM) -> Iterator[Finding]:
     try:
         system = ignore_missing_locks(system) if read_settings(root, {}).alone else system
     except UsageError as error:
-        yield _found("bad-settings", root / CONFIG, str(error).removeprefix(f"{root / CONFIG}: "))
+        yield found("bad-settings", root / CONFIG, str(error).removeprefix(f"{root / CONFIG}: "))
     for folder in (root, root / SESSIONS, root / PROJECTS):
         yield from _modes(system, [folder])
     yield from _modes(system, [root / CONFIG])
@@ -66,7 +91,7 @@ def examine(place: Path, system: System = SYSTEM) -> Iterator[Finding]:
     yield from _version(root)
     for folder in (root / SESSIONS, root / PROJECTS):
         if folder.is_symlink():
-            yield _found("unreadable", folder, "is a symbolic link, and a store does not follow links inside it")
+            yield found("unreadable", folder, "is a symbolic link, and a store does not follow links inside it")
     for folder in folders(root / SESSIONS):
         yield from _or_unreadable(folder, _examine_folder(system, folder, MESSAGES, (SNAPSHOTS,), _session_metadata))
     for folder in folders(root / PROJECTS):
@@ -78,7 +103,7 @@ def _or_unreadable(folder: Path, findings: Iterator[Finding]) -> Iterator[Findin
     try:
         yield from findings
     except (OSError, SourceUnreadable, PathRefused) as error:
-        yield _found("unreadable", folder, str(error))
+        yield found("unreadable", folder, str(error))
 
 
 def _examine_folder(
@@ -97,16 +122,16 @@ def _examine_folder(
         with locked(system, folder / log, _LOCK_WAIT_SECONDS):
             pass
     except Busy:
-        yield _found("lock-held", folder / log, f"{lock_holder(folder / log) or 'another process'} holds the lock")
+        yield found("lock-held", folder / log, f"{lock_holder(folder / log) or 'another process'} holds the lock")
         return
     for name in (log, *more):
         yield from _tail(system, folder / name)
     yield from described(system, folder)
     yield from _leftovers(system, folder, folder / log)
     if log == MESSAGES:
-        yield from examine_blobs(system, folder)
+        yield from _examine_blobs(system, folder)
     if (folder / QUARANTINE).exists():
-        yield _found("quarantined", folder / QUARANTINE)
+        yield found("quarantined", folder / QUARANTINE)
 
 
 def _modes(system: System, paths: list[Path]) -> Iterator[Finding]:
@@ -118,7 +143,7 @@ def _modes(system: System, paths: list[Path]) -> Iterator[Finding]:
         if stat.S_IMODE(mode) & _OTHER_USERS and not stat.S_ISLNK(mode):
             right = FOLDER_MODE if stat.S_ISDIR(mode) else FILE_MODE
             detail = f"mode {stat.S_IMODE(mode):04o} lets others look into it"
-            yield _found("open-to-others", path, detail, lambda at=path, to=right: system.chmod(at, to))  # type: ignore[misc]
+            yield found("open-to-others", path, detail, lambda at=path, to=right: system.chmod(at, to))  # type: ignore[misc]
 
 
 def _tail(system: System, path: Path) -> Iterator[Finding]:
@@ -135,7 +160,7 @@ def _tail(system: System, path: Path) -> Iterator[Finding]:
     detail = (
         "the last record lacks its line end"
         if record_in(torn) is not None
-        else f"the last {len(torn)} bytes are no record"
+        else f"the last {len(torn)} bytes are not a record"
     )
 
     def mend() -> None:
@@ -146,7 +171,7 @@ def _tail(system: System, path: Path) -> Iterator[Finding]:
         finally:
             log.drop()
 
-    yield _found("torn-tail", path, detail, mend)
+    yield found("torn-tail", path, detail, mend)
 
 
 def _session_metadata(system: System, folder: Path) -> Iterator[Finding]:
@@ -161,16 +186,16 @@ def _session_metadata(system: System, folder: Path) -> Iterator[Finding]:
 
     known = read_object(place)
     if known is None or not place.exists():
-        yield _found("metadata-missing" if known is not None else "metadata-damaged", place, "", mend)
+        yield found("metadata-missing" if known is not None else "metadata-damaged", place, "", mend)
         return
     if lost:
-        return  # what they count tells how much is lost
+        return  # the counts in the metadata show how much is lost
     if session_metadata.format_of(folder) > FORMAT:
-        yield _found("newer-store", place)
+        yield found("newer-store", place)
         return
     for code, detail in islice(disagreements(known, folder.name, session_metadata.count_records(log)), 1):
         # All of it is mended at once.
-        yield _found(code, place, detail, mend)._replace(is_wrong=code != "metadata-behind")
+        yield found(code, place, detail, mend)._replace(is_wrong=code != "metadata-behind")
 
 
 def _project_metadata(system: System, folder: Path) -> Iterator[Finding]:
@@ -184,26 +209,26 @@ def _project_metadata(system: System, folder: Path) -> Iterator[Finding]:
 
     known = read_object(place)
     if known is None or not place.exists():
-        yield _found("metadata-missing" if known is not None else "metadata-damaged", place, "", mend)
+        yield found("metadata-missing" if known is not None else "metadata-damaged", place, "", mend)
         return
     for name, truth in zip(("message_count", "total_size"), measure(source), strict=True):
         if known.get(name) != truth:
-            yield _found("metadata-mismatch", place, f"{name} is {known.get(name)!r}, the log says {truth}", mend)
+            yield found("metadata-mismatch", place, f"{name} is {known.get(name)!r}, the log says {truth}", mend)
             return
 
 
 def _leftovers(system: System, folder: Path, log: Path | None = None) -> Iterator[Finding]:
-    """Find temporary files. A process that replaces a file holds the lock, so under the lock they are left over."""
-    for path in sorted(folder.iterdir()):
+    """Find temporary files. A process that writes one holds the lock of the log, so under the lock they are left over.
+
+    A folder that does not belong to a log has no lock.
+    """
+    for path in sorted(folder.glob(".*")):
         if _TEMPORARY.fullmatch(path.name) and path.is_file():
-            yield _found("leftover-file", path, "", lambda at=path: _remove(system, at, log))  # type: ignore[misc]
+            yield found("leftover-file", path, "", lambda at=path: _remove(system, at, log))  # type: ignore[misc]
 
 
 def _remove(system: System, path: Path, log: Path | None) -> None:
-    if log is None:
-        system.unlink(path)
-        return
-    with locked(system, log):
+    with locked(system, log) if log is not None else nullcontext():
         system.unlink(path)
 
 
@@ -211,4 +236,82 @@ def _version(root: Path) -> Iterator[Finding]:
     own = (read_object(root / CONFIG) or {}).get(OWN)
     number = own.get("store") if isinstance(own, dict) else None
     if isinstance(number, int) and number > FORMAT:
-        yield _found("newer-store", root / CONFIG)
+        yield found("newer-store", root / CONFIG)
+
+
+# Blobs and undos
+
+
+def _examine_blobs(system: System, folder: Path) -> Iterator[Finding]:
+    """Find blobs that are damaged, unused or incomplete, and interrupted undos; change nothing."""
+    config = WriterConfig(system=system)
+    snapshots = Snapshots(folder, config, str)
+    unfinished = undo_journals(folder)
+    for path in unfinished:
+        yield _unfinished(snapshots, path, system)
+    yield from _unreadable(snapshots)
+    blobs = snapshots.blobs
+    unused = blobs.all() - snapshots.named() if not unfinished and _are_records_readable(snapshots) else set()
+    for digest in sorted(blobs.all()):
+        place = blobs.folder / name_of(digest)
+        if digest in unused:
+            yield found("backup-unused", place, "", lambda: _clear(folder, config))
+            continue
+        try:
+            blobs.get(digest)
+        except SourceUnreadable as error:
+            yield found("backup-damaged", place, str(error))
+    for digest in snapshots.unused_scans():
+        yield found("backup-unused", snapshots.scans.folder / name_of(digest), "", lambda: _clear(folder, config))
+    for inner in (blobs.folder, snapshots.scans.folder):
+        yield from _leftovers(system, inner, folder / SNAPSHOTS)
+
+
+def _unfinished(snapshots: Snapshots, path: Path, system: System) -> Finding:
+    try:
+        list(read_journals([path]))
+    except SourceUnreadable as error:
+        return found(
+            "undo-unfinished",
+            path,
+            f"cannot be read: {str(error).removeprefix(f'{path}: ')}",
+            lambda: _set_aside(system, path, snapshots.folder),
+        )
+    return found("undo-unfinished", path, "", lambda: _roll_back(snapshots, system))
+
+
+def _set_aside(system: System, path: Path, session: Path) -> None:
+    with locked(system, session / MESSAGES):
+        system.replace(path, path.with_name(UNREADABLE.replace("*", path.name.removesuffix(".pending"))))
+
+
+def _unreadable(snapshots: Snapshots) -> Iterator[Finding]:
+    """Find lines that cannot be read. They stay: nothing else shows that there was a record."""
+    log = snapshots.folder / SNAPSHOTS
+    for number in unreadable_snapshots(snapshots):
+        yield Finding(problem("bad-snapshot", "The line cannot be read as a snapshot.", file=str(log), line=number))
+    if is_log_missing(snapshots):
+        yield found("snapshots-missing", log)
+    for path in sorted(undo_folder(snapshots.folder).glob(UNREADABLE)):
+        yield found("quarantined", path, "The journal of an interrupted undo cannot be read.")
+
+
+def _are_records_readable(snapshots: Snapshots) -> bool:
+    try:
+        refuse_unreadable(snapshots)
+    except SourceUnreadable:
+        return False
+    return True
+
+
+def _roll_back(snapshots: Snapshots, system: System) -> None:
+    with locked(system, snapshots.folder / MESSAGES):
+        tree = Tree()
+        tree.read(snapshots.folder / MESSAGES)
+        roll_back_interrupted_undos(snapshots, tree, system)
+        for _, journal in read_journals(undo_journals(snapshots.folder)):
+            raise SourceUnreadable(f"{journal.root} is not there")
+
+
+def _clear(folder: Path, config: WriterConfig) -> None:
+    Session(folder, config).clear()

@@ -29,9 +29,8 @@ from clew.io.file_lock import LOCK_WAIT_SECONDS, acquire_lock, locked
 from clew.io.filesystem import SYSTEM, System, discard, open_new, open_regular, sync_folder, write_all
 from clew.store import session_metadata
 from clew.store.blobs import Blobs
-from clew.store.conversation_tree import whole_lines
 from clew.store.layout import BACKUPS, MESSAGES, METADATA, RESCUE, SCANS, SNAPSHOTS, refuse_links
-from clew.store.log import QUARANTINE, incomplete_last_line, record_in
+from clew.store.log import QUARANTINE, complete_lines, incomplete_last_line, record_in
 from clew.store.snapshots import spelled
 from clew.store.workspace import decode_index
 
@@ -54,7 +53,7 @@ def erase_record(folder: Path, uuid: str, system: System = SYSTEM, wait: float =
     refuse_erasing(folder, whole=False)
     log, message = folder / MESSAGES, ErasedMessage(uuid)
     with locked(system, log, wait) as descriptor:
-        for line in _lines(log):
+        for line in complete_lines(log):
             message.examine(record_in(line) or {})
         if not message.records:
             raise UnknownReference(f"session {folder.name}: no record has the uuid {uuid!r}")
@@ -78,7 +77,7 @@ def erase_session(folder: Path, system: System = SYSTEM, wait: float = LOCK_WAIT
     files = 0
     copies: list[str] = []
     with locked(system, folder / MESSAGES, wait):
-        records = sum(chunk.count(b"\n") for chunk in whole_lines(folder / MESSAGES))
+        records = sum(1 for _ in complete_lines(folder / MESSAGES))
         for place, folder_names, file_names in os.walk(folder, topdown=False, followlinks=False):
             for name in file_names:
                 files += 1
@@ -95,7 +94,7 @@ def erase_session(folder: Path, system: System = SYSTEM, wait: float = LOCK_WAIT
 
 
 def refuse_erasing(folder: Path, *, whole: bool) -> None:
-    """Refuse to erase a session, or a message of it, whose folder or log is a link or no regular file."""
+    """Refuse to erase a session, or a message of it, whose folder or log is a link or not a regular file."""
     refuse_links(folder)
     for name in (MESSAGES,) if whole else (MESSAGES, SNAPSHOTS):
         path = folder / name
@@ -121,9 +120,9 @@ def _rewritten(
     descriptor = open_new(system, temporary)
     try:
         try:
-            # Before the file is in its place: nobody may append to it until everything is erased.
+            # Before the file is in its place: no process may append to it until everything is erased.
             acquire_lock(system, descriptor, temporary)
-            for line in _lines(log):
+            for line in complete_lines(log):
                 record = record_in(line)
                 changed = replacement(record, len(line)) if record is not None else None
                 write_all(system, descriptor, (line if changed is None else changed) + b"\n")
@@ -139,11 +138,6 @@ def _rewritten(
         system.close(descriptor)
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    for chunk in whole_lines(path):
-        yield from chunk.split(b"\n")[:-1]
-
-
 # Snapshots
 
 
@@ -153,7 +147,7 @@ def _erase_snapshots(folder: Path, message: ErasedMessage, system: System, wait:
     if not log.exists():
         return Erased(0, 0, [])
     with locked(system, log, wait) as descriptor:
-        lines = list(_lines(log))
+        lines = list(complete_lines(log))
         records = [record_in(line) or {} for line in lines]
         erased = ErasedSnapshots(message, records)
         backup_files = _backup_files(folder)
@@ -226,7 +220,7 @@ def _named_backups(folder: Path, record: Object, backup_files: BackupFiles) -> I
 
 
 def _out_of_reach(folder: Path, records: Iterable[Object], backup_files: BackupFiles) -> list[str]:
-    """What snapshots name as a backup, and is no regular file in the backup folder."""
+    """What snapshots name as a backup, and is not a regular file in the backup folder."""
     found: dict[str, None] = {}
     for record in records:
         places = [folder / BACKUPS / name for name in backup_names(record)]

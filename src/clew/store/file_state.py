@@ -8,7 +8,7 @@ import msgspec
 
 from clew.io.safe_write import WIDEST
 
-INTERRUPTED = "a tool that was to change it was cut off"
+INTERRUPTED = "a tool that was to change it was interrupted"
 """The reason of a state that is not known, because no record says how the tool ended."""
 
 

@@ -6,14 +6,11 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 from clew.agents.sage_agent.records import number_of
+from clew.io.filesystem import SYSTEM
 from clew.model.json import JSON
-from clew.store.conversation_tree import whole_lines
-from clew.store.log import record_in
-
-_CHUNK_BYTES = 1 << 16
+from clew.store.log import incomplete_last_line, record_in, whole_lines
 
 
 def follow(path: Path, after: int, poll: float, patience: float | None) -> Iterator[dict[str, JSON]]:
@@ -26,7 +23,7 @@ def follow(path: Path, after: int, poll: float, patience: float | None) -> Itera
         if found and inode not in (0, found) and size < end:
             end = after = 0  # another log has taken its place; one that `erase` rewrote is as long as before
         inode = found or inode
-        end = _line_end(path, end)
+        end = _last_line_end(path, end)
         for chunk in _new_lines(path, end):
             end += len(chunk)
             for line in chunk.split(b"\n"):
@@ -51,31 +48,14 @@ def _identity(path: Path) -> tuple[int, int]:
     return found.st_ino, found.st_size
 
 
-def _line_end(path: Path, end: int) -> int:
+def _last_line_end(path: Path, end: int) -> int:
     """Return the last line end up to a position: a record whose write failed is removed again."""
     try:
         with path.open("rb", buffering=0) as stream:
             end = min(end, os.fstat(stream.fileno()).st_size)
-            if not end or _byte_before(stream, end) == b"\n":
-                return end
-            return next((start for start in _line_ends(stream, end)), 0)
+            return end - len(incomplete_last_line(SYSTEM, stream.fileno(), end))
     except OSError:
         return end
-
-
-def _byte_before(stream: IO[bytes], place: int) -> bytes:
-    stream.seek(place - 1)
-    return stream.read(1)
-
-
-def _line_ends(stream: IO[bytes], before: int) -> Iterator[int]:
-    while before:
-        start = max(0, before - _CHUNK_BYTES)
-        stream.seek(start)
-        at = stream.read(before - start).rfind(b"\n")
-        if at >= 0:
-            yield start + at + 1
-        before = start
 
 
 def _is_after(line: bytes, after: int) -> bool:

@@ -82,7 +82,7 @@ def read_settings(root: Path, given: dict[str, JSON]) -> Settings:
     place = root / CONFIG
     found = read_object(place)
     if found is None:
-        raise UsageError(f"{place}: is no JSON object, or a link; repair or remove it")
+        raise UsageError(f"{place}: not a JSON object, or a link; repair or remove it")
     own = found.get(OWN, {})
     known = {name: own[name] for name in Settings.__struct_fields__ if name in own} if isinstance(own, dict) else {}
     try:

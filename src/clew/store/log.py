@@ -2,7 +2,7 @@
 
 No byte of a complete line is ever changed in place. A line that cannot be written completely is removed before the lock
 is released; what a dying process left is moved to the quarantine by the next append. Another file may take the log's
-place while it is open (`erase` rewrites it): every append checks that the path still names the open file.
+place while it is open (`erase` rewrites it): each time the lock is taken, the path must still name the open file.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import base64
 import os
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from clew.errors import Busy, SourceUnreadable
 from clew.io.codec import NOT_JSON, dumps, loads
-from clew.io.file_lock import LOCK_WAIT_SECONDS, acquire_lock, is_at_path
+from clew.io.compress import open_regular
+from clew.io.file_lock import LOCK_WAIT_SECONDS, acquire_lock
 from clew.io.filesystem import SYSTEM, UNLOCK, System, add_file_name, explain_permission_errors, open_log, write_all
 from clew.model.json import JSON
 
@@ -26,6 +27,9 @@ QUARANTINE = "quarantine.jsonl"
 
 _UNKNOWN = -1
 _CHUNK_BYTES = 1 << 16
+"""Read at once from the end of a log."""
+_READ_BYTES = 8 << 20
+"""Read at once from the beginning of a log."""
 
 
 class Log:
@@ -39,30 +43,44 @@ class Log:
         durable: bool = True,
         wait: float = LOCK_WAIT_SECONDS,
         file_may_be_renamed: bool = False,
+        on_change: Callable[[], object] = bool,
     ) -> None:
-        self.path = path
+        self.path, self._path_text = path, os.fspath(path)
         self.end = _UNKNOWN
         """Where the last complete line ends, as far as this handle knows."""
         self.was_replaced = False
-        """Another file has taken the log's place since this handle used it last; set by `locked`."""
+        """Another file has taken the log's place since this handle used it last."""
         self._system, self._durable, self._wait = system, durable, wait
-        self._file_may_be_renamed = file_may_be_renamed
+        self._file_may_be_renamed, self._on_change = file_may_be_renamed, on_change
         self._open_flags = system.write_through if durable else 0
         self._descriptor = -1
-        self._identity: tuple[int, int] | None = None
+        self._device, self._inode = 0, 0
         self._has_unsynced_lines = False
         self._thread_lock = threading.RLock()
         self._is_in_use = False
         _LOGS.add(self)
 
     @contextmanager
-    def locked(self) -> Iterator[bool]:
-        """Hold the log alone. Yields True where it is not as this handle left it; its last line is complete."""
+    def locked(self) -> Iterator[None]:
+        """Hold the log alone; its last line is complete.
+
+        If the log is not as this handle left it, `on_change` is called first: when it is opened, when another handle
+        has written to it, and after an error in an earlier block.
+        """
+        # A generator, because an interrupt cannot skip its `finally`, as it can skip the body of `__exit__`.
         with self._thread_lock:
             self._forbid_reentrant_append()
             try:
                 self._is_in_use = True
-                yield self._find_end(self._acquire())
+                size = self._lock_file()
+                if size != self.end:
+                    self.end = self._repaired_end(size)
+                    self._on_change()
+                yield
+                self.was_replaced = False
+            except BaseException:
+                self.end = _UNKNOWN
+                raise
             finally:
                 self._is_in_use = False
                 self._release()
@@ -71,23 +89,36 @@ class Log:
         """Refuse a signal handler that appends while its own thread does: it would wait for itself."""
         if self._is_in_use:
             raise Busy(
-                f"{self.path}: this very thread is appending to it just now; a signal handler has to leave that to "
-                "the program, as by setting a flag"
+                f"{self.path}: this thread is already appending to the log; a signal handler must not append, but can "
+                "set a flag for the program"
             )
 
-    def _acquire(self) -> os.stat_result:
-        """Open and lock the file that the path names; returns its status."""
+    def _lock_file(self) -> int:
+        """Open and lock the file that the path names; returns its size."""
         while True:
             if self._descriptor < 0:
-                with explain_permission_errors(self.path.parent):
-                    self._descriptor = open_log(self._system, self.path, also=self._open_flags)
+                self._open()
             acquire_lock(self._system, self._descriptor, self.path, self._wait)
-            opened = self._system.fstat(self._descriptor)
-            if is_at_path(self.path, opened):
-                return opened
-            if not self._file_may_be_renamed and not self.path.exists():
-                raise SourceUnreadable(f"{self.path}: the log was erased while it was open")
+            try:
+                named = self._system.stat(self._path_text)
+                if named.st_ino == self._inode and named.st_dev == self._device:
+                    return named.st_size
+            except FileNotFoundError:
+                if not self._file_may_be_renamed:
+                    raise SourceUnreadable(f"{self.path}: the log was erased while it was open") from None
             self.drop()
+
+    def _open(self) -> None:
+        with explain_permission_errors(self.path.parent):
+            descriptor = open_log(self._system, self.path, also=self._open_flags)
+        try:
+            opened = self._system.fstat(descriptor)
+        except BaseException:
+            self._system.close(descriptor)
+            raise
+        known, found = (self._device, self._inode), (opened.st_dev, opened.st_ino)
+        self.was_replaced = self.was_replaced or (known != (0, 0) and known != found)
+        self._descriptor, (self._device, self._inode) = descriptor, found
 
     def _release(self) -> None:
         try:
@@ -95,17 +126,6 @@ class Log:
                 self._system.lock(self._descriptor, UNLOCK)
         except OSError:
             self.drop()  # closing releases the lock in any case
-
-    def _find_end(self, opened: os.stat_result) -> bool:
-        """Find the end of the log and repair its last line; False where nobody has written since."""
-        identity, size = (opened.st_dev, opened.st_ino), opened.st_size
-        self.was_replaced = self._identity is not None and self._identity != identity
-        if size == self.end and not self.was_replaced:
-            return False
-        self._identity = identity
-        torn = incomplete_last_line(self._system, self._descriptor, size)
-        self.end = size if not torn else self._repair(size, torn)
-        return True
 
     def append(self, lines: bytes) -> None:
         """Write complete lines while the log is locked; they are durable on return, or not there at all."""
@@ -128,10 +148,6 @@ class Log:
         if self._durable:
             self._system.sync(self._descriptor)
 
-    def forget(self) -> None:
-        """Have the next `locked` examine the end of the log again."""
-        self.end = _UNKNOWN
-
     def close(self) -> None:
         """Make everything durable and close the file."""
         with self._thread_lock:
@@ -150,22 +166,24 @@ class Log:
             with suppress(OSError):
                 self._system.close(descriptor)
 
-    def _repair(self, size: int, torn: bytes) -> int:
-        """End the last line if it is a complete record, else remove it; returns where the log ends then."""
-        descriptor = self._descriptor
+    def _repaired_end(self, size: int) -> int:
+        """Complete the last line if it lacks only its line end, else remove it; returns where the log ends then."""
+        torn = incomplete_last_line(self._system, self._descriptor, size)
+        if not torn:
+            return size
         if record_in(torn) is not None:
             try:
-                write_all(self._system, descriptor, b"\n")
-                self._system.sync(descriptor)
+                write_all(self._system, self._descriptor, b"\n")
+                self._system.sync(self._descriptor)
             except BaseException:
                 with suppress(OSError):
-                    self._system.truncate(descriptor, size)
+                    self._system.truncate(self._descriptor, size)
                 raise
             return size + 1
         start = size - len(torn)
         quarantine(self._system, self.path, start, torn)
-        self._system.truncate(descriptor, start)
-        self._system.sync(descriptor)
+        self._system.truncate(self._descriptor, start)
+        self._system.sync(self._descriptor)
         return start
 
     def reset_after_fork(self) -> None:
@@ -193,12 +211,42 @@ if hasattr(os, "register_at_fork"):
 
 
 def record_in(line: bytes) -> dict[str, JSON] | None:
-    """Decode the record of a line; None where it is no JSON object."""
+    """Decode the record of a line; None where it is not a JSON object."""
     try:
         value = loads(line)
     except NOT_JSON:
         return None
     return value if isinstance(value, dict) else None
+
+
+def whole_lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+    """Yield the bytes of a log in chunks of complete lines; an incomplete last line is left out."""
+    with open_regular(path)[0] as stream:
+        limit = os.fstat(stream.fileno()).st_size if end is None else end
+        stream.seek(start)
+        kept = b""
+        while start < limit and (part := stream.read(min(_READ_BYTES, limit - start))):
+            start += len(part)
+            cut = part.rfind(b"\n") + 1
+            if cut:
+                yield kept + part[:cut] if kept else part[:cut]
+                kept = part[cut:]
+            else:
+                kept += part
+
+
+def complete_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a log without their line ends; an incomplete last line is left out."""
+    for chunk in whole_lines(path):
+        yield from chunk.split(b"\n")[:-1]
+
+
+def read_log(path: Path) -> Iterator[dict[str, JSON]]:
+    """Yield the records of a log, none if there is no log; lines that are not JSON objects are left out."""
+    with suppress(FileNotFoundError):
+        for line in complete_lines(path):
+            if (record := record_in(line)) is not None:
+                yield record
 
 
 def incomplete_last_line(system: System, descriptor: int, size: int) -> bytes:

@@ -14,7 +14,7 @@ from clew.agents.sage_agent.written_records import Context
 
 _PLATFORMS = {"darwin": "macos", "win32": "windows", "cygwin": "windows"}
 _BRANCH_CHECK_SECONDS = 0.002
-"""How often the git branch is checked: no program checks out another one faster."""
+"""How often the git branch is read: no program checks out another one faster."""
 _REPOSITORY_SEARCH_SECONDS = 1.0
 """How often a folder without a git repository is searched for one."""
 _REF = "ref: refs/heads/"
@@ -27,13 +27,12 @@ def platform() -> str:
 
 
 class ContextReader:
-    """Reads the context of this process; files that have not changed are not read again."""
+    """Reads the context of this process; the git branch is read again when it may have changed."""
 
     def __init__(self, user_type: str | None = "external") -> None:
         self._user_type = UNSET if user_type is None else user_type
         self._context = Context(cwd="", platform=platform(), user_type=self._user_type)
         self._head: Path | None = None
-        self._head_stamp: tuple[int, int] | None = None
         self._checked = self._searched = -_REPOSITORY_SEARCH_SECONDS
 
     def read(self) -> Context:
@@ -48,15 +47,12 @@ class ContextReader:
         return self._refresh(cwd, clock)
 
     def _refresh(self, cwd: str, clock: float) -> Context:
-        moved = cwd != self._context.cwd
-        if moved or (self._head is None and clock - self._searched >= _REPOSITORY_SEARCH_SECONDS):
+        if cwd != self._context.cwd or (self._head is None and clock - self._searched >= _REPOSITORY_SEARCH_SECONDS):
             self._head, self._searched = find_head(Path(cwd)), clock
         self._checked = clock
-        stamp = _stamp(self._head)
-        if moved or stamp != self._head_stamp:
-            self._head_stamp = stamp
-            branch = branch_of(self._head)
-            self._context = Context(cwd=cwd, git_branch=branch or UNSET, platform=platform(), user_type=self._user_type)
+        branch = branch_of(self._head) or UNSET
+        if (cwd, branch) != (self._context.cwd, self._context.git_branch):
+            self._context = Context(cwd=cwd, git_branch=branch, platform=platform(), user_type=self._user_type)
         return self._context
 
 
@@ -81,18 +77,8 @@ def branch_of(head: Path | None) -> str | None:
     return text.strip().removeprefix(_REF) if text.startswith(_REF) else None
 
 
-def _stamp(path: Path | None) -> tuple[int, int] | None:
-    if path is None:
-        return None
-    try:
-        found = os.stat(path)  # noqa: PTH116 - asked for every message
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_ino
-
-
 def _read(path: Path) -> str:
-    """Read the beginning of a file; empty where it is no regular file, such as a pipe that never ends."""
+    """Read the beginning of a file; empty where it is not a regular file, such as a pipe that never ends."""
     try:
         with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

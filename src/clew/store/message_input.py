@@ -61,7 +61,7 @@ class _Fields:
             if value is None:
                 continue
             if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-                raise UsageError(f"{spelling} is no {_TYPE_NAMES.get(kind, kind.__name__)}")
+                raise UsageError(f"{spelling} is not {_TYPE_NAMES.get(kind, kind.__name__)}")
             return value
         return None
 
@@ -70,7 +70,7 @@ class _Fields:
         return any(spelling in self.left for spelling in _SPELLINGS.get(name, (name,)))
 
 
-_TYPE_NAMES: dict[type, str] = {str: "text", dict: "object", list: "list", bool: "true or false"}
+_TYPE_NAMES: dict[type, str] = {str: "text", dict: "an object", list: "a list", bool: "true or false"}
 
 
 def parse_message(line: bytes, context_reader: ContextReader) -> Draft:
@@ -78,14 +78,14 @@ def parse_message(line: bytes, context_reader: ContextReader) -> Draft:
     try:
         value = loads(line)
     except NOT_JSON as error:
-        raise UsageError(f"is no JSON: {_lone_surrogate(line) or error}") from None
+        raise UsageError(f"is not JSON: {_lone_surrogate(line) or error}") from None
     if not isinstance(value, dict):
-        raise UsageError("is no JSON object")
+        raise UsageError("is not a JSON object")
     return _draft(value, context_reader)
 
 
 def _lone_surrogate(line: bytes) -> str | None:
-    """Explain a lone surrogate: JSON can hold one as an escape, but it is no valid text."""
+    """Explain a lone surrogate: JSON can hold one as an escape, but it is not valid text."""
     try:
         half = re.search("[\ud800-\udfff]", json.dumps(json.loads(line), ensure_ascii=False))
     except (ValueError, RecursionError):
@@ -183,7 +183,7 @@ def _remaining(message: _Fields) -> dict[str, JSON] | None:
 def _convert(value: JSON, kind: type[T], other: dict[str, str]) -> T:
     """Convert a part of a message to a struct; an unknown key is an error, so that nothing is lost."""
     if not isinstance(value, dict):
-        raise UsageError(f"a {_name(kind)} is no object")
+        raise UsageError(f"a {_name(kind)} is not an object")
     spelled = {other.get(name, _camel(name)): item for name, item in value.items() if item is not None}
     known = {field.encode_name for field in msgspec.structs.fields(kind)}  # type: ignore[arg-type]
     odd = [name for name in spelled if name not in known]
@@ -192,7 +192,7 @@ def _convert(value: JSON, kind: type[T], other: dict[str, str]) -> T:
     try:
         return msgspec.convert(spelled, kind)
     except msgspec.ValidationError as error:
-        raise UsageError(f"a {_name(kind)} is not as it should be: {error}") from None
+        raise UsageError(f"a {_name(kind)} cannot be used: {error}") from None
 
 
 def _camel(name: str) -> str:

@@ -14,14 +14,14 @@ from clew.io.ignore_patterns import ignore_patterns
 from clew.store.file_state import INTERRUPTED, FileState, StateChange
 from clew.store.snapshots import SnapshotEntry
 
-BETWEEN = "was changed by somebody between two tool runs"
-UNSURE = f"may hold somebody's work: {INTERRUPTED}"
+BETWEEN = "was edited between two tool runs"
+UNSURE = f"may hold edits by a person: {INTERRUPTED}"
 
 Version = tuple[str | None, bytes | None]
 
 
 class OutsideEdit(NamedTuple):
-    """A version of a file that somebody made, or may have made, outside of the recorded tools."""
+    """A version of a file that was, or may have been, made outside of the recorded tools."""
 
     left: FileState
     """The state after the last record before the edit."""
@@ -39,7 +39,7 @@ class _File:
         self.found: FileState | None = None
         """The state before the last tool."""
         self.versions: set[Version] = set()
-        """All states in records: these are known, so nobody made them in between."""
+        """All states in records: a file in one of these states was not edited in between."""
         self.opened_by: str | None = None
 
 

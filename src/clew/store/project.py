@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import get_args
@@ -25,9 +25,8 @@ from clew.io.filesystem import explain_permission_errors, make_folder, replace_f
 from clew.io.paths import encode_sage, same_project
 from clew.model.json import JSON
 from clew.model.time import parse_time
-from clew.store.conversation_tree import whole_lines
 from clew.store.layout import folders, refuse_copy, refuse_links
-from clew.store.log import Log, record_in
+from clew.store.log import Log, read_log, record_in
 from clew.store.writer import Receipt, WriterConfig, format_timestamp, new_uuid
 
 _encode = msgspec.json.Encoder().encode
@@ -47,6 +46,7 @@ class Project:
             durable=settings.durability == "disk",
             wait=settings.lock_wait,
             file_may_be_renamed=True,
+            on_change=self._resume,
         )
         self._count, self._session = 0, ""
 
@@ -91,7 +91,7 @@ class Project:
         with explain_permission_errors(self.folder):
             self._config.prepare_store()
             make_folder(self._config.system, self.folder)
-        with self._locked():
+        with self._log.locked():
             record.session_id = self._session
             self._log.append(self._encode_line(record))
             self._count += 1
@@ -99,18 +99,6 @@ class Project:
             with suppress(OSError):
                 self._describe(record.timestamp)
             return Receipt(record.uuid, self._count)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Hold the log alone, and know its last record."""
-        with self._log.locked() as has_changed:
-            try:
-                if has_changed:
-                    self._resume()
-                yield
-            except BaseException:
-                self._log.forget()
-                raise
 
     def _encode_line(self, record: ConversationRecord) -> bytes:
         try:
@@ -141,7 +129,7 @@ class Project:
             return None
         refuse_copy(self.folder)
         refuse_links(self.folder, HISTORY)
-        with self._locked():
+        with self._log.locked():
             make_folder(self._config.system, self.folder / HISTORY)
             target = _unused_path(self.folder / HISTORY, name or _stamp(self._config.clock()))
             self._config.system.replace(self._log.path, target)
@@ -150,7 +138,6 @@ class Project:
             known = read_object(self.folder / METADATA) or {}
             emptied = {**known, "message_count": 0, "total_size": 0}
             replace_file(self._config.system, self.folder / METADATA, describe(_empty_session(), 0, 0, emptied))
-            self._log.forget()
         return target
 
     def archives(self) -> list[Path]:
@@ -158,13 +145,8 @@ class Project:
         return [] if (self.folder / HISTORY).is_symlink() else sorted((self.folder / HISTORY).glob("*.jsonl"))
 
     def records(self) -> Iterator[dict[str, JSON]]:
-        """Yield the records of the current conversation; lines that are no JSON object are left out."""
-        if not self._log.path.exists():
-            return
-        for chunk in whole_lines(self._log.path):
-            for line in chunk.split(b"\n"):
-                if (record := record_in(line)) is not None:
-                    yield record
+        """Yield the records of the current conversation; lines that are not JSON objects are left out."""
+        return read_log(self._log.path)
 
 
 def project_folder(base: Path, workspace: str) -> Path:
@@ -179,7 +161,7 @@ def _check(role: str, content: str, has_calls: bool, timestamp: str | None) -> N
     if role not in get_args(Role):
         raise UsageError(f"the role is {role!r}, not one of {', '.join(get_args(Role))}")
     if not isinstance(content, str) or (not content and not has_calls):
-        raise UsageError("the content is empty or no text")
+        raise UsageError("the content is empty or not text")
     if timestamp is not None and parse_time(timestamp) is None:
         raise UsageError(f"not a time in ISO 8601: {timestamp!r}")
 

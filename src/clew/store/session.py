@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -37,17 +37,16 @@ from clew.errors import ClewError, SourceUnreadable, UnknownReference, UsageErro
 from clew.model.json import JSON
 from clew.model.time import parse_time
 from clew.store import session_metadata
-from clew.store.branches import Branch, Comparison, compare, list_branches, node_of
 from clew.store.change_journal import digests_in_undo_journals
-from clew.store.conversation_tree import MAIN, Tree, whole_lines
+from clew.store.conversation_tree import MAIN, Branch, Tree, list_branches, node_of
 from clew.store.file_state import FileState
 from clew.store.follow import follow
 from clew.store.layout import BACKUPS, MESSAGES, RESCUE, SCANS, refuse_links
-from clew.store.log import record_in
+from clew.store.log import read_log
 from clew.store.message_context import ContextReader
 from clew.store.snapshots import Snapshots, name_below, root_for
 from clew.store.undo import Undo
-from clew.store.undo_plan import UndoRequest, UndoResult
+from clew.store.undo_plan import Comparison, UndoRequest, UndoResult, compare_branches
 from clew.store.unreadable_records import refuse_unreadable
 from clew.store.watch import Watch
 from clew.store.writer import Draft, Receipt, RecordSlot, SessionHead, Writer, WriterConfig
@@ -175,15 +174,11 @@ class Session:
         """Append several messages with one lock, one write and one sync: all of them, or none."""
         for draft in drafts:
             _check(draft.record)
-        self._roll_back_unfinished_undo()
-        return self._writer.append(drafts)
-
-    def _roll_back_unfinished_undo(self) -> None:
-        """Before the first message, roll back an undo that a crash interrupted."""
         if not self._is_undo_checked:
             self._is_undo_checked = True
             with suppress(OSError, ClewError):  # no reason to refuse the message: `watch` tries again
-                self.settle()
+                self.roll_back_interrupted_undo()
+        return self._writer.append(drafts)
 
     def snapshot(
         self,
@@ -216,7 +211,7 @@ class Session:
         With paths, those below the workspace `root` (default: the working folder) are watched; without, all of it.
         Where there is no `with`, call `before()` and `after()`.
         """
-        self.settle()  # a tool must not see half of an undo
+        self.roll_back_interrupted_undo()  # a tool must not see half of an undo
         uuid = message if isinstance(message, str) else message.uuid
         paths = [paths] if isinstance(paths, str | Path) else paths
         named = None if paths is None else [name_below(root, path) for path in paths]
@@ -239,7 +234,7 @@ class Session:
     ) -> UndoResult:
         """Go back to before the last message that changed files, or `to` a branch or message, with the files.
 
-        With `file` that one alone goes back, and the conversation stays. Files that somebody changed since are only
+        With `file`, only that file goes back, and the conversation stays. Files that were edited since are only
         replaced by `force`; copies of them are then kept in `rescue` (default: in the session's folder). Files that
         programs trust without asking, such as `.git/hooks`, are only touched with `allow_protected`. Where the
         workspace was moved since, `moved_from` is where it was.
@@ -258,7 +253,7 @@ class Session:
         rescue: Path | None = None,
         moved_from: Path | str | None = None,
     ) -> UndoResult:
-        """Take the last undo back, as long as nothing was said since."""
+        """Reverse the last undo, if no message was appended since."""
         was = _folder_that_was(moved_from)
         request = UndoRequest(
             "redo", root_for(root), force=force, rescue=rescue, allow_protected=allow_protected, moved_from=was
@@ -272,10 +267,10 @@ class Session:
             return self._undo.preview(self.tree(), request)
         return self._undo.run(request._replace(rescue=request.rescue or self._rescue()))
 
-    def settle(self) -> list[str]:
-        """Take back an undo or redo that a crash cut off half-way; returns the files that were put back.
+    def roll_back_interrupted_undo(self) -> list[str]:
+        """Roll back an undo or redo that a crash interrupted; returns the restored files.
 
-        `watch`, `undo`, `redo` and the first message of a handle do so by themselves.
+        `watch`, `undo`, `redo` and the first message of a handle do so too.
         """
         return self._undo.roll_back_interrupted()
 
@@ -367,7 +362,7 @@ class Session:
 
         File names are relative to the workspace `root` (default: the working folder).
         """
-        return compare(self.tree(), one, other, list(self._snapshots.entries()), root_for(root))
+        return compare_branches(self.tree(), one, other, list(self._snapshots.entries()), root_for(root))
 
     def content(self, state: FileState) -> bytes | None:
         """Return the content of a file, None where there was none; raises SourceUnreadable where it is not known."""
@@ -408,11 +403,8 @@ class Session:
         return tree.path(node_of(tree, target) if target is not None else None)
 
     def records(self) -> Iterator[dict[str, JSON]]:
-        """Yield every record of the log; lines that are no JSON object are left out."""
-        for chunk in self._chunks():
-            for line in chunk.split(b"\n"):
-                if (record := record_in(line)) is not None:
-                    yield record
+        """Yield every record of the log; lines that are not JSON objects are left out."""
+        return read_log(self.folder / MESSAGES)
 
     def messages(self, target: str | None = None) -> Iterator[dict[str, JSON]]:
         """Yield the messages on the path to the head, or to a branch or message."""
@@ -443,12 +435,6 @@ class Session:
         """The folder with the contents of files."""
         return self.folder / BACKUPS
 
-    def _chunks(self) -> Iterable[bytes]:
-        try:
-            yield from whole_lines(self.folder / MESSAGES)
-        except FileNotFoundError:
-            return
-
 
 def _folder_that_was(place: Path | str | None) -> str | None:
     """A folder as records name it, which need not be there any more."""
@@ -457,8 +443,8 @@ def _folder_that_was(place: Path | str | None) -> str | None:
 
 def _check(record: MessageRecord) -> None:
     """Refuse values that a reader of the log would report as a problem."""
-    said, thinking = record.message, record.thinking_metadata
-    if said is not UNSET and not isinstance(said.content, str | list):
+    body, thinking = record.message, record.thinking_metadata
+    if body is not UNSET and not isinstance(body.content, (str, list)):
         raise UsageError("the content is neither text nor a list of blocks")
     if record.uuid and (len(record.uuid) > 200 or not record.uuid.isprintable()):
         raise UsageError(f"not an id: {record.uuid[:80]!r}")

@@ -33,10 +33,9 @@ from clew.io.codec import NOT_JSON
 from clew.io.filesystem import explain_permission_errors, make_folder
 from clew.io.safe_write import Within
 from clew.store.blobs import Blobs
-from clew.store.conversation_tree import whole_lines
 from clew.store.file_state import NO_FILE, FileState, StateChange
 from clew.store.layout import BACKUPS, MESSAGES, SCANS, SNAPSHOTS, refuse_copy
-from clew.store.log import Log, record_in
+from clew.store.log import Log, complete_lines, record_in
 from clew.store.workspace import IGNORED, Index, Workspace, decode_index, encode_index, read_body
 from clew.store.writer import WriterConfig
 
@@ -53,7 +52,7 @@ class SnapshotEntry(NamedTuple):
     is_open: bool = False
     """Made before a tool ran; a later record of the message says what the tool did."""
     is_late: bool = False
-    """Made long after a tool was cut off: the differences may be somebody else's work."""
+    """Made long after a tool was interrupted: others may have made the changes."""
     is_erased: bool = False
     """Erased: its files are not known any more."""
     own: ClewSnapshotData | None = None
@@ -116,15 +115,18 @@ class Snapshots:
         is_update: bool = False,
         is_open: bool = False,
         is_late: bool = False,
-        scan: str | None = None,
+        index: Index | None = None,
+        previous: str | None = None,
         since: ChangesSinceScan | None = None,
-    ) -> None:
+    ) -> str | None:
         """Append a record of files, durably.
 
-        `scan` is the digest of the index if the whole workspace was scanned; empty if the index could not be kept.
+        If the whole workspace was scanned, its `index` becomes a blob; its digest is returned. Only the last index of a
+        workspace is needed, so `previous` is deleted once the new record is written. If the index cannot be kept, as on
+        a full disk, the record names none, and the next scan reads every file again.
         """
+        scan = None if index is None else self._keep_index(root, index)
         maps, own = FileMaps(), {}
-        ignored = [*IGNORED, *self._config.settings.ignore] if scan is not None else UNSET
         since = since or ChangesSinceScan()
         for path, change in changes.items():
             name = spelled(path)
@@ -148,7 +150,7 @@ class Snapshots:
                     open=is_open or UNSET,
                     late=is_late or UNSET,
                     log=_length(self.folder / MESSAGES),
-                    ignored=ignored,
+                    ignored=UNSET if index is None else [*IGNORED, *self._config.settings.ignore],
                     scan=scan or UNSET,
                     since=since.message or UNSET,
                     lost=since.is_lost or UNSET,
@@ -158,6 +160,18 @@ class Snapshots:
             ),
         )
         log.append(encode_lines([record]))
+        if previous and index is not None and previous != scan:
+            with suppress(OSError):
+                self.scans.remove([previous])
+        return scan
+
+    def _keep_index(self, root: Path, index: Index) -> str | None:
+        try:
+            [digest] = self.scans.put([encode_index(str(root), index)])
+        except (OSError, SourceUnreadable):
+            return None
+        self._last_index = (digest, index)
+        return digest
 
     def keep(self, contents: Sequence[bytes]) -> list[str | None]:
         """Keep contents as blobs; return for each the reason why it could not be kept, or None."""
@@ -173,46 +187,6 @@ class Snapshots:
         except OSError as error:
             return f"no copy could be made: {error.strerror or error}"
         return None
-
-    def append_scan(
-        self,
-        log: Log,
-        message: str,
-        root: Path,
-        index: Index,
-        changes: dict[str, StateChange],
-        *,
-        previous: str | None,
-        is_update: bool = False,
-        is_open: bool = False,
-        is_late: bool = False,
-        since: ChangesSinceScan | None = None,
-    ) -> str:
-        """Append a record of a scan of the whole workspace; return the digest of its index.
-
-        Only the last index of a workspace is needed, so `previous` is deleted once the new record is written. If the
-        index cannot be kept, as on a full disk, the record names none, and the next scan reads every file again.
-        """
-        try:
-            [digest] = self.scans.put([encode_index(str(root), index)])
-            self._last_index = (digest, index)
-        except (OSError, SourceUnreadable):
-            digest = ""
-        self.append(
-            log,
-            message,
-            root,
-            changes,
-            is_update=is_update,
-            is_open=is_open,
-            is_late=is_late,
-            scan=digest,
-            since=since,
-        )
-        if previous and previous != digest:
-            with suppress(OSError):
-                self.scans.remove([previous])
-        return digest
 
     def load_index(self, digest: str | None) -> Index | None:
         """Return the index with a digest; None if there is none, or it is lost."""
@@ -244,15 +218,12 @@ class Snapshots:
 
     def numbered_entries(self) -> Iterator[tuple[int, SnapshotEntry | None]]:
         """Yield every record with its line number; None for a line that cannot be read. Blank lines were erased."""
-        number = 0
         with suppress(FileNotFoundError):
-            for chunk in whole_lines(self.folder / SNAPSHOTS):
-                for line in chunk.split(b"\n")[:-1]:
-                    number += 1
-                    if found := parse_snapshot(line):
-                        yield number, found
-                    elif line.strip() and is_damaged(line):
-                        yield number, None
+            for number, line in enumerate(complete_lines(self.folder / SNAPSHOTS), 1):
+                if found := parse_snapshot(line):
+                    yield number, found
+                elif line.strip() and is_damaged(line):
+                    yield number, None
 
     def named(self) -> set[str]:
         """Return the digests of all contents that a record or an index names."""

@@ -24,13 +24,11 @@ from clew.store.apply_changes import (
     apply_all,
     blocking_path,
     folders_of,
-    group_paths,
     has_folder,
     is_folder,
     is_there,
     remove_empty,
 )
-from clew.store.branches import node_of
 from clew.store.change_journal import (
     Journal,
     identity_of,
@@ -41,7 +39,7 @@ from clew.store.change_journal import (
     undo_journals,
     write_journal,
 )
-from clew.store.conversation_tree import MAIN, NONE, Tree
+from clew.store.conversation_tree import MAIN, NONE, Tree, node_of
 from clew.store.file_state import NO_FILE, FileState, StateChange
 from clew.store.layout import MESSAGES
 from clew.store.snapshots import SnapshotEntry, Snapshots
@@ -175,12 +173,10 @@ class Undo:
             ],
         )
         changes: dict[str, StateChange] = {}
-        for group in group_paths(steps):
-            with Within(root, apart=True, own=True) as within:
-                for path in group:
-                    step = steps[path]
-                    mode = within.mode(path) if step.content is not None else None
-                    changes[path] = StateChange(step.now, _state_after(step, mode))
+        with Within(root, apart=True, own=True) as within:
+            for path, step in steps.items():
+                mode = within.mode(path) if step.content is not None else None
+                changes[path] = StateChange(step.now, _state_after(step, mode))
         return changes
 
     def _write_journal(self, uuid: str, root: Path, changing: Iterable[FileStep]) -> None:
@@ -201,7 +197,7 @@ class Undo:
         try:
             self.roll_back_interrupted()
         except (OSError, ClewError):
-            error.add_note("files may be half undone; the next command on the session takes that back")
+            error.add_note("files may be half undone; the next command on the session rolls that back")
 
     def _record(self, place: RecordSlot, request: UndoRequest, plan: RestorePlan) -> tuple[Record, SessionHead]:
         tree, goal = place.tree, plan.goal
@@ -255,7 +251,7 @@ def roll_back_interrupted_undos(snapshots: Snapshots, tree: Tree, system: System
             try:
                 restored += roll_back(journal, lambda _, before: snapshots.blobs.get(before.digest or ""))
             except PathRefused as error:
-                words = f"an undo in {journal.root} was cut off, and cannot be taken back: {error}"
+                words = f"an undo in {journal.root} was interrupted, and cannot be rolled back: {error}"
                 raise SourceUnreadable(f"{words}; remove {path} to leave the files as they are") from error
         # The process that finished the undo may be deleting it too.
         with suppress(FileNotFoundError):
@@ -272,7 +268,7 @@ def _remove_empty_folders(root: Path, removed: Iterable[str]) -> None:
 
 
 def rescue(conflicts: Sequence[FileStep], folder: Path | None) -> Path | None:
-    """Keep plain copies of what somebody changed; return the folder with them, or None if there is nothing to keep.
+    """Keep plain copies of edited files; return the folder with them, or None if there is nothing to keep.
 
     If a copy would replace something in the folder, all of them go into a new folder inside it.
     """
@@ -319,7 +315,7 @@ def _rescue_path(path: str, number: int, top_names: set[str]) -> str:
 
 
 def _versions_to_rescue(step: FileStep) -> list[bytes]:
-    """Return what somebody made of a file, the last version first, each once."""
+    """Return the edited versions of a file, the last one first, each once."""
     now = [step.current] if step.is_changed_since else []
     made = [one.made for one in reversed(step.outside_versions)]
     return list(dict.fromkeys(body for body in (*now, *made) if body is not None))

@@ -17,19 +17,20 @@ from clew.io.blobs import digest_of
 from clew.io.codec import NOT_JSON
 from clew.io.protected import is_protected, leads_out
 from clew.io.safe_write import CaseCollisionError, Within, parts_of, refuse_twins
-from clew.store.apply_changes import blocking_path, group_paths, state_among
-from clew.store.conversation_tree import NONE, Tree, whole_lines
+from clew.store.apply_changes import blocking_path, state_among
+from clew.store.conversation_tree import NONE, Tree, node_of
 from clew.store.file_state import INTERRUPTED, NO_FILE, FileState, StateChange
 from clew.store.layout import BACKUPS
+from clew.store.log import complete_lines
 from clew.store.outside_edits import OutsideEdit, OutsideEdits, in_tool_order
 from clew.store.snapshots import SnapshotEntry, Snapshots
 from clew.store.writer import Receipt
 
 Verdict = Literal["write", "remove", "same", "conflict", "missing", "refused"]
-"""What restoring a file comes to. A conflict would lose what somebody changed."""
+"""What restoring a file would do. A conflict would lose an edit."""
 Changes = dict[str, StateChange]
 
-_FORCE_CASE = "; --force goes on where this file system tells them apart"
+_FORCE_CASE = "; --force continues if this file system has both"
 
 
 class UndoRequest(NamedTuple):
@@ -47,7 +48,7 @@ class UndoRequest(NamedTuple):
 
 
 class OutsideVersion(msgspec.Struct, frozen=True):
-    """The content of a file that somebody edited between two tool runs."""
+    """The content of a file that was edited between two tool runs."""
 
     left: bytes | None
     """The content after the tool before, if it is kept."""
@@ -71,7 +72,7 @@ class FileStep(msgspec.Struct, frozen=True):
     recorded: bytes | None = None
     """Of a conflict: the content after the last record, if it is kept."""
     outside_versions: list[OutsideVersion] = []
-    """Versions that somebody made between tool runs, and that would be lost."""
+    """Versions that were edited between tool runs, and that would be lost."""
 
     @property
     def is_changing(self) -> bool:
@@ -96,13 +97,13 @@ class UndoResult(msgspec.Struct, frozen=True):
     receipt: Receipt | None = None
     """The record of it; None if nothing was done."""
     rescue: Path | None = None
-    """The folder with copies of files that somebody had changed."""
+    """The folder with copies of edited files."""
     unknown: list[str] = []
     """Records that are lost, with their place: other files may not be as they were."""
 
 
 class Refused(WouldLose):
-    """The undo would lose what somebody changed, or cannot restore everything. Holds the plan."""
+    """The undo would lose an edit, or cannot restore everything. Holds the plan."""
 
     def __init__(self, words: str, steps: Sequence[FileStep]) -> None:
         super().__init__(words)
@@ -121,7 +122,7 @@ class RestorePlan(NamedTuple):
     outside_paths: set[str]
     """Paths that are not below the root, or that another program recorded and that some systems resolve elsewhere."""
     edits: dict[str, list[OutsideEdit]]
-    """What somebody changed between the tool runs that are undone, and would be lost."""
+    """Edits between the tool runs that are undone, which would be lost."""
     passed: set[int]
     """The messages whose tools are undone or done again."""
     common_ancestor: int = NONE
@@ -231,7 +232,7 @@ def plan_one_file(tree: Tree, entries: Sequence[SnapshotEntry], root: Path, file
     path = _below(None, file, root) or file
     plan = _plan_before_change(tree, merged, root, path) if goal is None else _plan(tree, merged, root, goal)
     if path not in plan.targets:
-        raise UnknownReference(f"there is nothing to undo: no snapshot tells of a change of {file}")
+        raise UnknownReference(f"there is nothing to undo: no snapshot records a change of {file}")
     return plan._replace(goal=tree.head, targets={path: plan.targets[path]})
 
 
@@ -242,7 +243,7 @@ def plan_redo(tree: Tree, entries: Sequence[SnapshotEntry], root: Path) -> Resto
     if last is None:
         raise UnknownReference("there is nothing to redo: no undo was the last that happened")
     if last.from_id is not None and last.from_id not in tree.places:
-        raise UnknownReference(f"the message {last.from_id}, where the conversation stood, is not there any more")
+        raise UnknownReference(f"the message {last.from_id}, where the conversation was, is not there any more")
     goal = NONE if last.from_id is None else tree.places[last.from_id]
     changes = merged.by_undo.get(str(last.uuid), {})
     targets = {path: change.before for path, change in changes.items()}
@@ -316,6 +317,27 @@ def differing_files(
     return [pair for pair in pairs if not pair.one.same_as(pair.other)]
 
 
+class Comparison(NamedTuple):
+    """Two paths through a conversation, as uuids in order."""
+
+    base: str | None
+    """The last message they share."""
+    one: list[str]
+    other: list[str]
+    files: list[FileDifference]
+    """The files that differ at their ends, as far as snapshots record them."""
+
+
+def compare_branches(tree: Tree, one: str, other: str, entries: Sequence[SnapshotEntry], root: Path) -> Comparison:
+    """Compare two branches or messages; file names are relative to the root."""
+    ends = node_of(tree, one), node_of(tree, other)
+    passed = set(tree.ancestors(ends[0]))
+    base = next((node for node in tree.ancestors(ends[1]) if node in passed), NONE)
+    shared = set(tree.path(base)) if base != NONE else set()
+    paths = [[uuid for uuid in tree.path(node) if uuid not in shared] for node in ends]
+    return Comparison(tree.uuid(base), paths[0], paths[1], differing_files(tree, entries, root, *ends))
+
+
 def last_undo(tree: Tree) -> RecordHeader | None:
     """Return the undo that a redo would reverse; None if a message or a switch came after it."""
     undone: list[RecordHeader] = []
@@ -348,26 +370,23 @@ def todos_at(log: Path, tree: Tree, goal: int) -> msgspec.Raw | UnsetType:
     wanted = {tree.uuids[node]: node for node in tree.ancestors(goal)}
     nearest = NONE
     todos: msgspec.Raw | UnsetType = UNSET
-    for chunk in whole_lines(log):
-        for line in chunk.split(b"\n"):
-            try:
-                found = _decode_todos(line)
-            except NOT_JSON:
-                continue
-            if found.uuid is None or found.todos is UNSET:
-                continue
-            # Parents come before children, so the largest node is the nearest to the goal.
-            if wanted.get(found.uuid, NONE) > nearest:
-                nearest, todos = wanted[found.uuid], found.todos
+    for line in complete_lines(log):
+        try:
+            found = _decode_todos(line)
+        except NOT_JSON:
+            continue
+        if found.uuid is None or found.todos is UNSET:
+            continue
+        # Parents come before children, so the largest node is the nearest to the goal.
+        if wanted.get(found.uuid, NONE) > nearest:
+            nearest, todos = wanted[found.uuid], found.todos
     return todos.copy() if todos is not UNSET else UNSET
 
 
 def plan_steps(snapshots: Snapshots, plan: RestorePlan, request: UndoRequest) -> list[FileStep]:
     """Compare each file of a plan with what is there; changes nothing."""
-    steps: list[FileStep] = []
-    for group in group_paths(plan.targets):
-        with Within(request.root, apart=request.force, own=True) as within:
-            steps += [_step(snapshots, within, path, plan) for path in group]
+    with Within(request.root, apart=request.force, own=True) as within:
+        steps = [_step(snapshots, within, path, plan) for path in plan.targets]
     if request.file is not None and all(step.verdict == "same" for step in steps):
         raise UnknownReference(f"{request.file} is as it was then; there is nothing to undo")
     return _refuse_case_collisions(_refuse_blocked(steps, request.root), request)
@@ -383,7 +402,7 @@ def _step(snapshots: Snapshots, within: Within, path: str, plan: RestorePlan) ->
         hint = _FORCE_CASE if isinstance(error, CaseCollisionError) else ""
         return FileStep(path, "refused", target, expected, reason=f"{error}{hint}")
     if now.link is not None and (expected is None or expected.link != now.link):
-        words = "it is a link that no tool made; put it aside first"
+        words = "it is a link that no tool made; move it away first"
         return FileStep(path, "refused", target, expected, now, reason=words)
     if target.same_as(now):
         return FileStep(path, "same", target, expected, now, None, current, current)
@@ -401,7 +420,7 @@ def _step(snapshots: Snapshots, within: Within, path: str, plan: RestorePlan) ->
 
 
 def _with_conflict(snapshots: Snapshots, step: FileStep, edits: Sequence[OutsideEdit]) -> FileStep:
-    """Return the step as a conflict if it would lose what somebody changed."""
+    """Return the step as a conflict if it would lose an edit."""
     if not edits and not step.is_changed_since:
         return step
     versions = []
@@ -450,12 +469,12 @@ def content_of(snapshots: Snapshots, state: FileState) -> bytes | None:
 def _why_outside(path: str, root: Path) -> str:
     if path.startswith("/"):
         return f"it is not below {root}; if the workspace was moved there, say where it was with --from"
-    return "it may be elsewhere on some system, and another program told the name"
+    return "on some systems this path leads elsewhere, and another program recorded it"
 
 
 def _why_changed(expected: FileState | None) -> str:
     if expected is not None and expected.missing is not None:
-        return f"may hold somebody's work: {expected.missing}"
+        return f"may hold edits by a person: {expected.missing}"
     return "was changed since"
 
 
@@ -483,9 +502,9 @@ def _refuse_blocked(steps: list[FileStep], root: Path) -> list[FileStep]:
         if blocking in written:
             words = f"{blocking!r} was a file too, at another time; go back step by step"
         elif step.path.startswith(f"{blocking}/"):
-            words = f"{blocking!r} is no folder now, and stays; put it aside first"
+            words = f"{blocking!r} is not a folder now, and stays; move it away first"
         else:
-            words = f"it is a folder now, with files that no tool made, such as {blocking!r}; put them aside first"
+            words = f"it is a folder now, with files that no tool made, such as {blocking!r}; move them away first"
         checked.append(msgspec.structs.replace(step, verdict="refused", reason=words))
     return checked
 
@@ -493,7 +512,7 @@ def _refuse_blocked(steps: list[FileStep], root: Path) -> list[FileStep]:
 def refuse_incomplete_redo(unknown: Sequence[str]) -> None:
     """Stop a redo, forced or not, if the record of the undo is lost: the conversation would go on without the files."""
     if unknown:
-        words = f"nothing was changed: what the undo replaced is not known for sure: {unknown[0]}"
+        words = f"nothing was changed: what the undo replaced is not known for certain: {unknown[0]}"
         raise Refused(f"{words}; an undo to the message goes by what its tools recorded", ())
 
 
@@ -501,7 +520,7 @@ def refuse_unsafe(steps: Sequence[FileStep], request: UndoRequest, unknown: Sequ
     """Stop before anything is changed, if something must not be. The workspace itself may be a protected folder."""
     root, force, allow_protected = request.root, request.force, request.allow_protected
     if unknown and not force:
-        words = f"nothing was changed: which files go back is not known for sure: {unknown[0]}"
+        words = f"nothing was changed: the files to restore are not known for certain: {unknown[0]}"
         raise Refused(f"{words}; --force goes on with what is known", steps)
     refused = [step for step in steps if step.verdict == "refused"]
     if refused:

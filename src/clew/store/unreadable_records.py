@@ -12,9 +12,9 @@ from pathlib import Path
 from clew.agents.sage_agent.records import parse_all_headers, parse_header
 from clew.errors import SourceUnreadable
 from clew.store.change_journal import UNREADABLE, undo_folder
-from clew.store.conversation_tree import Tree, whole_lines
+from clew.store.conversation_tree import Tree
 from clew.store.layout import MESSAGES, SNAPSHOTS
-from clew.store.log import record_in
+from clew.store.log import record_in, whole_lines
 from clew.store.snapshots import Snapshots
 from clew.store.undo_plan import RestorePlan, owning_message
 
@@ -50,9 +50,9 @@ def is_log_missing(snapshots: Snapshots) -> bool:
 def refuse_unreadable(snapshots: Snapshots) -> None:
     """Raise SourceUnreadable if a record or journal that may name blobs cannot be read."""
     journals = sorted(undo_folder(snapshots.folder).glob(UNREADABLE))
-    unsure = [*all_unknown_changes(snapshots), *(f"{path} cannot be read" for path in journals)]
-    if unsure:
-        raise SourceUnreadable(f"no copy was removed: what names them is not known for sure: {unsure[0]}")
+    unknown = [*all_unknown_changes(snapshots), *(f"{path} cannot be read" for path in journals)]
+    if unknown:
+        raise SourceUnreadable(f"no copy was removed: the records that may name them cannot be read: {unknown[0]}")
 
 
 def unknown_changes(snapshots: Snapshots, tree: Tree, plan: RestorePlan) -> list[str]:

@@ -65,8 +65,8 @@ class Watch:
         known = snapshots.load_index(digest)
         self._index = self._workspace.scan(known or {}, snapshots.keep)
         changes = self._changed_since(states, last, known)
-        snapshots.append_scan(
-            log, self._message, self._root, self._index, {}, previous=digest, is_open=True, since=changes
+        snapshots.append(
+            log, self._message, self._root, {}, index=self._index, previous=digest, is_open=True, since=changes
         )
 
     def _before_named(self, log: Log, paths: Sequence[str]) -> None:
@@ -97,8 +97,8 @@ class Watch:
         before, self._index = self._index, self._workspace.scan(self._index, self._snapshots.keep)
         changes = _without_missing_blobs(self._snapshots, compare(before, self._index))
         _, last = _since_last_scan(_backward(log), str(self._root))
-        self._snapshots.append_scan(
-            log, self._message, self._root, self._index, changes, previous=_scan_of(last), is_update=True
+        self._snapshots.append(
+            log, self._message, self._root, changes, index=self._index, previous=_scan_of(last), is_update=True
         )
         return changes
 
@@ -181,7 +181,7 @@ def _since_last_scan(
 
 
 def _differing(states: dict[str, FileState], before: Index | None, now: Index) -> dict[str, StateChange]:
-    """Return the files that are not as in the index before, or not as records said after it."""
+    """Return the files that are not as in the index before, or not as later records have them."""
     changes = compare(before, now) if before is not None else {}
     for path, state in states.items():
         if path not in changes and not state.same_as(_state(now.get(path))):
@@ -239,8 +239,8 @@ def record_interrupted(snapshots: Snapshots, log: Log, cut: SnapshotEntry, now: 
     workspace = snapshots.workspace(root, now)
     index = workspace.scan(known, snapshots.keep)
     changes = _changes_of(snapshots, workspace, cut, known, index)
-    return snapshots.append_scan(
-        log, cut.message, root, index, changes, previous=_scan_of(cut), is_update=True, is_late=True
+    return snapshots.append(
+        log, cut.message, root, changes, index=index, previous=_scan_of(cut), is_update=True, is_late=True
     )
 
 

@@ -20,12 +20,13 @@ from clew.errors import PathRefused, SourceUnreadable
 from clew.io.blobs import MAX_BLOB_BYTES, digest_of
 from clew.io.ignore_patterns import IgnorePatterns, ignore_patterns
 from clew.io.safe_write import Within
-from clew.store.apply_changes import group_by_size
 
 IGNORED = tuple(".git .hg .svn .sage node_modules __pycache__ .venv .tox .mypy_cache .pytest_cache .ruff_cache".split())
 """Not scanned by default: folders of other programs, what can be made again, and the store itself. The patterns of the
 user come after these, so `!.venv` has it scanned."""
 
+_BATCH_BYTES = 16 << 20
+"""Bytes of content that are in memory at once."""
 _RECENT_NS, _RECENT_WHOLE_SECONDS_NS = 50_000_000, 2_000_000_000
 """A file that changed so shortly before it was read may change again without other times in its status. File systems
 with times in whole seconds need the longer limit."""
@@ -132,12 +133,12 @@ class Workspace:
         if links:
             yield from _read_links(self.root, links)
             changed = [file for file in changed if not stat.S_ISLNK(file.found.st_mode)]
-        for group in _grouped(changed):
+        for batch in _batches(changed):
             started_ns = time.time_ns()
             with Within(self.root, own=True) as within:
-                bodies = [read_body(within, file.path, file.found.st_size) for file in group]
+                bodies = [read_body(within, file.path, file.found.st_size) for file in batch]
             reasons = iter(keep([body for body in bodies if isinstance(body, bytes)]))
-            for file, body in zip(group, bodies, strict=True):
+            for file, body in zip(batch, bodies, strict=True):
                 if isinstance(body, str):
                     yield file.path, _entry(file.found, "", body, started_ns)
                 elif body is not None:
@@ -146,16 +147,15 @@ class Workspace:
 
 def _read_links(root: Path, links: Sequence[_FileToRead]) -> Iterator[tuple[str, IndexEntry]]:
     """Yield the targets of links; a link that is gone meanwhile is left out."""
-    for group in _grouped(links):
-        with Within(root, own=True) as within:
-            for file in group:
-                try:
-                    target = within.link(file.path)
-                except (PathRefused, OSError):
-                    continue  # a name that could not be restored either
-                if target is not None:
-                    entry = _entry(file.found, "", None, time.time_ns())
-                    yield file.path, msgspec.structs.replace(entry, link=target)
+    with Within(root, own=True) as within:
+        for file in links:
+            try:
+                target = within.link(file.path)
+            except (PathRefused, OSError):
+                continue  # a name that could not be restored either
+            if target is not None:
+                entry = _entry(file.found, "", None, time.time_ns())
+                yield file.path, msgspec.structs.replace(entry, link=target)
 
 
 def _entry(found: os.stat_result, digest: str, missing: str | None, started_ns: int) -> IndexEntry:
@@ -166,8 +166,18 @@ def _entry(found: os.stat_result, digest: str, missing: str | None, started_ns: 
     )
 
 
-def _grouped(files: Sequence[_FileToRead]) -> Iterator[list[_FileToRead]]:
-    return group_by_size(files, lambda file: file.path, lambda file: file.found.st_size)
+def _batches(files: Sequence[_FileToRead]) -> Iterator[list[_FileToRead]]:
+    """Yield files in batches of at most _BATCH_BYTES, or of one larger file."""
+    batch: list[_FileToRead] = []
+    size = 0
+    for file in files:
+        if batch and size + file.found.st_size > _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(file)
+        size += file.found.st_size
+    if batch:
+        yield batch
 
 
 def read_body(within: Within, path: str, size: int | None = None) -> bytes | str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from clew.agents.backups import read_inside
 from clew.agents.claude_code.locate import home_of, stem
-from clew.agents.file_evidence import ABSENT, FileChange, FileContent, State, absolute
+from clew.agents.file_evidence import ABSENT, FileChange, FileContent, KnownContent, absolute
 from clew.model.json import JSON
 
 _FOLDER = "file-history"
@@ -82,7 +82,7 @@ class Checkpoints:
         other = absolute(re.split(r"[\\/]", name)[-1], parent)
         return other if _digest(other) == found[1] else plain
 
-    def _copy(self, backup: JSON) -> State | None:
+    def _copy(self, backup: JSON) -> KnownContent | None:
         if self._root is None or not isinstance(backup, str) or not _BACKUP.fullmatch(backup):
             return None
         for session in self._sessions:

@@ -12,7 +12,17 @@ from clew.agents.base import SourceFile, Unit
 from clew.agents.claude_code.background_writers import BackgroundWriters
 from clew.agents.claude_code.checkpoints import Checkpoints
 from clew.agents.edits import Hunk, Replacement, make_hunk, patched, plain, replacing, with_line_endings_of, writing
-from clew.agents.file_evidence import ABSENT, Edit, Event, FileChange, State, absolute, as_bytes, as_text, tool_call
+from clew.agents.file_evidence import (
+    ABSENT,
+    Edit,
+    Event,
+    FileChange,
+    KnownContent,
+    absolute,
+    as_bytes,
+    as_text,
+    tool_call,
+)
 from clew.analysis.messages import metadata_of
 from clew.model.json import JSON
 
@@ -146,7 +156,7 @@ def _path(call: Call) -> str | None:
 def _read(path: str, call: int, done: int, details: dict[str, JSON]) -> Iterator[FileChange]:
     """What a reading shows: all of the file only where it says so."""
     file = details.get("file")
-    state: State | None = None
+    state: KnownContent | None = None
     if details.get("type") == "text" and isinstance(file, dict) and isinstance(file.get("content"), str):
         is_whole = file.get("startLine") == 1 and file.get("numLines") == file.get("totalLines")
         if is_whole and not file.get("truncatedByTokenCap"):
@@ -188,7 +198,7 @@ def _editing(hunks: list[Hunk], replacements: list[Replacement], by_user: bool) 
     """The client's own account of the change comes first; of what the person altered, the call knows nothing."""
     replace = replacing(replacements) if replacements and not by_user else None
 
-    def edit(base: State | None) -> State | None:
+    def edit(base: KnownContent | None) -> KnownContent | None:
         text = plain(base)
         done = patched(text, hunks) if text is not None and hunks else None
         if done is not None:

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from clew.agents.backups import is_behind_link, read_inside
-from clew.agents.file_evidence import FileChange, FileContent, State, absolute, first_text
+from clew.agents.file_evidence import FileChange, FileContent, KnownContent, absolute, first_text
 from clew.agents.gemini.locate import CHATS
 from clew.agents.gemini.project_registry import marker
 from clew.io.codec import NOT_JSON, dumps, loads
@@ -68,7 +68,7 @@ class Checkpoints:
                     self._commits.setdefault(found[0], []).append(found[1])
         return self._commits
 
-    def _read(self, commit: str, paths: list[str]) -> Iterator[State | None]:
+    def _read(self, commit: str, paths: list[str]) -> Iterator[KnownContent | None]:
         names = [f"{commit}:{path}" for path in paths]
         if self._objects is None or any("\n" in name for name in names):
             return iter(())
@@ -85,7 +85,7 @@ class Checkpoints:
         return None if any(map(os.path.islink, inner)) else objects
 
 
-def _contents(own: Path, objects: Path, commit: str, names: Sequence[str]) -> list[State | None]:
+def _contents(own: Path, objects: Path, commit: str, names: Sequence[str]) -> list[KnownContent | None]:
     """The contents of files in a commit; None where it has no such file: git may have been told to ignore it.
 
     Sizes are asked for first, so that a small object that unpacks to a large one does not fill the memory.

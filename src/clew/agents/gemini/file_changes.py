@@ -17,7 +17,7 @@ from clew.agents.file_evidence import (
     Edit,
     Event,
     FileChange,
-    State,
+    KnownContent,
     WriterFinished,
     absolute,
     as_bytes,
@@ -131,7 +131,7 @@ def _native_calls(native: Mapping[str, JSON], uuid: JSON) -> Iterator[tuple[str,
 
 def _read(path: str, call: Call, block: dict[str, JSON], done: int) -> Iterator[FileChange]:
     output = block.get("output")
-    state: State | None = None
+    state: KnownContent | None = None
     asked = {"offset", "limit", "start_line", "end_line"} & call.input.keys()
     if isinstance(output, str) and not asked and not output.lstrip().startswith(_CUT):
         is_other = output.startswith(("Cannot display content", "Binary content", "<tool_output_masked>"))
@@ -159,7 +159,7 @@ def _restyling(text: str) -> Edit:
     """New text, in lines that end as those before it."""
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n")
 
-    def edit(base: State | None) -> State | None:
+    def edit(base: KnownContent | None) -> KnownContent | None:
         return as_text(text) if "\ufffd" in text else with_line_endings_of(plain, base)
 
     return edit

@@ -23,8 +23,8 @@ from clew.agents.file_evidence import (
     Event,
     FileChange,
     FileContent,
+    KnownContent,
     NoExternalRestore,
-    State,
     WriterFinished,
     WriterStarted,
     absolute,
@@ -241,7 +241,7 @@ class _Reader:
         Whatever else ran meanwhile, the snapshot shows what was there at the end.
         """
         digest = digest_from(entry.get("content_hash"))
-        state: State | None = None
+        state: KnownContent | None = None
         if entry.get("state") == "deleted":
             state, digest = ABSENT, None
         elif digest is not None:
@@ -253,11 +253,11 @@ class _Reader:
         if seen is not None and (state is not None or digest is not None):
             yield FileChange(path, "snapshot", seen, seen, "backup", state, state, digest=digest)
 
-    def _before(self, entry: Entry) -> tuple[State | None, str | None]:
+    def _before(self, entry: Entry) -> tuple[KnownContent | None, str | None]:
         """The content from before a message, if it has the digest that the record names; else why there is none."""
         text, backup = entry.get("original_content"), entry.get("backup")
         digest = digest_from(entry.get("original_hash"))
-        state: State | None = as_bytes(text) if isinstance(text, str) else None
+        state: KnownContent | None = as_bytes(text) if isinstance(text, str) else None
         if isinstance(backup, str) and state is None:
             name = re.split(r"[\\/]", backup)[-1]
             copies = (_read_backup(folder, name) for folder in self._backup_folders)
@@ -269,7 +269,7 @@ class _Reader:
         return state, None if state is not None else "no content from before is recorded"
 
 
-def _read_backup(folder: Path, name: str) -> State | None:
+def _read_backup(folder: Path, name: str) -> KnownContent | None:
     """A copy: one of clew's own store has its digest for a name, one of the program any."""
     digest = digest_in(name)
     if digest is not None:

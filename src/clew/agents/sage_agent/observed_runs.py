@@ -29,7 +29,7 @@ from clew.agents.sage_agent.snapshots import FileState, Observation, ObservedFil
 from clew.model.json import JSON
 from clew.model.time import parse_time
 
-_CUT_OFF = "a tool that was to change it was cut off"
+_CUT_OFF = "a tool that was to change it was interrupted"
 _PARALLEL_TOOLS = "several tools ran at the same time"
 _PARALLEL_MESSAGES = "tools of several messages ran at the same time"
 

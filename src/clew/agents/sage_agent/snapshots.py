@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from clew.agents.base import SourceFile
-from clew.agents.file_evidence import ABSENT, OTHER, Action, FileContent, State, absolute
+from clew.agents.file_evidence import ABSENT, OTHER, Action, FileContent, KnownContent, absolute
 from clew.agents.sage_agent.locate import BACKUPS, MESSAGES, SNAPSHOTS
 from clew.errors import SourceUnreadable
 from clew.io.blobs import digest_in, read_blob
@@ -41,7 +41,7 @@ Entry = dict[str, JSON]
 class FileState(NamedTuple):
     """A file at one moment."""
 
-    content: State | None
+    content: KnownContent | None
     """None: not available."""
     digest: str | None = None
     """The digest of content that is not available; "" where a file of unknown content existed; `OTHER`."""

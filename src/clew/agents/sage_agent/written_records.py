@@ -23,14 +23,14 @@ MessageType = Literal["user", "assistant", "tool_result", "system", "error"]
 
 _JSON_TYPES = frozenset({str, int, bool, type(None)})
 _ADVICE: list[tuple[tuple[type, ...], str]] = [
-    ((bytes, bytearray, memoryview), "bytes are no text; decode them, or write them as base64"),
+    ((bytes, bytearray, memoryview), "bytes are not text; decode them, or write them as base64"),
     ((set, frozenset), "a set has no order; make a list of it"),
 ]
 
 
 def refuse_odd(value: JSON, where: str) -> None:
-    """Refuse values that JSON does not have and that would be written as something else: bytes, sets, keys that are no
-    text, and numbers such as infinity."""
+    """Refuse values that JSON does not have and that would be written as something else: bytes, sets, keys that are
+    not text, and numbers such as infinity."""
     try:
         _refuse_odd(value, where)
     except RecursionError:
@@ -43,11 +43,11 @@ def _refuse_odd(value: JSON, where: str) -> None:
         return
     if kind is float:
         if not math.isfinite(value):
-            raise UsageError(f"{where}: {value} is no number that JSON has; leave it out where it is not known")
+            raise UsageError(f"{where}: {value} is not a number that JSON has; leave it out where it is not known")
     elif isinstance(value, dict):
         for name, inner in value.items():
             if not isinstance(name, str):
-                raise UsageError(f"{where}: the name {name!r} is no text, as names are in JSON")
+                raise UsageError(f"{where}: the name {name!r} is not text, as names are in JSON")
             _refuse_odd(inner, f"{where}.{name}")
     elif isinstance(value, list | tuple):
         for inner in value:
@@ -95,7 +95,7 @@ class ToolResult(Record, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse values that JSON does not have."""
         if self.content.__class__ is not str:
-            raise UsageError(f"the content of a tool result is no text: {self.content.__class__.__name__}")
+            raise UsageError(f"the content of a tool result is not text: {self.content.__class__.__name__}")
 
 
 class Usage(Record, kw_only=True):
@@ -108,7 +108,7 @@ class Usage(Record, kw_only=True):
     cost_estimate: float | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Refuse counts that are no numbers from 0 on."""
+        """Refuse counts that are not numbers from 0 on."""
         for name in self.__struct_fields__:
             value = getattr(self, name)
             if value is UNSET:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 from starlette.responses import Response
 
-from clew.agents.file_evidence import FileContent, State, absolute
+from clew.agents.file_evidence import FileContent, KnownContent, absolute
 from clew.catalog import browsing
 from clew.catalog.browsing import Change, Entry
 from clew.catalog.keys import session_key
@@ -141,7 +141,7 @@ def _mask_of(asked: Asked, entry: Entry, path: str) -> Callable[[str], str]:
     return lambda text: redactor.text(text, path)
 
 
-def _text(state: State | None) -> str:
+def _text(state: KnownContent | None) -> str:
     return state.body.decode("utf-8", "replace") if isinstance(state, FileContent) else ""
 
 
