@@ -15,8 +15,8 @@ from clew.host import Host
 from clew.io.compress import SUFFIXES
 from clew.io.paths import is_own_home
 from clew.model.json import JSON
+from clew.model.record import ORIGIN as ORIGIN
 from clew.model.unit import Unit
-from clew.redact.packed import ORIGIN as ORIGIN
 
 ORIGINAL_FILE_SUFFIX = ".clew"
 """Suffix of the file beside a session that holds its original, where the agent accepts no foreign lines in its own

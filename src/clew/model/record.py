@@ -11,6 +11,8 @@ from clew.model.json import Extensions
 from clew.model.message import SourceRef
 from clew.model.snapshot import Snapshot
 
+ORIGIN = "clew-origin"
+"""The type of the records that carry the original of a converted session."""
 KINDS = "title, summary, snapshot, prompt, queue, progress, state, rewind, copy, cost, link or other."
 
 

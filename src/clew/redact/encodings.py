@@ -114,6 +114,7 @@ _LONGEST_WORD = 256
 _LONGEST = 1 << 16
 
 
+@lru_cache(maxsize=1)
 def base64_signs() -> list[str]:
     """Return patterns of the base64 of words before secrets and of tokens, at each of the three offsets in a group."""
     words = [word.replace(b"+", b" ") for word in (*_WORDS, *_BEGINNINGS)]
@@ -125,18 +126,17 @@ def _in_base64(word: bytes, shift: int) -> str:
 
     A character that the neighbours of the word determine too has all its choices, unless there are many.
     """
-    sign = ""
-    size = 6 * ((8 * (shift + len(word)) + 5) // 6)
-    known = ("x" * 8 * shift + "".join(f"{byte:08b}" for byte in word)).ljust(size, "x")
-    for place in range(0, size, 6):
-        bits = known[place : place + 6]
-        fits = [
-            number for number in range(64) if all(b in ("x", c) for b, c in zip(bits, f"{number:06b}", strict=True))
-        ]
+    pattern = ""
+    bits = 8 * len(word)
+    padding = -(8 * shift + bits) % 6
+    value, known = int.from_bytes(word, "big") << padding, ((1 << bits) - 1) << padding
+    for offset in range(8 * shift + bits + padding - 6, -1, -6):
+        char, mask = value >> offset & 63, known >> offset & 63
+        fits = [number for number in range(64) if number & mask == char]
         if len(fits) <= _MOST_CHOICES:
             chars = "".join({62: "+-", 63: "/_"}.get(number, chr(_STANDARD[number])) for number in fits)
-            sign += chars if len(chars) == 1 else "[" + re.escape(chars) + "]"
-    return sign
+            pattern += chars if len(chars) == 1 else "[" + re.escape(chars) + "]"
+    return pattern
 
 
 def read_base64(text: bytes, place: int, search: Callable[[bytes], list[Match]]) -> tuple[tuple[Match, ...], int]:

@@ -8,12 +8,11 @@ from typing import Any
 
 import msgspec
 
+from clew.model.record import ORIGIN as ORIGIN
 from clew.redact.matcher import Match, compile_bytes
 
 PACKED = "packed_data"
 """The rule of data that is masked because it is compressed."""
-ORIGIN = "clew-origin"
-"""The type of the records that carry the original of a converted session."""
 # Beginnings of the base64 of zstd (28 B5 2F FD) and gzip (1F 8B 08, then flags below 32).
 _BEGINNINGS = r"KLUv[/_][Q-Za-f]|H4sI[A-H]"
 # A record of an original that is not JSON any more: cut off, or within another text.
@@ -27,7 +26,7 @@ _LETTERS = rb"[A-Za-z0-9+/_-]"
 _LINE_END = rb"(?:[\r\n]|\\{1,8}[rn]){1,4}[ \t]{0,12}"
 _RUN = re.compile(rb"%b++={0,2}+(?:%b%b{16,}+={0,2}+)*+" % (_LETTERS, _LINE_END, _LETTERS))
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
-_NAME = b"clew-origin"
+_NAME = ORIGIN.encode()
 _LONG_RUN = re.compile(rb"[A-Za-z0-9+/_-]{1000,}+={0,2}+")
 _MEDIA_BEGINNINGS = (b"iVBOR", b"/9j/", b"R0lGOD", b"UklGR", b"JVBERi")
 """Beginnings of the base64 of images and PDF files."""
