@@ -127,7 +127,9 @@ def _changed_files(
     homes: dict[int, SourceHome] = {}
     known_homes = _homes_of_sessions(writer)
     for file in without_duplicates(files):
-        home = homes.setdefault(id(file.host), source_home(file.host))
+        if id(file.host) not in homes:
+            homes[id(file.host)] = source_home(file.host)
+        home = homes[id(file.host)]
         main, path = (os.fsencode(_original_path(file.host, one)) for one in (file.main, file.path))
         if file.role != "shared" and (home, main) not in writer.files:
             home = known_homes.get((*_identity(home), main), home)
