@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from clew.archive import capture, writer
+from clew.archive.capture import source_home
+from clew.archive.records import SourceHome
 from clew.archive.verify import verify
 from clew.archive.writer import open_writer
 from clew.errors import Busy
+from clew.host import Host
 from tests.archive.worlds import World, lines
 
 
@@ -64,6 +67,20 @@ def test_an_unchanged_file_is_not_opened(world: World, monkeypatch: pytest.Monke
     assert {path: path.read_bytes() for path in world.archive.rglob("*") if path.is_file()} == before
 
 
+def test_agents_are_asked_for_their_variables_once_per_home(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(5):
+        world.write(number, lines(number))
+    asked: list[Host] = []
+
+    def counting(host: Host) -> SourceHome:
+        asked.append(host)
+        return source_home(host)
+
+    monkeypatch.setattr("clew.archive.capture.source_home", counting)
+    assert world.capture().new == 5
+    assert len(asked) == 1
+
+
 def test_a_grown_file_costs_its_new_bytes_and_stays_one_version(world: World) -> None:
     path = world.write(1, lines(*range(50)))
     world.capture()
@@ -72,7 +89,7 @@ def test_a_grown_file_costs_its_new_bytes_and_stays_one_version(world: World) ->
             out.write(os.urandom(500).hex().encode() + b"\n")
         outcome = world.capture()
         assert outcome.grown == 1
-        assert outcome.stored < 2500
+        assert outcome.stored < 3500
     assert world.contents()[path.name] == [path.read_bytes()]
     (version,) = world.versions()
     assert version.size == path.stat().st_size

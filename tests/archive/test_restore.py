@@ -8,7 +8,9 @@ import msgspec
 import pytest
 
 from clew.archive.archive import open_archive
+from clew.archive.prune import rewrite_packs
 from clew.archive.restore import choose, plan, restore
+from clew.archive.writer import open_writer
 from clew.errors import AmbiguousReference, ClewError, PathRefused, UnknownReference, WouldLose
 from tests.archive.worlds import PROJECT, World, lines
 
@@ -75,6 +77,53 @@ def test_an_earlier_version_by_its_time(world: World, tmp_path: Path) -> None:
     assert (tmp_path / "then" / PROJECT / path.name).read_bytes() == lines(1)
     assert (tmp_path / "now" / PROJECT / path.name).read_bytes() == lines(2)
     assert restored(world, tmp_path / "never", at_us=first - 10**9) == 0
+
+
+def test_an_earlier_state_of_a_file_that_has_grown(world: World, tmp_path: Path) -> None:
+    path = world.write(1, lines(1))
+    times, contents, modified = [], [], []
+    for number in (1, 2, 3):
+        path.write_bytes(lines(*range(1, number + 1)))
+        assert not world.capture().rewritten
+        (version,) = world.versions()
+        times.append(version.taken_us)
+        contents.append(path.read_bytes())
+        modified.append(path.stat().st_mtime_ns)
+    with open_writer(world.archive) as writer:
+        rewrite_packs(writer, writer.index.packs().keys(), list(writer.versions()))
+    for number, (time_us, content, mtime_ns) in enumerate(zip(times, contents, modified, strict=True)):
+        for references in ((), ("00000001",)):
+            target = tmp_path / f"{number}-{len(references)}"
+            assert restored(world, target, *references, at_us=time_us) == 1
+            assert restored(world, target, *references, at_us=time_us) == 0
+            assert (target / PROJECT / path.name).read_bytes() == content
+            assert (target / PROJECT / path.name).stat().st_mtime_ns == mtime_ns
+    with pytest.raises(UnknownReference, match="at that time"):
+        restored(world, tmp_path / "never", "00000001", at_us=times[0] - 1)
+
+
+def test_an_earlier_state_before_a_touch_and_before_a_truncation(world: World, tmp_path: Path) -> None:
+    path = world.write(1, lines(1, 2))
+    times = []
+    for content in (lines(1, 2), lines(1, 2), lines(1), lines(1, 2)):
+        path.write_bytes(content)
+        os.utime(path, ns=(len(times) * 10**9, len(times) * 10**9))
+        world.capture()
+        times.append(max(version.taken_us for version in world.versions()))
+    for number, content in enumerate((lines(1, 2), lines(1, 2), lines(1), lines(1, 2))):
+        assert restored(world, tmp_path / str(number), at_us=times[number]) == 1
+        found = tmp_path / str(number) / PROJECT / path.name
+        assert (found.read_bytes(), found.stat().st_mtime_ns) == (content, number * 10**9)
+
+
+def test_the_number_of_earlier_states_is_limited(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew.archive.records.MAX_EARLIER_STATES", 4)
+    for number in range(1, 12):
+        world.write(1, lines(*range(number)))
+        world.capture()
+    (version,) = world.versions()
+    assert 2 <= len(version.earlier) <= 4
+    assert [state.size for state in version.earlier] == sorted({state.size for state in version.earlier})
 
 
 def test_R09_what_is_there_and_differs_is_only_replaced_by_force(world: World, tmp_path: Path) -> None:

@@ -504,3 +504,19 @@ def test_a_tool_that_was_cut_off_and_looked_at_late_proves_nothing(world: World)
         answer = history.at(message, world.path("a.txt"))
         if answer.certainty == "exact":
             assert answer.is_absent == ("a.txt" not in world.moments[message]), message
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes are POSIX")
+def test_restore_gives_a_file_the_mode_it_had(world: World, tmp_path: Path) -> None:
+    message = world.session.assistant("I make a script.")
+    script = world.work / "run.sh"
+    with world.session.watch(message, ["run.sh", "a.txt"], root=world.work):
+        script.write_bytes(b"#!/bin/sh\n")
+        script.chmod(0o755)
+        (world.work / "a.txt").chmod(0o600)
+    world.session.user("Next.")
+    (tmp_path / "out").mkdir()
+    ran = asked(world, "restore", "s#3", "run.sh", "a.txt", "--into", tmp_path / "out", "--write")
+    assert ran.code == 0, ran.err
+    modes = {name: (tmp_path / "out" / name).stat().st_mode & 0o777 for name in ("run.sh", "a.txt")}
+    assert modes == {"run.sh": 0o755, "a.txt": 0o600}

@@ -30,6 +30,28 @@ def test_a_value_that_an_earlier_process_masked_is_masked_without_its_context(tm
     assert log.count("[REDACTED:assigned_password:") >= 2
 
 
+def _store(place: Path) -> Store:
+    """Open a store as another process would."""
+    return Store(place, redact=Redactor(Setting("secrets", Marker(b"key"))))
+
+
+def test_a_session_from_the_list_masks_what_an_earlier_process_masked(tmp_path: Path) -> None:
+    value = PLANT.password()
+    _append(tmp_path, f"DB_PASSWORD={value}")
+    with next(_store(tmp_path).sessions()) as session:
+        session.user(f"now use {value} there")
+    assert value not in (tmp_path / ".sage" / "sessions" / "one" / "messages.jsonl").read_text()
+
+
+def test_a_project_masks_what_an_earlier_process_masked(tmp_path: Path) -> None:
+    value = PLANT.password()
+    for text in (f"DB_PASSWORD={value}", f"now use {value} there"):
+        with _store(tmp_path).project("/home/ada/moon") as project:
+            project.append("user", text)
+    [log] = tmp_path.rglob("conversation.jsonl")
+    assert value not in log.read_text()
+
+
 def test_ordinary_words_stay(tmp_path: Path) -> None:
     _append(tmp_path, f"DB_PASSWORD={PLANT.password()}")
     _append(tmp_path, "an ordinary sentence, with: several (longer) words")

@@ -9,6 +9,7 @@ import pytest
 from clew import Host, Library
 from clew.errors import AmbiguousReference, UnknownReference, UsageError
 from clew.store import Session, Store, ToolResult
+from clew.store.erase import erase_record
 from tests.store.support import Quick, assert_whole, lines, log_of
 
 
@@ -150,3 +151,14 @@ def test_what_is_not_there_is_said_so(session: Session) -> None:
     with pytest.raises(AmbiguousReference):
         session.path("long-id")
     assert session.path("long-id-1")[-1] == "long-id-1"
+
+
+def test_a_branch_without_messages_left_is_not_listed(session: Session) -> None:
+    for uuid in ("q3", "a3"):
+        erase_record(session.folder, uuid)
+    assert [branch.name for branch in session.branches()] == ["main"]
+    for uuid in ("q1", "a1", "q2", "a2"):
+        erase_record(session.folder, uuid)
+    assert session.branches() == []
+    session.user("once more")
+    assert [branch.messages for branch in session.branches()] == [1]

@@ -70,3 +70,9 @@ def test_half_a_surrogate_pair_is_called_so(text: bytes, half: str) -> None:
 def test_other_lines_keep_their_reason(line: bytes) -> None:
     with pytest.raises(UsageError, match=r"is not JSON: (?!a text)"):
         parse_message(line, ContextReader())
+
+
+@pytest.mark.parametrize("content", [b"", b',"content":null'])
+def test_a_tool_result_without_content_is_empty(content: bytes) -> None:
+    draft = parse_message(b'{"role":"tool","tool_call_id":"c"' + content + b"}", ContextReader())
+    assert [result.content for result in draft.record.tool_results or ()] == [""]

@@ -182,3 +182,15 @@ def test_archives_do_not_go_through_a_link(tmp_path: Path) -> None:
         assert project.archives() == []
     assert list((tmp_path / "elsewhere").iterdir()) == []
     assert (folder_of(tmp_path) / "conversation.jsonl").exists()
+
+
+def test_a_message_that_is_too_long_to_be_read_again_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.store.writer.MAX_RECORD_BYTES", 1000)
+    with Store(tmp_path).project(WORKSPACE) as project:
+        project.append("user", "short")
+        with pytest.raises(UsageError, match="longer than 1000 bytes"):
+            project.append("user", "x" * 1000)
+        assert [record["content"] for record in project.records()] == ["short"]
+        assert project.append("user", "next").seq == 2

@@ -193,10 +193,10 @@ def test_a_wrong_setting_is_blamed_on_who_gave_it(tmp_path: Path) -> None:
 def test_a_file_where_a_store_should_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(UsageError, match="is a file, and a store is a folder"):
+        with pytest.raises(UsageError, match="not a folder"):
             Store(place)
     ran = run("record", "--store", tmp_path / "file", "--session", "s", input=b'{"role": "user", "content": "x"}\n')
-    assert ran.code == 2 and "is a file, and a store is a folder" in ran.err
+    assert ran.code == 2 and "not a folder" in ran.err
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])

@@ -60,9 +60,12 @@ class Archive:
 
     def pieces(self, version: Version) -> Iterator[bytes]:
         """Yield the content of a version piece by piece; raises SourceUnreadable at the end where it is wrong."""
-        digest = hashlib.sha256()
+        digest, left = hashlib.sha256(), version.size
         for chunk in version.chunk_ids():
-            piece = self.chunk(chunk)
+            if not left:
+                break
+            piece = self.chunk(chunk)[:left]
+            left -= len(piece)
             digest.update(piece)
             yield piece
         if digest.digest() != version.digest:

@@ -22,7 +22,15 @@ from clew.agents.backups import is_behind_link
 from clew.agents.base import Agent, SourceFile
 from clew.archive.chunker import cut
 from clew.archive.prune import merge_packs
-from clew.archive.records import FileKey, Role, SourceHome, Version, path_text
+from clew.archive.records import (
+    FileKey,
+    Role,
+    SourceHome,
+    Version,
+    earlier_states,
+    path_text,
+    replaced_versions,
+)
 from clew.archive.writer import ArchiveWriter
 from clew.errors import SourceUnreadable
 from clew.host import Host
@@ -119,7 +127,9 @@ def _changed_files(
     homes: dict[int, SourceHome] = {}
     known_homes = _homes_of_sessions(writer)
     for file in without_duplicates(files):
-        home = homes.setdefault(id(file.host), source_home(file.host))
+        if id(file.host) not in homes:
+            homes[id(file.host)] = source_home(file.host)
+        home = homes[id(file.host)]
         main, path = (os.fsencode(_original_path(file.host, one)) for one in (file.main, file.path))
         if file.role != "shared" and (home, main) not in writer.files:
             home = known_homes.get((*_identity(home), main), home)
@@ -252,7 +262,7 @@ def _read_version(
         chunks += writer.add(pieces)
     digest = reader.digest.digest()
     is_same = known is not None and known.digest == digest
-    return Version(
+    version = Version(
         home=one.home,
         path=one.path,
         agent=file.agent,
@@ -271,6 +281,8 @@ def _read_version(
         written_ns=known.written_ns if known is not None and is_same else status.st_mtime_ns,
         extends=known.digest if known is not None and has_grown else b"",
     )
+    replaced = replaced_versions(writer.files.get(version.file, ()), version)
+    return msgspec.structs.replace(version, earlier=earlier_states(replaced))
 
 
 def _has_grown(reader: _HashingReader, known: Version, size: int) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -27,6 +27,8 @@ FOLDER = "archive"
 PACKS, LOCK, INDEX, CHECKSUM = "packs", "lock", "index.sqlite", "index.sha256"
 PACK_SUFFIX = ".pack"
 CHUNK_ID_BYTES = 16
+MAX_EARLIER_STATES = 128
+"""Each one adds about 60 bytes to the record of a version, which is written with every capture of a growing file."""
 _PACK_NAME = re.compile(r"[0-9]{8,12}-[0-9a-f]{16}")
 _OLD_NAME = re.compile(r"[0-9]{8,12}\.(?:pack|manifest)")
 _MAX_NAMED_FILES = 3
@@ -46,6 +48,16 @@ class SourceHome(msgspec.Struct, frozen=True, array_like=True):
     """The environment variables that name folders of agents, sorted."""
     base: str = ""
     """For the mirror of another machine: the local folder that holds the copy of its root."""
+
+
+class EarlierState(msgspec.Struct, frozen=True, array_like=True):
+    """A replaced version of a file, whose content is the beginning of the version that replaced it."""
+
+    taken_us: int
+    size: int
+    mtime_ns: int
+    digest: bytes
+    """SHA-256 of the content."""
 
 
 class Version(msgspec.Struct, frozen=True, array_like=True):
@@ -73,6 +85,8 @@ class Version(msgspec.Struct, frozen=True, array_like=True):
     """When the content was written: the first modification time that was seen with this content."""
     extends: bytes = b""
     """Digest of the version that this one only appended to, and replaces."""
+    earlier: tuple[EarlierState, ...] = ()
+    """The versions that this one replaced, oldest first. Empty in archives of earlier versions of clew."""
 
     @property
     def file(self) -> FileKey:
@@ -84,8 +98,15 @@ class Version(msgspec.Struct, frozen=True, array_like=True):
         """The key of the main file of its session."""
         return self.home, self.main
 
+    def at(self, time_us: int) -> Version | None:
+        """Return the version as it was archived at a time; None if it was not there yet."""
+        if self.taken_us <= time_us:
+            return self
+        states = [state for state in self.earlier if state.taken_us <= time_us]
+        return msgspec.structs.replace(self, **msgspec.structs.asdict(states[-1]), earlier=()) if states else None
+
     def chunk_ids(self) -> list[bytes]:
-        """Return the ids of the chunks in their order."""
+        """Return the ids of the chunks in their order. An earlier state needs only the first `size` bytes of them."""
         return [self.chunks[at : at + CHUNK_ID_BYTES] for at in range(0, len(self.chunks), CHUNK_ID_BYTES)]
 
 
@@ -180,13 +201,29 @@ def is_same_content(one: Version, other: Version) -> bool:
 
 
 def add_version(files: Files, version: Version) -> None:
-    """Add a version to those of its file. It replaces the last one if it has the same content or only extends it."""
+    """Add a version to those of its file, without the versions that it replaces."""
     versions = files.setdefault(version.file, [])
-    if versions and (is_same_content(versions[-1], version) or versions[-1].digest == version.extends):
+    for _ in replaced_versions(versions, version):
         versions.pop()
-        if versions and is_same_content(versions[-1], version):
-            versions.pop()
     versions.append(version)
+
+
+def replaced_versions(versions: Sequence[Version], version: Version) -> Sequence[Version]:
+    """Return the last versions of a file that a new one replaces: it has their content, or only extends it."""
+    if not versions or not (is_same_content(versions[-1], version) or versions[-1].digest == version.extends):
+        return ()
+    return versions[-2:] if len(versions) > 1 and is_same_content(versions[-2], version) else versions[-1:]
+
+
+def earlier_states(replaced: Iterable[Version]) -> tuple[EarlierState, ...]:
+    """Return the states that the record of a new version keeps of the versions that it replaces.
+
+    Above `MAX_EARLIER_STATES` every second one is left out: their content stays, only their times are lost.
+    """
+    states: list[EarlierState] = []
+    for one in replaced:
+        states += [*one.earlier, EarlierState(one.taken_us, one.size, one.mtime_ns, one.digest)]
+    return tuple(states[::2] if len(states) > MAX_EARLIER_STATES else states)
 
 
 def path_text(version: Version) -> str:

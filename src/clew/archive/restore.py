@@ -33,16 +33,17 @@ def choose(archive: Archive, references: Sequence[str], at_us: int | None = None
     found = [version for version in every if version is not None]
     if not references:
         return found
-    wanted = {_session(found, reference) for reference in references}
+    wanted = {_session(found, reference, at_us) for reference in references}
     return [version for version in found if (version.agent, version.session) in wanted]
 
 
-def _version_at(versions: list[Version], at_us: int | None) -> Version | None:
-    kept = [version for version in versions if at_us is None or version.taken_us <= at_us]
-    return kept[-1] if kept else None
+def _version_at(versions: Sequence[Version], at_us: int | None) -> Version | None:
+    if at_us is None:
+        return versions[-1]
+    return next((found for version in reversed(versions) if (found := version.at(at_us)) is not None), None)
 
 
-def _session(versions: Iterable[Version], reference: str) -> tuple[str, str]:
+def _session(versions: Iterable[Version], reference: str, at_us: int | None) -> tuple[str, str]:
     """Return agent and id of the one session whose id begins with the reference; `agent:id` names the agent too."""
     agent, _, start = reference.rpartition(":")
     mains = [version for version in versions if version.role == "main" and agent in ("", version.agent)]
@@ -51,7 +52,8 @@ def _session(versions: Iterable[Version], reference: str) -> tuple[str, str]:
     if len(exact or found) == 1:
         return (exact or found).pop()
     if not found:
-        raise UnknownReference(f"{reference}: no such session in the archive; `clew archive list` shows them")
+        when = " at that time" if at_us is not None else ""
+        raise UnknownReference(f"{reference}: no such session in the archive{when}; `clew archive list` shows all")
     raise AmbiguousReference(f"{reference}: {len(found)} sessions begin like this; name more of the id")
 
 

@@ -112,9 +112,9 @@ def _holds(path: Path, wanted: bytes) -> bool:
         with open_source(path) as stream:
             kept = b""
             while chunk := stream.read(_CHUNK_BYTES):
-                if wanted in kept + chunk:
+                kept = kept[-len(wanted) :] + chunk  # the name may begin in an earlier chunk
+                if wanted in kept:
                     return True
-                kept = chunk[-len(wanted) :]
     except (OSError, SourceUnreadable):
         return True  # the reader of the session reports the error
     return False

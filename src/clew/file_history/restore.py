@@ -83,7 +83,7 @@ def apply_plan(steps: Sequence[RestoreStep], folder: Path, rescue: Path, data_fo
     Returns the paths that were copied. The journal lies in clew's own `data_folder`; the caller holds `restore_lock`.
     """
     changes = [
-        Change(step.path, step.state.body if isinstance(step.state, FileContent) else None)
+        Change(step.path, step.state.body if isinstance(step.state, FileContent) else None, step.answer.mode)
         for step in steps
         if step.verdict != "same" and step.state is not None
     ]

@@ -76,6 +76,13 @@ class Answer(NamedTuple):
         return self.fingerprint is not None and self.fingerprint.is_absent
 
     @property
+    def mode(self) -> int | None:
+        """The mode that the evidence records for the file; None if it records none."""
+        if self.evidence is None or self.evidence.modes is None:
+            return None
+        return self.evidence.modes[self.is_after]
+
+    @property
     def seen(self) -> int | None:
         """The message that it is known by."""
         if self.evidence is None:

@@ -23,17 +23,17 @@ from clew.errors import RemoteFailed, UsageError
 from clew.host import Host
 from clew.io.atomic import write_atomic
 from clew.io.paths import MAX_FOLDER_DEPTH, safe_relative
+from clew.redact.credential_files import is_credential_file
 
 FILE_LIMIT = 4 << 30
 TOTAL_LIMIT = 64 << 30
 _STATE = "state.json"
+_AGENT_KEYS = re.compile(
+    r"(?i)\.?(?:auth|credentials?|secrets?|oauth_creds|google_accounts)\.(?:json|ya?ml|toml)|id_[a-z0-9]+"
+)
+"""Names of files in which agents keep keys beside their sessions, besides those that redaction knows."""
 _ODD = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 """Control characters, and bytes that are not UTF-8."""
-CREDENTIAL_FILE_NAMES = re.compile(
-    r"\.?(?:auth|credentials?|secrets?|oauth_creds|google_accounts)\.(?:json|ya?ml|toml)|\.env(?:\..*)?|id_[a-z0-9]+"
-    r"|.*\.(?:pem|key|p12)"
-)
-"""Names of files with keys: an agent may keep them beside its sessions. They are not fetched."""
 _SECOND_NS = 10**9
 _UNSTABLE_NS = _SECOND_NS // 2
 """Originals have times in whole seconds: a copy with half a second more is never taken for unchanged."""
@@ -130,7 +130,7 @@ class Mirror:
         """Return the files that may be copied, and a problem for each of the others."""
         admitted, problems, total = [], [], 0
         for file in listing:
-            if CREDENTIAL_FILE_NAMES.fullmatch(PurePosixPath(file.path).name):
+            if is_credential_file(file.path) or _AGENT_KEYS.fullmatch(PurePosixPath(file.path).name):
                 continue
             reason = self._refusal(file, roots, total)
             if reason is None:

@@ -213,7 +213,7 @@ class Branch(msgspec.Struct, frozen=True):
 
 
 def list_branches(tree: Tree) -> list[Branch]:
-    """Return every branch, in the order in which they started."""
+    """Return every branch that has a message, in the order in which they started."""
     own = dict.fromkeys(tree.heads, 0)
     first: dict[str, int] = {}
     for node, (branch, kind) in enumerate(zip(tree.branches, tree.kinds, strict=True)):
@@ -231,6 +231,7 @@ def list_branches(tree: Tree) -> list[Branch]:
             active=branch == active,
         )
         for branch, head in tree.heads.items()
+        if branch in first
     ]
 
 

@@ -143,6 +143,8 @@ def _results(message: _Fields, role: str) -> list[ToolResult]:
     call = message.pop("call", str)
     if call is not None:
         content = message.left.pop("content", None)
+        if content is None:
+            content = ""
         results.append(
             ToolResult(
                 tool_call_id=call,

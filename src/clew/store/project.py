@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import get_args
 
 import msgspec
@@ -27,9 +26,7 @@ from clew.model.json import JSON
 from clew.model.time import parse_time
 from clew.store.layout import folders, refuse_copy, refuse_links
 from clew.store.log import Log, read_log, record_in
-from clew.store.writer import Receipt, WriterConfig, format_timestamp, new_uuid
-
-_encode = msgspec.json.Encoder().encode
+from clew.store.writer import Receipt, WriterConfig, encode_records, format_timestamp, new_uuid
 
 
 class Project:
@@ -53,9 +50,7 @@ class Project:
     def __enter__(self) -> Project:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -93,20 +88,12 @@ class Project:
             make_folder(self._config.system, self.folder)
         with self._log.locked():
             record.session_id = self._session
-            self._log.append(self._encode_line(record))
+            self._log.append(encode_records([record], self._config.redact))
             self._count += 1
             # The message is durable; metadata that cannot be written now are written with the next one.
             with suppress(OSError):
                 self._describe(record.timestamp)
             return Receipt(record.uuid, self._count)
-
-    def _encode_line(self, record: ConversationRecord) -> bytes:
-        try:
-            if self._config.redact is None:
-                return _encode(record) + b"\n"
-            return _encode(self._config.redact(msgspec.to_builtins(record))) + b"\n"
-        except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
-            raise UsageError(f"the record cannot be written as JSON: {error}") from error
 
     def _resume(self) -> None:
         """Find the number of records and the session id; the metadata have the number if they have the log's size."""

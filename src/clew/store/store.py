@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clew.agents.sage_emacs.locate import CONVERSATION
 from clew.errors import UnknownReference, UsageError
 from clew.io.codec import dumps
 from clew.io.file_lock import ignore_missing_locks
@@ -91,20 +92,26 @@ class Store:
         """Yield every session, the most recently written first."""
         found = [folder for folder in folders(self.root / SESSIONS) if is_session(folder)]
         for folder in sorted(found, key=_written, reverse=True):
-            yield Session(folder, self._config)
+            yield self._opened(folder)
 
     def project(self, workspace: Path | str) -> Project:
         """Return the conversation of a project folder, in the layout of sage-emacs."""
-        return Project(project_folder(self.root / PROJECTS, str(workspace)), str(workspace), self._config)
+        folder = project_folder(self.root / PROJECTS, str(workspace))
+        project = Project(folder, str(workspace), self._config)
+        self._learn_markers(folder / CONVERSATION)
+        return project
 
     def _opened(self, folder: Path) -> Session:
-        """Open a session. Values that were masked in it before, by whichever process, are masked from then on."""
-        session, log = Session(folder, self._config), folder / MESSAGES
+        session = Session(folder, self._config)
+        self._learn_markers(folder / MESSAGES)
+        return session
+
+    def _learn_markers(self, log: Path) -> None:
+        """Learn the values that earlier processes masked in a log, so that they are masked in new records too."""
         if self._redactor is not None and log.is_file() and not log.is_symlink():
             with suppress(OSError), log.open(encoding="utf-8", errors="replace") as lines:
                 for line in lines:
                     self._redactor.learn_markers(line)
-        return session
 
     def _configure(self) -> None:
         """Write the format into the configuration of a new store; an existing one is never changed."""
@@ -113,7 +120,7 @@ class Store:
             make_folder(self._config.system, self.root)
             # Each session has it too, so a failure here is no reason to refuse a message.
             with suppress(OSError):
-                if not place.exists():
+                if not place.exists():  # another program may have made the folder meanwhile
                     replace_file(self._config.system, place, dumps({OWN: {"store": FORMAT}}) + b"\n")
 
 
@@ -121,7 +128,7 @@ def _refuse_file(root: Path) -> None:
     """Refuse a path that is, or leads through, a file."""
     there = next((folder for folder in (root, *root.parents) if folder.exists()), None)
     if there is not None and not there.is_dir():
-        raise UsageError(f"{there}: is a file, and a store is a folder")
+        raise UsageError(f"{there}: not a folder")
 
 
 def _redactor(given: Redactor | str | None, profile: str) -> Redactor | None:
@@ -138,5 +145,5 @@ def _redactor(given: Redactor | str | None, profile: str) -> Redactor | None:
 
 def _written(folder: Path) -> tuple[int, str]:
     with suppress(OSError):
-        return (folder / "messages.jsonl").stat().st_mtime_ns, folder.name
+        return (folder / MESSAGES).stat().st_mtime_ns, folder.name
     return 0, folder.name

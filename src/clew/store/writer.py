@@ -144,7 +144,7 @@ class Writer:
                     receipts.append(Receipt(record.uuid, self._head.seq))
                     records.append(record)
                 if records:
-                    self._log.append(self._encode(records))
+                    self._log.append(encode_records(records, self._config.redact))
                 elif receipts:
                     self._log.sync_existing()
             except BaseException:
@@ -163,7 +163,7 @@ class Writer:
             number, record_id = self._head.seq + 1, new_uuid()
             slot = RecordSlot(record_id, self.now(), replace(self._head), self._whole_tree(), {OWN: {"seq": number}})
             record, head = make(slot)
-            line = self._encode([record])
+            line = encode_records([record], self._config.redact)
             self._log.append(line)
             self._head = replace(head, seq=number)
             if (header := parse_header(line)) is not None:
@@ -293,17 +293,6 @@ class Writer:
                 return number_of(line)
         return 0
 
-    def _encode(self, records: Sequence[Record]) -> bytes:
-        """The lines of records, masked if the store masks."""
-        redact = self._config.redact
-        try:
-            lines = encode_lines(records if redact is None else [redact(_as_json(one)) for one in records])
-        except _CANNOT_ENCODE as error:
-            raise UsageError(f"the record cannot be written as JSON: {error}") from error
-        if len(lines) >= MAX_RECORD_BYTES and max(map(len, lines.split(b"\n"))) >= MAX_RECORD_BYTES:
-            raise UsageError(f"a record is longer than {MAX_RECORD_BYTES} bytes, and could not be read again")
-        return lines
-
     def _after_append(self) -> None:
         if self._tree is not None:
             self._tree.end = self._log.end
@@ -336,7 +325,18 @@ def _format_second(second: int) -> str:
     return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def _as_json(record: Record) -> dict[str, JSON]:
+def encode_records(records: Sequence[msgspec.Struct], redact: Redact | None) -> bytes:
+    """Return the lines of records, masked by `redact`; raises UsageError for a record that could not be read again."""
+    try:
+        lines = encode_lines(records if redact is None else [redact(_as_json(one)) for one in records])
+    except _CANNOT_ENCODE as error:
+        raise UsageError(f"the record cannot be written as JSON: {error}") from error
+    if len(lines) >= MAX_RECORD_BYTES and max(map(len, lines.split(b"\n"))) >= MAX_RECORD_BYTES:
+        raise UsageError(f"a record is longer than {MAX_RECORD_BYTES} bytes, and could not be read again")
+    return lines
+
+
+def _as_json(record: msgspec.Struct) -> dict[str, JSON]:
     """A record as plain JSON values, so that all of it can be masked: also a todo list copied from the log."""
     value: dict[str, JSON] = msgspec.to_builtins(record, enc_hook=_decode_raw)
     return value

@@ -295,10 +295,10 @@ def _changed(record: Entry, side: str, copies: Path) -> Iterator[tuple[str, File
 def _observed(tracked: Entry, backup: Entry, fact: Entry, copies: Path) -> ObservedFile:
     is_link = "link" in fact or "linkBefore" in fact
     action = ACTIONS.get(str(tracked.get("state")), "change" if is_link else "snapshot")
-    modes = fact.get("modeBefore"), fact.get("mode")
-    is_valid = all(type(mode) is int and 0 <= mode <= 0o7777 for mode in modes)
+    modes = [mode for mode in (fact.get("modeBefore"), fact.get("mode")) if type(mode) is int and 0 <= mode <= 0o7777]
     before, after = _before(backup, fact, copies), _after(tracked, fact, copies)
-    return ObservedFile(action, before, after, modes if is_valid else None)  # type: ignore[arg-type]
+    # A file that was created or deleted has one mode, which did not change.
+    return ObservedFile(action, before, after, (modes[0], modes[-1]) if modes else None)
 
 
 def _before(backup: Entry, fact: Entry, copies: Path) -> FileState:
