@@ -104,7 +104,7 @@ def test_an_earlier_state_of_a_file_that_has_grown(world: World, tmp_path: Path)
 
 def test_an_earlier_state_before_a_touch_and_before_a_truncation(world: World, tmp_path: Path) -> None:
     path = world.write(1, lines(1, 2))
-    times = []
+    times: list[int] = []
     for content in (lines(1, 2), lines(1, 2), lines(1), lines(1, 2)):
         path.write_bytes(content)
         os.utime(path, ns=(len(times) * 10**9, len(times) * 10**9))
