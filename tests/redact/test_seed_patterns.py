@@ -250,6 +250,7 @@ def test_RD12_allowed_values_patterns_and_rules_are_left() -> None:
         ("[allow]\nrules = [\n  'email',\n  'host_nam',\n]\n", 4, "no rule 'host_nam'; did you mean 'host_name'?"),
         ("[allow]\nrules = ['qqqq']\n", 2, "no rule 'qqqq'"),
         ("[[rule]]\nid = 'github_token'\npattern = 'x'\n", 2, "is a built-in rule"),
+        ("[[rule]]\nid = 'a'\npattern = 'x'\n[[rule]]\nid = 'a'\npattern = 'y'\n", 2, "two rules have the id 'a'"),
         ("[[rule]]\nid = 'email'\npattern = 'x'\n", 2, "is a built-in rule"),
         ("[[rule]\n", 1, "line 1"),
     ],

@@ -335,3 +335,17 @@ def test_the_branch_is_not_read_from_what_is_no_file_of_git(how: str, tmp_path: 
         assert find_head(work) is None
     else:
         assert branch_of(find_head(work)) is None
+
+
+def test_an_empty_session_id_is_refused(tmp_path: Path) -> None:
+    ran = run("record", "--store", tmp_path, "--session", "", input=b'{"role": "user", "content": "x"}\n')
+    assert ran.code == 2 and "not a session id" in ran.err
+    assert not (tmp_path / ".sage").exists()
+
+
+@pytest.mark.parametrize("value", ["[]", "null", '"disk"'])
+def test_settings_that_are_not_an_object_are_refused(tmp_path: Path, value: str) -> None:
+    (tmp_path / ".sage").mkdir()
+    (tmp_path / ".sage" / "config.json").write_text(f'{{"clew": {value}}}')
+    with pytest.raises(UsageError, match="`clew` must be an object"):
+        Store(tmp_path)

@@ -180,6 +180,9 @@ def parse_rules(text: str, name: str = "rules") -> Rules:
     if len(rows) > _MOST_RULES:
         raise UsageError(f"{name}: {len(rows)} rules; at most {_MOST_RULES}")
     user = [_rule(source, row) for row in rows]
+    for number, rule in enumerate(user):
+        if rule.id in {earlier.id for earlier in user[:number]}:
+            raise source.refuse(rule.id, f"two rules have the id {rule.id!r}; choose another id for one of them")
     version, rules = builtin()
     added = hashlib.sha256(text.encode()).hexdigest()[:8] if user or table.get("allow") else ""
     return Rules(

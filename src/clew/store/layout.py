@@ -59,7 +59,7 @@ def root_of(place: Path) -> Path:
 
 def session_folder(root: Path, session: str) -> Path:
     """The folder of a session; its name comes from outside."""
-    if session.startswith(".") or not session.isprintable():
+    if not session or session.startswith(".") or not session.isprintable():
         raise UsageError(f"not a session id: {session!r}")
     return root / SESSIONS / safe_relative(session)
 
@@ -84,7 +84,9 @@ def read_settings(root: Path, given: dict[str, JSON]) -> Settings:
     if found is None:
         raise UsageError(f"{place}: not a JSON object, or a link; repair or remove it")
     own = found.get(OWN, {})
-    known = {name: own[name] for name in Settings.__struct_fields__ if name in own} if isinstance(own, dict) else {}
+    if not isinstance(own, dict):
+        raise UsageError(f"{place}: `{OWN}` must be an object")
+    known = {name: own[name] for name in Settings.__struct_fields__ if name in own}
     try:
         settings = msgspec.convert(known, Settings)
     except msgspec.ValidationError as error:

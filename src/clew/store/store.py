@@ -79,7 +79,7 @@ class Store:
 
     def session(self, session: str | None = None) -> Session:
         """Return the session with this id, which is created by its first message; without an id, a new one."""
-        return self._opened(session_folder(self.root, session or new_uuid()))
+        return self._opened(session_folder(self.root, new_uuid() if session is None else session))
 
     def get(self, session: str) -> Session:
         """Return the session with this id; raises UnknownReference if there is none."""
