@@ -278,7 +278,13 @@ def test_random_letters_are_a_password(form: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["password: !Ref DBPassword", "password = getUserPasswordFromConfig", "password: !GetAtt Db.Password"]
+    "text",
+    [
+        'gh pr create --body-file - <<< "Fixes 42 typos!"',
+        "password: !Ref DBPassword",
+        "password = getUserPasswordFromConfig",
+        "password: !GetAtt Db.Password",
+    ],
 )
 def test_references_to_passwords_stay(text: str) -> None:
     assert both(text) == [text, text]

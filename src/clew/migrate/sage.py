@@ -21,8 +21,8 @@ from clew.agents.sage_agent import SageAgent
 from clew.agents.sage_agent.encode import platform_of
 from clew.agents.sage_agent.locate import AGENT, MESSAGES
 from clew.agents.sage_agent.metadata import COUNT, VERSION, rebuilt
-from clew.agents.sage_agent.old_form import make_envelope, parent_of, to_current_form, with_parent
 from clew.agents.sage_agent.records import is_old_form, message_body
+from clew.agents.sage_agent.upgrade_records import make_envelope, parent_of, to_current_form, with_parent
 from clew.agents.sage_emacs import SageEmacs
 from clew.agents.sage_emacs.locate import CONVERSATION, HISTORY, is_saved, project_folder
 from clew.agents.sage_emacs.metadata import describe, measure

@@ -155,7 +155,7 @@ def _judge_operator(found: _Assignment) -> bool:
         written = Written.ARGUMENT if found.name.startswith(b"-") else Written.QUOTED
         return is_secret_value(found.meaning, word, written)
     if word.translate(None, b"_-.").lower() == found.name.translate(None, b"_-.").lower():
-        return False  # a variable of the name
+        return False  # a variable with the same name
     if word[:1] == b"=" or op[:1] in b"!<" or op in (b"==", b"===", b"or", b"||", b"??", b"->"):
         return False
     # `NAME=word` in a shell or an .env file can be nothing but a value.
@@ -387,7 +387,7 @@ def match_at(text: bytes, start: int, end: int) -> tuple[tuple[Match, ...], int]
     name = text[name_start:name_end]
     # `AWS::IAM::AccessKey` is the name of a type.
     meaning = "" if text[name_start - 2 : name_start] == b"::" else secret_names.meaning(name)
-    # `primary key` and `cache key` are no keys of locks.
+    # The word before `key` may say that it is not a credential: `primary key`, `cache key`.
     if meaning == "key" and (word := _WORD_BEFORE.search(text, max(0, name_start - 20), name_start)):
         meaning = secret_names.meaning(word[1] + b"_" + name)
     if not meaning:

@@ -276,7 +276,11 @@ _PIPED = re.compile(
 )
 _MAX_PIPED_BYTES = 300
 _SECRET_ID = re.compile(rb"secret_id[ \t]{1,40}([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
-_HERE_STRING = re.compile(rb"[\w-]{2,20}[ \t][^\n|;&<]{0,200}<<<[ \t]*(\"[^\"\n]+\"|'[^'\n]+'|[^\s\"'`|;&]+)")
+_HERE_STRING = re.compile(
+    rb"(?:sudo[ \t][^\n|;&<]{0,200}-[A-Za-z]*S\b|(?:docker|podman|helm|gh|oras|nerdctl)[ \t][^\n|;&<]{0,200}"
+    rb"(?:--password-stdin|--with-token|secret[ \t]+set))[^\n|;&<]{0,200}<<<[ \t]*"
+    rb"(\"[^\"\n]+\"|'[^'\n]+'|[^\s\"'`|;&]+)"
+)
 _BRACKETS = re.compile(rb"[\[\](){}|]")
 
 
@@ -401,7 +405,7 @@ def match_piped(text: bytes, position: int) -> tuple[Match, ...]:
 
 
 def match_here_string(text: bytes, position: int) -> tuple[Match, ...]:
-    """Match `sudo -S <<< x`."""
+    """Match `sudo -S <<< x` and `docker login --password-stdin <<< x`."""
     match = _HERE_STRING.match(text, position)
     return _argument(text, *match.span(1)) if match else ()
 
@@ -574,7 +578,12 @@ _RULES = (
         match_piped,
     ),
     Rule(b"s", r"\bsudo(?:[ \t]+-[A-Za-z-]+)*[ \t]+-[A-Za-z]*S\b[^\n|;&<]*<<<", match_here_string),
-    Rule(b"dghopn", r"\b(?:docker|podman|helm|gh|oras|nerdctl)[ \t][^\n|;&<]*<<<", match_here_string),
+    Rule(
+        b"dghopn",
+        r"\b(?:docker|podman|helm|gh|oras|nerdctl)[ \t][^\n|;&<]*(?:--password-stdin|--with-token|secret[ \t]+set)"
+        r"[^\n|;&<]*<<<",
+        match_here_string,
+    ),
     Rule(
         b"i",
         r"\b(?i:identified)[ \t]+(?i:with[ \t]+[A-Za-z0-9_'\"]+[ \t]+)?(?i:by|as)[ \t]",

@@ -233,7 +233,7 @@ class StringCollector:
                 self._into.short.append(number_text(item))
 
     def _add_related(self, value: dict[str, JSON]) -> None:
-        """Add the strings of an object that only another member tells to be secrets, with that member before them."""
+        """Add strings that are secrets because of another member of the object, with that member as their context."""
         if type(value.get("kty")) is str:
             self._add_with_context(value, '"kty": "x", ')
         if value.get("kind") == "Secret":

@@ -1,4 +1,4 @@
-"""Gives records of the older form the current one, and records their parent."""
+"""Converts Sage records of the older format to the current one, and changes the parents of records."""
 
 from __future__ import annotations
 
