@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.measure import Cost, Options, best
 from benchmarks.postgres_server import Server, missing, running
 from clew.catalog import statements
-from clew.postgres.engine import open_engine
+from clew.warehouse.postgres.engine import open_engine
 
 GOAL = 3.0
 _TICKS = os.sysconf("SC_CLK_TCK")
