@@ -85,19 +85,20 @@ def command(
 
 def _over_server(engine: str, listening: Callable[[], socket], host: str, profile: str) -> App:
     """The app over what was pushed to a server."""
-    from clew.warehouse.engines import need_server
+    from clew.warehouse.engines import require_server
 
-    need_server(engine, "--engine: the app shows sqlite, or what was pushed to a server:")
-    from clew.warehouse.postgres.connection import check_address, shown
+    require_server(engine, "--engine: the app shows sqlite, or what was pushed to a server:")
+    from clew.warehouse.postgres.connection import check_url
     from clew.warehouse.postgres.mirror import mirror, mirror_folder
+    from clew.warehouse.urls import display_server
     from clew.web.mirroring import Mirroring, no_home
     from clew.web.running import App
 
-    check_address(engine)
+    check_url(engine)
     folder = mirror_folder(engine)
     # Before anything is shown: a server that is down is told at once.
     mirror(engine, folder)
-    app = App([no_home(folder)], folder, listening(), host, profile=profile, engine=shown(engine))
+    app = App([no_home(folder)], folder, listening(), host, profile=profile, engine=display_server(engine))
     app.follow(Mirroring(engine, folder))
     return app
 

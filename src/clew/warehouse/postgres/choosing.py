@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clew.filters import EDITING, Filters
 from clew.io.paths import encode_claude
-
-if TYPE_CHECKING:
-    from clew.warehouse.postgres.connection import Connection
+from clew.warehouse.postgres.connection import Connection
 
 Holding = Callable[[str, frozenset[str] | None], set[str]]
 """The batches with a text of some kinds that holds a piece of text."""
