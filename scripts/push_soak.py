@@ -23,7 +23,6 @@ import psycopg
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.postgres_server import Server, missing, running
 from clew.host import Host
 from clew.postgres import pushing, schema
 from clew.postgres.connection import connect
@@ -32,6 +31,7 @@ from clew.tables.merging import PUBLIC
 from clew.tables.origin import writer
 from scripts.soaking import options, run
 from tests.catalog.worlds import claude_lines, claude_path, spelled
+from tests.postgres.server import Server, missing, running
 
 ROUNDS_TO_A_CHECK = 25
 _COUNTED = """

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.postgres_server import Server
 from clew.errors import ClewError, RemoteFailed, TargetRefused
 from clew.postgres import connection, loading, schema
 from clew.postgres.connection import connect, error_of, shown
 from tests.catalog.worlds import write_claude
 from tests.cli.running import Ran, run
 from tests.postgres.machines import Machine, ask, change, statistics, tables
+from tests.postgres.server import Server
 from tests.postgres.wires import wire
 
 SESSIONS = [f"{digit * 8}-0000-4000-8000-000000000000" for digit in "abcde"]

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.postgres_server import Server
 from clew.catalog import indexing, place, statements
 from clew.catalog.search import Request, Searcher, unmasked
 from clew.demo import write_demo
@@ -20,6 +19,7 @@ from clew.web.shelf import Shelf
 from tests.catalog.worlds import append, claude_lines, spelled, write_claude
 from tests.cli.running import run
 from tests.postgres.machines import Machine, Rows, change
+from tests.postgres.server import Server
 from tests.postgres.test_merging import homes
 from tests.web.served import served
 from tests.web.shown import Shown, words

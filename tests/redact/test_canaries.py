@@ -20,13 +20,13 @@ import duckdb
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.postgres_server import Server
 from clew.cli import main
 from clew.host import Host
 from clew.library import Library, StoredSession
 from clew.model.json import JSON
 from clew.web.routes import TABLE
 from tests.postgres.conftest import database, server, url  # noqa: F401 - fixtures
+from tests.postgres.server import Server
 from tests.postgres.test_canaries import dumped
 from tests.redact.canaries import AGENTS, VARIANTS, Canary, Finder, Planted, write_home
 from tests.web.shown import Shown, shown

@@ -1,4 +1,4 @@
-"""Asks an engine some statements; each answer is a line of JSON: `python -m benchmarks.asking ENGINE NAME...`."""
+"""Run named statements on an engine, one line of JSON each: `python -m tests.cluster.ask_engine ENGINE NAME...`."""
 
 from __future__ import annotations
 
