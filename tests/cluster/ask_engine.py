@@ -8,7 +8,7 @@ import sys
 from clew.catalog import place
 from clew.catalog.statements import catalogue
 from clew.catalog.stats import Ask
-from clew.engines import open_engine
+from clew.warehouse.engines import open_engine
 
 TEN = (
     "usage by day",
