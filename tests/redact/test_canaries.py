@@ -35,7 +35,7 @@ PARTS = "day agent model project branch session tool".split()
 """What a row of `clew stats` can stand for."""
 VIEWS = "sessions messages blocks tool_calls usage usage_days file_changes todos sources".split()
 """The tables that `clew sql` tells people of."""
-TABLES = "session source beside word text todo change folder".split()
+TABLES = "session source side_file string text_chunk todo change watched_folder".split()
 """What the catalog really consists of, which can be asked as well."""
 
 INVOCATIONS: dict[str, tuple[str, ...]] = {

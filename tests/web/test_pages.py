@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import pytest
 
-from clew.catalog import place
+from clew.catalog import database
 from clew.catalog.browsing import Used
 from clew.demo import write_demo
 from clew.web.drawing import cost_of
@@ -50,7 +50,7 @@ PAGES = [
 
 @pytest.fixture(scope="module")
 def rows(demo: Shown) -> sqlite3.Connection:
-    db = place.open_reader(demo.shelf.folder)
+    db = database.open_reader(demo.shelf.folder)
     assert db is not None
     return db
 
@@ -390,10 +390,10 @@ def test_an_empty_home_says_what_to_do(tmp_path: Path) -> None:
 def test_before_the_first_sync_pages_wait(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
-        (tmp_path / "catalog" / place.DATABASE).rename(tmp_path / "away")
+        (tmp_path / "catalog" / database.DATABASE).rename(tmp_path / "away")
         tree = app.page("/")
         assert named(tree, "main")[0].get("data-reload") == "2"
-        (tmp_path / "away").rename(tmp_path / "catalog" / place.DATABASE)
+        (tmp_path / "away").rename(tmp_path / "catalog" / database.DATABASE)
         assert "clew demo" in words(app.page("/"))
 
 

@@ -44,7 +44,7 @@ def test_a_lake_says_what_the_catalog_says(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("level", ["raw", "metrics"])
 def test_every_statement_has_the_same_answer(tmp_path: Path, level: str) -> None:
-    from clew.catalog import place
+    from clew.catalog import database
     from clew.catalog.sync import sync
     from clew.host import Host
 
@@ -52,7 +52,7 @@ def test_every_statement_has_the_same_answer(tmp_path: Path, level: str) -> None
     write_demo(machine.home)
     write(machine, store, level)
     sync([Host.at(machine.home)], tmp_path / "catalog", count=1)
-    db = place.open_reader(tmp_path / "catalog")
+    db = database.open_reader(tmp_path / "catalog")
     assert db is not None
     engine = DuckEngine(store)
     differ = [name for name, one in catalogue() if engine.ask(one) != db.execute(one.text, one.values).fetchall()]

@@ -11,18 +11,19 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
+from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clew.catalog import indexing, place
-from clew.catalog.keys import blake2b, packed_uuid
-from clew.catalog.locking import locked
-from clew.catalog.resolve import settle
+from clew.catalog import database, indexing
+from clew.catalog.dedupe import settle
+from clew.catalog.ids import packed_uuid
+from clew.catalog.lock import locked
+from clew.catalog.row_writer import RowWriter, transaction
 from clew.catalog.rows import Rows
-from clew.catalog.schema import SPAN, add_indices
-from clew.catalog.text import TextWriter
-from clew.catalog.writing import RowWriter, transaction
+from clew.catalog.schema import KEYS_PER_SOURCE, add_indices
+from clew.catalog.text_index import TextWriter
 from clew.datadir import data_path
 from clew.model.time import spell_time
 from clew.warehouse.columns import COPIES, COUNTS, TABLES
@@ -56,7 +57,7 @@ def mirror(url: str, folder: Path) -> int:
     with locked(folder), closing(connect(url, reads_only=True)) as server, told(url):
         check_readable(server, url)
         _remove_foreign(folder)
-        db = place.open_writer(folder)
+        db = database.open_writer(folder)
         with closing(db), server.transaction():
             # One look at the rows, whatever others push meanwhile.
             server.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -66,13 +67,13 @@ def mirror(url: str, folder: Path) -> int:
 
 def _remove_foreign(folder: Path) -> None:
     """A copy that is damaged, or of another version, is made anew: nothing is in it that the server has not."""
-    reader = place.open_reader(folder)
+    reader = database.open_reader(folder)
     if reader is not None:
         reader.close()
         return
-    for path in folder.glob(f"{place.DATABASE}*"):
+    for path in folder.glob(f"{database.DATABASE}*"):
         path.unlink()
-    shutil.rmtree(folder / place.TEXT, ignore_errors=True)
+    shutil.rmtree(folder / database.TEXT, ignore_errors=True)
 
 
 def _mirror(server: Connection, db: sqlite3.Connection, folder: Path, host: str) -> int:
@@ -97,7 +98,7 @@ def _mirror(server: Connection, db: sqlite3.Connection, folder: Path, host: str)
 
 def _take_away(db: sqlite3.Connection, folder: Path, gone: Sequence[int]) -> None:
     """First from the index: a kill leaves rows whose text is found no more, and they go with the next look."""
-    writer = TextWriter(place.shard_folder(folder, _SHARD), indexing.HEAP)
+    writer = TextWriter(database.shard_folder(folder, _SHARD), indexing.HEAP)
     for number in gone:
         writer.drop(number)
     writer.commit()
@@ -119,7 +120,7 @@ def _add(server: Connection, db: sqlite3.Connection, batches: list[str], host: s
             notes = json.dumps({"parts": [], "sides": [], "origin": None})
             number = db.execute(query, (batch, session["agent"], size, _SHARD, host, notes)).lastrowid
             assert number is not None
-            rows = _rows(tables, number * SPAN)
+            rows = _rows(tables, number * KEYS_PER_SOURCE)
             writer.write(rows)
             writer.session(number, _session(session, tables))
             db.executemany("INSERT INTO pending VALUES (?, ?)", [(doc, text) for doc, _, _, text in rows.texts])
