@@ -20,15 +20,15 @@ import duckdb
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.postgres_server import Server
 from clew.cli import main
 from clew.host import Host
 from clew.library import Library, StoredSession
 from clew.model.json import JSON
 from clew.web.routes import VIEWS as PAGE_VIEWS
-from tests.postgres.conftest import database, server, url  # noqa: F401 - fixtures
-from tests.postgres.test_canaries import dumped
 from tests.redact.canaries import AGENTS, VARIANTS, Canary, Finder, Planted, write_home
+from tests.warehouse.postgres.conftest import database, server, url  # noqa: F401 - fixtures
+from tests.warehouse.postgres.server import Server
+from tests.warehouse.postgres.test_canaries import dumped
 from tests.web.shown import Shown, shown
 
 PARTS = "day agent model project branch session tool".split()

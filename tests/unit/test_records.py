@@ -212,7 +212,7 @@ def test_P07_blank_lines_and_no_final_newline(tmp_path: Path, blank: bytes) -> N
 READ_IT = """
 import sys
 from pathlib import Path
-from benchmarks.memory import peak_here
+from tests.memory import peak_bytes
 from clew.agents.claude_code import ClaudeCode
 agent = ClaudeCode()
 source = agent.locate(Path(sys.argv[1]))
@@ -220,7 +220,7 @@ size = 0
 for event in agent.events(source):
     if type(event).__name__ == "Message":
         size += len(event.content[0].text)
-print(size, peak_here())
+print(size, peak_bytes())
 """
 
 

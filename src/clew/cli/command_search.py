@@ -152,10 +152,10 @@ def _found(hosts: Sequence[Host], folder: Path, request: Request, may_sync: bool
 
 def _found_on(engine: str, request: Request, redact: Redact) -> Found:
     """What is found on a server."""
-    from clew.engines import need_server
+    from clew.warehouse.engines import need_server
 
     need_server(engine, "--engine: a search runs on sqlite, or on a server:")
-    from clew.postgres.searching import ServerSearcher
+    from clew.warehouse.postgres.search import ServerSearcher
 
     searcher = ServerSearcher(engine, redact)
     try:

@@ -79,7 +79,7 @@ def command(
 
 def _asked(stack: ExitStack, context: click.Context, engine: str, homes: tuple[str, ...], choice: Choice) -> Stats:
     """Statistics from an engine that was named; the catalog is brought up to date first."""
-    from clew.engines import CATALOG, open_engine
+    from clew.warehouse.engines import CATALOG, open_engine
 
     if engine == CATALOG:
         return _catalogued(context, homes, choice)

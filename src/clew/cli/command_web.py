@@ -84,11 +84,11 @@ def command(
 
 def _server_for_engine(engine: str, listening: Callable[[], socket], host: str, profile: str) -> WebServer:
     """A web server over rows that were pushed to a database server."""
-    from clew.engines import need_server
+    from clew.warehouse.engines import need_server
 
     need_server(engine, "--engine: the app shows sqlite, or what was pushed to a server:")
-    from clew.postgres.connection import check_address, shown
-    from clew.postgres.mirror import mirror, mirror_folder
+    from clew.warehouse.postgres.connection import check_address, shown
+    from clew.warehouse.postgres.mirror import mirror, mirror_folder
     from clew.web.background import CatalogUpdater, MirrorUpdate, empty_home
     from clew.web.server import WebServer
 

@@ -123,7 +123,7 @@ class MirrorUpdate:
 
     def run(self) -> bool:
         """Copy once. After a failure, pages show the rows that were copied before."""
-        from clew.postgres.mirror import mirror
+        from clew.warehouse.postgres.mirror import mirror
 
         try:
             mirror(self._url, self._folder)
