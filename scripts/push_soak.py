@@ -23,7 +23,6 @@ import psycopg
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.postgres_server import Server, missing, running
 from clew.host import Host
 from clew.sources.local import in_homes
 from clew.warehouse.merge_sql import PUBLIC
@@ -33,6 +32,7 @@ from clew.warehouse.postgres.connection import connect
 from clew.warehouse.publisher import load_publisher
 from scripts.soaking import options, run
 from tests.catalog.worlds import claude_lines, claude_path, spelled
+from tests.warehouse.postgres.server import Server, missing, running
 
 ROUNDS_TO_A_CHECK = 25
 _COUNTED = """

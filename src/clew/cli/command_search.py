@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clew.catalog.place import DATABASE, catalog_folder
+from clew.catalog.database import DATABASE, catalog_folder
 from clew.catalog.query import BadQuery
 from clew.catalog.search import LIMIT, PLACES, Found, Redact, Request, Searcher, check, unmasked
 from clew.cli import hits_shown
@@ -101,7 +101,7 @@ def _found_at_once(context: click.Context, homes: tuple[str, ...], request: Requ
 
     Nothing that reads sessions is loaded for it.
     """
-    from clew.catalog.fresh import is_fresh
+    from clew.catalog.change_detection import is_fresh
 
     named = [*context.find_root().obj["homes"], *homes]
     if wanted_sources(context) or context.meta.get(REFRESH) or not all(map(os.path.isdir, named)):
@@ -186,7 +186,7 @@ def _search(folder: Path, request: Request, redact: Redact) -> Found:
 
 
 def _bring_up_to_date(hosts: Sequence[Host], folder: Path) -> None:
-    from clew.catalog.fresh import is_fresh
+    from clew.catalog.change_detection import is_fresh
 
     if is_fresh(folder):
         return

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from benchmarks.postgres_server import Server, missing, running
+from tests.warehouse.postgres.server import Server, missing, running
 
 _NUMBERS = count(1)
 

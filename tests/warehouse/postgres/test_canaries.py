@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.postgres_server import Server, binaries
 from tests.catalog.worlds import claude_lines, claude_path, spelled
 from tests.cli.running import run
 from tests.warehouse.postgres.machines import Machine, ask
+from tests.warehouse.postgres.server import Server, binaries
 
 SESSION, OTHER = "aaaaaaaa-0000-4000-8000-000000000000", "bbbbbbbb-0000-4000-8000-000000000000"
 SECRETS = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from benchmarks.postgres_server import Server
 from tests.catalog.worlds import write_claude
 from tests.conftest import ROOT
 from tests.warehouse.postgres.machines import Machine, ask, change, statistics
+from tests.warehouse.postgres.server import Server
 
 PAGE = (ROOT / "docs" / "postgresql.md").read_text()
 EVERYTHING, ONLY_TEXT, ROLES = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.postgres_server import Server
 from clew.errors import ClewError, RemoteFailed, TargetRefused
 from clew.warehouse.postgres import connection, schema
 from clew.warehouse.postgres import push as pushing
@@ -19,6 +18,7 @@ from clew.warehouse.urls import display_server
 from tests.catalog.worlds import write_claude
 from tests.cli.running import Ran, run
 from tests.warehouse.postgres.machines import Machine, ask, change, statistics, tables
+from tests.warehouse.postgres.server import Server
 from tests.warehouse.postgres.wires import wire
 
 SESSIONS = [f"{digit * 8}-0000-4000-8000-000000000000" for digit in "abcde"]

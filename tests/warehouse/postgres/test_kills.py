@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from benchmarks.postgres_server import Server
 from scripts.push_soak import Soak
+from tests.warehouse.postgres.server import Server
 
 
 def test_killed_pushes_lose_nothing_and_double_nothing(server: Server, tmp_path: Path) -> None:

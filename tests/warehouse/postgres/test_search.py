@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from benchmarks.postgres_server import Server
 from clew.catalog.query import BadQuery, parse
 from clew.catalog.search import PLACES, Found, Request, Searcher, unmasked
 from clew.catalog.sync import sync
@@ -26,6 +25,7 @@ from tests.catalog.test_query import random_queries
 from tests.catalog.worlds import claude_lines, claude_path, spelled
 from tests.cli.running import run
 from tests.warehouse.postgres.machines import Machine, ask
+from tests.warehouse.postgres.server import Server
 
 LONG = "z" * 180
 NASTY = [

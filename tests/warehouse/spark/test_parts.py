@@ -43,6 +43,7 @@ def who(tmp_path: Path) -> Publisher:
     return load_publisher("raw", folder=tmp_path / "data")
 
 
+@pytest.mark.slow
 def test_an_archived_session_gives_the_batch_that_its_files_give(home: Path, archive: Path, who: Publisher) -> None:
     live = {
         str(found.source.path): read_source(found.source, who.meta(found.source)).name
@@ -54,6 +55,7 @@ def test_an_archived_session_gives_the_batch_that_its_files_give(home: Path, arc
     assert kept == live
 
 
+@pytest.mark.slow
 def test_parts_give_the_rows_that_a_write_from_the_home_gives(
     home: Path, archive: Path, who: Publisher, tmp_path: Path
 ) -> None:
@@ -66,6 +68,7 @@ def test_parts_give_the_rows_that_a_write_from_the_home_gives(
         assert [name for name, statement in catalogue() if parts.ask(statement) != whole.ask(statement)] == []
 
 
+@pytest.mark.slow
 def test_a_part_that_is_done_twice_leaves_the_lake_as_once(archive: Path, who: Publisher, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     # Of two that do the same part at once, neither knows of the other.

@@ -16,14 +16,14 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clew.catalog import indexing, place
-from clew.catalog.keys import packed_uuid
-from clew.catalog.locking import locked
-from clew.catalog.resolve import settle
+from clew.catalog import database, indexing
+from clew.catalog.dedupe import settle
+from clew.catalog.ids import packed_uuid
+from clew.catalog.lock import locked
+from clew.catalog.row_writer import RowWriter, transaction
 from clew.catalog.rows import Rows
-from clew.catalog.schema import SPAN, add_indices
-from clew.catalog.text import TextWriter
-from clew.catalog.writing import RowWriter, transaction
+from clew.catalog.schema import KEYS_PER_SOURCE, add_indices
+from clew.catalog.text_index import TextWriter
 from clew.datadir import data_path
 from clew.model.time import spell_time
 from clew.warehouse.columns import COPIES, COUNTS, TABLES
@@ -55,7 +55,7 @@ def mirror(url: str, folder: Path) -> int:
     with locked(folder), closing(connect(url, read_only=True)) as server, translate_errors(url):
         check_readable(server, url)
         _remove_unusable(folder)
-        db = place.open_writer(folder)
+        db = database.open_writer(folder)
         with closing(db), server.transaction():
             server.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             indexing.recover(db, folder)
@@ -64,13 +64,13 @@ def mirror(url: str, folder: Path) -> int:
 
 def _remove_unusable(folder: Path) -> None:
     """Remove a copy that is damaged or of another version: it holds nothing that the server does not have."""
-    reader = place.open_reader(folder)
+    reader = database.open_reader(folder)
     if reader is not None:
         reader.close()
         return
-    for path in folder.glob(f"{place.DATABASE}*"):
+    for path in folder.glob(f"{database.DATABASE}*"):
         path.unlink()
-    shutil.rmtree(folder / place.TEXT, ignore_errors=True)
+    shutil.rmtree(folder / database.TEXT, ignore_errors=True)
 
 
 def _mirror(server: Connection, db: sqlite3.Connection, folder: Path, host: str) -> int:
@@ -95,7 +95,7 @@ def _mirror(server: Connection, db: sqlite3.Connection, folder: Path, host: str)
 
 def _remove(db: sqlite3.Connection, folder: Path, gone: Sequence[int]) -> None:
     """Remove from the index first: after a kill, rows without indexed text are removed by the next run."""
-    writer = TextWriter(place.shard_folder(folder, _SHARD), indexing.HEAP)
+    writer = TextWriter(database.shard_folder(folder, _SHARD), indexing.HEAP)
     for number in gone:
         writer.drop(number)
     writer.commit()
@@ -117,7 +117,7 @@ def _add(server: Connection, db: sqlite3.Connection, batches: list[str], host: s
             notes = json.dumps({"parts": [], "sides": [], "origin": None})
             number = db.execute(query, (batch, session["agent"], size, _SHARD, host, notes)).lastrowid
             assert number is not None
-            rows = _rows(tables, number * SPAN)
+            rows = _rows(tables, number * KEYS_PER_SOURCE)
             writer.write(rows)
             writer.session(number, _session(session, tables))
             db.executemany("INSERT INTO pending VALUES (?, ?)", [(doc, text) for doc, _, _, text in rows.texts])

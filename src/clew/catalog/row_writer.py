@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clew.catalog.schema import SPAN, TALLIES, add_days, add_indices
+from clew.catalog.schema import KEYS_PER_SOURCE, TALLIES, add_days, add_indices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from clew.analysis.pricing import PriceTable
     from clew.catalog.rows import Row, Rows
 
-KEYED = ("message", "block", "call", "use", "own_use", "change", "todo")
+KEYED = ("message", "block", "call", "token_usage", "recorded_usage", "change", "todo")
 """Tables whose keys tell the source."""
 COUNTS = (
     "input_tokens output_tokens cache_creation_tokens cache_read_tokens cache_creation_5m_tokens "
@@ -37,9 +37,9 @@ class transaction:
             self._db.execute("ROLLBACK")
 
 
-def span_of(source: int) -> tuple[int, int]:
+def key_range(source: int) -> tuple[int, int]:
     """The first and the last key that rows of a source can have."""
-    return source * SPAN, source * SPAN + SPAN - 1
+    return source * KEYS_PER_SOURCE, source * KEYS_PER_SOURCE + KEYS_PER_SOURCE - 1
 
 
 class _Words(dict[str, int]):
@@ -50,8 +50,8 @@ class _Words(dict[str, int]):
         self._db = db
 
     def __missing__(self, text: str) -> int:
-        self._db.execute("INSERT OR IGNORE INTO word (text) VALUES (?)", (text,))
-        (number,) = self._db.execute("SELECT id FROM word WHERE text = ?", (text,)).fetchone()
+        self._db.execute("INSERT OR IGNORE INTO string (text) VALUES (?)", (text,))
+        (number,) = self._db.execute("SELECT id FROM string WHERE text = ?", (text,)).fetchone()
         self[text] = number
         return int(number)
 
@@ -71,13 +71,13 @@ class RowWriter:
 
     def drop(self, source: int) -> None:
         """Remove all rows of a source. Copies of them in other sources are to be looked at anew."""
-        span = span_of(source)
-        for table, key in (("message", "event"), ("use", "usage_id")):
+        span = key_range(source)
+        for table, key in (("message", "event"), ("token_usage", "usage_id")):
             if self._db.execute(f"SELECT 1 FROM {table} WHERE id BETWEEN ? AND ?", span).fetchone() is None:
                 continue
             add_indices(self._db)
             self._db.execute(
-                f"INSERT OR IGNORE INTO loose SELECT {key} FROM {table} a WHERE a.id BETWEEN ? AND ? AND EXISTS"
+                f"INSERT OR IGNORE INTO orphaned_key SELECT {key} FROM {table} a WHERE a.id BETWEEN ? AND ? AND EXISTS"
                 f" (SELECT 1 FROM {table} b WHERE b.{key} = a.{key} AND b.id NOT BETWEEN ? AND ?)",
                 (*span, *span),
             )
@@ -88,7 +88,7 @@ class RowWriter:
             self._db.execute(f"DELETE FROM {table} WHERE source = ?", (source,))
         for table in ("pending", "stale"):
             self._db.execute(f"DELETE FROM {table} WHERE doc BETWEEN ? AND ?", span)
-        self._db.execute("DELETE FROM text WHERE first BETWEEN ? AND ?", span)
+        self._db.execute("DELETE FROM text_chunk WHERE first BETWEEN ? AND ?", span)
 
     def write(self, rows: Rows) -> None:
         """Write what a source told."""
@@ -106,7 +106,7 @@ class RowWriter:
         self._many("call", 8, [(*row[:4], words[row[4]], *row[5:]) for row in rows.calls])
         self._many("change", 6, [(*row[:3], words[row[3]], *row[4:]) for row in rows.changes])
         self._many("todo", 5, rows.todos)
-        self._many("use", 16, [self._use(row) for row in rows.uses])
+        self._many("token_usage", 16, [self._use(row) for row in rows.uses])
         self._db.executemany("UPDATE call SET result = ?, is_error = ?, duration_us = ? WHERE id = ?", rows.results)
         self.written += len(rows.results)
         add_days(self._db, {row[5] for row in rows.messages} | {row[6] for row in rows.uses})
@@ -140,6 +140,6 @@ class RowWriter:
         marks = ", ".join("?" * (len(row) + 1))
         self._db.execute(f"INSERT OR REPLACE INTO session VALUES ({marks})", (source, *row))
         add_days(self._db, (row[10], row[11]))
-        base = source * SPAN
-        self._db.execute("INSERT OR IGNORE INTO unsettled VALUES (?, ?, ?)", (source, base + message, base + use))
+        base = source * KEYS_PER_SOURCE
+        self._db.execute("INSERT OR IGNORE INTO needs_dedupe VALUES (?, ?, ?)", (source, base + message, base + use))
         self.written += 1

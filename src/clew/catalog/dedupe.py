@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from clew.catalog.schema import SPAN, TALLIES
-from clew.catalog.writing import COUNTS, RowWriter, span_of
+from clew.catalog.row_writer import COUNTS, RowWriter, key_range
+from clew.catalog.schema import KEYS_PER_SOURCE, TALLIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,21 +26,22 @@ which knows most of what became of calls; then what never changes."""
 
 def settle(db: sqlite3.Connection) -> list[int]:
     """Choose among the copies of all that is unsettled. Returns the messages that are shown now and were not before."""
-    unsettled = [_all_of_copies(db, row) for row in db.execute("SELECT source, message, use FROM unsettled").fetchall()]
+    waiting = db.execute("SELECT source, message, use FROM needs_dedupe").fetchall()
+    unsettled = [_all_of_copies(db, row) for row in waiting]
     sources = [source for source, _, _ in unsettled]
-    loose = [key for (key,) in db.execute("SELECT key FROM loose")]
+    loose = [key for (key,) in db.execute("SELECT key FROM orphaned_key")]
     if not sources and not loose:
         return []
     changed = _settle_messages(db, _copies(db, "message", "event", [row[1] for row in unsettled], loose))
-    touched = {*sources, *(message // SPAN for message in changed)}
-    touched |= _settle_uses(db, _copies(db, "use", "usage_id", [row[2] for row in unsettled], loose))
+    touched = {*sources, *(message // KEYS_PER_SOURCE for message in changed)}
+    touched |= _settle_uses(db, _copies(db, "token_usage", "usage_id", [row[2] for row in unsettled], loose))
     _settle_sessions(db, sources)
     for first, last in _stretches(sorted(touched)):
         for table, text in TALLIES.items():
             db.execute(f"DELETE FROM {table} WHERE source BETWEEN ? AND ?", (first, last))
-            db.execute(text, (first * SPAN, last * SPAN + SPAN - 1))
-    db.execute("DELETE FROM unsettled")
-    db.execute("DELETE FROM loose")
+            db.execute(text, (first * KEYS_PER_SOURCE, last * KEYS_PER_SOURCE + KEYS_PER_SOURCE - 1))
+    db.execute("DELETE FROM needs_dedupe")
+    db.execute("DELETE FROM orphaned_key")
     return [message for message, is_shown in changed.items() if is_shown]
 
 
@@ -48,7 +49,7 @@ def _all_of_copies(db: sqlite3.Connection, row: tuple[int, int, int]) -> tuple[i
     """A source and the first of its rows to look at: which copy of a session is the longest decides about all of it."""
     query = "SELECT 1 FROM session s JOIN session o ON o.session_id = s.session_id AND o.id <> s.id WHERE s.id = ?"
     is_copied = db.execute(query, row[:1]).fetchone() is not None
-    return (row[0], row[0] * SPAN, row[0] * SPAN) if is_copied else row
+    return (row[0], row[0] * KEYS_PER_SOURCE, row[0] * KEYS_PER_SOURCE) if is_copied else row
 
 
 def _stretches(numbers: list[int]) -> Iterator[tuple[int, int]]:
@@ -67,7 +68,7 @@ def _copies(db: sqlite3.Connection, table: str, key: str, since: list[int], loos
         for first in since:
             query = f"SELECT {key} FROM {table} a WHERE id BETWEEN ? AND ? AND EXISTS"
             query += f" (SELECT 1 FROM {table} b WHERE b.{key} = a.{key} AND b.id <> a.id)"
-            found.update(name for (name,) in db.execute(query, (first, span_of(first // SPAN)[1])))
+            found.update(name for (name,) in db.execute(query, (first, key_range(first // KEYS_PER_SOURCE)[1])))
     return sorted(found.union(loose))
 
 
@@ -76,17 +77,17 @@ def _settle_messages(db: sqlite3.Connection, keys: Iterable[bytes]) -> dict[int,
     changed: dict[int, bool] = {}
     for key in keys:
         copies = db.execute(
-            "SELECT t.id, t.shown FROM message t JOIN session s ON s.id = t.id / ? JOIN source f ON f.id = s.id"
+            "SELECT t.id, t.is_visible FROM message t JOIN session s ON s.id = t.id / ? JOIN source f ON f.id = s.id"
             f" WHERE t.event = ? ORDER BY {_RULE}",
-            (SPAN, key),
+            (KEYS_PER_SOURCE, key),
         ).fetchall()
         for place, (message, was_shown) in enumerate(copies):
             if was_shown != (place == 0):
-                db.execute("UPDATE message SET shown = ? WHERE id = ?", (int(place == 0), message))
+                db.execute("UPDATE message SET is_visible = ? WHERE id = ?", (int(place == 0), message))
                 changed[message] = place == 0
                 if place:
                     query = "INSERT OR IGNORE INTO stale SELECT id FROM block WHERE message = ? AND id BETWEEN ? AND ?"
-                    db.execute(query, (message, *span_of(message // SPAN)))
+                    db.execute(query, (message, *key_range(message // KEYS_PER_SOURCE)))
     return changed
 
 
@@ -95,28 +96,29 @@ def _settle_uses(db: sqlite3.Connection, keys: Iterable[bytes]) -> set[int]:
     touched: set[int] = set()
     for key in keys:
         db.execute(_RESTORE, (key,))
-        db.execute("DELETE FROM own_use WHERE id IN (SELECT id FROM use WHERE usage_id = ?)", (key,))
+        db.execute("DELETE FROM recorded_usage WHERE id IN (SELECT id FROM token_usage WHERE usage_id = ?)", (key,))
         copies = db.execute(
-            f"SELECT t.id, t.shown, f.state = 'gone', {', '.join('t.' + name for name in COUNTS)}, w.text FROM use t"
-            " JOIN session s ON s.id = t.id / ? JOIN source f ON f.id = s.id JOIN word w ON w.id = t.model"
+            f"SELECT t.id, t.is_visible, f.state = 'gone', {', '.join('t.' + name for name in COUNTS)}, w.text"
+            " FROM token_usage t"
+            " JOIN session s ON s.id = t.id / ? JOIN source f ON f.id = s.id JOIN string w ON w.id = t.model"
             f" WHERE t.usage_id = ? ORDER BY {_RULE}",
-            (SPAN, key),
+            (KEYS_PER_SOURCE, key),
         ).fetchall()
-        touched.update(copy[0] // SPAN for copy in copies)
+        touched.update(copy[0] // KEYS_PER_SOURCE for copy in copies)
         _merge(db, copies)
     return touched
 
 
 _RESTORE = f"""
-UPDATE use SET {", ".join(f"{name} = (SELECT o.{name} FROM own_use o WHERE o.id = use.id)" for name in COUNTS)}
-WHERE usage_id = ? AND id IN (SELECT id FROM own_use)
+UPDATE token_usage SET {", ".join(f"{name} = o.{name}" for name in COUNTS)} FROM recorded_usage o
+WHERE token_usage.usage_id = ? AND o.id = token_usage.id
 """
 
 
 def _merge(db: sqlite3.Connection, copies: list[tuple[Any, ...]]) -> None:
     for place, copy in enumerate(copies):
         if copy[1] != (place == 0):
-            db.execute("UPDATE use SET shown = ? WHERE id = ?", (int(place == 0), copy[0]))
+            db.execute("UPDATE token_usage SET is_visible = ? WHERE id = ?", (int(place == 0), copy[0]))
     if not copies:
         return
     first, own, model = copies[0][0], copies[0][3:-1], copies[0][-1]
@@ -124,24 +126,24 @@ def _merge(db: sqlite3.Connection, copies: list[tuple[Any, ...]]) -> None:
     columns = zip(*(copy[3:-1] for copy in copies if copy[2] == copies[0][2]), strict=True)
     most = tuple(max((count for count in column if count is not None), default=None) for column in columns)
     if most != own:
-        db.execute(f"INSERT INTO own_use VALUES ({', '.join('?' * (len(COUNTS) + 1))})", (first, *own))
+        db.execute(f"INSERT INTO recorded_usage VALUES ({', '.join('?' * (len(COUNTS) + 1))})", (first, *own))
     cost = RowWriter(db).cost(model, most)
     sets = ", ".join(f"{name} = ?" for name in COUNTS)
     values = (*most, cost or 0, int(cost is not None), first)
-    db.execute(f"UPDATE use SET {sets}, cost_nano = ?, is_priced = ? WHERE id = ?", values)
+    db.execute(f"UPDATE token_usage SET {sets}, cost_nano = ?, is_priced = ? WHERE id = ?", values)
 
 
 def _settle_sessions(db: sqlite3.Connection, sources: list[int]) -> None:
     """Of sessions with the same name, one that is there comes before one that is gone, then the longest."""
-    names = {name for (name,) in db.execute("SELECT session_id FROM session WHERE shown = 0")}
+    names = {name for (name,) in db.execute("SELECT session_id FROM session WHERE is_visible = 0")}
     query = "SELECT session_id FROM session WHERE id = ?"
     names.update(name for source in sources for (name,) in db.execute(query, (source,)))
     for name in sorted(names):
         copies = db.execute(
-            "SELECT s.id, s.shown FROM session s JOIN source f ON f.id = s.id WHERE s.session_id = ?"
+            "SELECT s.id, s.is_visible FROM session s JOIN source f ON f.id = s.id WHERE s.session_id = ?"
             " ORDER BY f.state = 'gone', s.message_count DESC, s.ended_us DESC, f.path",
             (name,),
         ).fetchall()
         for place, (source, was_shown) in enumerate(copies):
             if was_shown != (place == 0):
-                db.execute("UPDATE session SET shown = ? WHERE id = ?", (int(place == 0), source))
+                db.execute("UPDATE session SET is_visible = ? WHERE id = ?", (int(place == 0), source))

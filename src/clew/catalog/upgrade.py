@@ -13,9 +13,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from clew.catalog import place
-from clew.catalog.schema import APPLICATION, SPAN, add_days
-from clew.catalog.writing import COUNTS, span_of, transaction
+from clew.catalog import database
+from clew.catalog.row_writer import COUNTS, key_range, transaction
+from clew.catalog.schema import APPLICATION, KEYS_PER_SOURCE, add_days
 
 MARK = "not carried over yet"
 """A file of this name in a catalog aside says that nobody has looked through it."""
@@ -23,13 +23,15 @@ _WORDS = {
     "message": ("kind", "role", "model", "git_branch"),
     "block": ("type", "kind"),
     "call": ("name",),
-    "use": ("model", "git_branch"),
+    "token_usage": ("model", "git_branch"),
     "change": ("op",),
     "todo": (),
 }
 """The tables whose keys tell the source, and their columns that hold numbers of words."""
 _KEYS = frozenset({"id", "message", "result", "first", "last", "doc"})
 """Columns that hold such keys."""
+
+_NAMES_UNTIL_8 = {"token_usage": "use", "recorded_usage": "own_use", "string": "word", "text_chunk": "text"}
 
 Row = dict[str, Any]
 
@@ -38,8 +40,8 @@ def carry_over(folder: Path) -> int:
     """Take over what catalogs aside hold alone. Returns how many sessions came."""
     carried = 0
     for mark in sorted(folder.parent.glob(f"{folder.name}.aside-*/{MARK}")):
-        with closing(place.open_writer(folder)) as db:
-            carried += _carry(db, mark.parent / place.DATABASE)
+        with closing(database.open_writer(folder)) as db:
+            carried += _carry(db, mark.parent / database.DATABASE)
         mark.unlink(missing_ok=True)
     return carried
 
@@ -88,46 +90,54 @@ class _Carrier:
         # In a shard of the index, and in flight: the sync that follows puts the text into it.
         source = {**self._source, "id": None, "state": "gone", "shard": 0, "size": max(0, self._source["size"])}
         self._number = self._insert("source", [source])
-        base = self._number * SPAN
-        self._insert("session", [{**row, "id": self._number, "shown": 1} for row in self._of("session")])
+        base = self._number * KEYS_PER_SOURCE
+        self._insert("session", [{**row, "id": self._number, "is_visible": 1} for row in self._of("session")])
         times: set[int] = set()
         for table, words in _WORDS.items():
             rows = [self._moved(row, words) for row in self._told(table)]
             times.update(row["ts_us"] for row in rows if "ts_us" in row)
             self._insert(table, rows)
-        for table in ("text", "pending"):
+        for table in ("text_chunk", "pending"):
             self._insert(table, [self._moved(row, ()) for row in self._of(table)])
         add_days(self._db, times)
-        self._db.execute("INSERT INTO unsettled VALUES (?, ?, ?)", (self._number, base, base))
+        self._db.execute("INSERT INTO needs_dedupe VALUES (?, ?, ?)", (self._number, base, base))
         self._db.execute("INSERT INTO flight VALUES (?)", (self._number,))
 
     def _of(self, table: str) -> Iterator[Row]:
         number = self._source["id"]
-        key = {"text": "first", "pending": "doc"}.get(table, "id")
-        span = (number, number) if table == "session" else span_of(number)
-        yield from self._old.execute(f"SELECT * FROM {table} WHERE {key} BETWEEN ? AND ? ORDER BY {key}", span)
+        key = {"text_chunk": "first", "pending": "doc"}.get(table, "id")
+        span = (number, number) if table == "session" else key_range(number)
+        old = self._name(table)
+        yield from self._old.execute(f"SELECT * FROM {old} WHERE {key} BETWEEN ? AND ? ORDER BY {key}", span)
+
+    def _name(self, table: str) -> str:
+        """The name of a table in the old catalog: until version 8, several had other names."""
+        query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+        return table if self._old.execute(query, (table,)).fetchone() else _NAMES_UNTIL_8.get(table, table)
 
     def _told(self, table: str) -> Iterator[Row]:
         """Rows as the source told them: shown, and not merged with copies."""
-        own = {row["id"]: row for row in self._of("own_use")} if table == "use" else {}
+        own = {row["id"]: row for row in self._of("recorded_usage")} if table == "token_usage" else {}
         for row in self._of(table):
             told = own.get(row["id"], row)
             yield {
                 **row,
-                **({"shown": 1} if "shown" in row else {}),
+                **({"is_visible": 1} if "is_visible" in row else {}),
                 **{name: told[name] for name in COUNTS if name in row},
             }
 
     def _moved(self, row: Row, words: tuple[str, ...]) -> Row:
-        shift = (self._number - self._source["id"]) * SPAN
+        shift = (self._number - self._source["id"]) * KEYS_PER_SOURCE
         keys = {name: row[name] + shift for name in row if name in _KEYS and row[name]}
         return {**row, **keys, **{name: self._word(row[name]) for name in words}}
 
     def _word(self, number: int) -> int:
         if number not in self._words:
-            text = self._old.execute("SELECT text FROM word WHERE id = ?", (number,)).fetchone()["text"]
-            self._db.execute("INSERT OR IGNORE INTO word (text) VALUES (?)", (text,))
-            (self._words[number],) = self._db.execute("SELECT id FROM word WHERE text = ?", (text,)).fetchone()
+            text = self._old.execute(f"SELECT text FROM {self._name('string')} WHERE id = ?", (number,)).fetchone()[
+                "text"
+            ]
+            self._db.execute("INSERT OR IGNORE INTO string (text) VALUES (?)", (text,))
+            (self._words[number],) = self._db.execute("SELECT id FROM string WHERE text = ?", (text,)).fetchone()
         return self._words[number]
 
     def _insert(self, table: str, rows: list[Row]) -> int:

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from clew.catalog.schema import SPAN
+from clew.catalog.schema import KEYS_PER_SOURCE
 
 CHUNK = 64 << 10
 """Bytes of text that are packed together: about what one look costs."""
@@ -47,16 +47,16 @@ class Packer:
 
     def add(self, doc: int, text: str) -> None:
         """Store a text; `doc` is larger than any before."""
-        if doc // SPAN != self._source:
+        if doc // KEYS_PER_SOURCE != self._source:
             self.flush()
             self._seen.clear()
-            self._source = doc // SPAN
+            self._source = doc // KEYS_PER_SOURCE
         first = doc
         if len(text) >= WORTH_SHARING:
             # Text and length: two texts that differ and agree in both will not be met.
             first = self._seen.setdefault((hash(text), len(text)), doc)
         self._docs.append(doc)
-        self._shared.append(0 if first == doc else first % SPAN)
+        self._shared.append(0 if first == doc else first % KEYS_PER_SOURCE)
         self._texts.append(text.encode("utf-8", "surrogatepass") if first == doc else b"")
         self._size += len(self._texts[-1])
         if self._size >= CHUNK:
@@ -102,7 +102,7 @@ class TextStore:
         for first, last, unpacked in self._chunks:
             if first <= doc <= last:
                 return text_in(first, unpacked, doc)
-        query = "SELECT first, last, packed FROM text WHERE first <= ? ORDER BY first DESC LIMIT 1"
+        query = "SELECT first, last, packed FROM text_chunk WHERE first <= ? ORDER BY first DESC LIMIT 1"
         first, last, packed = self._db.execute(query, (doc,)).fetchone() or (0, -1, b"")
         if doc > last:
             return None
@@ -116,7 +116,7 @@ class TextStore:
 
     def chunks(self, spans: Iterable[tuple[int, int]] | None = None) -> Iterator[tuple[int, bytes]]:
         """Every chunk, unpacked but not cut; with `spans`, those with keys in them."""
-        query = "SELECT first, packed FROM text"
+        query = "SELECT first, packed FROM text_chunk"
         found: Iterable[tuple[int, bytes]]
         if spans is None:
             found = self._db.execute(f"{query} ORDER BY first")
@@ -144,7 +144,7 @@ def text_in(first: int, unpacked: bytes, doc: int) -> bytes | int | None:
         return None
     shared = head[2 * count + at]
     if shared:
-        return first - first % SPAN + shared
+        return first - first % KEYS_PER_SOURCE + shared
     start = 4 * len(head) + sum(head[count + 1 : count + at])
     return unpacked[start : start + head[count + at]]
 
@@ -152,7 +152,7 @@ def text_in(first: int, unpacked: bytes, doc: int) -> bytes | int | None:
 def cut(first: int, unpacked: bytes) -> Chunk:
     """A chunk in its blocks."""
     head = array("I", unpacked[: head_size(unpacked)])
-    count, place, base = head[0], 4 * len(head), first - first % SPAN
+    count, place, base = head[0], 4 * len(head), first - first % KEYS_PER_SOURCE
     docs: list[int] = []
     texts: list[bytes | int] = []
     for offset, size, shared in zip(head[1 : count + 1], head[count + 1 :], head[2 * count + 1 :], strict=False):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+from hashlib import blake2b
 
-from clew.catalog.engine import sqlite3
-from clew.catalog.keys import blake2b
-from clew.catalog.schema import APPLICATION, SPAN, VERSION, create
+from clew.catalog.schema import APPLICATION, VERSION, create
 from clew.datadir import data_path, private_folder
 
 TYPE_CHECKING = False
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clew.host import Host
-
-__all__ = ["SPAN"]
 
 DATABASE = "catalog.sqlite"
 TEXT = "text"

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from clew.agents import registry
 from clew.agents.base import SourceFile
-from clew.catalog.fresh import COMPANION, file_mark, folder_time, settled_time
-from clew.catalog.place import catalog_folder
+from clew.catalog.change_detection import NO_SOURCE_ID, folder_time, stat_signature, trusted_mtime
+from clew.catalog.database import catalog_folder
 from clew.host import Host, Origin, data_dir
 from clew.io.paths import walk
 from clew.sources import config
@@ -30,7 +30,7 @@ class Places(NamedTuple):
     env: dict[str, str | None]
 
 
-class _Asked(Mapping[str, str]):
+class RecordingEnviron(Mapping[str, str]):
     """An environment that notes what it is asked for."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
@@ -52,14 +52,14 @@ def places(hosts: Iterable[Host], now_ns: int) -> Places:
     """Look at all folders below the roots of all agents. To be asked before the sources are looked for."""
     found = Places({}, {}, {}, {})
     for host in hosts:
-        asked = _Asked(host.env)
+        asked = RecordingEnviron(host.env)
         for agent in registry.load_all():
             noted = host._replace(env=asked)
             for root in agent.roots(noted):
                 for folder in _below(root):
-                    found.folders[folder] = settled_time(folder_time(folder), now_ns)
+                    found.folders[folder] = trusted_mtime(folder_time(folder), now_ns)
             for path in map(str, agent.companions(noted)):
-                found.files[path], found.agents[path] = file_mark(path), agent.id
+                found.files[path], found.agents[path] = stat_signature(path), agent.id
         if host.env is os.environ:
             found.env.update(asked.answers)
     return found
@@ -83,8 +83,8 @@ def is_text(path: str) -> bool:
 
 def consult_again(db: sqlite3.Connection, found: Places) -> None:
     """Where a file changed that an agent consults, what it says of any session may be another."""
-    query = "SELECT path, mtime_ns, size FROM beside WHERE owner = ?"
-    before = {path: (mtime_ns, size) for path, mtime_ns, size in db.execute(query, (COMPANION,))}
+    query = "SELECT path, mtime_ns, size FROM side_file WHERE owner = ?"
+    before = {path: (mtime_ns, size) for path, mtime_ns, size in db.execute(query, (NO_SOURCE_ID,))}
     agents = {found.agents[path] for path in found.agents if before.get(path, found.files[path]) != found.files[path]}
     for agent in agents:
         db.execute("UPDATE source SET size = -1 WHERE agent = ? AND state = 'live'", (agent,))
@@ -94,11 +94,11 @@ def note_places(db: sqlite3.Connection, found: Places, folder: Path) -> None:
     """Note them for the next time."""
     if folder == catalog_folder():
         _note_defaults(db, found)
-    db.execute("DELETE FROM folder")
-    db.executemany("INSERT INTO folder VALUES (?, ?)", found.folders.items())
-    db.execute("DELETE FROM beside WHERE owner = ?", (COMPANION,))
-    files = [(path, COMPANION, *mark) for path, mark in found.files.items()]
-    db.executemany("INSERT INTO beside VALUES (?, ?, ?, ?)", files)
+    db.execute("DELETE FROM watched_folder")
+    db.executemany("INSERT INTO watched_folder VALUES (?, ?)", found.folders.items())
+    db.execute("DELETE FROM side_file WHERE owner = ?", (NO_SOURCE_ID,))
+    files = [(path, NO_SOURCE_ID, *mark) for path, mark in found.files.items()]
+    db.executemany("INSERT INTO side_file VALUES (?, ?, ?, ?)", files)
     db.execute("DELETE FROM meta WHERE key >= 'env ' AND key < 'env!'")
     db.executemany("INSERT INTO meta VALUES (?, ?)", [(f"env {name}", value) for name, value in found.env.items()])
 
@@ -107,7 +107,7 @@ def _note_defaults(db: sqlite3.Connection, found: Places) -> None:
     """The default sources follow from the home, and from the file that names others; of other systems nobody knows."""
     found.env["HOME"] = os.environ.get("HOME")
     file = str(data_dir() / config.FILE)
-    found.files[file] = file_mark(file)
+    found.files[file] = stat_signature(file)
     is_plain = all(source.kind in ("local", "home") for source in configured_sources())
     db.execute("INSERT OR REPLACE INTO meta VALUES ('plain', ?)", (int(is_plain and os.name != "nt"),))
 
@@ -117,12 +117,12 @@ def sources(hosts: Iterable[Host]) -> Iterator[Found]:
     return in_homes(hosts)
 
 
-def written_down(source: SourceFile) -> str:
+def source_to_json(source: SourceFile) -> str:
     """What the catalog must know to read a source again."""
     return json.dumps({"parts": source.parts, "sides": source.sides, "origin": source.origin})
 
 
-def from_notes(agent: str, path: str, notes: str) -> SourceFile:
+def source_from_json(agent: str, path: str, notes: str) -> SourceFile:
     """The source again."""
     known = json.loads(notes)
     origin = Origin(*known["origin"]) if known["origin"] else None

@@ -7,24 +7,24 @@ added, renamed or removed), every file that belongs to a known session, and ever
 from __future__ import annotations
 
 import os
+import sqlite3
+from hashlib import blake2b
 
-from clew.catalog import place
-from clew.catalog.engine import sqlite3
-from clew.catalog.keys import blake2b
+from clew.catalog import database
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-WHOLE = 1 << 20
+FULL_HASH_MAX_BYTES = 1 << 20
 """Up to this size a file's print is of every byte; beyond, of samples: appending to a file costs what was appended."""
 _SAMPLES, _SAMPLE = 64, 4096
-RACY_NS = 100_000_000
+MTIME_GRACE_NS = 100_000_000
 """A file changed so shortly before it was looked at may change again without a new time."""
 PRINT = 16
 """Bytes of a print."""
-COMPANION = 0
+NO_SOURCE_ID = 0
 """The owner of a file beside that belongs to no source."""
 
 
@@ -67,11 +67,11 @@ def look(db: sqlite3.Connection, env: Mapping[str, str]) -> Outlook:
 
 def is_fresh(folder: Path) -> bool:
     """True where there is a catalog, whole, and nothing has changed since."""
-    db = place.open_reader(folder)
+    db = database.open_reader(folder)
     if db is None:
         return False
     try:
-        unfinished = "SELECT 1 FROM flight UNION ALL SELECT 1 FROM unsettled UNION ALL SELECT 1 FROM source"
+        unfinished = "SELECT 1 FROM flight UNION ALL SELECT 1 FROM needs_dedupe UNION ALL SELECT 1 FROM source"
         if db.execute(f"{unfinished} WHERE state = 'new' OR size = -1 LIMIT 1").fetchone() is not None:
             return False
         return look(db, os.environ).is_fresh
@@ -83,14 +83,14 @@ def is_fresh(folder: Path) -> bool:
 
 def _other_folders(db: sqlite3.Connection) -> bool:
     """True where a folder changed, and where none is known: then sessions were never looked for."""
-    folders = db.execute("SELECT path, mtime_ns FROM folder").fetchall()
+    folders = db.execute("SELECT path, mtime_ns FROM watched_folder").fetchall()
     return not folders or any(folder_time(path) != mtime_ns for path, mtime_ns in folders)
 
 
 def _other_side_files(db: sqlite3.Connection) -> bool:
     """True where a file changed that is no source itself. The search for sessions finds out whose it is."""
-    query = "SELECT path, mtime_ns, size FROM beside"
-    return any(file_mark(path) != (mtime_ns, size) for path, mtime_ns, size in db.execute(query))
+    query = "SELECT path, mtime_ns, size FROM side_file"
+    return any(stat_signature(path) != (mtime_ns, size) for path, mtime_ns, size in db.execute(query))
 
 
 def _other_settings(db: sqlite3.Connection, env: Mapping[str, str]) -> bool:
@@ -109,7 +109,7 @@ def folder_time(path: str) -> int:
         return -1
 
 
-def file_mark(path: str) -> tuple[int, int]:
+def stat_signature(path: str) -> tuple[int, int]:
     """Time and size of a file; -1 where there is none."""
     try:
         found = os.stat(path)
@@ -118,11 +118,11 @@ def file_mark(path: str) -> tuple[int, int]:
     return found.st_mtime_ns, found.st_size
 
 
-def print_of(path: str, size: int) -> bytes:
+def fingerprint(path: str, size: int) -> bytes:
     """A print of the first `size` bytes of a file: of all of them, or of samples where they are many."""
     mark = blake2b(digest_size=PRINT)
     with open(path, "rb", buffering=0) as file:
-        if size <= WHOLE:
+        if size <= FULL_HASH_MAX_BYTES:
             mark.update(_exactly(file.fileno(), size))
         else:
             step = (size - _SAMPLE) // (_SAMPLES - 1)
@@ -141,12 +141,12 @@ def _exactly(descriptor: int, size: int) -> bytes:
     return b"".join(pieces)
 
 
-def settled_time(mtime_ns: int, now_ns: int) -> int:
+def trusted_mtime(mtime_ns: int, now_ns: int) -> int:
     """The time of a file as it is noted: one that may change again under the same time is noted as none."""
-    return mtime_ns if now_ns - mtime_ns > RACY_NS else -1
+    return mtime_ns if now_ns - mtime_ns > MTIME_GRACE_NS else -1
 
 
-def is_same(db: sqlite3.Connection, number: int) -> bool:
+def content_unchanged(db: sqlite3.Connection, number: int) -> bool:
     """True for a file that only has another time: its size is what it was, and so are its bytes.
 
     Of a large file, whose print is of samples alone, this is believed only where nothing but our own caution asks.
@@ -155,22 +155,22 @@ def is_same(db: sqlite3.Connection, number: int) -> bool:
     row = db.execute(query, (number,)).fetchone()
     if row is None:
         return False
-    path, size, mtime_ns, ctime_ns, inode, fingerprint = row
+    path, size, mtime_ns, ctime_ns, inode, recorded = row
     try:
         found = os.stat(path)
         was_racy = mtime_ns == -1 and (found.st_ctime_ns, found.st_ino) == (ctime_ns, inode)
-        if found.st_size != size or not (was_racy or size <= WHOLE):
+        if found.st_size != size or not (was_racy or size <= FULL_HASH_MAX_BYTES):
             return False
-        return bool(print_of(path, size) == fingerprint)
+        return bool(fingerprint(path, size) == recorded)
     except OSError:
         return False
 
 
-def note_time(db: sqlite3.Connection, number: int) -> None:
+def update_recorded_mtime(db: sqlite3.Connection, number: int) -> None:
     """Note the time that a file has now."""
     import time
 
     (path,) = db.execute("SELECT path FROM source WHERE id = ?", (number,)).fetchone()
     found = os.stat(path)
-    look = (settled_time(found.st_mtime_ns, time.time_ns()), found.st_ctime_ns, found.st_ino, number)
+    look = (trusted_mtime(found.st_mtime_ns, time.time_ns()), found.st_ctime_ns, found.st_ino, number)
     db.execute("UPDATE source SET mtime_ns = ?, ctime_ns = ?, inode = ? WHERE id = ?", look)

@@ -1,0 +1,82 @@
+"""A command opens the catalog: up to date, as it is, or a temporary one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clew.catalog.access import OpenCatalog, open_synced
+from clew.catalog.lock import locked
+from clew.catalog.search import Request, Searcher, unmasked
+from clew.errors import UsageError
+from clew.host import Host
+from tests.catalog.worlds import append, claude_lines, claude_path, spelled, write_claude
+
+SESSION = "0a0a0a0a-1111-4111-8111-111111111111"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    write_claude(tmp_path / "home", SESSION, 10)
+    return tmp_path / "home"
+
+
+def sessions(catalog: OpenCatalog) -> int:
+    (count,) = catalog.db.execute("SELECT count(*) FROM sessions").fetchone()
+    return int(count)
+
+
+def hits(catalog: OpenCatalog, words: str) -> int:
+    searcher = Searcher(catalog.folder, unmasked)
+    try:
+        return searcher.search(Request(words)).total
+    finally:
+        searcher.close()
+
+
+def test_a_catalog_is_synced_before_it_is_opened(home: Path, tmp_path: Path) -> None:
+    with open_synced([Host.at(home)], tmp_path / "catalog", text=True) as catalog:
+        assert sessions(catalog) == 1 and hits(catalog, "shuttle0x2") == 1
+        assert not catalog.is_temporary
+    append(claude_path(home, SESSION), spelled(claude_lines(SESSION, 10, 5)))
+    with open_synced(lambda: [Host.at(home)], tmp_path / "catalog", text=True) as catalog:
+        assert hits(catalog, "shuttle0x12") == 1
+
+
+def test_without_a_sync_the_catalog_is_used_as_it_is(home: Path, tmp_path: Path) -> None:
+    def unused() -> Iterator[Host]:
+        raise AssertionError
+
+    with pytest.raises(UsageError), open_synced(unused, tmp_path / "catalog", text=True, sync=False):
+        pass
+    with open_synced([Host.at(home)], tmp_path / "catalog", text=True):
+        pass
+    append(claude_path(home, SESSION), spelled(claude_lines(SESSION, 10, 5)))
+    with open_synced(unused, tmp_path / "catalog", text=True, sync=False) as catalog:
+        assert hits(catalog, "shuttle0x12") == 0
+
+
+def test_while_another_sync_runs_the_catalog_is_used_as_it_is(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, warnings = tmp_path / "catalog", list[str]()
+    with open_synced([Host.at(home)], folder, text=True):
+        pass
+    append(claude_path(home, SESSION), spelled(claude_lines(SESSION, 10, 5)))
+    monkeypatch.setattr("clew.catalog.sync.locked", lambda folder, _wait: locked(folder, 0.01))
+    with locked(folder), open_synced([Host.at(home)], folder, text=True, warn=warnings.append) as catalog:
+        assert sessions(catalog) == 1
+    assert warnings == ["another sync is running; the catalog is used as it is"]
+
+
+def test_a_folder_that_cannot_be_written_gives_a_temporary_catalog(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder can be made below a file")
+    warnings = list[str]()
+    with open_synced([Host.at(home)], tmp_path / "file" / "catalog", text=True, warn=warnings.append) as catalog:
+        assert catalog.is_temporary and sessions(catalog) == 1 and hits(catalog, "shuttle0x2") == 1
+        used = catalog.folder
+    assert not used.exists()
+    (warning,) = warnings
+    assert "sessions are read into a temporary catalog" in warning
