@@ -281,6 +281,7 @@ def test_a_snippet_is_marked_and_on_one_line(tmp_path: Path) -> None:
 SECRET = "ghp_" + "Zx8Qw3Er5Ty7Ui9Op1As2Df4Gh6Jk8Lz0Xc3V"
 
 
+@pytest.mark.slow
 def test_RD06_a_snippet_is_cut_after_the_whole_text_is_masked(tmp_path: Path) -> None:
     for gap in range(0, 200, 9):
         text = f"{SECRET} {'.' * gap} needle {'.' * gap} {SECRET}"
@@ -451,6 +452,7 @@ def test_an_assertion_sees_nothing_but_its_text(side_by_side: Searcher, anchor: 
     assert _found(side_by_side, expression) == _matching(expression)
 
 
+@pytest.mark.slow
 def test_a_regular_expression_finds_what_it_matches_in_each_text_by_itself(side_by_side: Searcher) -> None:
     random = Random(7)
     for _ in range(500):

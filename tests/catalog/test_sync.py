@@ -73,6 +73,7 @@ def test_an_appended_file_is_read_alone(home: Path, folder: Path) -> None:
     check(home, folder)
 
 
+@pytest.mark.slow
 def test_calls_usage_and_titles_span_the_cut(home: Path, folder: Path) -> None:
     path = claude_path(home, ONE)
     lines = claude_lines(ONE, 0, 40)

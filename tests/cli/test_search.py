@@ -166,6 +166,7 @@ def test_what_makes_no_sense_is_refused(demo: Path, given: list[str]) -> None:
     assert ran.code == 2 and not ran.out
 
 
+@pytest.mark.slow
 def test_as_a_process_it_says_the_same(demo: Path, data: Path) -> None:
     clew("--home", demo, "sync")
     env = {**os.environ, "CLEW_DATA_DIR": str(data)}
@@ -234,6 +235,7 @@ def found_in(answer: Any) -> list[str]:
     return sorted(f"{hit['session']} {hit['message']} {hit['kind']} {hit['snippet']}" for hit in answer["hits"])
 
 
+@pytest.mark.slow
 def test_a_prefix_of_very_many_words_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "data"))
     text = " ".join(f"needle_a{number:05x}" for number in range(20_000))
@@ -334,6 +336,7 @@ def test_a_full_disk_is_said_in_a_line(demo: Path) -> None:
     assert b"Traceback" not in done.stderr and done.stderr.count(b"\n") <= 2
 
 
+@pytest.mark.slow
 def test_a_question_can_be_stopped(demo: Path) -> None:
     search(demo, "bell")
     endless = "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT count(*) FROM t"

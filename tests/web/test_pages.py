@@ -12,15 +12,15 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
+from xml.etree.ElementTree import Element
 
 import pytest
 
 from clew.catalog import database
 from clew.catalog.browsing import Used
 from clew.demo import write_demo
-from clew.web.drawing import cost_of
-from clew.web.scanning import Scan
-from clew.web.transcript import WINDOW
+from clew.web.templates import format_cost
+from clew.web.transcript import WINDOW_MESSAGES as WINDOW
 from tests.web.live_session import ADDRESS, line, session_file
 from tests.web.shown import Shown, links, named, shown, words
 
@@ -50,7 +50,7 @@ PAGES = [
 
 @pytest.fixture(scope="module")
 def rows(demo: Shown) -> sqlite3.Connection:
-    db = database.open_reader(demo.shelf.folder)
+    db = database.open_reader(demo.context.folder)
     assert db is not None
     return db
 
@@ -68,6 +68,7 @@ def test_every_page_has_its_landmarks(demo: Shown, path: str) -> None:
     assert "talk" in every and wanted <= every
 
 
+@pytest.mark.slow
 def test_S03_no_page_changes_anything_below_the_home(tmp_path: Path) -> None:
     home = tmp_path / "home"
     write_demo(home)
@@ -89,6 +90,7 @@ def _state(home: Path) -> dict[str, tuple[int, int, bytes]]:
     return found
 
 
+@pytest.mark.slow
 def test_every_link_leads_somewhere(demo: Shown) -> None:
     known: dict[str, None] = dict.fromkeys(PAGES)
     waiting = list(PAGES)
@@ -104,6 +106,7 @@ def test_every_link_leads_somewhere(demo: Shown) -> None:
     assert len(known) > 60
 
 
+@pytest.mark.slow
 def test_home_says_what_the_catalog_comes_to(demo: Shown, rows: sqlite3.Connection) -> None:
     sums = "sum(calls), sum(input_tokens) + sum(output_tokens)"
     calls, tokens = rows.execute(f"SELECT {sums} FROM usage_days").fetchone()
@@ -118,17 +121,19 @@ def test_home_says_what_the_catalog_comes_to(demo: Shown, rows: sqlite3.Connecti
     assert f"{day}{used} model calls" in words(named(tree, "tr"))
 
 
+@pytest.mark.slow
 def test_one_session_is_no_more_than_one(demo: Shown) -> None:
     said = words(demo.page("/"))
-    assert re.search(r"\b1 session begun", said) and not re.search(r"\b1 sessions begun", said)
+    assert re.search(r"\b1 session started", said) and not re.search(r"\b1 sessions started", said)
 
 
 def test_a_cost_that_nobody_knows_is_named_once(demo: Shown) -> None:
-    assert [cost_of(used) for used in (Used(), Used(calls=2))] == ["", "unknown"]
-    assert cost_of(Used(calls=2, priced_calls=1, cost_nano=10**9)) == "≥ $1.00"
+    assert [format_cost(used) for used in (Used(), Used(calls=2))] == ["", "unknown"]
+    assert format_cost(Used(calls=2, priced_calls=1, cost_nano=10**9)) == "≥ $1.00"
     assert "cost cost" not in words(demo.page("/sessions")).lower()
 
 
+@pytest.mark.slow
 def test_only_what_is_going_on_is_said_to_run(tmp_path: Path) -> None:
     # The demo is written just now, and tells of weeks ago.
     write_demo(tmp_path / "home")
@@ -150,6 +155,7 @@ def test_sessions_are_listed_with_their_subagents(demo: Shown, rows: sqlite3.Con
     assert [one for one in shown_ids if not one.startswith("agent-")][:3] == [row[0] for row in rows.execute(query)][:3]
 
 
+@pytest.mark.slow
 def test_a_call_leads_to_its_sub_agent_and_the_sub_agent_back(demo: Shown, rows: sqlite3.Connection) -> None:
     query = "SELECT s.native_id, s.message_count, p.native_id, p.title FROM sessions s"
     query += " JOIN sessions p ON p.session_id = s.parent_session_id WHERE s.agent = 'claude-code'"
@@ -183,13 +189,13 @@ def test_filters_stand_in_the_address(demo: Shown, rows: sqlite3.Connection, que
     wanted = {row[0] for row in rows.execute(f"SELECT native_id FROM sessions WHERE {where}")}
     tree = demo.page(f"/sessions?{query}")
     assert {href.rpartition("/")[2] for href in links(tree) if href.startswith("/session/")} == wanted
-    assert wanted and "pass the filters" in words(named(tree, "p", "count"))
+    assert wanted and "match the filters" in words(named(tree, "p", "count"))
 
 
 def test_a_filter_that_makes_no_sense_is_said_to(demo: Shown) -> None:
     tree = demo.page("/sessions?since=some+day", status=400)
     assert "no time" in words(named(tree, "p", "bad"))
-    assert "no session passes" in words(demo.page("/sessions?text=xyzzyxyzzy")).lower()
+    assert "no session matches" in words(demo.page("/sessions?text=xyzzyxyzzy")).lower()
 
 
 def test_a_session_shows_head_outline_and_messages(demo: Shown, rows: sqlite3.Connection) -> None:
@@ -211,7 +217,7 @@ def test_a_session_shows_head_outline_and_messages(demo: Shown, rows: sqlite3.Co
 def test_branches_are_told_to_the_script(demo: Shown) -> None:
     (outline,) = named(demo.part(f"{FORKED}/outline"), "div", "outline")
     assert json.loads(outline.get("data-forks") or "") == [[0, [3, 5]]]
-    assert json.loads(outline.get("data-chosen") or "") == [5]
+    assert json.loads(outline.get("data-active") or "") == [5]
     graph = demo.page(f"{FORKED}/graph")
     assert [href for href in links(graph) if "#m" in href] == [f"{FORKED}#m{index}" for index in (1, 3, 5)]
     assert [one.get("class") for one in named(graph, "circle")] == ["went", "other", "went"]
@@ -250,7 +256,7 @@ def test_search_finds_marks_and_narrows(demo: Shown) -> None:
     assert len(set(sessions)) == len(sessions) > 3
     assert int(words(named(demo.part("/search?q=tidep&typed=1"), "p", "count")).split()[0]) > 0
     assert named(demo.part("/search?q=%22open"), "p", "bad")
-    assert "are counted below" not in words(demo.part("/search?q=tide"))
+    assert "showing facets" not in words(demo.part("/search?q=tide"))
 
 
 def test_one_session_is_searched_alone_with_its_sub_agents(demo: Shown, rows: sqlite3.Connection) -> None:
@@ -269,11 +275,25 @@ def test_one_session_is_searched_alone_with_its_sub_agents(demo: Shown, rows: sq
     demo.page("/search?q=UTC&session=nobody", status=404)
 
 
+def pager_labels(tree: Element) -> list[str]:
+    return [words(link) for pager in named(tree, "nav", "pager") for link in named(pager, "a")]
+
+
+def test_a_pager_speaks_of_time_only_in_lists_by_time(demo: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew.web.pages.search.HITS_PER_PAGE", 2)
+    monkeypatch.setattr("clew.web.pages.files.FILES_PER_PAGE", 2)
+    monkeypatch.setattr("clew.web.pages.sessions.SESSIONS_PER_PAGE", 2)
+    assert pager_labels(demo.page("/sessions?page=2")) == ["Newer", "Older"]
+    assert pager_labels(demo.page("/search?q=tide&order=newest&page=2")) == ["Newer", "Older"]
+    assert pager_labels(demo.page("/search?q=tide&page=2")) == ["Previous", "Next"]
+    assert pager_labels(demo.page("/files?page=2")) == ["Previous", "Next"]
+
+
 def test_where_not_all_hits_are_counted_it_is_said(demo: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clew.web.pages.search.COUNTED", 20)
+    monkeypatch.setattr("clew.web.pages.search.MAX_HITS", 20)
     found = demo.part("/search?q=tide")
     total = int(words(named(found, "p", "count")).split()[0])
-    assert total > 20 and f"{total} hits; the first 20 are counted below" in words(found)
+    assert total > 20 and f"{total} hits; showing facets and pages for the first 20" in words(found)
 
 
 def test_usage_is_exact_and_a_sheet(demo: Shown, rows: sqlite3.Connection) -> None:
@@ -291,6 +311,7 @@ def test_usage_is_exact_and_a_sheet(demo: Shown, rows: sqlite3.Connection) -> No
     assert demo.get("/usage.csv").headers["content-type"].startswith("text/csv")
 
 
+@pytest.mark.slow
 def test_what_has_no_price_is_unknown_and_not_nothing(demo: Shown, rows: sqlite3.Connection) -> None:
     query = "SELECT model FROM usage_days GROUP BY model HAVING sum(priced_calls) = 0"
     unpriced = [row[0] for row in rows.execute(query)]
@@ -335,6 +356,7 @@ def until(holds: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_secrets_are_masked_and_found(tmp_path: Path) -> None:
     write_demo(tmp_path / "home")
     secret = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z" + "Qa"
@@ -354,12 +376,11 @@ def test_secrets_are_masked_and_found(tmp_path: Path) -> None:
     inside = ("", "/outline", "/graph", "/window/0", "/panel/record?message=1")
     shown_at = ("/", "/sessions", "/search?q=key", *(address + more for more in inside))
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
-        app.shelf.scan = Scan(["--home", str(tmp_path / "home")])
         assert secret in app.get(address).body.decode()
         for path in shown_at:
             assert secret not in app.get(path + ("&" if "?" in path else "?") + "redact=secrets").body.decode(), path
         app.get("/secrets")
-        until(lambda: not app.shelf.scan.is_running)
+        until(lambda: not app.context.scan.is_running)
         found = app.get("/secrets").body.decode()
         assert address + "#m1" in found and secret not in found
     with shown(tmp_path / "home", tmp_path / "catalog", profile="secrets") as app:
@@ -371,11 +392,11 @@ def test_an_empty_home_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
         assert "clew demo" in words(app.page("/"))
-        said = {"/sessions": "no sessions yet", "/files": "No session changed", "/usage": "No session tells"}
+        said = {"/sessions": "no sessions yet", "/files": "No session changed", "/usage": "No session has recorded"}
         for path, text in said.items():
             assert text in words(app.page(path))
         assert "unknown" not in words(app.page("/usage"))
-        assert "what these filters leave" in words(app.page("/usage?agent=codex"))
+        assert "No usage matches these filters" in words(app.page("/usage?agent=codex"))
         assert "clew sources add" in words(app.page("/sources"))
 
 
@@ -389,6 +410,7 @@ def test_before_the_first_sync_pages_wait(tmp_path: Path) -> None:
         assert "clew demo" in words(app.page("/"))
 
 
+@pytest.mark.slow
 def test_a_session_whose_source_is_gone_is_shown_from_the_catalog(tmp_path: Path) -> None:
     write_demo(tmp_path / "home")
     with shown(tmp_path / "home", tmp_path / "catalog"):
@@ -396,12 +418,13 @@ def test_a_session_whose_source_is_gone_is_shown_from_the_catalog(tmp_path: Path
     next((tmp_path / "home").rglob("71960fc3*.jsonl")).unlink()
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
         tree = app.page(MEAN)
-        assert "source of this session is gone" in words(tree) and "Low water at Saint-Malo" in words(tree)
+        assert "source file of this session is missing" in words(tree) and "Low water at Saint-Malo" in words(tree)
         for panel in ("timeline", "files", "todos", "usage", "record?message=1", "problems"):
             assert app.get(f"{MEAN}/panel/{panel}").status == 200
         assert app.get(f"{MEAN}/graph").status == 200
 
 
+@pytest.mark.slow
 def test_H11_a_huge_message_is_cut_and_the_rest_can_be_had(tmp_path: Path) -> None:
     path, text = session_file(tmp_path / "home"), "".join(f"Word {number} <&>. " for number in range(40_000))
     path.write_text(line(1, text))
@@ -427,6 +450,7 @@ def test_H11_a_huge_message_is_cut_and_the_rest_can_be_had(tmp_path: Path) -> No
         assert len(app.get("/sessions").body) + len(app.get("/search?q=words").body) < 100_000
 
 
+@pytest.mark.slow
 def test_a_view_for_paper_has_every_message_and_every_row_can_be_had(demo: Shown, rows: sqlite3.Connection) -> None:
     for agent, session, count in rows.execute("SELECT agent, native_id, message_count FROM sessions").fetchall():
         address = f"/session/{agent}/{session}"
@@ -439,6 +463,7 @@ def test_a_view_for_paper_has_every_message_and_every_row_can_be_had(demo: Shown
         assert bool(shown_all) == (len(words(few)) < len(words(every)))
 
 
+@pytest.mark.slow
 def test_long_sessions_come_in_windows(tmp_path: Path) -> None:
     project = tmp_path / "home" / ".claude" / "projects" / "-home-ada-long"
     project.mkdir(parents=True)
