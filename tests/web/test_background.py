@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 import pytest
-from clew.catalog.lock import locked
 
 from clew.catalog import database
+from clew.catalog.lock import locked
 from clew.demo import write_demo
 from clew.host import Host
 from clew.web.background import CatalogUpdater, SecretScan, SyncUpdate
