@@ -90,6 +90,7 @@ def test_a_new_index_that_was_not_finished_is_finished_by_the_next_sync(
     assert hits(folder) == 1
 
 
+@pytest.mark.slow
 def test_a_damaged_index_costs_no_session_whose_source_is_gone(
     home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +153,7 @@ def test_a_torn_tail_of_any_depth_is_one_problem(home: Path, folder: Path) -> No
     assert [problem["code"] for problem in json.loads(noted)] == ["too-deep"]
 
 
+@pytest.mark.slow
 def test_a_damaged_index_is_left_to_the_whole_sync_by_the_quick_one(
     home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
