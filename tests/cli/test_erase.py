@@ -56,6 +56,7 @@ def test_S17_without_write_nothing_is_changed(place: Path) -> None:
     assert {path: path.read_bytes() for path in _files((place,))} == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [("secret-1", "secret-2"), ("#1", "#2"), ("secret-2", "#1")])
 def test_S17_messages_are_gone_from_every_file(place: Path, names: tuple[str, ...]) -> None:
     data = place.parent / "data"
