@@ -107,6 +107,7 @@ def test_parts_of_camel_case(text: str, expected: list[list[str]]) -> None:
     assert parts(text) == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.lists(st.text("ab_ Xé漢.", max_size=8), min_size=1, max_size=6), st.text("ab_ Xé漢.", min_size=1, max_size=4))
 def test_the_index_finds_what_we_would_find(
@@ -115,10 +116,8 @@ def test_the_index_finds_what_we_would_find(
     wanted = tuple(words(asked))
     if not wanted:
         return
-    folder = write_catalog(tmp_path_factory.mktemp("c"), texts, pending=texts)
-    expected = {
-        place for place, text in enumerate(texts * 2, 1) if matches(Phrase(wanted), [words(text), *parts(text)])
-    }
+    folder = write_catalog(tmp_path_factory.mktemp("c"), texts)
+    expected = {place for place, text in enumerate(texts, 1) if matches(Phrase(wanted), [words(text), *parts(text)])}
     assert numbers(find(folder, f'"{asked}"', limit=50)) == expected
 
 

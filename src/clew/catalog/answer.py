@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def fresh_stats(folder: Path, choice: Choice) -> Stats | None:
     """Statistics from a catalog; None where a source has changed since. Other prices price it anew."""
     from clew.analysis.pricing import prices
-    from clew.catalog.change_detection import is_fresh
+    from clew.catalog.sync import is_up_to_date as is_fresh
 
     db = database.open_reader(folder) if is_fresh(folder) else None
     if db is None:
@@ -35,13 +35,13 @@ def fresh_stats(folder: Path, choice: Choice) -> Stats | None:
 
 def _repriced(folder: Path) -> bool:
     """Bring the costs in a catalog to the prices of today; False where another process is writing."""
+    from clew.catalog.database import transaction
     from clew.catalog.lock import locked
-    from clew.catalog.repricing import reprice
-    from clew.catalog.row_writer import transaction
+    from clew.catalog.row_writer import update_costs
 
     try:
         with locked(folder, 0), closing(database.open_writer(folder)) as db, transaction(db):
-            reprice(db)
+            update_costs(db)
     except (Busy, sqlite3.OperationalError):
         return False
     return True

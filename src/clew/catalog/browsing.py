@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from clew.agents.file_evidence import absolute
-from clew.catalog.row_writer import key_range
+from clew.catalog.database import key_range
 from clew.catalog.schema import KEYS_PER_SOURCE
 
 DEEPEST = 8

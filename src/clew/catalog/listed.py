@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clew.analysis.usage import Usage
+from clew.catalog.database import key_range
 from clew.catalog.ids import packed_uuid
 from clew.catalog.listing import Header, row_of
-from clew.catalog.row_writer import COUNTS, key_range
+from clew.catalog.row_writer import COUNTS
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.filters import EDITING, Filters
 from clew.model.json import JSON

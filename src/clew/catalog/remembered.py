@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
+from clew.catalog.database import key_range
 from clew.catalog.listed import Stored
-from clew.catalog.row_writer import key_range
 from clew.catalog.text_store import TextStore
 from clew.model.json import JSON
 from clew.model.time import spell_time

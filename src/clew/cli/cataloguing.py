@@ -33,7 +33,7 @@ def folder_for(context: click.Context, homes: tuple[str, ...], hosts: Sequence[H
 
 def fresh_folder(context: click.Context, homes: tuple[str, ...], hosts: Sequence[Host]) -> Path | None:
     """The same, where the catalog is there and nothing has changed since; None: the sources must be asked."""
-    from clew.catalog.change_detection import is_fresh
+    from clew.catalog.sync import is_up_to_date as is_fresh
 
     if context.meta.get(REFRESH):
         return None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +10,7 @@ import click
 
 from clew.cli.options import FILTER_NAMES, as_json_option, common, filtering, library, take_filters, wants_json
 from clew.cli.output import print_json, say
+from clew.cli.progress import progress_bar
 from clew.warehouse.columns import LEVELS
 from clew.warehouse.extras import require_extra
 
@@ -55,15 +54,13 @@ def write_command(
     rest. Exit code 3: a source could not be read; 5: the target is full, or of a newer clew; 7: not reachable.
     """
     require_extra("lake")
-    from clew.cli.command_sync import progress
     from clew.warehouse.lake.store import open_store
     from clew.warehouse.lake.write import write
     from clew.warehouse.publisher import load_publisher
 
     sources = _sources(library(context, homes), options)
     as_json = wants_json(context, as_json)
-    with ExitStack() as stack:
-        on_progress = progress(stack) if sys.stderr.isatty() and not as_json else None
+    with progress_bar("writing", is_quiet=as_json) as on_progress:
         report = write(open_store(target), sources, load_publisher(level), on_progress=on_progress)
     for problem in report.unreadable:
         say(f"clew: {problem}")

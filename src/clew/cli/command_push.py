@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from clew.cli.options import common, filtering, library, take_filters, wants_json
 from clew.cli.output import print_json, say
+from clew.cli.progress import progress_bar
 from clew.errors import UsageError
 from clew.warehouse.columns import LEVELS
 
@@ -69,7 +68,6 @@ def _push(url: str, sessions: Library, level: str, dry_run: bool, options: dict[
     from clew.warehouse.engines import require_server
 
     require_server(url, "the URL of a server has the form")
-    from clew.cli.command_sync import progress
     from clew.warehouse.postgres.connection import check_url
     from clew.warehouse.postgres.push import push
     from clew.warehouse.publisher import load_publisher
@@ -79,8 +77,7 @@ def _push(url: str, sessions: Library, level: str, dry_run: bool, options: dict[
     filters = take_filters(options, sessions)
     found = sessions.sources() if filters == type(filters)() else sessions.sessions(filters)
     sources = [session.source for session in found]
-    with ExitStack() as stack:
-        on_progress = progress(stack) if sys.stderr.isatty() and not as_json else None
+    with progress_bar("pushing", is_quiet=as_json) as on_progress:
         return push(url, sources, load_publisher(level), dry_run=dry_run, on_progress=on_progress)
 
 
