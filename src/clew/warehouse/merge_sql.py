@@ -15,20 +15,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from clew.catalog.portable_sql import CACHE_5M_TOKENS, DUPLICATE_ORDER, SESSION_ORDER
 from clew.warehouse.columns import COPIES, COUNTS, LEVELS, RATES, STATE, TABLES
-
-DUPLICATE_ORDER = """
-    CASE WHEN t.ts_us = 0 THEN 1 ELSE 0 END,  -- prefer rows with a timestamp
-    t.ts_us,                                  -- earliest first
-    s.is_agent_session,                       -- main session before sub-agent
-    s.native_id,
-    s.message_count DESC NULLS LAST,          -- longest copy of one session: it has the most tool results
-    s.ended_us DESC NULLS LAST
-"""
-"""Copies of a message or call `t` of the session `s`, best first; each engine adds a unique tie-break.
-NULL: the row of the session is missing."""
-SESSION_ORDER = "t.message_count DESC, t.ended_us DESC"
-"""Copies of a session `t`, best first; each engine adds a unique tie-break."""
 
 
 def level_rank(level: str) -> str:
@@ -54,16 +42,11 @@ SELECT batch, seq FROM (
 """
 _SESSIONS = f"""
 SELECT {", ".join(name for name in TABLES["sessions"].names if name != "batch")} FROM (
-  SELECT t.*, ROW_NUMBER() OVER (PARTITION BY t.session_id ORDER BY {SESSION_ORDER}, t.batch) AS rank
-  FROM sessions_copies t JOIN current_batches s ON s.batch = t.batch
+  SELECT s.*, ROW_NUMBER() OVER (PARTITION BY s.session_id ORDER BY {SESSION_ORDER}, s.batch) AS rank
+  FROM sessions_copies s JOIN current_batches c ON c.batch = s.batch
 ) x WHERE rank = 1
 """
 
-CACHE_5M_TOKENS = (
-    "CASE WHEN cache_creation_5m_tokens IS NULL THEN cache_creation_tokens - COALESCE(cache_creation_1h_tokens, 0)"
-    " ELSE cache_creation_5m_tokens END"
-)
-"""Cache creation that is not recorded as living for an hour lives for five minutes."""
 _PRICED_TOKENS = {
     "input": "COALESCE(input_tokens, 0)",
     "output": "COALESCE(output_tokens, 0)",

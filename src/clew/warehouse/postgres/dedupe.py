@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from clew.catalog.portable_sql import DUPLICATE_ORDER, SESSION_ORDER
 from clew.warehouse.columns import COPIES, COUNTS, TABLES
-from clew.warehouse.merge_sql import CURRENT_BATCH_ORDER, DAY_SUMS, DUPLICATE_ORDER, SESSION_ORDER, cost_sql
+from clew.warehouse.merge_sql import CURRENT_BATCH_ORDER, DAY_SUMS, cost_sql
 from clew.warehouse.postgres.connection import Connection
 from clew.warehouse.postgres.schema import LOCK_MERGE, PUSHED_TABLES, TABLES_OF_MESSAGES
 
@@ -69,9 +70,9 @@ WHERE f.batch = m.batch AND f.seq = m.seq AND f.shown <> m.shown
 # Titles and file names (seq 0) belong to the session, and are visible with it.
 _UPDATE_SESSIONS = f"""
 WITH ranked AS (
-  SELECT t.batch, t.day_utc,
-    row_number() OVER (PARTITION BY t.session_id ORDER BY {SESSION_ORDER}, t.batch) = 1 AS is_first
-  FROM sessions{COPIES} t WHERE t.session_id IN (SELECT session_id FROM touched_sessions)
+  SELECT s.batch, s.day_utc,
+    row_number() OVER (PARTITION BY s.session_id ORDER BY {SESSION_ORDER}, s.batch) = 1 AS is_first
+  FROM sessions{COPIES} s WHERE s.session_id IN (SELECT session_id FROM touched_sessions)
 ), changed AS (
   UPDATE sessions{COPIES} s SET shown = r.is_first FROM ranked r
   WHERE s.batch = r.batch AND s.day_utc = r.day_utc AND s.shown <> r.is_first RETURNING s.batch, s.shown

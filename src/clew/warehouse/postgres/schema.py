@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from clew.catalog.portable_sql import CACHE_5M_TOKENS
 from clew.errors import TargetRefused
 from clew.warehouse.columns import COPIES, TABLES, Column, Table
-from clew.warehouse.merge_sql import CACHE_5M_TOKENS, DAY_SUMS
+from clew.warehouse.merge_sql import DAY_SUMS
 from clew.warehouse.postgres.connection import Connection
 from clew.warehouse.urls import display_server
 
