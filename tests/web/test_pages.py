@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pytest
 
 from clew.catalog import place
-from clew.catalog.browsing import Used
+from clew.catalog.stats import UsageTotals
 from clew.demo import write_demo
 from clew.web.drawing import cost_of
 from clew.web.scanning import Scan
@@ -124,8 +124,8 @@ def test_one_session_is_no_more_than_one(demo: Shown) -> None:
 
 
 def test_a_cost_that_nobody_knows_is_named_once(demo: Shown) -> None:
-    assert [cost_of(used) for used in (Used(), Used(calls=2))] == ["", "unknown"]
-    assert cost_of(Used(calls=2, priced_calls=1, cost_nano=10**9)) == "≥ $1.00"
+    assert [cost_of(used) for used in (UsageTotals(), UsageTotals(calls=2))] == ["", "unknown"]
+    assert cost_of(UsageTotals(calls=2, priced_calls=1, cost_nano=10**9)) == "≥ $1.00"
     assert "cost cost" not in words(demo.page("/sessions")).lower()
 
 

@@ -6,7 +6,7 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,6 +47,7 @@ def open_synced(
     *,
     text: bool,
     sync: bool = True,
+    prices: bool = False,
     on_progress: ProgressCallback | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> Iterator[OpenCatalog]:
@@ -54,9 +55,11 @@ def open_synced(
 
     `hosts` may be a function: it is called only if something has to be read. Where another sync is at work, the
     catalog is used as it is. Where the folder cannot be written, sessions are read into a temporary catalog.
+    `prices`: costs must follow the prices of today.
     """
     warn = warn or _print_warning
-    report = _sync(hosts, folder, text, on_progress, warn) if sync and not is_fresh(folder) else None
+    is_current = is_fresh(folder) and not (prices and _prices_changed(folder))
+    report = _sync(hosts, folder, text, on_progress, warn) if sync and not is_current else None
     if isinstance(report, _NotWritable):
         warn(f"{report.reason}; sessions are read into a temporary catalog")
         with tempfile.TemporaryDirectory(prefix="clew-") as temporary:
@@ -69,6 +72,17 @@ def open_synced(
         return
     with _opened(folder, report, is_temporary=False) as catalog:
         yield catalog
+
+
+def _prices_changed(folder: Path) -> bool:
+    from clew.analysis.pricing import prices
+
+    db = place.open_reader(folder)
+    if db is None:
+        return True
+    with closing(db):
+        known = db.execute("SELECT value FROM meta WHERE key = 'prices'").fetchone()
+    return known is None or known[0] != prices().version
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from clew.catalog.tokens import has_giant, humps, spelled
+from clew.catalog.tokenizer import has_giant, humps, spelled
 from clew.datadir import private_folder
 
 if TYPE_CHECKING:

@@ -9,11 +9,10 @@ import click
 
 from clew.agents.sage_agent.locate import AGENT
 from clew.agents.sage_agent.records import ERASED, summary_line
-from clew.cli.cataloguing import folder_for
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
-from clew.cli.own import own_session
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting_output, redaction
+from clew.cli.sessions import own_session
 from clew.errors import Busy, UsageError
 from clew.host import data_dir
 from clew.model.json import JSON
@@ -62,7 +61,7 @@ def command(
     copies = _copies(session)
     if write:
         done = _erase(session, uuids)
-        copies += _forget(folder_for(context, homes, shelf.hosts), session.folder / MESSAGES)
+        copies += _forget(shelf.catalog_folder, session.folder / MESSAGES)
     row: dict[str, JSON] = {
         "erased": write,
         "session": session.id,

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import click
 
-from clew.cli.cataloguing import folder_for
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
 from clew.host import Host
@@ -34,8 +33,8 @@ def command(
     without it everything is read from the sources; only sessions whose sources are gone live in it alone. Exit code
     5: another sync is at work.
     """
-    hosts = library(context, homes).hosts
-    folder = folder_for(context, homes, hosts)
+    shelf = library(context, homes)
+    hosts, folder = shelf.hosts, shelf.catalog_folder
     as_json = wants_json(context, as_json)
     _sync(hosts, folder, full, as_json)
     if forget_gone:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clew.cli.cataloguing import folder_for
 from clew.cli.options import common, library
 from clew.cli.output import say
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting_on_demand, redaction
-from clew.cli.sourcing import wanted_sources
+from clew.cli.sourcing import NO_SYNC, wanted_sources
 from clew.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ PORT = 7411
 @click.option("--port", type=click.IntRange(0, 65535), help=f"Port to listen on [default: {PORT}, or a free one].")
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDR", help="Address to listen on.")
 @click.option("--allow-remote", is_flag=True, help="Let --host be an address that other machines can reach.")
-@click.option("--no-sync", is_flag=True, help="Show the catalog as it is.")
 @click.option("--engine", metavar="NAME", help="Show what was pushed to a server: postgresql://...")
 @redacting_on_demand
 @common
@@ -41,7 +39,6 @@ def command(
     port: int | None,
     host: str,
     allow_remote: bool,
-    no_sync: bool,
     engine: str | None,
     homes: tuple[str, ...],
     as_json: bool,
@@ -69,9 +66,9 @@ def command(
         app = _over_server(engine, lambda: listen(host, port, PORT, allow_remote), host, profile)
     else:
         shelf = library(context, homes)
-        folder = folder_for(context, homes, shelf.hosts)
+        folder = shelf.catalog_folder
         app = App(shelf.hosts, folder, listen(host, port, PORT, allow_remote), host, profile=profile)
-        if not no_sync:
+        if not context.meta.get(NO_SYNC):
             app.keep_fresh(_options(context, homes), _roots(shelf.hosts))
     if host not in ("127.0.0.1", "::1", "localhost"):
         say(f"clew: other machines can reach {host}; whoever has the link reads everything, and so may the network")

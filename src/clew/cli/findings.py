@@ -7,14 +7,14 @@ import sys
 import click
 
 from clew.agents.base import Unit
-from clew.cli.each import say_unscanned
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redacting import Redaction
+from clew.cli.sessions import say_unscanned
 from clew.errors import UsageError
 from clew.io.records import TOO_LONG
-from clew.library import StoredSession
 from clew.model.json import JSON
 from clew.redact.matcher import TOO_MANY_CANDIDATES
+from clew.stored_session import StoredSession
 
 
 class Report:

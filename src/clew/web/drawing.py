@@ -12,8 +12,9 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from clew.catalog.browsing import Entry, Used
-from clew.catalog.days import spelled
+from clew.catalog.queries import Entry
+from clew.catalog.stats import UsageTotals
+from clew.model.time import format_utc
 from clew.render.page.escape import text
 from clew.render.page.frame import theme, views
 from clew.render.safe import visible
@@ -88,7 +89,7 @@ def money(nano: int | None) -> str:
     return f"${dollars:,.2f}" if dollars >= 1 or not nano else f"${dollars:.4f}"
 
 
-def cost_of(used: Used) -> str:
+def cost_of(used: UsageTotals) -> str:
     """What it cost; where some of it has no price, that it was at least this."""
     if not used.calls:
         return ""
@@ -99,12 +100,12 @@ def cost_of(used: Used) -> str:
 
 def clock(microseconds: int) -> str:
     """A point in time, to the minute, in UTC."""
-    return spelled(microseconds)[:16].replace("T", " ") if microseconds > 0 else ""
+    return format_utc(microseconds)[:16].replace("T", " ") if microseconds > 0 else ""
 
 
 def day(microseconds: int) -> str:
     """The day of a point in time."""
-    return spelled(microseconds)[:10] if microseconds > 0 else ""
+    return format_utc(microseconds)[:10] if microseconds > 0 else ""
 
 
 def _time(microseconds: int) -> datetime:

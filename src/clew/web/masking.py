@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from clew.host import config_dir
-from clew.library import StoredSession
 from clew.model.json import JSON
 from clew.redact.masks import PLAIN
 from clew.redact.settings import RULES_FILE, load_settings
+from clew.stored_session import StoredSession
 
 if TYPE_CHECKING:
     from clew.redact.redactor import Redactor, Setting

@@ -11,14 +11,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from clew.catalog import browsing, place
-from clew.catalog.browsing import Entry
-from clew.catalog.opening import opened
+from clew.catalog import place, queries
+from clew.catalog.queries import Entry
 from clew.catalog.search import Searcher
+from clew.catalog.sessions import open_session
 from clew.errors import ClewError, SourceUnreadable, UnknownReference
 from clew.host import Host
-from clew.library import StoredSession
 from clew.redact.redactor import Redactor
+from clew.stored_session import StoredSession
 from clew.web.masking import NONE, Masking, masking
 from clew.web.scanning import Scan
 from clew.web.syncing import Syncing
@@ -135,14 +135,14 @@ class Shelf:
 
     def entry(self, agent: str, identity: str) -> Entry:
         """The session with an id, or with the key that the catalog gives it; no other can be asked for."""
-        found = browsing.entry(self.db, agent, identity) or browsing.by_key(self.db, identity)
+        found = queries.entry(self.db, agent, identity) or queries.by_key(self.db, identity)
         if found is None or found.agent != agent:
             raise UnknownReference("the catalog knows of no such session")
         return found
 
     def session(self, entry: Entry, profile: str) -> StoredSession:
         """The session itself, as it may be seen."""
-        return self.masking(profile).session(opened(self.db, entry.number, self.hosts[0]))
+        return self.masking(profile).session(open_session(self.db, entry.number, self.hosts[0]))
 
     def taught(self, entry: Entry, profile: str) -> Redactor | None:
         """A redactor that has seen a session; None where nothing is masked, or the file of the session is gone."""

@@ -16,15 +16,15 @@ from msgspec import structs
 from clew.agents.base import Agent, SourceFile, messages_of, session_object, with_current_size
 from clew.analysis.facts import Facts
 from clew.analysis.pair_tool_results import WINDOW as JOINED
-from clew.catalog.opening import Remembered
+from clew.catalog.sessions import CatalogOnlySession
 from clew.io.compress import open_source
-from clew.library import StoredSession
 from clew.model.json import JSON
 from clew.render.branching import Forks
 from clew.render.outline import by_section
 from clew.render.page.fragments import Cut, Fragments, More, untold
 from clew.render.page.session import Contents
 from clew.render.parts import Part
+from clew.stored_session import StoredSession
 
 WINDOW = 50
 """Messages that come at a time: several screens, and no more than a browser shows at once."""
@@ -138,7 +138,7 @@ def _index(part: Any) -> int:
 
 def transcript_of(session: StoredSession) -> Transcript:
     """The transcript of a whole session."""
-    if isinstance(session, Remembered):
+    if isinstance(session, CatalogOnlySession):
         facts = session.facts
         messages = (unit.value for unit in session.units())
         return Transcript(session.session_object, facts.messages, Forks.of_tree(facts.tree), messages, is_all=True)
@@ -153,7 +153,7 @@ def beginning_of(session: StoredSession, count: int) -> Transcript | None:
     the source must be read whole, or is not so long that this would be quicker.
     """
     source = with_current_size(session.source)
-    if source.parts or source.path.suffix != _LINES or isinstance(session, Remembered):
+    if source.parts or source.path.suffix != _LINES or isinstance(session, CatalogOnlySession):
         return None
     for length in _BEGINNINGS:
         if source.size < 2 * length:

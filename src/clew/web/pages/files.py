@@ -13,9 +13,9 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from clew.agents.file_evidence import FileContent, KnownContent, absolute
-from clew.catalog import browsing
-from clew.catalog.browsing import Change, Entry
+from clew.catalog import queries
 from clew.catalog.keys import session_key
+from clew.catalog.queries import Change, Entry
 from clew.errors import SourceUnreadable, UnknownReference
 from clew.file_history.blame import Line, Version, blame, versions
 from clew.file_history.history import FileHistory
@@ -34,7 +34,7 @@ MOST_SESSIONS = 40
 
 def page_of(asked: Asked) -> Response:
     """All files, or those with a text in their path."""
-    every = asked.shelf.kept("files", lambda: browsing.files(asked.shelf.db))
+    every = asked.shelf.kept("files", lambda: queries.files(asked.shelf.db))
     wanted = (asked.word("text") or "").casefold()
     found = [file for file in every if wanted in file.path.casefold()]
     at = max(1, asked.number("page", 1))
@@ -52,7 +52,7 @@ def page_of(asked: Asked) -> Response:
 def _known(asked: Asked) -> tuple[str, list[tuple[Entry, list[Change]]]]:
     """The path that is asked for, and the sessions that changed it."""
     path = asked.word("path") or ""
-    found = browsing.sessions_of_file(asked.shelf.db, path)
+    found = queries.sessions_of_file(asked.shelf.db, path)
     if not found:
         raise UnknownReference("no session changed such a file")
     return path, found

@@ -8,10 +8,9 @@ from typing import NamedTuple
 from markupsafe import Markup
 from starlette.responses import Response
 
-from clew.catalog import browsing, statements
-from clew.catalog.answer import over
-from clew.catalog.browsing import Entry
-from clew.catalog.stats import Choice, Row, held_of, used_of
+from clew.catalog import queries
+from clew.catalog.queries import Entry
+from clew.catalog.stats import Row, catalog_stats
 from clew.web.asking import Asked, page
 from clew.web.charts import Day, heatmap
 from clew.web.drawing import drawn
@@ -43,7 +42,7 @@ def page_of(asked: Asked) -> Response:
     shelf = asked.shelf
     today = shelf.now().date()
     overview = shelf.kept(f"home {today} {asked.profile}", lambda: _drawn(shelf, today, asked.profile))
-    latest = browsing.page(shelf.db, None, LAST)
+    latest = queries.page(shelf.db, None, LAST)
     return page(
         asked,
         "home.html",
@@ -70,26 +69,24 @@ def running(asked: Asked) -> Response:
 def _running(shelf: Shelf) -> list[Entry]:
     now = shelf.now()
     written, said = (now - RUNNING).timestamp(), (now - SILENT).timestamp()
-    return browsing.written_since(shelf.db, int(written * 1e9), int(said * 1e6), LAST)
+    return queries.written_since(shelf.db, int(written * 1e9), int(said * 1e6), LAST)
 
 
 def _overview(shelf: Shelf, today: date) -> Overview:
-    ask = shelf.db.execute
-    total = statements.usage_total()
-    (used,) = ask(total.text, total.values).fetchall()
-    (held,) = ask(statements.sessions_total().text).fetchall()
-    stats = over(shelf.db, Choice(), is_full=True)
-    cells = [cell for cell in stats.cells("day", "model") if cell[0]]
-    days = _days(cells, {row[0]: row for row in ask(statements.sessions_by("day").text) if row[0]})
+    stats = catalog_stats(shelf.db)
+    usage = stats.usage_by("day", "model").items()
+    cells = [(day, model, totals.as_row()) for (day, model), totals in usage if day]
+    days = _days(cells, {day: row["all_sessions"] for day, row in stats.sessions_by("day").items() if day})
     last = min(today, max(days, default=today))
     heat = heatmap(days, today if (today - last).days < 300 else last)
     shown = [(day.isoformat(), words) for day, words in sorted(days.items(), reverse=True)]
     names = [(last - timedelta(days=ago)).isoformat() for ago in reversed(range(DAYS))]
     recent = [cell for cell in cells if names[0] <= cell[0] <= names[-1]]
-    return Overview(used_of(used), held_of(held), heat, shown, recent, names)
+    totals = stats.totals()
+    return Overview(totals, totals, heat, shown, recent, names)
 
 
-def _days(cells: Cells, begun: dict[str, tuple[object, ...]]) -> dict[date, Day]:
+def _days(cells: Cells, begun: dict[str, int]) -> dict[date, Day]:
     calls: dict[str, int] = {}
     tokens: dict[str, int] = {}
     for name, _, used in cells:
@@ -97,7 +94,7 @@ def _days(cells: Cells, begun: dict[str, tuple[object, ...]]) -> dict[date, Day]
         tokens[name] = tokens.get(name, 0) + (used["total_tokens"] or 0)
     days = {}
     for name in {*calls, *begun}:
-        sessions = begun[name][1] if name in begun else 0
+        sessions = begun.get(name, 0)
         began = f"{sessions} session{'s' * (sessions != 1)} begun"
         words = f"{calls.get(name, 0):,} model calls, {tokens.get(name, 0):,} tokens, {began}"
         days[date.fromisoformat(name)] = Day(calls.get(name, 0), words)

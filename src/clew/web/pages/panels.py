@@ -9,11 +9,12 @@ from typing import Any
 from starlette.responses import Response
 
 from clew.analysis.todos import progression
-from clew.catalog import browsing
-from clew.catalog.browsing import Entry, Used
+from clew.catalog import queries
+from clew.catalog.queries import Entry
+from clew.catalog.stats import UsageTotals
 from clew.errors import UnknownReference
 from clew.io.compress import open_source
-from clew.library import StoredSession
+from clew.stored_session import StoredSession
 from clew.web.asking import Asked, page
 from clew.web.charts import lanes
 
@@ -28,7 +29,7 @@ _PIECE = 1 << 20
 
 def timeline(asked: Asked, entry: Entry) -> dict[str, Any]:
     """When what was said."""
-    moments = browsing.moments(asked.shelf.db, entry.number)
+    moments = queries.moments(asked.shelf.db, entry.number)
     times = [(moment.time_us, _KINDS.get(moment.kind, 3)) for moment in moments]
     counts = [sum(lane == number for _, lane in times) for number in range(len(_LANES))]
     return {"drawing": lanes(times, _LANES, "Messages over time"), "lanes": list(zip(_LANES, counts, strict=True))}
@@ -36,8 +37,8 @@ def timeline(asked: Asked, entry: Entry) -> dict[str, Any]:
 
 def files(asked: Asked, entry: Entry) -> dict[str, Any]:
     """What became of which file."""
-    changes = browsing.changes_of(asked.shelf.db, entry.number)
-    paths: dict[str, list[browsing.Change]] = {}
+    changes = queries.changes_of(asked.shelf.db, entry.number)
+    paths: dict[str, list[queries.Change]] = {}
     for change in changes:
         paths.setdefault(change.path, []).append(change)
     most = asked.number("rows", MOST)
@@ -55,22 +56,14 @@ def todos(asked: Asked, entry: Entry) -> dict[str, Any]:
 def usage(asked: Asked, entry: Entry) -> dict[str, Any]:
     """What each turn used."""
     prompts = asked.shelf.transcript(entry, asked.profile).contents().prompts
-    turns: list[tuple[int, str, Used]] = [(0, "before the first prompt", Used()), *((*one, Used()) for one in prompts)]
+    nothing = UsageTotals()
+    turns = [(0, "before the first prompt", nothing), *((message, text, nothing) for message, text in prompts)]
     at = 0
-    for message, used in browsing.calls_of(asked.shelf.db, entry.number):
+    for message, used in queries.calls_of(asked.shelf.db, entry.number):
         while at + 1 < len(turns) and turns[at + 1][0] <= message:
             at += 1
-        turns[at] = (*turns[at][:2], plus(turns[at][2], used))
+        turns[at] = (*turns[at][:2], turns[at][2] + used)
     return {"turns": [turn for turn in turns if turn[0] or turn[2].calls], "total": entry.used}
-
-
-def plus(one: Used, other: Used) -> Used:
-    """The sum of both; what neither knows is unknown."""
-    return Used(*(_sum(left, right) for left, right in zip(one, other, strict=True)))  # type: ignore[arg-type]
-
-
-def _sum(left: int | None, right: int | None) -> int | None:
-    return right if left is None else left if right is None else left + right
 
 
 def record(asked: Asked, entry: Entry) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from typing import Any
 from markupsafe import Markup
 from starlette.responses import Response
 
-from clew.catalog import browsing
-from clew.catalog.browsing import Entry, Facets
+from clew.catalog import queries
 from clew.catalog.keys import session_key
+from clew.catalog.queries import Entry, Facets
 from clew.catalog.query import BadQuery
-from clew.catalog.search import PLACES, Found, Hit, Request
+from clew.catalog.search import SEARCH_FIELDS, Found, Hit, Request
 from clew.errors import UnknownReference, UsageError
 from clew.filters import Filters
 from clew.web.asking import Asked, page
@@ -22,7 +22,7 @@ SHOWN = 20
 COUNTED = 200
 """Hits that facets are counted over."""
 _LAST_WORD = re.compile(r"[^\W_]{3,}$")
-_KINDS = {kind: place for place, kinds in PLACES.items() for kind in kinds}
+_KINDS = {kind: place for place, kinds in SEARCH_FIELDS.items() for kind in kinds}
 
 
 def page_of(asked: Asked) -> Response:
@@ -48,7 +48,7 @@ def page_of(asked: Asked) -> Response:
         pages=_pages(found),
         counted=COUNTED,
         within=within,
-        places=list(PLACES),
+        places=list(SEARCH_FIELDS),
         order="newest" if asked.word("order") == "newest" else "best",
     )
 
@@ -62,10 +62,10 @@ def _within(asked: Asked) -> Entry | None:
     key = asked.word("session")
     if key is None:
         return None
-    entry = browsing.by_key(asked.shelf.db, key)
+    entry = queries.by_key(asked.shelf.db, key)
     if entry is None:
         raise UnknownReference("the catalog knows of no such session")
-    return browsing.with_children(asked.shelf.db, [entry], None)[0]
+    return queries.with_children(asked.shelf.db, [entry], None)[0]
 
 
 def _numbers(entry: Entry) -> frozenset[int]:
@@ -90,11 +90,11 @@ def _search(asked: Asked, query: str, at: int, within: Entry | None) -> tuple[Fo
     )
     searcher = asked.shelf.searcher(asked.profile)
     found = searcher.search(request, slice((at - 1) * SHOWN, at * SHOWN))
-    return found, browsing.facets(asked.shelf.db, [match.doc for match in found.matches])
+    return found, queries.facets(asked.shelf.db, [match.doc for match in found.matches])
 
 
 def _places(asked: Asked) -> tuple[str, ...]:
-    return tuple(name for name in asked.words("in") if name in PLACES)
+    return tuple(name for name in asked.words("in") if name in SEARCH_FIELDS)
 
 
 def _groups(hits: list[Hit]) -> list[dict[str, Any]]:

@@ -9,8 +9,8 @@ from datetime import datetime
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
-from clew.catalog import browsing
-from clew.catalog.browsing import Entry
+from clew.catalog import queries
+from clew.catalog.queries import Entry
 from clew.errors import UnknownReference
 from clew.model.json import JSON
 from clew.render.outline import session_title
@@ -40,15 +40,15 @@ def page_of(asked: Asked) -> Response:
     # A window that the address names is read with all that came of it later; the beginning alone is there sooner.
     transcript = (shelf.transcript if at else shelf.beginning)(entry, asked.profile)
     first = max(0, min(transcript.windows, at) - 1)
-    (entry,) = browsing.with_children(shelf.db, [entry], None)
-    newer, older = browsing.neighbours(shelf.db, entry)
+    (entry,) = queries.with_children(shelf.db, [entry], None)
+    newer, older = queries.neighbours(shelf.db, entry)
     return page(
         asked,
         "session.html",
         entry=entry,
         title=session_title(transcript.header if transcript.is_all else _titled(transcript.header, entry)),
         header=transcript.header,
-        parent=browsing.by_key(shelf.db, entry.parent) if entry.parent else None,
+        parent=queries.by_key(shelf.db, entry.parent) if entry.parent else None,
         newer=newer,
         older=older,
         windows=[(number, *_bounds(number, transcript.messages)) for number in range(transcript.windows)],
@@ -75,7 +75,7 @@ def _bounds(number: int, messages: int) -> tuple[int, int]:
 
 def started_by(asked: Asked, entry: Entry) -> Started:
     """The sessions that this one started."""
-    (found,) = browsing.with_children(asked.shelf.db, [entry], None)
+    (found,) = queries.with_children(asked.shelf.db, [entry], None)
     return _started(found, asked.shelf.now())
 
 

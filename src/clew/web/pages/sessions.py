@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from clew.catalog import browsing
+from clew.catalog import queries
 from clew.errors import UsageError
 from clew.filters import HAS, Filters
 from clew.web.asking import Asked, page
@@ -22,9 +22,9 @@ def page_of(asked: Asked) -> Response:
         filters, problem = Filters(), str(error)
     chosen = None
     if filters != Filters():
-        chosen = shelf.kept(f"chosen {filters}", lambda: shelf.searcher(asked.profile).chosen(filters))
+        chosen = shelf.kept(f"chosen {filters}", lambda: shelf.searcher(asked.profile).matching_sources(filters))
     at = asked.number("page", 1)
-    found = browsing.page(shelf.db, chosen, SHOWN, (at - 1) * SHOWN if at > 0 else 0)
+    found = queries.page(shelf.db, chosen, SHOWN, (at - 1) * SHOWN if at > 0 else 0)
     return page(
         asked,
         "sessions.html" if not asked.is_fragment else "list.html",
@@ -33,7 +33,7 @@ def page_of(asked: Asked) -> Response:
         problem=problem,
         given=asked.given,
         is_filtered=chosen is not None,
-        names=shelf.kept("names", lambda: browsing.names(shelf.db)),
+        names=shelf.kept("names", lambda: queries.names(shelf.db)),
         has=HAS,
         at=max(1, at),
         pages=max(1, -(-found.total // SHOWN)),

@@ -8,7 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from clew.agents import registry
-from clew.catalog import browsing
+from clew.catalog import queries
 from clew.catalog.keys import session_key
 from clew.web.asking import Asked, page
 from clew.web.drawing import session_address
@@ -20,9 +20,9 @@ MOST = 200
 def page_of(asked: Asked) -> Response:
     """The page."""
     shelf = asked.shelf
-    counts = browsing.source_counts(shelf.db)
+    counts = queries.source_counts(shelf.db)
     most = asked.number("rows", MOST)
-    problems = browsing.source_problems(shelf.db, most + 1)
+    problems = queries.source_problems(shelf.db, most + 1)
     roots = [
         (agent.title, [(str(root), root.is_dir()) for host in shelf.hosts for root in agent.roots(host)])
         for agent in registry.load_all()

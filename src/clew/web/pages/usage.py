@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import Any
 
 from starlette.responses import Response
 
-from clew.catalog import browsing
-from clew.catalog.answer import over
-from clew.catalog.stats import BY, Choice, Row, Stats, report, with_names
+from clew.catalog import queries
+from clew.catalog.search import catalog_text_finder
+from clew.catalog.stats import BY, Row, Stats, catalog_stats, report, with_names
 from clew.errors import UsageError
-from clew.filters import point_in_time
+from clew.filters import Filters
 from clew.render.sheet import write_csv
 from clew.web import figures
 from clew.web.asking import Asked, page
@@ -32,10 +30,10 @@ def page_of(asked: Asked) -> Response:
     """The page."""
     by, problem = _by(asked), None
     try:
-        choice = _choice(asked)
+        filters = asked.filters()
     except UsageError as error:
-        choice, problem = Choice(), str(error)
-    found, charts = asked.shelf.kept(f"usage {by} {choice} {asked.profile}", lambda: _figures(asked, choice, by))
+        filters, problem = Filters(), str(error)
+    found, charts = asked.shelf.kept(f"usage {by} {filters} {asked.profile}", lambda: _figures(asked, filters, by))
     return page(
         asked,
         "usage.html",
@@ -47,7 +45,7 @@ def page_of(asked: Asked) -> Response:
         charts=charts,
         problem=problem,
         given=asked.given,
-        names=asked.shelf.kept("names", lambda: browsing.names(asked.shelf.db)),
+        names=asked.shelf.kept("names", lambda: queries.names(asked.shelf.db)),
         csv=asked.address("/usage.csv"),
     )
 
@@ -56,14 +54,15 @@ def _weight(row: Row) -> tuple[int, int]:
     return row.get("cost_nano") or 0, row.get("total_tokens") or row.get("tool_calls") or 0
 
 
-def _figures(asked: Asked, choice: Choice, by: str) -> tuple[Row, list[Chart]]:
-    stats = over(asked.shelf.db, choice, is_full=True)
+def _figures(asked: Asked, filters: Filters, by: str) -> tuple[Row, list[Chart]]:
+    stats = _stats(asked, filters)
     mask = asked.shelf.masking(asked.profile).names
     return with_names(report(stats, by), mask), [] if by == "tool" else _charts(stats, by, mask)
 
 
 def _charts(stats: Stats, by: str, mask: Callable[[list[str]], list[str]]) -> list[Chart]:
-    cells = figures.with_names(stats.cells(by, "model"), mask)
+    usage = stats.usage_by(by, "model").items()
+    cells = figures.with_names([(name, model, totals.as_row()) for (name, model), totals in usage], mask)
     sums: dict[str, int] = {}
     for name, _, used in cells:
         sums[name] = sums.get(name, 0) + (used["total_tokens"] or 0)
@@ -83,7 +82,7 @@ def _charts(stats: Stats, by: str, mask: Callable[[list[str]], list[str]]) -> li
 def sheet(asked: Asked) -> Response:
     """The rows as CSV."""
     by = _by(asked)
-    found = report(over(asked.shelf.db, _choice(asked), is_full=True), by)
+    found = report(_stats(asked, asked.filters()), by)
     out = io.StringIO()
     write_csv(with_names(found, asked.shelf.masking(asked.profile).names)["rows"], out)
     headers = {"Content-Disposition": f'attachment; filename="usage-by-{by}.csv"'}
@@ -95,15 +94,6 @@ def _by(asked: Asked) -> str:
     return said if said in WAYS and said in BY else "day"
 
 
-def _choice(asked: Asked) -> Choice:
-    filters = asked.filters()
-    plain: dict[str, Any] = {name: getattr(filters, name) for name in ("project", "branch", "model", "tool", "file")}
-    for name in ("since", "until"):
-        plain[f"{name}_us"] = _microseconds(asked, name) if asked.word(name) else None
-    return Choice(agent=filters.agent, has=filters.has, **plain)
-
-
-def _microseconds(asked: Asked, name: str) -> int:
-    found = point_in_time(asked.word(name), asked.shelf.now())
-    span = found - datetime(1970, 1, 1, tzinfo=UTC)
-    return (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds
+def _stats(asked: Asked, filters: Filters) -> Stats:
+    shelf = asked.shelf
+    return catalog_stats(shelf.db, filters, catalog_text_finder(shelf.db, shelf.folder))

@@ -1,0 +1,40 @@
+"""Filters for sessions that no catalog holds, as a file that is named by its path: its rows are made in memory."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+
+from clew.catalog.filters import matching_sources
+from clew.catalog.ingest import Ingested, ingest
+from clew.catalog.lookup import TextReader
+from clew.catalog.schema import create
+from clew.catalog.search import sources_with_text
+from clew.catalog.writing import RowWriter
+from clew.filters import Filters
+from clew.stored_session import StoredSession
+
+_SOURCE_ID = 1
+
+
+def filter_sessions(sessions: Iterable[StoredSession], filters: Filters) -> Iterator[StoredSession]:
+    """Those of the sessions that pass the filters. Raises SourceUnreadable for one that cannot be read."""
+    for session in sessions:
+        if filters == Filters() or _passes(session, filters):
+            yield session
+
+
+def _passes(session: StoredSession, filters: Filters) -> bool:
+    if filters.agent and session.agent.id not in filters.agent:
+        return False
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        create(db)
+        writer = RowWriter(db)
+        for step in ingest(session.agent, session.source, _SOURCE_ID):
+            if isinstance(step, Ingested):
+                writer.session(_SOURCE_ID, step.session)
+            else:
+                writer.write(step)
+                db.executemany("INSERT INTO pending VALUES (?, ?)", [(doc, text) for doc, _, _, text in step.texts])
+        return bool(matching_sources(db, filters, sources_with_text(db, TextReader())))
