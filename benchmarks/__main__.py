@@ -12,21 +12,8 @@ from pathlib import Path
 from benchmarks.corpus import corpus, parse_size
 from benchmarks.measure import Options
 
-NAMES = (
-    "archive",
-    "engines",
-    "export",
-    "html",
-    "listing",
-    "memory",
-    "push",
-    "redaction",
-    "snapshots",
-    "start",
-    "store",
-    "web",
-)
-_NEED_HOME = {"archive", "engines", "export", "html", "listing", "push", "web"}
+NAMES = ("archive", "export", "html", "memory", "redaction", "store", "web")
+_NEED_HOME = {"archive", "export", "html", "web"}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -52,14 +39,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--agent", default="claude-code", help="whose sessions are measured")
     parser.add_argument("--size", type=parse_size, default=parse_size("200MB"), help="of the home that is made")
     parser.add_argument("--rounds", type=int, default=3, help="the best of so many counts")
-    parser.add_argument("--starts", type=int, default=15, help="the median of so many counts")
     parser.add_argument("--session", type=parse_size, default=parse_size("30MB"), help="the small session of `memory`")
     parser.add_argument("--peers", type=Path, metavar="PYTHON", help="whose environment has the tools to compare with")
     return parser
 
 
 def _options(chosen: argparse.Namespace, home: Path) -> Options:
-    return Options(home, chosen.rounds, chosen.starts, chosen.session, chosen.agent, chosen.peers)
+    return Options(home, chosen.rounds, chosen.session, chosen.agent, chosen.peers)
 
 
 def _run(names: Sequence[str], options: Options) -> None:

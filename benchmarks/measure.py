@@ -7,7 +7,6 @@ import gc
 import os
 import resource
 import shutil
-import statistics
 import subprocess
 import tempfile
 import time
@@ -24,7 +23,6 @@ class Options(NamedTuple):
 
     home: Path
     rounds: int = 3
-    starts: int = 15
     session: int = 30_000_000
     agent: str = "claude-code"
     peers: Path | None = None
@@ -84,12 +82,6 @@ def best(costs: Iterable[Cost]) -> Cost:
     """The least of each kind."""
     walls, cpus = zip(*costs, strict=True)
     return Cost(min(walls), min(cpus))
-
-
-def median(costs: Iterable[Cost]) -> Cost:
-    """The middle of each kind."""
-    walls, cpus = zip(*costs, strict=True)
-    return Cost(statistics.median(walls), statistics.median(cpus))
 
 
 def agent_files(home: Path, agent: str) -> list[Path]:

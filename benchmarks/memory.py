@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from benchmarks.measure import Options
 from benchmarks.sessions import file_name, write_session
+from tests.memory import peak_bytes
 
 _TIMES = 10
 _INTO = {"claude-code": "codex", "codex": "gemini", "gemini": "claude-code"}
@@ -136,21 +137,9 @@ TASKS: dict[str, Callable[[Path], int]] = {
 }
 
 
-def peak_here() -> int:
-    """The peak of this process; the figure of the resource module would hold the parent's too."""
-    status = Path("/proc/self/status")
-    if status.is_file():
-        lines = status.read_text().splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
 def _main(task: str, path: str) -> None:
     messages = TASKS[task](Path(path))
-    print(json.dumps({"bytes": peak_here(), "messages": messages}))
+    print(json.dumps({"bytes": peak_bytes(), "messages": messages}))
 
 
 if __name__ == "__main__":

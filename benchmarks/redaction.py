@@ -7,103 +7,29 @@ python -m benchmarks.redaction --seeds 1-20 --peer-seeds 1-1 --peers PYTHON --ki
 from __future__ import annotations
 
 import argparse
-import gc
-import importlib.util
 import json
 import subprocess
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from benchmarks import planted
 from benchmarks.measure import Options
-from benchmarks.redaction_lines import mask_lines
 from clew.redact import Marker, scan, scan_all
 from clew.redact.native_files import mask_file
 from clew.redact.redactor import Redactor, Setting
+from tests.redact import labelled
+from tests.redact.labelled import Record
+from tests.redact.scoring import SHARED, Score, Spans, load_generator, mask_lines, ours, score
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "tools" / "make_secrets.py"
 CORPUS = SHARED.parents[1] / "corpus"
 _TRANSCRIPTS = {".jsonl", ".json", ".md"}
 _PEERS = Path(__file__).with_name("redaction_peers.py")
-_COVERED = 0.95
-Spans = list[list[tuple[int, int]]]
 
 
-class Score(NamedTuple):
-    """Of one tool on one set."""
-
-    kinds: dict[tuple[str, str], tuple[int, int]]
-    right: int
-    reported: int
-    seconds: float
-    characters: int
-
-    def recall(self, label: str) -> float:
-        """The share of the planted values of a label that were found."""
-        rows = [row for (each, _), row in self.kinds.items() if each == label]
-        return 100 * sum(found for found, _ in rows) / max(1, sum(planted for _, planted in rows))
-
-    def precision(self) -> float:
-        """The share of what was reported that touches a planted value."""
-        return 100 * self.right / max(1, self.reported)
-
-    def line(self, name: str) -> str:
-        """The row of a tool."""
-        speed = self.characters / 1e6 / self.seconds if self.seconds else 0
-        return (
-            f"  {name:16} secrets {self.recall('secret'):6.2f} %  pii {self.recall('pii'):6.2f} %"
-            f"  precision {self.precision():6.2f} %  {speed:7.2f} MB/s"
-        )
-
-
-def score(records: Sequence[planted.Record], spans: Spans, seconds: float) -> Score:
-    """How the spans that a tool reports cover those that were planted."""
-    kinds: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
-    right = reported = 0
-    for record, found in zip(records, spans, strict=True):
-        regions = _merged(found)
-        for span in record["spans"]:
-            row = kinds[span["class"], span["kind"]]
-            row[1] += 1
-            row[0] += _covered(span, regions) >= _COVERED * (span["end"] - span["start"])
-        reported += len(regions)
-        right += sum(any(start < s["end"] and end > s["start"] for s in record["spans"]) for start, end in regions)
-    rows = {kind: (found, planted) for kind, (found, planted) in kinds.items()}
-    return Score(rows, right, reported, seconds, sum(len(record["text"]) for record in records))
-
-
-def _covered(span: dict[str, Any], regions: list[tuple[int, int]]) -> int:
-    return sum(max(0, min(span["end"], end) - max(span["start"], start)) for start, end in regions)
-
-
-def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted((start, end) for start, end in spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return merged
-
-
-def ours(records: Sequence[planted.Record]) -> Score:
-    """The score of clew, with the profile `pii`, which includes secrets."""
-    texts = [record["text"] for record in records]
-    scan_all(texts[:200], "pii")
-    gc.collect()
-    begin = time.process_time()
-    found = [scan(text, "pii") for text in texts]
-    seconds = time.process_time() - begin
-    return score(records, [[(each.start, each.end) for each in findings] for findings in found], seconds)
-
-
-def peers(records: Sequence[planted.Record], python: Path | str) -> Iterator[tuple[str, Score | str]]:
+def peers(records: Sequence[Record], python: Path | str) -> Iterator[tuple[str, Score | str]]:
     """The scores of the tools that an interpreter has, or what is missing."""
     lines = "".join(json.dumps(record["text"]) + "\n" for record in records)
     # -P: the modules beside the script must not take the place of the standard library's.
@@ -118,19 +44,10 @@ def peers(records: Sequence[planted.Record], python: Path | str) -> Iterator[tup
             yield name, score(records, [[(a, b) for a, b in spans] for spans in result["spans"]], result["cpu"])
 
 
-def load_generator(path: Path) -> Any:
-    """The shared generator, from its file."""
-    spec = importlib.util.spec_from_file_location("make_secrets", path)
-    if spec is None or spec.loader is None:
-        raise SystemExit(f"{path}: no Python file")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def sets(seeds: range, generator: Path) -> Iterator[tuple[str, list[planted.Record]]]:
+def sets(seeds: range, generator: Path) -> Iterator[tuple[str, list[Record]]]:
     """The sets to measure on."""
-    yield f"our own, seeds {seeds.start}-{seeds.stop - 1}", [row for seed in seeds for row in planted.records(seed, 18)]
+    own = [row for seed in seeds for row in labelled.records(seed, 18)]
+    yield f"our own, seeds {seeds.start}-{seeds.stop - 1}", own
     if generator.is_file():
         module = load_generator(generator)
         yield (
@@ -142,7 +59,7 @@ def sets(seeds: range, generator: Path) -> Iterator[tuple[str, list[planted.Reco
 def in_lines(seeds: range, generator: Path) -> Iterator[str]:
     """The shared set within lines of a transcript, each seed masked as one session, from bytes to bytes."""
     module = load_generator(generator)
-    total: list[planted.Record] = []
+    total: list[Record] = []
     spans: Spans = []
     broken = touched = size = 0
     seconds = 0.0

@@ -23,15 +23,16 @@ import psycopg
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.postgres_server import Server, missing, running
 from clew.host import Host
-from clew.postgres import pushing, schema
-from clew.postgres.connection import connect
 from clew.sources.local import in_homes
-from clew.tables.merging import PUBLIC
-from clew.tables.origin import writer
+from clew.warehouse.merge_sql import PUBLIC
+from clew.warehouse.postgres import push as pushing
+from clew.warehouse.postgres import schema
+from clew.warehouse.postgres.connection import connect
+from clew.warehouse.publisher import writer
 from scripts.soaking import options, run
 from tests.catalog.worlds import claude_lines, claude_path, spelled
+from tests.warehouse.postgres.server import Server, missing, running
 
 ROUNDS_TO_A_CHECK = 25
 _COUNTED = """

@@ -1,9 +1,10 @@
 """What every test shares: a home of its own, and the hypothesis profiles."""
 
+import itertools
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,12 @@ FOLDERS = {
 }
 OVERRIDES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "PAGER")
 
+SLOW_FOLDERS = {"browser", "cluster", "postgres", "realclients"}
+"""Folders below `tests` whose tests need a browser, a server or the real agents."""
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A suite that runs in the background ignores interrupts, and so would the commands that tests interrupt.
+    # A shell starts background jobs with SIGINT ignored. Processes that tests start would inherit that, and never end
+    # when they are interrupted.
     with suppress(ValueError):
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -33,22 +38,37 @@ settings.register_profile("soak", parent=settings.get_profile("quick"), max_exam
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test in a slow folder as slow."""
+    for item in items:
+        if SLOW_FOLDERS.intersection(item.path.relative_to(ROOT).parts):
+            item.add_marker("slow")
+
+
 @pytest.fixture(scope="session", autouse=True)
-def far_from_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What is made once for many tests sees the real home no more than they do."""
-    yield from _elsewhere(tmp_path_factory.mktemp("home-of-all"))
+def isolated_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Hide the real home from fixtures of a larger scope than a test. Homes of tests are created in this folder."""
+    folder = tmp_path_factory.mktemp("homes")
+    with environment_of(folder / "session"):
+        yield folder
 
 
 @pytest.fixture(autouse=True)
-def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Every test has a home of its own."""
-    home = tmp_path_factory.mktemp("home")
-    for _ in _elsewhere(home):
+def own_home(isolated_home: Path) -> Iterator[Path]:
+    """Give every test an empty home of its own."""
+    # tmp_path_factory.mktemp() lists all its folders for each new one, which takes longer than most tests.
+    home = isolated_home / str(next(_home_numbers))
+    with environment_of(home):
         yield home
 
 
-def _elsewhere(home: Path) -> Iterator[None]:
-    """Point every variable that leads to a home at an empty folder, so that no test sees the real one."""
+_home_numbers = itertools.count()
+
+
+@contextmanager
+def environment_of(home: Path) -> Iterator[None]:
+    """Create a home and let every environment variable that leads to one name it."""
+    home.mkdir()
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("CLEW_")]:
             patch.delenv(name)

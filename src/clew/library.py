@@ -71,11 +71,11 @@ class Library:
     @cached_property
     def catalog_folder(self) -> Path:
         """The folder of the catalog over these homes."""
-        from clew.catalog import place
+        from clew.catalog import database
 
         if self._catalog_folder is not None:
             return self._catalog_folder
-        return place.folder_of(self._named_hosts) if self._named_hosts else place.catalog_folder()
+        return database.folder_of(self._named_hosts) if self._named_hosts else database.catalog_folder()
 
     def catalog(self, *, text: bool = False, prices: bool = False) -> AbstractContextManager[OpenCatalog]:
         """Open the catalog up to date; `text`: messages can be searched too; `prices`: costs are those of today."""

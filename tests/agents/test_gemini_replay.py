@@ -284,6 +284,7 @@ def test_header_only_sessions_are_empty(tmp_path: Path) -> None:
     proved(path)
 
 
+@pytest.mark.slow
 def test_P03_a_growing_message_stays_linear_in_the_document(tmp_path: Path) -> None:
     calls: list[JSON] = []
     records: list[Record] = [header(), user("a")]

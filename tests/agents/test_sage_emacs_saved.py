@@ -376,6 +376,7 @@ def test_every_byte_comes_back(name: str, home: Path) -> None:
     assert problems(path) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["two spaces", "compact", "P07 CRLF", "messages first", "odd gaps"])
 def test_P09_cut_anywhere_every_complete_message_is_read(name: str, home: Path) -> None:
     whole = LAYOUTS[name]

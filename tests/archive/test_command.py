@@ -169,6 +169,7 @@ def test_prune_shows_before_it_does(home: Path) -> None:
     assert clew("archive", "verify").code == 0
 
 
+@pytest.mark.slow
 def test_busy_is_exit_code_5(home: Path, tmp_path: Path) -> None:
     with open_writer(tmp_path / "own" / "archive"):
         ran = clew("--home", home, "archive")
@@ -222,6 +223,7 @@ def test_sessions_of_another_machine_keep_their_origin(tmp_path: Path, monkeypat
     assert host.env["CODEX_HOME"] == str(host.home / ".codex")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 def test_watch_keeps_what_comes(world: World) -> None:
     path = world.write(1, lines(1))

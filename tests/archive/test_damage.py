@@ -48,6 +48,7 @@ def restored(world: World, target: Path) -> tuple[dict[str, bytes], list[Damage]
     return {path.name: path.read_bytes() for path in target.rglob("*.jsonl")}, damaged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", ["there", "gone"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_flipped_bit_anywhere_is_found_and_everything_else_is_restored(

@@ -119,6 +119,7 @@ def test_a_reader_goes_on_after_blocks_moved(world: World) -> None:
         assert [archive.content(version) for version in kept] == [world.session(at).read_bytes() for at in (1, 2, 3)]
 
 
+@pytest.mark.slow
 def test_many_small_packs_are_merged_by_a_capture(world: World) -> None:
     path = world.session(1)
     for number in range(2 * MAX_SMALL_PACKS + 2):
@@ -161,6 +162,7 @@ def test_a_pruned_record_that_comes_again_is_kept_again(world: World) -> None:
 _STEP = st.tuples(st.integers(0, 3), st.lists(st.integers(0, 12), min_size=1, max_size=6), st.booleans())
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(_STEP, min_size=1, max_size=6), st.integers(1, 3))
 def test_S10_no_chunk_that_is_needed_goes(

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from clew.catalog import place
-from clew.catalog.schema import SPAN
+from clew.catalog import database
+from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.search import Found, Request, Searcher, unmasked
-from clew.catalog.text import TextWriter
-from clew.catalog.texts import Packer
+from clew.catalog.text_index import TextWriter
+from clew.catalog.text_store import Packer
 
 HEAP = 16 << 20
 
@@ -27,7 +27,7 @@ class Said(NamedTuple):
 
 def write_catalog(folder: Path, blocks: Iterable[Said | str], pending: Iterable[Said | str] = ()) -> Path:
     """A catalog over these blocks; those that are pending wait for the index."""
-    db = place.open_writer(folder)
+    db = database.open_writer(folder)
     indexed = [_said(block) for block in blocks]
     waiting = [_said(block) for block in pending]
     rows = [(number, block) for number, block in enumerate([*indexed, *waiting], 1)]
@@ -46,19 +46,19 @@ def write_catalog(folder: Path, blocks: Iterable[Said | str], pending: Iterable[
         db.execute(_insert(db, "session"), _padded(db, "session", names))
         db.execute(_insert(db, "source"), _padded(db, "source", (session, f"/{session}", "claude-code", "live")))
     for name in sorted({block.kind for _, block in rows}):
-        db.execute("INSERT OR IGNORE INTO word (text) VALUES (?)", (name,))
-    words = dict(db.execute("SELECT text, id FROM word").fetchall())
+        db.execute("INSERT OR IGNORE INTO string (text) VALUES (?)", (name,))
+    words = dict(db.execute("SELECT text, id FROM string").fetchall())
     for number, block in rows:
-        key = block.session * SPAN + number
+        key = block.session * KEYS_PER_SOURCE + number
         db.execute(_insert(db, "message"), _padded(db, "message", (key, 1, b"%d" % number, "", b"", block.when)))
         db.execute(_insert(db, "block"), _padded(db, "block", (key, key, 0, 0, words[block.kind])))
     _index(folder, rows[: len(indexed)])
-    packer = Packer(lambda *chunk: db.execute("INSERT INTO text VALUES (?, ?, ?)", chunk))
+    packer = Packer(lambda *chunk: db.execute("INSERT INTO text_chunk VALUES (?, ?, ?)", chunk))
     for number, block in sorted(rows[: len(indexed)], key=lambda row: (row[1].session, row[0])):
-        packer.add(block.session * SPAN + number, block.text)
+        packer.add(block.session * KEYS_PER_SOURCE + number, block.text)
     packer.flush()
     for number, block in rows[len(indexed) :]:
-        db.execute("INSERT INTO pending VALUES (?, ?)", (block.session * SPAN + number, block.text))
+        db.execute("INSERT INTO pending VALUES (?, ?)", (block.session * KEYS_PER_SOURCE + number, block.text))
     db.close()
     return folder
 
@@ -69,10 +69,10 @@ def _said(block: Said | str) -> Said:
 
 def _index(folder: Path, rows: list[tuple[int, Said]]) -> None:
     for shard in sorted({block.shard for _, block in rows} | {0}):
-        writer = TextWriter(place.shard_folder(folder, shard), HEAP)
+        writer = TextWriter(database.shard_folder(folder, shard), HEAP)
         for number, block in rows:
             if block.shard == shard:
-                writer.add(block.session * SPAN + number, block.session, block.kind, block.when, block.text)
+                writer.add(block.session * KEYS_PER_SOURCE + number, block.session, block.kind, block.when, block.text)
         writer.commit()
         writer.close()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clew.catalog.access import OpenCatalog, open_synced
-from clew.catalog.locking import locked
+from clew.catalog.lock import locked
 from clew.catalog.search import Request, Searcher, unmasked
 from clew.errors import UsageError
 from clew.host import Host

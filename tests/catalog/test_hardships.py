@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from clew.catalog import indexing, mending, place, quick, workers
+from clew.catalog import database, indexing, mending, quick, workers
 from clew.catalog.search import Request, Searcher, unmasked
 from clew.catalog.sync import sync
-from clew.catalog.text import TextWriter, shards
+from clew.catalog.text_index import TextWriter, shards
 from clew.host import Host
 from tests.catalog.worlds import append, claude_lines, claude_path, run, spelled, write_claude
 
@@ -40,7 +40,7 @@ def hits(folder: Path, words: str = "shuttle0x2") -> int:
 
 
 def ask(folder: Path, query: str) -> list[tuple[Any, ...]]:
-    db = place.open_reader(folder)
+    db = database.open_reader(folder)
     assert db is not None
     try:
         return db.execute(query).fetchall()
@@ -69,7 +69,7 @@ def test_text_is_recovered_whatever_the_number_of_its_shard(
         patched.setattr("clew.catalog.sync.workers.run", second_alone, raising=False)
         with pytest.raises(Killed):
             run(home, folder)
-    assert "0" not in [Path(shard).name for shard in shards(folder / place.TEXT)]
+    assert "0" not in [Path(shard).name for shard in shards(folder / database.TEXT)]
     run(home, folder)
     assert hits(folder) == 1
 
@@ -98,7 +98,7 @@ def test_a_damaged_index_costs_no_session_whose_source_is_gone(
     run(home, folder)
     path.unlink()
     run(home, folder)
-    for shard in shards(folder / place.TEXT):
+    for shard in shards(folder / database.TEXT):
         (Path(shard) / "meta.json").write_text("garbage")
     append(other, spelled(claude_lines(OTHER, 10, 50, seed=1)))
     assert run(home, folder).moved is None
@@ -158,10 +158,10 @@ def test_a_damaged_index_is_left_to_the_whole_sync_by_the_quick_one(
     monkeypatch.setattr(indexing, "PENDING", 100)
     path = write_claude(home, SESSION, 5)
     run(home, folder)
-    for shard in shards(folder / place.TEXT):
+    for shard in shards(folder / database.TEXT):
         (Path(shard) / "meta.json").write_text("garbage")
     append(path, spelled(claude_lines(SESSION, 5, 50)))
-    reader = place.open_reader(folder)
+    reader = database.open_reader(folder)
     assert isinstance(reader, sqlite3.Connection)
     assert quick._take(str(folder), reader, quick._version(reader), [1]) is None
     reader.close()

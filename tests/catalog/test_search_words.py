@@ -46,6 +46,7 @@ def test_spelling_twice_is_spelling_once(text: str) -> None:
     assert words(" ".join(words(text))) == words(text)
 
 
+@pytest.mark.slow
 def test_the_index_and_we_agree_about_every_character() -> None:
     for first in range(0, 0x110000, 0x1000):
         text = " ".join(f"x{chr(code)}y {chr(code)}" for code in range(first, first + 0x1000))

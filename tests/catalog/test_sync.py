@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from clew.catalog import fresh, place
-from clew.catalog.locking import locked
+from clew.catalog import change_detection, database
+from clew.catalog.lock import locked
+from clew.catalog.row_writer import RowWriter
+from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.search import Request, Searcher, unmasked
 from clew.catalog.sync import _move_aside, forget, forget_gone
-from clew.catalog.writing import RowWriter
 from clew.errors import Busy, SourceUnreadable
 from tests.catalog.worlds import (
     VIEWS,
@@ -69,6 +70,7 @@ def test_an_appended_file_is_read_alone(home: Path, folder: Path) -> None:
     check(home, folder)
 
 
+@pytest.mark.slow
 def test_calls_usage_and_titles_span_the_cut(home: Path, folder: Path) -> None:
     path = claude_path(home, ONE)
     lines = claude_lines(ONE, 0, 40)
@@ -151,9 +153,9 @@ def test_what_finds_copies_is_there_after_every_sync(home: Path, folder: Path, m
         patch.setattr("clew.catalog.sync._settle", stop)
         with pytest.raises(KeyboardInterrupt):
             run(home, folder)
-    assert _indices(folder).isdisjoint({"message_by_event", "use_by_id"})
+    assert _indices(folder).isdisjoint({"message_by_event", "usage_by_id"})
     run(home, folder)
-    assert _indices(folder).issuperset({"message_by_event", "use_by_id"})
+    assert _indices(folder).issuperset({"message_by_event", "usage_by_id"})
     check(home, folder)
 
 
@@ -275,10 +277,11 @@ def test_of_copies_of_one_session_the_longest_is_shown_whichever_grows(
 
 def shown_in(folder: Path, name: str) -> list[str]:
     """The files whose messages of a session are shown."""
-    db = place.open_reader(folder)
+    db = database.open_reader(folder)
     assert db is not None
-    query = f"SELECT DISTINCT f.path FROM message m JOIN session s ON s.id = m.id / {place.SPAN} JOIN source f"
-    query += " ON f.id = s.id WHERE m.shown = 1 AND s.native_id = ?"
+    query = f"SELECT DISTINCT f.path FROM message m JOIN session s ON s.id = m.id / {KEYS_PER_SOURCE}"
+    query += " JOIN source f"
+    query += " ON f.id = s.id WHERE m.is_visible = 1 AND s.native_id = ?"
     found = [path for (path,) in db.execute(query, (name,))]
     db.close()
     return found
@@ -295,15 +298,15 @@ def test_one_bad_file_stops_nothing(home: Path, folder: Path) -> None:
 
 def test_a_foreign_catalog_is_moved_aside(home: Path, folder: Path) -> None:
     folder.mkdir()
-    (folder / place.DATABASE).write_bytes(b"this is no database, and never was one" * 100)
+    (folder / database.DATABASE).write_bytes(b"this is no database, and never was one" * 100)
     moved = run(home, folder).moved
-    assert moved is not None and (Path(moved) / place.DATABASE).exists()
+    assert moved is not None and (Path(moved) / database.DATABASE).exists()
     check(home, folder)
 
 
 def test_S11_a_catalog_of_another_version_is_made_anew(home: Path, folder: Path) -> None:
     run(home, folder)
-    db = sqlite3.connect(folder / place.DATABASE)
+    db = sqlite3.connect(folder / database.DATABASE)
     db.execute("PRAGMA user_version = 999")
     db.commit()
     db.close()
@@ -350,7 +353,7 @@ def test_a_sync_that_was_killed_while_it_moved_finds_what_is_aside(home: Path, f
 
 
 def _make_old(folder: Path) -> None:
-    db = sqlite3.connect(folder / place.DATABASE)
+    db = sqlite3.connect(folder / database.DATABASE)
     db.execute("PRAGMA user_version = 1")
     db.commit()
     db.close()
@@ -358,7 +361,7 @@ def _make_old(folder: Path) -> None:
 
 def _told(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     """What the views show, whatever became of the files."""
-    db = place.open_reader(folder)
+    db = database.open_reader(folder)
     assert db is not None
     shown = {view: db.execute(f"SELECT * FROM {view}").fetchall() for view in VIEWS}
     db.close()
@@ -373,7 +376,7 @@ def test_no_connection_goes_through_a_fork(home: Path, folder: Path, monkeypatch
     from clew.catalog import workers
 
     opened: list[sqlite3.Connection] = []
-    open_writer, run_workers = place.open_writer, workers.run
+    open_writer, run_workers = database.open_writer, workers.run
 
     def watched(where: Path | str) -> sqlite3.Connection:
         opened.append(open_writer(where))
@@ -385,7 +388,7 @@ def test_no_connection_goes_through_a_fork(home: Path, folder: Path, monkeypatch
                 db.execute("SELECT 1")
         return run_workers(*given)
 
-    monkeypatch.setattr(place, "open_writer", watched)
+    monkeypatch.setattr(database, "open_writer", watched)
     monkeypatch.setattr(workers, "run", checked)
     run(home, folder)
     assert opened
@@ -393,12 +396,12 @@ def test_no_connection_goes_through_a_fork(home: Path, folder: Path, monkeypatch
 
 def test_a_catalog_that_is_damaged_inside_is_made_anew(home: Path, folder: Path) -> None:
     run(home, folder)
-    db = sqlite3.connect(folder / place.DATABASE)
+    db = sqlite3.connect(folder / database.DATABASE)
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     db.close()
-    raw = bytearray((folder / place.DATABASE).read_bytes())
+    raw = bytearray((folder / database.DATABASE).read_bytes())
     raw[4096:] = os.urandom(len(raw) - 4096)
-    (folder / place.DATABASE).write_bytes(raw)
+    (folder / database.DATABASE).write_bytes(raw)
     assert run(home, folder).moved is not None
     check(home, folder)
 
@@ -416,9 +419,9 @@ def test_S01_nobody_else_can_read_the_catalog(home: Path, folder: Path) -> None:
         run(home, folder)
     finally:
         os.umask(before)
-    modes = {path.name: path.stat().st_mode & 0o077 for path in (folder, folder / place.DATABASE, folder / "lock")}
+    modes = {path.name: path.stat().st_mode & 0o077 for path in (folder, folder / database.DATABASE, folder / "lock")}
     assert set(modes.values()) == {0}
-    assert (folder / place.TEXT).stat().st_mode & 0o077 == 0
+    assert (folder / database.TEXT).stat().st_mode & 0o077 == 0
 
 
 def test_S03_sources_are_left_alone(home: Path, folder: Path) -> None:
@@ -481,9 +484,9 @@ def _with_side_file(home: Path, name: str) -> tuple[Path, Path]:
 
 def _is_steady(home: Path, folder: Path) -> bool:
     """The catalog is up to date, and the quick sync says so too."""
-    time.sleep(2 * fresh.RACY_NS / 1e9)
+    time.sleep(2 * change_detection.MTIME_GRACE_NS / 1e9)
     run(home, folder)
-    return fresh.is_fresh(folder) and run(home, folder).work == (0, 0, 0, 0)
+    return change_detection.is_fresh(folder) and run(home, folder).work == (0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("name", SIDE_FILES)
@@ -518,11 +521,11 @@ def test_a_session_with_a_side_file_can_be_forgotten_and_is_read_again(home: Pat
 def test_rows_of_side_files_without_a_source_are_removed(home: Path, folder: Path) -> None:
     """Version 0.1 left such rows behind when a session was erased."""
     run(home, folder)
-    db = place.open_writer(folder)
-    db.execute("INSERT INTO beside VALUES ('/nowhere/metadata.json', 77, 1, 1)")
+    db = database.open_writer(folder)
+    db.execute("INSERT INTO side_file VALUES ('/nowhere/metadata.json', 77, 1, 1)")
     db.close()
     assert _is_steady(home, folder)
-    assert _one(folder, "SELECT count(*) FROM beside WHERE owner = 77") == 0
+    assert _one(folder, "SELECT count(*) FROM side_file WHERE owner = 77") == 0
 
 
 @pytest.mark.parametrize("in_place", [False, True])
@@ -600,7 +603,7 @@ def test_workers_take_all_portions_whatever_fits_into_the_queue(
 
 
 def _indices(folder: Path) -> set[str]:
-    db = place.open_reader(folder)
+    db = database.open_reader(folder)
     assert db is not None
     names = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'index'")}
     db.close()
@@ -612,7 +615,7 @@ def _count(folder: Path, table: str) -> int:
 
 
 def _one(folder: Path, query: str, *values: str) -> object:
-    db = place.open_reader(folder)
+    db = database.open_reader(folder)
     assert db is not None
     (found,) = db.execute(query, values).fetchone()
     db.close()

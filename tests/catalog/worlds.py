@@ -8,11 +8,12 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from clew.catalog import place
-from clew.catalog.resolve import settle
+from clew.catalog import database
+from clew.catalog.dedupe import settle
+from clew.catalog.row_writer import RowWriter, transaction
+from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.sync import Report, sync
-from clew.catalog.text import shards
-from clew.catalog.writing import RowWriter, transaction
+from clew.catalog.text_index import shards
 from clew.host import Host
 from tests import children
 
@@ -110,7 +111,7 @@ def run(home: Path, folder: Path, **options: Any) -> Report:
 
 def dump(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     """All that the views show of sources that are there, in an order of its own; as if nothing had ever been gone."""
-    found = place.open_reader(folder)
+    found = database.open_reader(folder)
     assert found is not None
     db = sqlite3.connect(":memory:", isolation_level=None)
     found.backup(db)
@@ -130,11 +131,11 @@ def dump(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 def texts(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
     """The stored text of every block that has one."""
-    from clew.catalog.texts import TextStore
+    from clew.catalog.text_store import TextStore
 
     store = TextStore(db)
-    query = "SELECT b.id, t.text, f.path FROM block b JOIN word t ON t.id = b.type JOIN source f ON f.id = b.id / ?"
-    rows = db.execute(f"{query} WHERE b.chars > 0", (place.SPAN,)).fetchall()
+    query = "SELECT b.id, t.text, f.path FROM block b JOIN string t ON t.id = b.type JOIN source f ON f.id = b.id / ?"
+    rows = db.execute(f"{query} WHERE b.chars > 0", (KEYS_PER_SOURCE,)).fetchall()
     return [(path, kind, store.get(doc)) for doc, kind, path in rows]
 
 
@@ -142,31 +143,31 @@ def indexed(folder: Path) -> int:
     """How many documents the text index holds, less those that are stale, and with those that wait for it."""
     import tantivy
 
-    db = place.open_reader(folder)
+    db = database.open_reader(folder)
     assert db is not None
-    count = sum(tantivy.Index.open(str(shard)).searcher().num_docs for shard in shards(folder / place.TEXT))
+    count = sum(tantivy.Index.open(str(shard)).searcher().num_docs for shard in shards(folder / database.TEXT))
     (stale,) = db.execute("SELECT count(*) FROM stale").fetchone()
     (waiting,) = db.execute("SELECT count(*) FROM pending").fetchone()
     query = "SELECT count(*) FROM pending p JOIN block b ON b.id = p.doc JOIN message m ON m.id = b.message"
-    (hidden,) = db.execute(f"{query} WHERE m.shown = 0").fetchone()
+    (hidden,) = db.execute(f"{query} WHERE m.is_visible = 0").fetchone()
     db.close()
     return int(count - stale + waiting - hidden)
 
 
 def searchable(folder: Path) -> int:
     """How many blocks can be found: those with a text, of messages that are shown, titles and file names."""
-    db = place.open_reader(folder)
+    db = database.open_reader(folder)
     assert db is not None
     query = "SELECT count(*) FROM block b LEFT JOIN message m ON m.id = b.message WHERE b.chars > 0 AND b.kind <> 0"
-    (count,) = db.execute(f"{query} AND coalesce(m.shown, 1) = 1").fetchone()
+    (count,) = db.execute(f"{query} AND coalesce(m.is_visible, 1) = 1").fetchone()
     db.close()
     return int(count)
 
 
 def kill_at(step: int, work: Any) -> bool:
     """Do the work in a child that is killed when it has come to its nth effect; True where it came to its end."""
-    import clew.catalog.writing as writing
-    from clew.catalog.text import TextWriter
+    import clew.catalog.row_writer as writing
+    from clew.catalog.text_index import TextWriter
 
     left = [step]
 

@@ -72,6 +72,7 @@ def test_markdown_to_stdout_and_to_a_file(demo: Path, tmp_path: Path) -> None:
     assert len(short.raw) < len(printed.raw)
 
 
+@pytest.mark.slow
 @pytest.mark.seed("S2-4")
 def test_markdown_of_the_document_is_that_of_the_source(demo: Path, tmp_path: Path) -> None:
     for session in sources(demo):
@@ -153,6 +154,7 @@ def test_compressed_documents_are_written_and_read(
     assert native.read_bytes() == next(demo.rglob(f"{FORKED}.jsonl")).read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.seed("S2-52")
 def test_compressed_documents_to_stdout(demo: Path) -> None:
     assert json.loads(gzip.decompress(clew("--home", demo, "export", FORKED, "--gz").raw))["agent"] == "claude-code"

@@ -86,6 +86,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bad", [False, True])
 @pytest.mark.parametrize("redact", ["none", "secrets"])
 def test_ndjson_is_that_of_one_process(
@@ -220,6 +221,7 @@ def are_gone(group: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_ends_all_processes(tmp_path: Path) -> None:
     folder = tmp_path / ".claude" / "projects" / "-p"
     folder.mkdir(parents=True)
@@ -241,6 +243,7 @@ SLEEP = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whom", ["the command", "all"])
 def test_an_interrupt_ends_all_processes_and_leaves_no_file(home: Path, tmp_path: Path, whom: str) -> None:
     out = tmp_path / "out"

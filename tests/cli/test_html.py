@@ -35,6 +35,7 @@ def test_sub_agents_stand_inside_the_page_of_their_session(demo: Path, tmp_path:
     assert len(inside) == 2 and all(next(elements(one, tag="article")).get("id") for one in inside)
 
 
+@pytest.mark.slow
 def test_a_site_has_a_page_for_each_session_and_an_index(demo: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
     ran = clew("--home", demo, "export", "--site", site)
@@ -118,6 +119,7 @@ def test_pages_are_masked_unless_somebody_says_otherwise(tmp_path: Path) -> None
     assert SECRET in clew("--home", home, "export", "--to", "html", "--redact", "none").out
 
 
+@pytest.mark.slow
 def test_H09_long_lines_are_shown_quickly_on_a_terminal(tmp_path: Path) -> None:
     import time
 

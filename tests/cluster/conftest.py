@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.spark_cluster import Cluster, cluster, missing
+from tests.cluster.spark_cluster import Cluster, cluster, missing
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -13,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.asking import TEN
-from benchmarks.corpus import write_home
-from benchmarks.spark_cluster import Cluster
 from clew.demo import write_demo
+from tests.cluster.ask_engine import TEN
+from tests.cluster.spark_cluster import Cluster
 
 LIMIT = 600
 """Seconds that a job may take on a busy machine."""
@@ -38,14 +36,15 @@ class World:
 
     def submit(self, lake: Path, *more: str) -> subprocess.Popen[bytes]:
         """Start the job as anybody would."""
-        job = self.run("-m", "clew.spark").strip()
+        job = self.run("-m", "clew.warehouse.spark").strip()
         submit = Path(self.env["SPARK_HOME"]) / "bin" / "spark-submit"
         words = [str(submit), "--master", self.cluster.url, "--conf", "spark.ui.enabled=false", "--executor-memory"]
         words += ["512m", "--driver-memory", "512m", job, str(self.folder / "archive"), str(lake), "--level", "raw"]
         return subprocess.Popen([*words, *more], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def answers(self, engine: str, names: tuple[str, ...] = TEN) -> dict[str, Any]:
-        return dict(json.loads(line) for line in self.run("-m", "benchmarks.asking", engine, *names).splitlines())
+        lines = self.run("-m", "tests.cluster.ask_engine", engine, *names).splitlines()
+        return dict(json.loads(line) for line in lines)
 
     def own_answers(self) -> dict[str, Any]:
         """What the catalog on this machine says."""
@@ -101,7 +100,7 @@ def test_a_job_that_loses_a_worker_writes_the_same_lake(world: World) -> None:
 def test_answers_are_the_same_when_a_worker_is_lost_between_them(world: World) -> None:
     lake = world.folder / "lake-asked"
     world.run("-m", "clew", "lake", "write", str(lake), "--level", "raw")
-    words = [sys.executable, "-m", "benchmarks.asking", f"{world.cluster.url}{lake}", *TEN]
+    words = [sys.executable, "-m", "tests.cluster.ask_engine", f"{world.cluster.url}{lake}", *TEN]
     asked = subprocess.Popen(words, env=world.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert asked.stdout is not None
     first = asked.stdout.readline()
@@ -132,14 +131,3 @@ def test_a_cluster_that_is_down_is_one_clear_line(world: World) -> None:
     lines = done.stderr.decode().strip().splitlines()
     assert len(lines) == 1, lines
     assert lines[0].startswith("clew: ")
-
-
-def test_the_benchmark_of_all_engines_finds_them_equal(tmp_path: Path) -> None:
-    env = {**os.environ, "HOME": str(tmp_path)}
-    write_home(tmp_path / "home", 60_000)
-    words = [sys.executable, "-m", "benchmarks", "engines", "--home", str(tmp_path / "home")]
-    done = subprocess.run(words, env=env, capture_output=True, timeout=LIMIT, check=False)
-    assert done.returncode == 0, done.stderr.decode()[-3000:]
-    printed = done.stdout.decode()
-    assert "Spark, one of them killed" in printed
-    assert printed.count("10 of 10 equal") == printed.count(" equal")

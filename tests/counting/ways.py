@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from clew.analysis.usage import UsageLedger
-from clew.catalog.place import folder_of, open_reader
+from clew.catalog.database import folder_of, open_reader
 from clew.catalog.search import catalog_text_finder
 from clew.catalog.stats import Stats, catalog_stats
 from clew.catalog.sync import sync

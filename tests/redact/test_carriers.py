@@ -51,6 +51,7 @@ def _is_readable(each: Planted, text: str) -> bool:
     return any(form in content for form in forms(each.value) if len(form) >= SHORTEST)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_nothing_stays_readable_in_noise_and_encodings(encoding: str) -> None:
     chance = random.Random(f"combinations/{encoding}")

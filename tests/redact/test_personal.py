@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import planted
 from clew.redact import redact
+from tests.redact import labelled
 
 PLAIN = "[REDACTED]"
 EMAIL = "ada.byron" + "@" + "analytical-engine.org"
@@ -30,7 +30,7 @@ def test_a_user_of_version_control_without_a_path_is_an_address() -> None:
         assert PLAIN in redact(text, "all")
 
 
-CARD = planted.luhn("453945359256463")
+CARD = labelled.luhn("453945359256463")
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks import planted
 from clew.redact.masks import Marker
 from clew.redact.native_files import mask_file
 from clew.redact.prefilter import Prefilter, prefilter_for
 from clew.redact.redactor import Redactor, Setting
 from clew.redact.scanner import standard
+from tests.redact import labelled
 from tests.redact.planted import Planter
 
 PLANT = Planter("sieve")
@@ -74,7 +74,7 @@ def test_a_record_that_holds_something_is_held(value: Any) -> None:
 
 @pytest.mark.parametrize("label", ["secret", "pii"])
 def test_every_planted_value_is_held_in_any_record(label: str) -> None:
-    for record in planted.records(7, 18):
+    for record in labelled.records(7, 18):
         if record["label"] == label:
             for raw in spellings({"message": {"content": record["text"]}}):
                 assert prefilter("secret", "pii").must_read(raw), record["kind"]
@@ -82,7 +82,7 @@ def test_every_planted_value_is_held_in_any_record(label: str) -> None:
 
 def test_what_passes_is_what_a_closer_look_leaves() -> None:
     redactor = Redactor(Setting("pii", Marker()))
-    values = [{"message": {"content": record["text"]}} for record in planted.records(8, 18)]
+    values = [{"message": {"content": record["text"]}} for record in labelled.records(8, 18)]
     held = read_lines([json.dumps(value).encode() for value in values], "secret", "pii")
     assert all(number in held for number, value in enumerate(values) if redactor.findings(value))
     assert len(held) < len(values)
@@ -133,6 +133,7 @@ def _carried(chance: random.Random) -> Any:
     ])  # fmt: skip
 
 
+@pytest.mark.slow
 def test_no_record_passes_in_which_a_closer_look_finds_a_number() -> None:
     chance = random.Random(7)
     values = [_carried(chance) for _ in range(4000)]

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import planted
-from benchmarks.redaction import SHARED, load_generator
 from clew.errors import UsageError
 from clew.redact import PLAIN, Marker, load_rules, parse_rules, redact, scan
 from clew.redact import scanner as scanning
 from clew.redact.matcher import TOO_MANY_CANDIDATES
 from clew.redact.scanner import rule_ids
+from tests.redact import labelled
+from tests.redact.scoring import SHARED, load_generator
 
 MIXED = string.ascii_letters + string.digits
 KEYS = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"]
@@ -166,7 +166,7 @@ LOOKALIKES = [
     "export ANTHROPIC_API_KEY=votre-jeton",
     "OPENAI_API_KEY=sk-" + "x" * 40,
     "http://foo:bar@example.com http://foo:bar:baz@example.com postgres://postgres:postgres@localhost/x",
-    "-0." + planted.luhn("412345098761023") + ", 1." + planted.luhn("510293847560192"),
+    "-0." + labelled.luhn("412345098761023") + ", 1." + labelled.luhn("510293847560192"),
     "+2031-04-09 and +1999-12-24",
     "formula@head.rb logo@2x.png user@example.com git@github.com:a/b.git",
     "docker run -u 1000:1000 image",
@@ -189,7 +189,7 @@ def test_RD11_lookalikes_stay(text: str) -> None:
 
 
 def test_RD11_our_own_negatives_stay() -> None:
-    for row in planted.records(9, 30):
+    for row in labelled.records(9, 30):
         if row["label"] == "negative":
             assert scan(row["text"], "pii") == [], row["kind"]
 

@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks.redaction import score
-from benchmarks.redaction_lines import mask_lines
 from clew.redact.masks import MARKER, Marker
 from clew.redact.native_files import mask_file
 from clew.redact.redactor import Redactor, Setting
 from tests.cli.running import clew
 from tests.redact.planted import forms
+from tests.redact.scoring import mask_lines, score
 
 IDS = ("type", "uuid", "parentUuid", "sessionId", "cwd", "version", "timestamp")
 

@@ -116,6 +116,7 @@ def test_a_line_is_text_on_one_line_however_long_it_is(value: str) -> None:
     assert escape.line(value) == escape.escaped(one_line(value))
 
 
+@pytest.mark.slow
 def test_H01_hostile_text_in_every_field_of_every_agent(home: Path) -> None:
     agents: Counter[str] = Counter()
     poison: Iterator[str] = cycle(HOSTILE)
@@ -231,6 +232,7 @@ def test_H06_an_id_is_given_once() -> None:
     assert faults(html) == [] and html.count('id="m3"') == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["text", "thinking", "tool_result", "tool_use", "injected", "patch"])
 def test_H11_a_huge_message_is_cut_and_quickly(kind: str) -> None:
     huge = "one line of it <b>\n" * (100_000_000 // 19)
@@ -249,6 +251,7 @@ def test_H11_a_huge_message_is_cut_and_quickly(kind: str) -> None:
     assert len(html) < 1_000_000 and "more characters" in html
 
 
+@pytest.mark.slow
 def test_H11_one_line_without_an_end_is_no_slower() -> None:
     for text in ("x" * 1_000_000, "[" * 100_000, "`" * 100_000, "*a " * 100_000, "> " * 50_000, "\x1b[31m" * 100_000):
         began = time.process_time()

@@ -80,6 +80,7 @@ def undone_behind_a_kill(at: int) -> bool:
     return not system.is_dead
 
 
+@pytest.mark.slow
 def test_S04_killed_at_any_call_behind_a_tool_it_can_be_undone() -> None:
     last = next(at for at in count(1) if undone_behind_a_kill(at))
     assert last > 15

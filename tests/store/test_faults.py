@@ -41,6 +41,7 @@ def every_fault(kind: str, error: int, work: Callable[[System, int], None]) -> i
             return at - 1
 
 
+@pytest.mark.slow
 @pytest.mark.seed("S1-31")
 @pytest.mark.parametrize(("kind", "error"), KINDS)
 def test_S05_faults_at_every_call_of_append(tmp_path: Path, kind: str, error: int) -> None:
@@ -263,6 +264,7 @@ def _check_erased(place: Path, session: Session) -> None:
     assert_whole(place)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "error"), KINDS)
 def test_S05_faults_at_every_call_of_erase(tmp_path: Path, kind: str, error: int) -> None:
     def work(system: System, at: int) -> None:
@@ -275,6 +277,7 @@ def test_S05_faults_at_every_call_of_erase(tmp_path: Path, kind: str, error: int
     assert every_fault(kind, error, work) > 20
 
 
+@pytest.mark.slow
 def test_S04_a_kill_at_every_call_of_erase(tmp_path: Path) -> None:
     at = 0
     while True:
@@ -291,6 +294,7 @@ def test_S04_a_kill_at_every_call_of_erase(tmp_path: Path) -> None:
     assert at > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [["a", "b", "new"], None], ids=["named", "everything"])
 @pytest.mark.parametrize(("kind", "error"), KINDS)
 def test_S05_faults_at_every_call_of_snapshot(tmp_path: Path, kind: str, error: int, names: list[str] | None) -> None:

@@ -124,6 +124,7 @@ assert handlers() == before, "the store has taken a signal for itself"
 """
 
 
+@pytest.mark.slow
 def test_no_process_is_kept_alive_by_an_open_session_and_signals_stay_the_programs(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", OPEN, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False

@@ -278,6 +278,7 @@ def test_a_killed_tool_in_a_workspace_that_was_moved(killed: Session, work: Path
     assert files(now) == BEFORE
 
 
+@pytest.mark.slow
 def test_the_command_shows_each_edit_and_keeps_it(
     session: Session, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -144,6 +144,7 @@ def test_P01_deep_neighbours_are_survived(tmp_path: Path) -> None:
     claimant(tmp_path / "deep.jsonl")
 
 
+@pytest.mark.slow
 def test_any_number_of_models_can_be_counted() -> None:
     ledger = UsageLedger()
     for number in range(70_000):

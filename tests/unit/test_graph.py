@@ -243,6 +243,7 @@ def test_P12_a_long_chain_backwards() -> None:
     assert links.cycles == []
 
 
+@pytest.mark.slow
 def test_P12_many_children() -> None:
     links = Links()
     links.add("root", None, PROMPT, 1)

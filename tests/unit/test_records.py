@@ -81,8 +81,8 @@ def test_P01_any_depth_comes_back(tmp_path: Path, depth: int, space: bytes) -> N
     found = [problem.code for problem in problems_of(tmp_path, record + b"\n")]
     read_as_record = bool(values(record + b"\n"))
     assert read_as_record is ("too-deep" not in found)
+    # Between this depth and 100,000, how deep the decoder can go depends on the version of Python.
     assert read_as_record or depth > MAX_DEPTH
-    assert not read_as_record or depth < 1000
 
 
 def test_P01_a_record_before_the_deep_one_is_recovered() -> None:
@@ -212,7 +212,7 @@ def test_P07_blank_lines_and_no_final_newline(tmp_path: Path, blank: bytes) -> N
 READ_IT = """
 import sys
 from pathlib import Path
-from benchmarks.memory import peak_here
+from tests.memory import peak_bytes
 from clew.agents.claude_code import ClaudeCode
 agent = ClaudeCode()
 source = agent.locate(Path(sys.argv[1]))
@@ -220,7 +220,7 @@ size = 0
 for event in agent.events(source):
     if type(event).__name__ == "Message":
         size += len(event.content[0].text)
-print(size, peak_here())
+print(size, peak_bytes())
 """
 
 

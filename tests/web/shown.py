@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from clew.catalog import place
+from clew.catalog import database
 from clew.catalog.sync import sync
 from clew.host import Host
 from clew.web.assets import static
@@ -49,7 +49,7 @@ class Shown(Served):
 
     def shelf_row(self, query: str) -> tuple[Any, ...]:
         """One row of the catalog."""
-        db = place.open_reader(self.shelf.folder)
+        db = database.open_reader(self.shelf.folder)
         assert db is not None
         row: tuple[Any, ...] = db.execute(query).fetchone()
         db.close()

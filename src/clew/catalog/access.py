@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clew.catalog import place
-from clew.catalog.fresh import is_fresh
+from clew.catalog import database
+from clew.catalog.change_detection import is_fresh
 from clew.errors import Busy, SourceUnreadable, UsageError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def open_synced(
 def _prices_changed(folder: Path) -> bool:
     from clew.analysis.pricing import prices
 
-    db = place.open_reader(folder)
+    db = database.open_reader(folder)
     if db is None:
         return True
     with closing(db):
@@ -107,7 +107,7 @@ def _sync(
     try:
         report = sync(hosts() if callable(hosts) else hosts, folder, tell=tell)
     except Busy:
-        if place.open_reader(folder) is None:
+        if database.open_reader(folder) is None:
             raise
         warn("another sync is running; the catalog is used as it is")
         return None
@@ -122,7 +122,7 @@ def _sync(
 
 @contextmanager
 def _opened(folder: Path, report: Report | None, is_temporary: bool) -> Iterator[OpenCatalog]:
-    db = place.open_reader(folder)
+    db = database.open_reader(folder)
     if db is None:
         raise UsageError("there is no catalog yet; `clew sync` makes one")
     try:

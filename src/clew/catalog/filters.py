@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 from clew.errors import UsageError
 from clew.filters import EDITING_TOOLS, Filters
+from clew.io.paths import encode_claude
 
 Value = str | int
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -127,8 +128,9 @@ class CatalogRows:
         return Condition(f"instr(casefold({column}), ?) > 0", (text.casefold(),))
 
     def project(self, text: str) -> Condition:
-        folder, encoded = ("json_extract(header, '$.workspace')", "json_extract(header, '$.workspace_encoded')")
-        return any_of(self.contains(folder, text), self.contains(encoded, text))
+        folder = "json_extract(header, '$.workspace')"
+        names = (folder, f"encode_folder({folder})", "json_extract(header, '$.workspace_encoded')")
+        return any_of(*(self.contains(name, text) for name in names))
 
     def branch(self, text: str) -> Condition:
         return self.contains("git_branch", text)
@@ -158,8 +160,9 @@ class CatalogRows:
 
 
 def prepare(db: sqlite3.Connection) -> None:
-    """Teach a connection `casefold`: SQLite's own `lower` knows ASCII alone."""
+    """Teach a connection `casefold`, as SQLite's own `lower` knows ASCII alone, and the folder names of Claude Code."""
     db.create_function("casefold", 1, lambda text: text.casefold() if text else "", deterministic=True)
+    db.create_function("encode_folder", 1, lambda path: encode_claude(path) if path else "", deterministic=True)
 
 
 @dataclass(frozen=True)
@@ -276,7 +279,7 @@ class CatalogSessions:
 
     def sessions(self, filters: Filters) -> Condition:
         condition = catalog_condition(self.db, filters, self.sources_with_text)
-        passing = f"SELECT session_id FROM session WHERE shown = 1 AND {condition.text}"
+        passing = f"SELECT session_id FROM session WHERE is_visible = 1 AND {condition.text}"
         return Condition(f"session_id IN ({passing})", condition.values)
 
 

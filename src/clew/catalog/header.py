@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from clew.catalog.keys import session_key
+from clew.catalog.ids import session_key
 from clew.catalog.rows import microseconds
 
 TYPE_CHECKING = False

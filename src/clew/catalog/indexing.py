@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from clew.catalog import place
-from clew.catalog.schema import SPAN
-from clew.catalog.writing import span_of, transaction
+from clew.catalog import database
+from clew.catalog.row_writer import key_range, transaction
+from clew.catalog.schema import KEYS_PER_SOURCE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from clew.catalog.text import TextWriter
+    from clew.catalog.text_index import TextWriter
 
 PENDING = 256 << 10
 """So many characters of new text wait for the index; search looks through them one by one."""
@@ -67,7 +67,7 @@ def touch_up(db: sqlite3.Connection, folder: Path | str, shown: list[int], is_la
     stale = _by_shard(db, [doc for (doc,) in db.execute("SELECT doc FROM stale")])
     dropped = {doc for docs in stale.values() for doc in docs}.difference(again)
     with transaction(db):
-        touched = {doc // SPAN for docs in wanted.values() for doc in docs}
+        touched = {doc // KEYS_PER_SOURCE for docs in wanted.values() for doc in docs}
         db.executemany("INSERT OR IGNORE INTO flight VALUES (?)", [(source,) for source in touched])
     for shard in sorted({*wanted, *stale}):
         writer = _writer(folder, shard)
@@ -86,18 +86,18 @@ def _has_any(db: sqlite3.Connection) -> bool:
 
 
 def _pack_pending(db: sqlite3.Connection) -> None:
-    from clew.catalog.texts import Packer
+    from clew.catalog.text_store import Packer
 
     chunks: list[tuple[int, int, bytes]] = []
     source = -1
     packer = Packer(lambda *chunk: chunks.append(chunk))
     for doc, text in db.execute("SELECT doc, text FROM pending ORDER BY doc"):
-        if doc // SPAN != source:
+        if doc // KEYS_PER_SOURCE != source:
             packer.flush()
-            source = doc // SPAN
+            source = doc // KEYS_PER_SOURCE
         packer.add(doc, text)
     packer.flush()
-    db.executemany("INSERT OR REPLACE INTO text VALUES (?, ?, ?)", chunks)
+    db.executemany("INSERT OR REPLACE INTO text_chunk VALUES (?, ?, ?)", chunks)
     db.execute("DELETE FROM pending")
 
 
@@ -105,7 +105,7 @@ def _by_shard(db: sqlite3.Connection, docs: Iterable[int]) -> dict[int, list[int
     found: dict[int, list[int]] = defaultdict(list)
     shards = dict(db.execute("SELECT id, shard FROM source").fetchall())
     for doc in docs:
-        shard = shards.get(doc // SPAN, -1)
+        shard = shards.get(doc // KEYS_PER_SOURCE, -1)
         if shard >= 0:
             found[shard].append(doc)
     return found
@@ -113,34 +113,35 @@ def _by_shard(db: sqlite3.Connection, docs: Iterable[int]) -> dict[int, list[int
 
 def _docs_of(db: sqlite3.Connection, message: int) -> list[int]:
     query = "SELECT id FROM block WHERE message = ? AND chars > 0 AND id BETWEEN ? AND ?"
-    return [doc for (doc,) in db.execute(query, (message, *span_of(message // SPAN)))]
+    return [doc for (doc,) in db.execute(query, (message, *key_range(message // KEYS_PER_SOURCE)))]
 
 
 def _shown_docs(db: sqlite3.Connection, source: int) -> list[int]:
     query = "SELECT b.id FROM block b LEFT JOIN message m ON m.id = b.message WHERE b.id BETWEEN ? AND ?"
-    query += " AND b.chars > 0 AND coalesce(m.shown, 1) = 1 AND b.id NOT IN (SELECT doc FROM pending)"
-    return [doc for (doc,) in db.execute(query, span_of(source))]
+    query += " AND b.chars > 0 AND coalesce(m.is_visible, 1) = 1 AND b.id NOT IN (SELECT doc FROM pending)"
+    return [doc for (doc,) in db.execute(query, key_range(source))]
 
 
 def _add_texts(db: sqlite3.Connection, writer: TextWriter, docs: list[int]) -> None:
-    from clew.catalog.texts import TextStore
+    from clew.catalog.text_store import TextStore
 
     store = TextStore(db)
     # Titles and names of files belong to no message: they are as new as their session.
-    query = "SELECT k.text, coalesce(m.ts_us, s.ended_us) FROM block b JOIN word k ON k.id = b.kind"
-    query += f" JOIN session s ON s.id = b.id / {SPAN} LEFT JOIN message m ON m.id = b.message WHERE b.id = ?"
+    query = "SELECT k.text, coalesce(m.ts_us, s.ended_us) FROM block b JOIN string k ON k.id = b.kind"
+    query += f" JOIN session s ON s.id = b.id / {KEYS_PER_SOURCE} LEFT JOIN message m ON m.id = b.message"
+    query += " WHERE b.id = ?"
     for doc in docs:
         row = db.execute(query, (doc,)).fetchone()
         text = store.get(doc) if row is not None else None
         if text:
-            writer.add(doc, doc // SPAN, row[0], row[1], text)
+            writer.add(doc, doc // KEYS_PER_SOURCE, row[0], row[1], text)
 
 
 def check_shards(folder: Path | str) -> None:
     """Raise Unusable where the index cannot be opened: then it is rebuilt before anything is written to it."""
-    from clew.catalog.text import open_index, shards
+    from clew.catalog.text_index import open_index, shards
 
-    for shard in shards(f"{folder}/{place.TEXT}"):
+    for shard in shards(f"{folder}/{database.TEXT}"):
         try:
             open_index(shard)
         except (ValueError, OSError) as error:
@@ -148,16 +149,16 @@ def check_shards(folder: Path | str) -> None:
 
 
 def _writer(folder: Path | str, shard: int) -> TextWriter:
-    from clew.catalog.text import TextWriter
+    from clew.catalog.text_index import TextWriter
 
     try:
-        return TextWriter(place.shard_folder(folder, shard), HEAP)
+        return TextWriter(database.shard_folder(folder, shard), HEAP)
     except (ValueError, OSError) as error:
         raise Unusable(str(error)) from error
 
 
 def _shards(folder: Path | str) -> list[int]:
     """The numbers of the shards that are there: a worker that had nothing to do made none."""
-    from clew.catalog.text import shards
+    from clew.catalog.text_index import shards
 
-    return [int(path.rpartition("/")[2]) for path in shards(place.shard_folder(folder, 0).parent)]
+    return [int(path.rpartition("/")[2]) for path in shards(database.shard_folder(folder, 0).parent)]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clew.catalog.query import Not, Phrase, Query, Some
-from clew.catalog.text import GIANT, KINDS, META, shards
+from clew.catalog.text_index import GIANT, KINDS, META, shards
 from clew.errors import UsageError
 
 if TYPE_CHECKING:

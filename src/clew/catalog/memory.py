@@ -9,9 +9,9 @@ from contextlib import closing
 from clew.catalog.filters import matching_sources
 from clew.catalog.ingest import Ingested, ingest
 from clew.catalog.lookup import TextReader
+from clew.catalog.row_writer import RowWriter
 from clew.catalog.schema import create
 from clew.catalog.search import sources_with_text
-from clew.catalog.writing import RowWriter
 from clew.filters import Filters
 from clew.stored_session import StoredSession
 

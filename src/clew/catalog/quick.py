@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 
-from clew.catalog import place
-from clew.catalog.engine import sqlite3
-from clew.catalog.fresh import look
+from clew.catalog import database
+from clew.catalog.change_detection import look
 
 WAITING = 1 << 20
 """Bytes that may wait in the log of the catalog: bringing them over costs several waits for the disk."""
@@ -16,8 +16,8 @@ MANY = 16
 
 def quick_sync(homes: list[str]) -> dict[str, int] | None:
     """Bring the catalog over these homes up to date, if that is little work; None: it takes a whole sync."""
-    folder = place.catalog_path(homes)
-    db = place.open_reader(folder)
+    folder = database.catalog_path(homes)
+    db = database.open_reader(folder)
     if db is None or not (homes or _is_plain(db)):
         return None
     try:
@@ -44,7 +44,7 @@ def _is_plain(db: sqlite3.Connection) -> bool:
 
 def _is_unfinished(db: sqlite3.Connection) -> bool:
     """True where a sync was killed, or something was never read."""
-    query = "SELECT 1 FROM flight UNION ALL SELECT 1 FROM unsettled UNION ALL SELECT 1 FROM loose"
+    query = "SELECT 1 FROM flight UNION ALL SELECT 1 FROM needs_dedupe UNION ALL SELECT 1 FROM orphaned_key"
     return db.execute(f"{query} UNION ALL SELECT 1 FROM source WHERE state = 'new' LIMIT 1").fetchone() is not None
 
 
@@ -59,7 +59,7 @@ def counts(db: sqlite3.Connection, files: int = 0, lines: int = 0, rows: int = 0
 
 def _take(folder: str, reader: sqlite3.Connection, seen: object, changed: list[int]) -> dict[str, int] | None:
     from clew.catalog.indexing import Unusable, WriteFailed
-    from clew.catalog.locking import locked
+    from clew.catalog.lock import locked
     from clew.errors import Busy
 
     try:
@@ -72,23 +72,23 @@ def _take(folder: str, reader: sqlite3.Connection, seen: object, changed: list[i
 
 
 def _write(folder: str, reader: sqlite3.Connection, changed: list[int]) -> dict[str, int] | None:
-    db = place.open_writer(folder)
+    db = database.open_writer(folder)
     try:
         return _add(db, folder, changed)
     finally:
         # Who closes the catalog last empties the log, but not if it can only read: a short log may wait.
-        if os.stat(f"{folder}/{place.DATABASE}-wal").st_size > WAITING:
+        if os.stat(f"{folder}/{database.DATABASE}-wal").st_size > WAITING:
             reader.close()
         db.close()
 
 
 def _add(db: sqlite3.Connection, folder: str, changed: list[int]) -> dict[str, int] | None:
-    from clew.catalog.fresh import is_same, note_time
-    from clew.catalog.writing import transaction
+    from clew.catalog.change_detection import content_unchanged, update_recorded_mtime
+    from clew.catalog.row_writer import transaction
 
-    if not all(is_same(db, number) for number in changed):
+    if not all(content_unchanged(db, number) for number in changed):
         return None
     with transaction(db):
         for number in changed:
-            note_time(db, number)
+            update_recorded_mtime(db, number)
     return counts(db)

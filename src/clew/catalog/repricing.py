@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 
 from clew.analysis.pricing import prices
+from clew.catalog.row_writer import COUNTS, RowWriter
 from clew.catalog.schema import TALLY
-from clew.catalog.writing import COUNTS, RowWriter
 
 
 def reprice(db: sqlite3.Connection) -> None:
@@ -22,11 +22,11 @@ def reprice(db: sqlite3.Connection) -> None:
     names = ", ".join(f"u.{name}" for name in COUNTS)
     changed = []
     known_cost = "CASE u.is_priced WHEN 1 THEN u.cost_nano END"
-    query = f"SELECT u.id, w.text, {names}, {known_cost} FROM use u JOIN word w ON w.id = u.model"
+    query = f"SELECT u.id, w.text, {names}, {known_cost} FROM token_usage u JOIN string w ON w.id = u.model"
     for number, model, *counts, before in db.execute(query):
         cost = writer.cost(model, counts)
         if cost != before:
             changed.append((cost or 0, int(cost is not None), number))
-    db.executemany("UPDATE use SET cost_nano = ?, is_priced = ? WHERE id = ?", changed)
-    db.execute("DELETE FROM tally")
+    db.executemany("UPDATE token_usage SET cost_nano = ?, is_priced = ? WHERE id = ?", changed)
+    db.execute("DELETE FROM usage_by_day")
     db.execute(TALLY, (0, 2**63 - 1))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from clew.catalog import changes
+from clew.catalog.ids import event_key, key_of, packed_uuid
 from clew.catalog.index_entries import FILE, TITLE
-from clew.catalog.keys import event_key, key_of, packed_uuid
-from clew.catalog.schema import SPAN
+from clew.catalog.schema import KEYS_PER_SOURCE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class RowMaker:
     """Makes the rows of one source, message by message."""
 
     def __init__(self, agent: str, session: str, source: int) -> None:
-        self._agent, self._session, self._base = agent, session, source * SPAN
+        self._agent, self._session, self._base = agent, session, source * KEYS_PER_SOURCE
         self.seq = self.blocks = self.calls = self.changes = self.todos = 0
         self.used = self.last_us = self.active_us = self.errors = 0
         self._times: dict[int, tuple[int, str]] = {}

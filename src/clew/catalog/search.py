@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import gmtime, strftime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from clew.catalog import place
+from clew.catalog import database
 from clew.catalog.lookup import MANY, Match, Scope, TextReader, in_order
 from clew.catalog.query import Query, matches, parse, positive
-from clew.catalog.schema import SPAN
+from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.snippets import Find, Snippet, finder, snippet
-from clew.catalog.text import KINDS
-from clew.catalog.texts import TextStore
+from clew.catalog.text_index import KINDS
+from clew.catalog.text_store import TextStore
 from clew.catalog.tokenizer import parts, words
 from clew.errors import UsageError
 
@@ -42,15 +42,16 @@ _SURE = 1e9
 """The rank of what is newer than the index."""
 
 _ROW = f"""
-SELECT k.text, coalesce(m.ts_us, s.ended_us), b.message % {SPAN}, s.agent, s.native_id, s.title, s.project,
-  coalesce(m.shown, s.shown), json_extract(s.header, '$.credential_calls')
-FROM block b JOIN session s ON s.id = b.id / {SPAN} JOIN word k ON k.id = b.kind LEFT JOIN message m ON m.id = b.message
+SELECT k.text, coalesce(m.ts_us, s.ended_us), b.message % {KEYS_PER_SOURCE}, s.agent, s.native_id, s.title, s.project,
+  coalesce(m.is_visible, s.is_visible), json_extract(s.header, '$.credential_calls')
+FROM block b JOIN session s ON s.id = b.id / {KEYS_PER_SOURCE} JOIN string k ON k.id = b.kind LEFT JOIN message m
+  ON m.id = b.message
 WHERE b.id = ?
 """
 _VISIBLE_BLOCKS = f"""
-SELECT b.id, k.text FROM block b JOIN session s ON s.id = b.id / {SPAN} JOIN word k ON k.id = b.kind
+SELECT b.id, k.text FROM block b JOIN session s ON s.id = b.id / {KEYS_PER_SOURCE} JOIN string k ON k.id = b.kind
 LEFT JOIN message m ON m.id = b.message
-WHERE b.id IN (SELECT value FROM json_each(?)) AND coalesce(m.shown, s.shown)
+WHERE b.id IN (SELECT value FROM json_each(?)) AND coalesce(m.is_visible, s.is_visible)
 """
 
 
@@ -150,12 +151,12 @@ class Searcher:
     """Answers requests from one catalog; may live long, and sees what later syncs add."""
 
     def __init__(self, folder: Path | str, redact: Redact = secrets_masked) -> None:
-        db = place.open_reader(folder)
+        db = database.open_reader(folder)
         if db is None:
             raise UsageError("there is no catalog yet; `clew sync` makes one")
         self._db: sqlite3.Connection = db
         db.execute(f"PRAGMA mmap_size = {_MAPPED}")
-        self._reader = TextReader(f"{folder}/{place.TEXT}")
+        self._reader = TextReader(f"{folder}/{database.TEXT}")
         self._store: TextStore | None = None
         self._redact = redact
 
@@ -247,7 +248,7 @@ class Searcher:
             return None
         if scope.kinds is not None and row[0] not in scope.kinds:
             return None
-        return row if scope.sources is None or doc // SPAN in scope.sources else None
+        return row if scope.sources is None or doc // KEYS_PER_SOURCE in scope.sources else None
 
     def _hits(self, page: list[Match], find: Find) -> list[Hit]:
         hits = []
@@ -256,7 +257,7 @@ class Searcher:
             row = self._db.execute(_ROW, (match.doc,)).fetchone()
             if row is not None:
                 kind, when, message, agent, session, title, project, _, credential_calls = row
-                calls = self._calls(match.doc // SPAN, credential_calls)
+                calls = self._calls(match.doc // KEYS_PER_SOURCE, credential_calls)
                 # The whole text is redacted before anything is cut from it.
                 text = self._redact(get(match.doc) or "", calls)
                 shown = snippet(text, find, _visible)
@@ -282,14 +283,14 @@ def sources_with_text(db: sqlite3.Connection, reader: TextReader) -> Callable[[s
         removed = {doc for (doc,) in db.execute("SELECT doc FROM stale")}
         docs = set(scan(TextStore(db), reader, substring(text), Scope(kinds))) - removed
         rows = db.execute(_VISIBLE_BLOCKS, (json.dumps(list(docs)),))
-        return {doc // SPAN for doc, kind in rows if kinds is None or kind in kinds}
+        return {doc // KEYS_PER_SOURCE for doc, kind in rows if kinds is None or kind in kinds}
 
     return find
 
 
 def catalog_text_finder(db: sqlite3.Connection, folder: Path | str) -> Callable[[str, frozenset[str] | None], set[int]]:
     """The same for an open catalog; its text index is opened when it is first needed."""
-    return lambda text, kinds: sources_with_text(db, TextReader(f"{folder}/{place.TEXT}"))(text, kinds)
+    return lambda text, kinds: sources_with_text(db, TextReader(f"{folder}/{database.TEXT}"))(text, kinds)
 
 
 def _visible(text: str) -> str:

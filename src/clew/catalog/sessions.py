@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from clew.agents import registry
 from clew.agents.base import Agent, SourceFile, Unit
 from clew.analysis.facts import Facts, as_event, collect_facts
-from clew.catalog.discover import from_notes
-from clew.catalog.texts import TextStore
-from clew.catalog.writing import span_of
+from clew.catalog.discovery import source_from_json
+from clew.catalog.row_writer import key_range
+from clew.catalog.text_store import TextStore
 from clew.errors import SourceUnreadable
 from clew.host import Host
 from clew.model.json import JSON
@@ -61,7 +61,7 @@ def open_session(db: sqlite3.Connection, number: int, host: Host | None = None) 
     """The session of a row."""
     query = "SELECT f.agent, f.path, f.state, f.found, s.header FROM session s JOIN source f ON f.id = s.id"
     agent, path, state, notes, header = db.execute(f"{query} WHERE s.id = ?", (number,)).fetchone()
-    source = from_notes(agent, path, notes)
+    source = source_from_json(agent, path, notes)
     if state != "gone":
         return StoredSession(registry.get(agent), source, host)
     known = json.loads(header)
@@ -73,7 +73,9 @@ def open_sessions(db: sqlite3.Connection, numbers: Collection[int], host: Host) 
     """The sessions of some sources whose files are there, in the order of agents and paths."""
     query = "SELECT agent, path, found FROM source WHERE id IN (SELECT value FROM json_each(?)) AND state <> 'gone'"
     rows = db.execute(f"{query} ORDER BY agent, path", (json.dumps(list(numbers)),)).fetchall()
-    return [StoredSession(registry.get(agent), from_notes(agent, path, notes), host) for agent, path, notes in rows]
+    return [
+        StoredSession(registry.get(agent), source_from_json(agent, path, notes), host) for agent, path, notes in rows
+    ]
 
 
 class _Candidate(NamedTuple):
@@ -120,7 +122,7 @@ def _unreadable_session(db: sqlite3.Connection, reference: Reference, host: Host
     """A session that could not be read, by the id that the name of its file says: to open it says what is wrong."""
     query = "SELECT f.agent, f.path, f.found FROM source f LEFT JOIN session s ON s.id = f.id WHERE s.id IS NULL"
     for agent, path, notes in db.execute(query):
-        session = StoredSession(registry.get(agent), from_notes(agent, path, notes), host)
+        session = StoredSession(registry.get(agent), source_from_json(agent, path, notes), host)
         with suppress(SourceUnreadable):
             if reference.agent in (None, agent) and session.id.startswith(reference.id):
                 return session
@@ -129,9 +131,9 @@ def _unreadable_session(db: sqlite3.Connection, reference: Reference, host: Host
 
 def _messages(db: sqlite3.Connection, number: int) -> Iterator[dict[str, JSON]]:
     store = TextStore(db)
-    query = "SELECT m.id, r.text, m.ts_us, o.text FROM message m JOIN word r ON r.id = m.role"
-    query += " JOIN word o ON o.id = m.model WHERE m.id BETWEEN ? AND ? ORDER BY m.id"
-    for index, (key, role, time, model) in enumerate(db.execute(query, span_of(number)).fetchall(), 1):
+    query = "SELECT m.id, r.text, m.ts_us, o.text FROM message m JOIN string r ON r.id = m.role"
+    query += " JOIN string o ON o.id = m.model WHERE m.id BETWEEN ? AND ? ORDER BY m.id"
+    for index, (key, role, time, model) in enumerate(db.execute(query, key_range(number)).fetchall(), 1):
         message: dict[str, JSON] = {"index": index, "role": role, "content": list(_blocks(db, store, key, number))}
         if time:
             message["timestamp"] = spell_time(datetime.fromtimestamp(time / 1_000_000, UTC))
@@ -141,10 +143,10 @@ def _messages(db: sqlite3.Connection, number: int) -> Iterator[dict[str, JSON]]:
 
 
 def _blocks(db: sqlite3.Connection, store: TextStore, message: int, number: int) -> Iterator[dict[str, JSON]]:
-    query = "SELECT b.id, t.text, b.call_id, coalesce(n.text, '') FROM block b JOIN word t ON t.id = b.type"
-    query += " LEFT JOIN call c ON c.message = b.message AND c.call_id = b.call_id LEFT JOIN word n ON n.id = c.name"
+    query = "SELECT b.id, t.text, b.call_id, coalesce(n.text, '') FROM block b JOIN string t ON t.id = b.type"
+    query += " LEFT JOIN call c ON c.message = b.message AND c.call_id = b.call_id LEFT JOIN string n ON n.id = c.name"
     query += " WHERE b.message = ? AND b.id BETWEEN ? AND ? ORDER BY b.id"
-    for doc, kind, call, name in db.execute(query, (message, *span_of(number))):
+    for doc, kind, call, name in db.execute(query, (message, *key_range(number))):
         if kind not in _TEXT_FIELDS:
             continue
         text = store.get(doc) or ""
@@ -156,10 +158,11 @@ def _blocks(db: sqlite3.Connection, store: TextStore, message: int, number: int)
 
 def calls_with_output(db: sqlite3.Connection, store: TextStore, number: int, calls: Iterable[str]) -> list[JSON]:
     """The blocks of some calls of a session and of their results, as messages have them."""
-    query = "SELECT b.id, t.text FROM block b JOIN word t ON t.id = b.type WHERE b.id BETWEEN ? AND ? AND b.call_id = ?"
+    query = "SELECT b.id, t.text FROM block b JOIN string t ON t.id = b.type"
+    query += " WHERE b.id BETWEEN ? AND ? AND b.call_id = ?"
     return [
         {"type": kind, "tool_id": call, _TEXT_FIELDS[kind]: {"text": text} if kind == "tool_use" else text}
         for call in calls
-        for doc, kind in db.execute(query, (*span_of(number), call))
+        for doc, kind in db.execute(query, (*key_range(number), call))
         if kind in _TEXT_FIELDS and (text := store.get(doc))
     ]

@@ -9,14 +9,22 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from clew.catalog import discover, indexing, place, workers
-from clew.catalog.carrying import MARK, carry_over
-from clew.catalog.fresh import COMPANION, Outlook, file_mark, is_same, look, note_time, print_of
-from clew.catalog.locking import WAIT, locked
-from clew.catalog.resolve import settle
-from clew.catalog.schema import add_indices, drop_indices
+from clew.catalog import database, discovery, indexing, workers
+from clew.catalog.change_detection import (
+    NO_SOURCE_ID,
+    Outlook,
+    content_unchanged,
+    fingerprint,
+    look,
+    stat_signature,
+    update_recorded_mtime,
+)
+from clew.catalog.dedupe import settle
+from clew.catalog.lock import WAIT, locked
+from clew.catalog.row_writer import RowWriter, key_range, transaction
+from clew.catalog.schema import KEYS_PER_SOURCE, add_indices, drop_indices
+from clew.catalog.upgrade import MARK, carry_over
 from clew.catalog.workers import Task, Work
-from clew.catalog.writing import RowWriter, span_of, transaction
 from clew.errors import SourceUnreadable
 from clew.host import Host
 from clew.sources.local import Found
@@ -94,7 +102,7 @@ def forget(folder: Path, path: str) -> int:
 
 def _forget(folder: Path, which: str, *values: str) -> int:
     with locked(folder):
-        db = place.open_writer(folder)
+        db = database.open_writer(folder)
         try:
             sources = [number for (number,) in db.execute(f"SELECT id FROM source WHERE {which}", values)]
             with transaction(db):
@@ -104,8 +112,8 @@ def _forget(folder: Path, which: str, *values: str) -> int:
                 drop_orphans(db)
                 if sources:
                     # The next sync must look for sessions: the file may still be there, in a folder that is as it was.
-                    db.execute("DELETE FROM folder")
-                flights = {(message // place.SPAN,) for message in settle(db)}
+                    db.execute("DELETE FROM watched_folder")
+                flights = {(message // KEYS_PER_SOURCE,) for message in settle(db)}
                 db.executemany("INSERT OR IGNORE INTO flight VALUES (?)", flights)
             db.execute("VACUUM")
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -122,7 +130,7 @@ def _forget(folder: Path, which: str, *values: str) -> int:
 def drop_orphans(db: sqlite3.Connection) -> None:
     """Remove what is noted of the side files of sources that are gone or erased: it would never match again."""
     live = "SELECT id FROM source WHERE state <> 'gone'"
-    db.execute(f"DELETE FROM beside WHERE owner <> ? AND owner NOT IN ({live})", (COMPANION,))
+    db.execute(f"DELETE FROM side_file WHERE owner <> ? AND owner NOT IN ({live})", (NO_SOURCE_ID,))
 
 
 def _is_corrupt(error: sqlite3.DatabaseError) -> bool:
@@ -132,10 +140,10 @@ def _is_corrupt(error: sqlite3.DatabaseError) -> bool:
 
 def _is_foreign(folder: Path) -> bool:
     """True where something lies in the catalog's place that is none of this version."""
-    path = folder / place.DATABASE
+    path = folder / database.DATABASE
     if not path.exists() or path.stat().st_size == 0:
         return False
-    reader = place.open_reader(folder)
+    reader = database.open_reader(folder)
     if reader is None:
         return True
     reader.close()
@@ -156,7 +164,7 @@ def _move_aside(folder: Path) -> str:
 
 
 def _sync(hosts: tuple[Host, ...], folder: Path, full: bool, tell: Tell | None, count: int | None) -> Report:
-    db = place.open_writer(folder)
+    db = database.open_writer(folder)
     try:
         indexing.recover(db, folder)
         found = look(db, os.environ)
@@ -164,10 +172,10 @@ def _sync(hosts: tuple[Host, ...], folder: Path, full: bool, tell: Tell | None, 
         plan = _Plan(db, folder)
         if anew:
             now = time.time_ns()
-            places = discover.places(hosts, now)
+            places = discovery.places(hosts, now)
             plan.look_for(hosts)
             with transaction(db):
-                discover.consult_again(db, places)
+                discovery.consult_again(db, places)
         plan.compare(found, full)
         if plan.tasks:
             indexing.check_shards(folder)
@@ -175,11 +183,11 @@ def _sync(hosts: tuple[Host, ...], folder: Path, full: bool, tell: Tell | None, 
         # No connection goes through a fork: each worker opens its own, and we another when they are done.
         db.close()
         work = plan.carry_out(tell, count)
-        db = place.open_writer(folder)
+        db = database.open_writer(folder)
         _settle(db, folder, is_large=bool(plan.tasks))
         if anew:
             with transaction(db):
-                discover.note_places(db, places, folder)
+                discovery.note_places(db, places, folder)
         return _report(db, work)._replace(passed_over=plan.passed_over)
     finally:
         db.close()
@@ -190,7 +198,7 @@ def _settle(db: sqlite3.Connection, folder: Path, is_large: bool) -> None:
         add_indices(db)
         shown = settle(db)
         # Should we be killed before they are in the index, their sources are read anew.
-        flights = {(message // place.SPAN,) for message in shown}
+        flights = {(message // KEYS_PER_SOURCE,) for message in shown}
         db.executemany("INSERT OR IGNORE INTO flight VALUES (?)", flights)
         _price(db)
     indexing.touch_up(db, folder, shown, is_large)
@@ -231,8 +239,8 @@ class _Plan:
         known = {
             path: (number, state) for number, path, state in self._db.execute("SELECT id, path, state FROM source")
         }
-        present = {str(found.source.path): found for found in discover.sources(hosts)}
-        self.passed_over = tuple(sorted(path for path in present if not discover.is_text(path)))
+        present = {str(found.source.path): found for found in discovery.sources(hosts)}
+        self.passed_over = tuple(sorted(path for path in present if not discovery.is_text(path)))
         for path in self.passed_over:
             del present[path]
         lost = {path: number for path, (number, state) in known.items() if path not in present and state != "gone"}
@@ -250,7 +258,7 @@ class _Plan:
         number = self._renamed(path, lost)
         if number is None:
             query = "INSERT INTO source VALUES (NULL, ?, ?, 'new', -1, -1, -1, -1, x'', -1, ?, ?, '[]')"
-            cursor = self._db.execute(query, (path, found.agent.id, "", discover.written_down(found.source)))
+            cursor = self._db.execute(query, (path, found.agent.id, "", discovery.source_to_json(found.source)))
             number = cursor.lastrowid
         assert number is not None
         self._note(number, path, found, "new")
@@ -264,8 +272,8 @@ class _Plan:
         except OSError:
             return None
         query = "SELECT id, path, size, fingerprint FROM source WHERE inode = ? AND state = 'live'"
-        for number, old, size, fingerprint in self._db.execute(query, (inode,)).fetchall():
-            if old in lost and _still_begins(path, size, fingerprint):
+        for number, old, size, recorded in self._db.execute(query, (inode,)).fetchall():
+            if old in lost and _still_begins(path, size, recorded):
                 del lost[old]
                 self._db.execute("UPDATE source SET path = ?, state = 'new', size = -1 WHERE id = ?", (path, number))
                 return int(number)
@@ -278,13 +286,13 @@ class _Plan:
             self._db.execute("UPDATE source SET state = 'new', size = -1 WHERE id = ?", (number,))
         self._db.execute(
             "UPDATE source SET agent = ?, host = ?, found = ? WHERE id = ?",
-            (found.agent.id, host or "", discover.written_down(source), number),
+            (found.agent.id, host or "", discovery.source_to_json(source), number),
         )
-        known = set(self._db.execute("SELECT * FROM beside WHERE owner = ?", (number,)))
-        files = {(file, number, *file_mark(file)) for file in discover.files_of(source)}
+        known = set(self._db.execute("SELECT * FROM side_file WHERE owner = ?", (number,)))
+        files = {(file, number, *stat_signature(file)) for file in discovery.files_of(source)}
         if files != known:
-            self._db.execute("DELETE FROM beside WHERE owner = ?", (number,))
-            self._db.executemany("INSERT INTO beside VALUES (?, ?, ?, ?)", files)
+            self._db.execute("DELETE FROM side_file WHERE owner = ?", (number,))
+            self._db.executemany("INSERT INTO side_file VALUES (?, ?, ?, ?)", files)
             # The header may say something else now: the source is read whole, if need be by the next sync.
             self._db.execute("UPDATE source SET size = -1 WHERE id = ?", (number,))
         del path
@@ -293,7 +301,8 @@ class _Plan:
         """The file is gone; what it said stays."""
         if _has(self._db, f"SELECT 1 FROM session WHERE id = {int(number)}"):
             self._db.execute("UPDATE source SET state = 'gone' WHERE id = ?", (number,))
-            self._db.execute("INSERT OR IGNORE INTO unsettled VALUES (?, ?, ?)", (number, *[number * place.SPAN] * 2))
+            first = number * KEYS_PER_SOURCE
+            self._db.execute("INSERT OR IGNORE INTO needs_dedupe VALUES (?, ?, ?)", (number, first, first))
         else:
             self._db.execute("DELETE FROM source WHERE id = ?", (number,))
 
@@ -319,13 +328,13 @@ class _Plan:
             with transaction(self._db):
                 self._lose(number)
             return
-        if not full and state == "live" and is_same(self._db, number):
+        if not full and state == "live" and content_unchanged(self._db, number):
             with transaction(self._db):
-                note_time(self._db, number)
+                update_recorded_mtime(self._db, number)
             return
-        source = discover.from_notes(agent, path, notes)
+        source = discovery.source_from_json(agent, path, notes)
         # A sync that was killed may have written a part of it.
-        rows = self._db.execute("SELECT 1 FROM message WHERE id BETWEEN ? AND ?", span_of(number)).fetchone()
+        rows = self._db.execute("SELECT 1 FROM message WHERE id BETWEEN ? AND ?", key_range(number)).fetchone()
         self.tasks.append(Task(number, agent, source, shard, shard >= 0 or state != "new" or rows is not None))
 
     def begin(self) -> None:
@@ -357,6 +366,6 @@ class _Plan:
 
 def _still_begins(path: str, size: int, prefix: bytes) -> bool:
     try:
-        return os.stat(path).st_size >= size >= 0 and print_of(path, size) == prefix
+        return os.stat(path).st_size >= size >= 0 and fingerprint(path, size) == prefix
     except OSError:
         return False

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from clew.catalog.lookup import Scope, TextReader
-from clew.catalog.schema import SPAN
-from clew.catalog.texts import TextStore, cut, head_size
+from clew.catalog.row_writer import key_range
+from clew.catalog.schema import KEYS_PER_SOURCE
+from clew.catalog.text_store import TextStore, cut, head_size
 from clew.errors import UsageError
 
 _ASSERTIONS = ("^", "$", r"\A", r"\z", r"\b", r"\B")
@@ -142,12 +143,12 @@ def _has(wanted: Wanted, text: str) -> bool:
 def _all(store: TextStore, wanted: Wanted, scope: Scope) -> Iterator[int]:
     spans = None
     if scope.sources is not None:
-        spans = [(source * SPAN, source * SPAN + SPAN - 1) for source in sorted(scope.sources)]
+        spans = [key_range(source) for source in sorted(scope.sources)]
     found: set[int] = set()
     source = -1
     for first, unpacked in store.chunks(spans):
-        if first // SPAN != source:
-            source = first // SPAN
+        if first // KEYS_PER_SOURCE != source:
+            source = first // KEYS_PER_SOURCE
             found.clear()
         if wanted.is_local and not found and not wanted.is_in(unpacked, head_size(unpacked)):
             continue

@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 from clew.agents import registry
 from clew.agents.base import SourceFile, with_current_size
-from clew.catalog import indexing, place
-from clew.catalog.fresh import print_of, settled_time
+from clew.catalog import database, indexing
+from clew.catalog.change_detection import fingerprint, trusted_mtime
 from clew.catalog.ingest import Ingested, ingest
+from clew.catalog.row_writer import RowWriter, transaction
 from clew.catalog.rows import Rows
-from clew.catalog.text import TextWriter
-from clew.catalog.texts import Packer
-from clew.catalog.writing import RowWriter, transaction
+from clew.catalog.text_index import TextWriter
+from clew.catalog.text_store import Packer
 from clew.errors import ClewError, SourceUnreadable
 
 HEAP = 48 << 20
@@ -82,7 +82,7 @@ class Shop:
 
     def __init__(self, folder: Path, shard: int) -> None:
         self._folder, self._shard = folder, shard
-        self._db = place.open_writer(folder)
+        self._db = database.open_writer(folder)
         self._texts: dict[int, TextWriter] = {}
         self._rows = RowWriter(self._db)
         self._since = 0
@@ -91,7 +91,7 @@ class Shop:
     def text(self, shard: int) -> TextWriter:
         """The writer of a shard."""
         if shard not in self._texts:
-            self._texts[shard] = TextWriter(place.shard_folder(self._folder, shard), HEAP)
+            self._texts[shard] = TextWriter(database.shard_folder(self._folder, shard), HEAP)
         return self._texts[shard]
 
     def take(self, tasks: list[Task]) -> Work:
@@ -143,7 +143,7 @@ class Shop:
             else:
                 packer.flush()
                 read.end = step
-                read.mark = print_of(str(source.path), read.found.st_size)
+                read.mark = fingerprint(str(source.path), read.found.st_size)
 
     def _index(self, number: int, text: TextWriter, rows: Rows) -> None:
         try:
@@ -183,7 +183,7 @@ class Shop:
             read.is_void = False
         for rows in read.rows:
             self._rows.write(rows)
-        self._db.executemany("INSERT OR REPLACE INTO text VALUES (?, ?, ?)", read.chunks)
+        self._db.executemany("INSERT OR REPLACE INTO text_chunk VALUES (?, ?, ?)", read.chunks)
         read.rows.clear()
         read.chunks.clear()
 
@@ -225,7 +225,7 @@ def note_source(
     problems: list[dict[str, object]],
 ) -> None:
     """Note how far a source was read, and what it looked like."""
-    mtime_ns = settled_time(found.st_mtime_ns, now)
+    mtime_ns = trusted_mtime(found.st_mtime_ns, now)
     noted = json.dumps(problems, ensure_ascii=False)
     look = (found.st_size, mtime_ns, found.st_ctime_ns, found.st_ino)
     db.execute(

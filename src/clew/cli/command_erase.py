@@ -146,7 +146,7 @@ def _copies(session: Session) -> list[str]:
 
 def _forget(catalog: Path, log: Path) -> list[str]:
     """Take the session out of the catalog; what is left of it comes back with the next sync."""
-    from clew.catalog.place import DATABASE
+    from clew.catalog.database import DATABASE
     from clew.catalog.sync import forget
 
     if not (catalog / DATABASE).exists():

@@ -11,14 +11,14 @@ import click
 
 from clew.cli.options import FILTER_NAMES, as_json_option, common, filtering, library, take_filters, wants_json
 from clew.cli.output import print_json, say
-from clew.tables.columns import LEVELS
-from clew.tables.extras import need
+from clew.warehouse.columns import LEVELS
+from clew.warehouse.extras import need
 
 if TYPE_CHECKING:
     from clew.agents.base import SourceFile
-    from clew.lake.checking import Proof
-    from clew.lake.writing import Report
     from clew.library import Library
+    from clew.warehouse.lake.verify import Proof
+    from clew.warehouse.lake.write import Report
 
 _UNREADABLE = 3
 _DAMAGED = 5
@@ -54,9 +54,9 @@ def write_command(
     rest. Exit code 3: a source could not be read; 5: the target is full, or of a newer clew; 7: it is out of reach.
     """
     need("lake")
-    from clew.lake.stores import open_store
-    from clew.lake.writing import write
-    from clew.tables.origin import writer
+    from clew.warehouse.lake.store import open_store
+    from clew.warehouse.lake.write import write
+    from clew.warehouse.publisher import writer
 
     shelf = library(context, homes)
     sources = _sources(shelf, options)
@@ -116,9 +116,9 @@ def compact_command(context: click.Context, /, target: str, grace: float, as_jso
     wrote them may still be at work.
     """
     need("lake")
-    from clew.lake.compacting import compact
-    from clew.lake.stores import open_store
     from clew.render.tables import count, size
+    from clew.warehouse.lake.compact import compact
+    from clew.warehouse.lake.store import open_store
 
     report = compact(open_store(target), datetime.now(UTC), grace * 60)
     if wants_json(context, as_json):
@@ -141,8 +141,8 @@ def verify_command(context: click.Context, /, target: str, fix: bool, as_json: b
     it still has of the sessions that lack rows. What is left of them counts meanwhile.
     """
     need("lake")
-    from clew.lake.checking import mend, verify
-    from clew.lake.stores import open_store
+    from clew.warehouse.lake.store import open_store
+    from clew.warehouse.lake.verify import mend, verify
 
     store = open_store(target)
     proof = verify(store)

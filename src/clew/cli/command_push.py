@@ -11,11 +11,11 @@ import click
 from clew.cli.options import common, filtering, library, take_filters, wants_json
 from clew.cli.output import print_json, say
 from clew.errors import UsageError
-from clew.tables.columns import LEVELS
+from clew.warehouse.columns import LEVELS
 
 if TYPE_CHECKING:
     from clew.library import Library
-    from clew.postgres.pushing import Report
+    from clew.warehouse.postgres.push import Report
 
 _UNREADABLE = 3
 _SHOWN = 20
@@ -67,12 +67,12 @@ def command(
 
 
 def _push(url: str, shelf: Library, level: str, is_dry: bool, options: dict[str, Any], as_json: bool) -> Report:
-    from clew.engines import need_server
+    from clew.warehouse.engines import need_server
 
     need_server(url, "the address of a server is spelled")
-    from clew.postgres.connection import check_address
-    from clew.postgres.pushing import push
-    from clew.tables.origin import writer
+    from clew.warehouse.postgres.connection import check_address
+    from clew.warehouse.postgres.push import push
+    from clew.warehouse.publisher import writer
 
     # Before anything is looked for: a misspelled address is told at once.
     check_address(url)

@@ -101,7 +101,7 @@ def command(
 
 def _stats(stack: ExitStack, shelf: Library, filters: Filters, engine: str | None) -> Stats:
     """Statistics from the catalog, or from the engine that was named; both stay open as long as the stack."""
-    from clew.engines import CATALOG, dialect_of, open_engine
+    from clew.warehouse.engines import CATALOG, dialect_of, open_engine
 
     if engine is None or engine == CATALOG:
         catalog = stack.enter_context(shelf.catalog(text=filters.needs_text, prices=True))

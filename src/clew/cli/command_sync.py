@@ -49,7 +49,7 @@ def command(
 
 
 def _is_fresh(folder: Path) -> bool:
-    from clew.catalog.fresh import is_fresh
+    from clew.catalog.change_detection import is_fresh
 
     return is_fresh(folder)
 

@@ -82,11 +82,11 @@ def command(
 
 def _over_server(engine: str, listening: Callable[[], socket], host: str, profile: str) -> App:
     """The app over what was pushed to a server."""
-    from clew.engines import need_server
+    from clew.warehouse.engines import need_server
 
     need_server(engine, "--engine: the app shows sqlite, or what was pushed to a server:")
-    from clew.postgres.connection import check_address, shown
-    from clew.postgres.mirror import mirror, mirror_folder
+    from clew.warehouse.postgres.connection import check_address, shown
+    from clew.warehouse.postgres.mirror import mirror, mirror_folder
     from clew.web.mirroring import Mirroring, no_home
     from clew.web.running import App
 

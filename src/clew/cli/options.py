@@ -78,7 +78,7 @@ def check_agents(names: Sequence[str]) -> None:
 
 def library(context: click.Context, homes: tuple[str, ...]) -> Library:
     """The library over the homes and sources that were named, before or after the command; default: every source."""
-    from clew.catalog import place
+    from clew.catalog import database
     from clew.cli.output import say
     from clew.library import Library
 
@@ -98,9 +98,9 @@ def library(context: click.Context, homes: tuple[str, ...]) -> Library:
     if wanted or context.meta.get(REFRESH):
         # Sources are looked for now: one that is unknown is an error, and --refresh fetches.
         hosts = find_hosts()
-        folder = place.folder_of(hosts) if wanted or named else place.catalog_folder()
+        folder = database.folder_of(hosts) if wanted or named else database.catalog_folder()
         return Library(*hosts, catalog_folder=folder, sync=sync, warn=warn)
-    return Library(catalog_folder=place.catalog_folder(named), find_hosts=find_hosts, sync=sync, warn=warn)
+    return Library(catalog_folder=database.catalog_folder(named), find_hosts=find_hosts, sync=sync, warn=warn)
 
 
 def _hosts(context: click.Context, names: list[str]) -> tuple[Host, ...]:

@@ -13,8 +13,8 @@ import click
 
 from clew.agents.registry import load_all
 from clew.archive.records import archive_folder
+from clew.catalog.database import DATABASE
 from clew.catalog.memory import filter_sessions
-from clew.catalog.place import DATABASE
 from clew.cli.output import print_json, say
 from clew.cli.redacting import Redaction
 from clew.cli.sessions import say_unscanned
@@ -202,8 +202,8 @@ def _folder_name(session: StoredSession) -> str:
 
 def _purge(shelf: Library, catalog: Path) -> None:
     """Take what was cleaned out of a catalog: its rows, its text index, and the pages that it no longer uses."""
+    from clew.catalog.database import open_writer
     from clew.catalog.mending import index_anew
-    from clew.catalog.place import open_writer
     from clew.catalog.sync import sync
 
     try:

@@ -17,7 +17,7 @@ class Mirroring(Syncing):
         self._url, self._folder = url, folder
 
     def _sync(self) -> None:
-        from clew.postgres.mirror import mirror
+        from clew.warehouse.postgres.mirror import mirror
 
         try:
             mirror(self._url, self._folder)

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from clew.catalog import place, queries
+from clew.catalog import database, queries
 from clew.catalog.queries import Entry
 from clew.catalog.search import Searcher
 from clew.catalog.sessions import open_session
@@ -92,13 +92,13 @@ class Shelf:
     def _identity(self) -> tuple[int, int]:
         """Which file the catalog is: one that could not be used is moved away and made anew."""
         try:
-            found = (self.folder / place.DATABASE).stat()
+            found = (self.folder / database.DATABASE).stat()
         except OSError:
             raise NoCatalog("there is no catalog yet") from None
         return found.st_dev, found.st_ino
 
     def _open(self, identity: tuple[int, int]) -> None:
-        db = place.open_reader(self.folder)
+        db = database.open_reader(self.folder)
         if db is None:
             raise NoCatalog("there is no catalog yet")
         self._own.db, self._own.identity, self._own.searchers = db, identity, {}
@@ -125,7 +125,7 @@ class Shelf:
 
     def _mark(self) -> object:
         marks = []
-        for name in (place.DATABASE, f"{place.DATABASE}-wal"):
+        for name in (database.DATABASE, f"{database.DATABASE}-wal"):
             try:
                 found = (self.folder / name).stat()
                 marks.append((found.st_ino, found.st_size, found.st_mtime_ns))

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from clew.agents.file_evidence import FileContent, KnownContent, absolute
 from clew.catalog import queries
-from clew.catalog.keys import session_key
+from clew.catalog.ids import session_key
 from clew.catalog.queries import Change, Entry
 from clew.errors import SourceUnreadable, UnknownReference
 from clew.file_history.blame import Line, Version, blame, versions

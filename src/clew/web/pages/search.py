@@ -9,7 +9,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from clew.catalog import queries
-from clew.catalog.keys import session_key
+from clew.catalog.ids import session_key
 from clew.catalog.queries import Entry, Facets
 from clew.catalog.query import BadQuery
 from clew.catalog.search import SEARCH_FIELDS, Found, Hit, Request

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from clew.catalog.keys import session_key
+from clew.catalog.ids import session_key
 from clew.web.asking import Asked, page
 from clew.web.drawing import session_address
 

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from clew.agents import registry
 from clew.catalog import queries
-from clew.catalog.keys import session_key
+from clew.catalog.ids import session_key
 from clew.web.asking import Asked, page
 from clew.web.drawing import session_address
 

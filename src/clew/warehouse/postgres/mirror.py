@@ -1,0 +1,216 @@
+"""A catalog made of what was pushed to a server, for faces that ask the catalog: rows, text and index, kept in step.
+
+Each batch stands there as a source that is gone: all that is known of it is what the catalog keeps. The catalog's own
+rule chooses among copies, and with batches in the place of paths it chooses as the server does.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clew.catalog import database, indexing
+from clew.catalog.dedupe import settle
+from clew.catalog.ids import packed_uuid
+from clew.catalog.lock import locked
+from clew.catalog.row_writer import RowWriter, transaction
+from clew.catalog.rows import Rows
+from clew.catalog.schema import KEYS_PER_SOURCE, add_indices
+from clew.catalog.text_index import TextWriter
+from clew.datadir import data_path
+from clew.model.time import spell_time
+from clew.warehouse.columns import COPIES, COUNTS, TABLES
+from clew.warehouse.postgres.connection import connect, identity, shown, told
+from clew.warehouse.postgres.schema import check_readable
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from clew.warehouse.postgres.connection import Connection
+
+AT_ONCE = 20
+"""Batches that are fetched together."""
+_SHARD = 0
+_INSIDE = ("messages", "blocks", "tool_calls", "usage", "file_changes", "todos")
+_THERE = """
+SELECT batch FROM loaded l WHERE EXISTS (SELECT 1 FROM sessions_copies s WHERE s.batch = l.batch) ORDER BY batch
+"""
+"""Batches to be copied; where a session went with its month, there is nothing that the rest of it could stand under."""
+Row = dict[str, Any]
+
+
+def mirror_folder(url: str) -> Path:
+    """Where the copy of a server lies."""
+    mark = blake2b(identity(url).encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
+    return Path(f"{data_path()}/mirror-{mark}")
+
+
+def mirror(url: str, folder: Path) -> int:
+    """Bring a catalog in step with a server. Returns how many batches came or went."""
+    with locked(folder), closing(connect(url, reads_only=True)) as server, told(url):
+        check_readable(server, url)
+        _remove_foreign(folder)
+        db = database.open_writer(folder)
+        with closing(db), server.transaction():
+            # One look at the rows, whatever others push meanwhile.
+            server.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            indexing.recover(db, folder)
+            return _mirror(server, db, folder, shown(url))
+
+
+def _remove_foreign(folder: Path) -> None:
+    """A copy that is damaged, or of another version, is made anew: nothing is in it that the server has not."""
+    reader = database.open_reader(folder)
+    if reader is not None:
+        reader.close()
+        return
+    for path in folder.glob(f"{database.DATABASE}*"):
+        path.unlink()
+    shutil.rmtree(folder / database.TEXT, ignore_errors=True)
+
+
+def _mirror(server: Connection, db: sqlite3.Connection, folder: Path, host: str) -> int:
+    known = dict(db.execute("SELECT path, id FROM source").fetchall())
+    there = [batch for (batch,) in server.execute(_THERE).fetchall()]
+    new = iter([batch for batch in there if batch not in known])
+    gone = [number for batch, number in known.items() if batch not in set(there)]
+    count = len(gone)
+    if gone:
+        _take_away(db, folder, gone)
+    while portion := list(islice(new, AT_ONCE)):
+        with transaction(db):
+            _add(server, db, portion, host)
+        count += len(portion)
+    if count:
+        with transaction(db):
+            add_indices(db)
+            visible = settle(db)
+        indexing.touch_up(db, folder, visible, is_large=True)
+    return count
+
+
+def _take_away(db: sqlite3.Connection, folder: Path, gone: Sequence[int]) -> None:
+    """First from the index: a kill leaves rows whose text is found no more, and they go with the next look."""
+    writer = TextWriter(database.shard_folder(folder, _SHARD), indexing.HEAP)
+    for number in gone:
+        writer.drop(number)
+    writer.commit()
+    writer.close()
+    with transaction(db):
+        for number in gone:
+            RowWriter(db).drop(number)
+            db.execute("DELETE FROM source WHERE id = ?", (number,))
+
+
+def _add(server: Connection, db: sqlite3.Connection, batches: list[str], host: str) -> None:
+    found = {name: _grouped(server, name, batches) for name in ("sessions", *_INSIDE)}
+    writer = RowWriter(db)
+    for batch in batches:
+        tables = {name: groups.get(batch, []) for name, groups in found.items()}
+        for session in tables["sessions"]:
+            query = "INSERT INTO source VALUES (NULL, ?, ?, 'gone', ?, 0, 0, 0, x'', ?, ?, ?, '[]')"
+            size = sum(len(block["text"]) for block in tables["blocks"])
+            notes = json.dumps({"parts": [], "sides": [], "origin": None})
+            number = db.execute(query, (batch, session["agent"], size, _SHARD, host, notes)).lastrowid
+            assert number is not None
+            rows = _rows(tables, number * KEYS_PER_SOURCE)
+            writer.write(rows)
+            writer.session(number, _session(session, tables))
+            db.executemany("INSERT INTO pending VALUES (?, ?)", [(doc, text) for doc, _, _, text in rows.texts])
+
+
+def _grouped(server: Connection, name: str, batches: list[str]) -> dict[str, list[Row]]:
+    table = TABLES[name]
+    query = f"SELECT {', '.join(table.names)} FROM {name}{COPIES} WHERE batch = ANY(%s) ORDER BY {', '.join(table.key)}"
+    groups: dict[str, list[Row]] = {}
+    for values in server.execute(query.encode(), (batches,)).fetchall():
+        row = dict(zip(table.names, values, strict=True))
+        groups.setdefault(row["batch"], []).append(row)
+    return groups
+
+
+def _rows(tables: dict[str, list[Row]], base: int) -> Rows:
+    """The rows as the catalog has them; words stand as themselves."""
+    rows = Rows()
+    places = {message["event_id"]: base + message["seq"] for message in reversed(tables["messages"])}
+
+    def at(seq: int) -> int:
+        return base + seq if seq else 0
+
+    rows.messages = [
+        (
+            *(base + one["seq"], 1, bytes.fromhex(one["event_id"]), packed_uuid(one["native_uuid"])),
+            *(bytes.fromhex(one["parent_event_id"]), one["ts_us"], one["gap_us"], one["kind"], one["role"]),
+            *(one["model"], one["git_branch"], one["is_sidechain"] | one["is_meta"] << 1, one["text_chars"]),
+        )
+        for one in tables["messages"]
+    ]
+    rows.blocks = [
+        (base + one["number"], at(one["seq"]), one["idx"], one["type"], one["kind"], len(one["text"]), one["call_id"])
+        for one in tables["blocks"]
+    ]
+    rows.texts = [
+        (base + one["number"], one["kind"], one["ts_us"], one["text"]) for one in tables["blocks"] if one["text"]
+    ]
+    rows.calls = [
+        [
+            *(base + one["number"], one["call_id"], at(one["seq"]), places.get(one["result_event_id"], 0)),
+            *(one["name"], one["is_error"], one["ts_us"], one["duration_us"]),
+        ]
+        for one in tables["tool_calls"]
+    ]
+    rows.uses = list(_uses(tables["usage"], base))
+    rows.changes = [
+        (base + one["number"], at(one["seq"]), one["path"], one["op"], one["lines_added"], one["lines_removed"])
+        for one in tables["file_changes"]
+    ]
+    rows.todos = [
+        (base + one["number"], at(one["seq"]), one["idx"], one["content"], one["status"]) for one in tables["todos"]
+    ]
+    return rows
+
+
+def _uses(uses: Iterable[Row], base: int) -> Iterator[tuple[Any, ...]]:
+    for one in uses:
+        message = base + one["seq"] if one["seq"] else 0
+        name = bytes.fromhex(one["usage_id"])
+        counts = (one[count] for count in COUNTS)
+        yield (base + one["number"], 1, name, message, one["model"], one["git_branch"], one["ts_us"], *counts)
+
+
+_SESSION = (
+    "session_id agent native_id parent_session_id is_agent_session title project git_branch agent_version started_us "
+    "ended_us message_count turn_count error_count active_us"
+).split()
+
+
+def _session(session: Row, tables: dict[str, list[Row]]) -> tuple[Any, ...]:
+    """The row of a session, with as much of its header as the server tells."""
+    header = {
+        "id": session["native_id"],
+        "title": session["title"] or None,
+        "workspace": session["workspace"] or None,
+        "workspace_encoded": None,
+        "project": session["project"] or None,
+        "git_branch": session["git_branch"] or None,
+        "models": list(dict.fromkeys(one["model"] for one in tables["messages"] if one["model"])),
+        "tools": list(dict.fromkeys(one["name"] for one in tables["tool_calls"] if one["name"])),
+        "started_at": _time(session["started_us"]),
+        "ended_at": _time(session["ended_us"]),
+        "messages": session["message_count"],
+        "has_errors": session["error_count"] > 0,
+        "has_thinking": any(one["type"] == "thinking" for one in tables["blocks"]),
+        "is_agent_session": bool(session["is_agent_session"]),
+    }
+    return 1, *(session[name] for name in _SESSION), json.dumps(header, ensure_ascii=False)
+
+
+def _time(microseconds: int) -> str | None:
+    return spell_time(datetime.fromtimestamp(microseconds / 1_000_000, UTC)) if microseconds else None
