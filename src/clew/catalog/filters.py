@@ -50,9 +50,6 @@ def any_of(*conditions: Condition) -> Condition:
 class Dialect(Protocol):
     """How the rows of one engine answer each filter. Text is compared without regard to case."""
 
-    key: str
-    """The column that names a session."""
-
     def contains(self, column: str, text: str) -> Condition:
         """The column contains the text."""
 
@@ -121,8 +118,6 @@ def microseconds(time: datetime) -> int:
 
 class CatalogRows:
     """The table `session` of the SQLite catalog; `prepare` must have been called for the connection."""
-
-    key = "id"
 
     def contains(self, column: str, text: str) -> Condition:
         return Condition(f"instr(casefold({column}), ?) > 0", (text.casefold(),))

@@ -60,7 +60,7 @@ class UsageTotals:
     def __add__(self, other: UsageTotals) -> UsageTotals:
         """The usage of both groups. What neither knows stays unknown; times are not kept."""
         names = [name for name in self._names() if not name.endswith("_us")]
-        return UsageTotals(**{name: add_known((getattr(self, name), getattr(other, name))) for name in names})
+        return UsageTotals.from_sums({name: add_known((getattr(self, name), getattr(other, name))) for name in names})
 
     @property
     def cache_creation_tokens(self) -> int | None:
