@@ -98,7 +98,7 @@ def visit(app: Shown, opener: Opener) -> Visit:
 def enter(app: Shown, watched: Watched, path: str) -> tuple[Page, Watched]:
     """Let a browser in by the link, and open a page."""
     page = watched.page
-    page.goto(f"http://{app.host}/enter#token={app.keys.link}")
+    page.goto(f"http://{app.host}/enter#token={app.tokens.link_token}")
     page.wait_for_url(f"http://{app.host}/")
     page.goto(f"http://{app.host}{path}")
     return page, watched
@@ -231,7 +231,7 @@ def test_filters_answer_as_they_change(visit: Visit) -> None:
     page, _ = visit("/sessions")
     every = page.locator("#found .list > li").count()
     page.locator("#filters select[name=agent]").select_option("codex")
-    page.get_by_text("pass the filters").wait_for()
+    page.get_by_text("match the filters").wait_for()
     assert 0 < page.locator("#found .list > li").count() < every
     assert page.url.endswith("/sessions?agent=codex")
     page.reload()
@@ -275,7 +275,7 @@ def test_panels_load_when_they_are_opened(visit: Visit) -> None:
     page, watched = visit(MEAN, width=1500)
     page.locator(".outline").wait_for()
     assert not [url for url in watched.requests if "/panel/" in url]
-    for name, words in (("files", "predict.py"), ("todos", "mean level"), ("usage", "In all"), ("problems", "Nothing")):
+    for name, words in (("files", "predict.py"), ("todos", "mean level"), ("usage", "Total"), ("problems", "No prob")):
         page.locator(f"#panel-{name} summary").first.click()
         page.locator(f"#panel-{name} .inside", has_text=words).wait_for()
     page.locator("#panel-record summary").first.click()
@@ -297,7 +297,7 @@ def test_rare_filters_wait_behind_the_usual_ones(visit: Visit) -> None:
     assert not page.locator("#filters input[name=tool]").is_visible()
     page.get_by_text("More filters").click()
     page.locator("#filters input[name=tool]").fill("Edit")
-    page.get_by_text("pass the filters").wait_for()
+    page.get_by_text("match the filters").wait_for()
     page.reload()
     assert page.locator("#filters input[name=tool]").input_value() == "Edit"
     assert page.locator("#filters input[name=tool]").is_visible()

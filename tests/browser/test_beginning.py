@@ -18,7 +18,7 @@ def test_what_became_of_the_first_messages_is_shown_without_being_asked_for(open
         assert page.locator("#m2 + .fork, #m2 .fork").count() == 1
         # The branch that was left is not shown, and that it was is said where somebody looks at it.
         assert page.locator("#m3").is_hidden() and "left" in (page.locator("#m3").get_attribute("class") or "")
-        assert page.locator("main").get_attribute("data-begun") is None
+        assert page.locator("main").get_attribute("data-partial") is None
         page.goto(f"http://{app.host}{ADDRESS}#m{COUNT}")
         page.locator(f"#m{COUNT}.here").wait_for()
         assert watched.complaints == []
@@ -48,6 +48,6 @@ def test_a_long_session_that_was_cut_short_is_shown_as_it_is_now(opener: Opener,
         page, watched = enter(app, opener(), ADDRESS)
         page.locator("#messages", has_text=f"{COUNT - 100:,}").wait_for()
         page.locator(".outline").wait_for()
-        assert page.locator("main").get_attribute("data-begun") is None
+        assert page.locator("main").get_attribute("data-partial") is None
         asked = [url for url in watched.requests if url.endswith(ADDRESS)]
         assert len(asked) == 2 and watched.complaints == []

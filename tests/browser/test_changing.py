@@ -145,7 +145,7 @@ def test_a_session_whose_file_has_gone_is_told_of_in_words(opener: Opener, tmp_p
         settled(page)
         path.unlink()
         page.evaluate("scrollTo(0, 40000)")
-        page.locator("#news", has_text="The source of this session cannot be read now.").wait_for()
+        page.locator("#news", has_text="The source of this session cannot be read.").wait_for()
 
 
 def test_without_a_script_the_beginning_leads_to_what_became_of_it(opener: Opener, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from clew.cli import main
 from clew.host import Host
 from clew.library import Library, StoredSession
 from clew.model.json import JSON
-from clew.web.routes import TABLE
+from clew.web.routes import VIEWS as PAGE_VIEWS
 from tests.redact.canaries import AGENTS, VARIANTS, Canary, Finder, Planted, write_home
 from tests.warehouse.postgres.conftest import database, server, url  # noqa: F401 - fixtures
 from tests.warehouse.postgres.server import Server
@@ -534,7 +534,7 @@ def test_no_page_holds_a_canary(subject: Subject) -> None:
         subject.see("web /session/{agent}/{identity}/live", first_event(app, live))
     assert not subject.leaks, subject.told()
     if subject.planted.agent == "claude-code":
-        assert set(TABLE) - seen == set(), "no link leads there"
+        assert set(PAGE_VIEWS) - seen == set(), "no link leads there"
 
 
 @pytest.mark.slow
@@ -543,7 +543,7 @@ def test_every_page_can_hold_a_canary(subject: Subject) -> None:
     """Without masking, each page shows one: else to look at it proves nothing."""
     with shown(subject.planted.home, subject.folder / "catalog") as app:
         crawl(subject, app)
-    assert set(TABLE) - {leak.output.removeprefix("web ") for leak in subject.leaks} == SILENT_PAGES
+    assert set(PAGE_VIEWS) - {leak.output.removeprefix("web ") for leak in subject.leaks} == SILENT_PAGES
 
 
 def crawl(subject: Subject, app: Shown) -> set[str]:
@@ -572,7 +572,7 @@ def crawl(subject: Subject, app: Shown) -> set[str]:
 def route_of(path: str) -> str:
     """The route that leads to a page."""
     place = urlsplit(path).path
-    for route in TABLE:
+    for route in PAGE_VIEWS:
         pattern = re.sub(r"\{\w+:int\}", r"\\d+", route)
         if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", pattern), place):
             return route

@@ -13,8 +13,8 @@ import uvicorn
 from starlette.routing import Route
 
 from clew.web.app import make_app
-from clew.web.guard import Keys, names
-from clew.web.serve import bind, configured
+from clew.web.auth import SessionTokens, local_hosts
+from clew.web.server import bind, uvicorn_config
 
 
 class Answer(NamedTuple):
@@ -26,8 +26,8 @@ class Answer(NamedTuple):
 class Served:
     """A server that runs, and requests to it with every header in our hand."""
 
-    def __init__(self, port: int, keys: Keys) -> None:
-        self.port, self.keys = port, keys
+    def __init__(self, port: int, tokens: SessionTokens) -> None:
+        self.port, self.tokens = port, tokens
         self.host = f"127.0.0.1:{port}"
 
     def ask(self, path: str, method: str = "GET", body: bytes | None = None, **headers: str | bytes) -> Answer:
@@ -53,7 +53,7 @@ class Served:
 
     def cookie(self) -> str:
         """A cookie of somebody who was let in."""
-        answer = self.enter(self.keys.link)
+        answer = self.enter(self.tokens.link_token)
         assert answer.status == 200, answer
         return answer.headers["set-cookie"].partition(";")[0]
 
@@ -63,12 +63,12 @@ def served(pages: Sequence[Route]) -> Iterator[Served]:
     """The app with these pages, on a free port."""
     listening = bind("127.0.0.1", 0)
     port = listening.getsockname()[1]
-    keys = Keys(port)
-    server = uvicorn.Server(configured(make_app(pages, keys, names(port))))
+    tokens = SessionTokens(port)
+    server = uvicorn.Server(uvicorn_config(make_app(pages, tokens, local_hosts(port))))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:
-        yield Served(port, keys)
+        yield Served(port, tokens)
     finally:
         server.should_exit = True
         thread.join(10)

@@ -12,9 +12,9 @@ from xml.etree.ElementTree import Element
 from clew.catalog import database
 from clew.catalog.sync import sync
 from clew.host import Host
-from clew.web.assets import static
+from clew.web.app import static_url
+from clew.web.context import AppContext
 from clew.web.routes import pages
-from clew.web.shelf import Shelf
 from tests.render.pages import parse
 from tests.web.served import Answer, Served, served
 
@@ -32,13 +32,13 @@ ATTRIBUTES = re.compile(
 )
 _ADDRESS = re.compile(r"/(?!/)[^\s\\]*|#m?[\w-]*|https?://[^\s]+|mailto:[^\s]+")
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp|avif|svg\+xml);base64,[A-Za-z0-9+/=]*")
-OWN_SCRIPTS = [static(name) for name in ("code.js", "view.js", "app.js")]
+OWN_SCRIPTS = [static_url(name) for name in ("code.js", "view.js", "app.js")]
 
 
 class Shown(Served):
     """The app, asked by somebody who was let in."""
 
-    shelf: Shelf
+    context: AppContext
     _cookie: str | None = None
 
     def get(self, path: str, **headers: str) -> Answer:
@@ -47,9 +47,9 @@ class Shown(Served):
             self._cookie = self.cookie()
         return self.ask(path, "GET", None, Cookie=self._cookie, **headers)
 
-    def shelf_row(self, query: str) -> tuple[Any, ...]:
+    def catalog_row(self, query: str) -> tuple[Any, ...]:
         """One row of the catalog."""
-        db = database.open_reader(self.shelf.folder)
+        db = database.open_reader(self.context.folder)
         assert db is not None
         row: tuple[Any, ...] = db.execute(query).fetchone()
         db.close()
@@ -76,14 +76,14 @@ def shown(home: Path, folder: Path, profile: str = "none") -> Iterator[Shown]:
     """The app over a home whose catalog is fresh."""
     host = Host.at(home)
     sync([host], folder)
-    shelf = Shelf([host], folder, profile=profile)
+    context = AppContext([host], folder, profile=profile)
     try:
-        with served(pages(shelf)) as running:
-            app = Shown(running.port, running.keys)
-            app.shelf = shelf
+        with served(pages(context)) as running:
+            app = Shown(running.port, running.tokens)
+            app.context = context
             yield app
     finally:
-        shelf.close()
+        context.close()
 
 
 def faults(html: str) -> list[str]:

@@ -12,10 +12,10 @@ import pytest
 from clew.demo import write_demo
 from clew.host import Host
 from clew.stored_session import StoredSession
-from clew.web import drawing, transcript
-from clew.web.shelf import Shelf
-from clew.web.transcript import WINDOW
-from clew.web.warming import warm
+from clew.web import templates, transcript
+from clew.web.context import AppContext
+from clew.web.server import warm_up
+from clew.web.transcript import WINDOW_MESSAGES as WINDOW
 from tests.unit.samples import claude_line
 from tests.web.shown import Shown, named, shown
 
@@ -51,7 +51,7 @@ def fork(session: str = SESSION) -> str:
 
 def is_begun(app: Shown, address: str = ADDRESS) -> bool:
     (main,) = named(app.page(address), "main")
-    return main.get("data-begun") == "1"
+    return main.get("data-partial") == "1"
 
 
 @pytest.mark.slow
@@ -59,7 +59,7 @@ def test_the_first_window_of_a_long_session_is_the_one_that_it_has_when_it_is_re
     long_session(tmp_path / "home")
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
         page = app.get(ADDRESS).body.decode()
-        assert 'data-begun="1"' in page and f'data-messages="{COUNT}"' in page
+        assert 'data-partial="1"' in page and f'data-messages="{COUNT}"' in page
         assert len(named(app.page(ADDRESS), "div", "w")) == -(-COUNT // WINDOW)
         window = app.get(f"{ADDRESS}/window/0").body.decode()
         assert window.count("<article") == WINDOW and window in page
@@ -71,7 +71,7 @@ def test_no_more_is_read_for_the_first_window_than_it_takes(tmp_path: Path, monk
     def whole(_: StoredSession) -> None:
         pytest.fail("the session was read whole")
 
-    monkeypatch.setattr(transcript, "transcript_of", whole)
+    monkeypatch.setattr(transcript, "full_transcript", whole)
     long_session(tmp_path / "home")
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
         assert is_begun(app)
@@ -85,7 +85,7 @@ def test_a_session_whose_first_messages_are_long_begins_with_more_of_it(tmp_path
     path.write_text("".join([*large, *lines[100:], *(line(n, SESSION) for n in range(COUNT + 1, 3 * COUNT))]))
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
         page = app.get(ADDRESS).body.decode()
-        assert 'data-begun="1"' in page and app.get(f"{ADDRESS}/window/0").body.decode() in page
+        assert 'data-partial="1"' in page and app.get(f"{ADDRESS}/window/0").body.decode() in page
 
 
 def test_what_comes_of_the_first_messages_later_is_in_their_window(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_session_that_is_not_long_or_not_in_lines_or_masked_is_read_whole(tmp_
     write_demo(tmp_path / "home")
     long_session(tmp_path / "home")
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
-        rows = [app.shelf_row("SELECT json_group_array('/session/' || agent || '/' || native_id) FROM sessions")[0]]
+        rows = [app.catalog_row("SELECT json_group_array('/session/' || agent || '/' || native_id) FROM sessions")[0]]
         addresses = [address for address in json.loads(rows[0]) if address != ADDRESS]
         assert not any(is_begun(app, address) for address in addresses)
         assert is_begun(app) and not is_begun(app, f"{ADDRESS}?window=1")
@@ -130,14 +130,14 @@ def test_a_session_that_has_become_shorter_is_shown_as_it_is(tmp_path: Path) -> 
 @pytest.mark.slow
 def test_several_who_ask_for_a_session_wait_for_one_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     long_session(tmp_path / "home")
-    reads, real = list[int](), transcript.transcript_of
+    reads, real = list[int](), transcript.full_transcript
     together = threading.Barrier(3)
 
     def counted(session: StoredSession) -> transcript.Transcript:
         reads.append(1)
         return real(session)
 
-    monkeypatch.setattr(transcript, "transcript_of", counted)
+    monkeypatch.setattr(transcript, "full_transcript", counted)
     with shown(tmp_path / "home", tmp_path / "catalog") as app, ThreadPoolExecutor(3) as threads:
 
         def asked(_: int) -> str:
@@ -152,18 +152,18 @@ def test_several_who_ask_for_a_session_wait_for_one_reading(tmp_path: Path, monk
 def test_before_anybody_asks_the_templates_are_compiled_and_sessions_were_shown_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawing._environment.cache_clear()
-    empty = Shelf([Host.at(tmp_path / "nothing")], tmp_path / "nowhere")
-    warm(empty)
+    templates._environment.cache_clear()
+    empty = AppContext([Host.at(tmp_path / "nothing")], tmp_path / "nowhere")
+    warm_up(empty)
     empty.close()
-    made = drawing._environment("none")
+    made = templates._environment("none")
     assert made.cache is not None and len(made.cache) == len(made.list_templates())
     write_demo(tmp_path / "home")
     windows = list[str]()
     monkeypatch.setattr(transcript.Transcript, "window", lambda *_: windows.append(""))
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
-        warm(app.shelf)
-        agents = app.shelf_row("SELECT count(DISTINCT agent) FROM sessions WHERE message_count > 3")[0]
+        warm_up(app.context)
+        agents = app.catalog_row("SELECT count(DISTINCT agent) FROM sessions WHERE message_count > 3")[0]
     assert len(windows) == agents > 2
 
 

@@ -8,42 +8,41 @@ from itertools import pairwise
 
 import pytest
 
-from clew.web.charts import Day, Stack, bars, heatmap, ticks
+from clew.web.charts import Bar, Day, bars, heatmap, ticks
+
+TICKS: dict[float, list[float]] = {
+    0.276: [0, 0.1, 0.2, 0.3],
+    21_900: [0, 10_000, 20_000, 30_000],
+    22.7: [0, 10, 20, 30],
+    1.0: [0, 0.25, 0.5, 0.75, 1.0],
+    4.0: [0, 1, 2, 3, 4],
+    1e-9: [0, 2.5e-10, 5e-10, 7.5e-10, 1e-9],
+    6.66e6: [0, 2e6, 4e6, 6e6, 8e6],
+}
 
 
-@pytest.mark.parametrize(
-    ("most", "marks"),
-    [
-        (0.276, [0, 0.1, 0.2, 0.3]),
-        (21_900, [0, 10_000, 20_000, 30_000]),
-        (22.7, [0, 10, 20, 30]),
-        (1.0, [0, 0.25, 0.5, 0.75, 1.0]),
-        (4.0, [0, 1, 2, 3, 4]),
-        (1e-9, [0, 2.5e-10, 5e-10, 7.5e-10, 1e-9]),
-        (6.66e6, [0, 2e6, 4e6, 6e6, 8e6]),
-    ],
-)
-def test_scales_count_in_round_numbers(most: float, marks: list[float]) -> None:
-    assert ticks(most) == pytest.approx(marks)
+def test_ticks_are_round_numbers() -> None:
+    for maximum, expected in TICKS.items():
+        assert ticks(maximum) == pytest.approx(expected), maximum
 
 
-@pytest.mark.parametrize("most", [number * 10.0**power for number in range(1, 100) for power in (-9, -3, 0, 3, 12)])
-def test_nothing_is_above_the_scale_and_it_has_few_lines(most: float) -> None:
-    marks = ticks(most)
-    assert marks[0] == 0 and most * (1 - 1e-9) <= marks[-1] < most * 2 and 3 <= len(marks) <= 5
+def test_no_bar_exceeds_the_scale_and_it_has_few_lines() -> None:
+    for maximum in (number * 10.0**power for number in range(1, 100) for power in (-9, -3, 0, 3, 12)):
+        marks = ticks(maximum)
+        assert marks[0] == 0 and maximum * (1 - 1e-9) <= marks[-1] < maximum * 2 and 3 <= len(marks) <= 5, maximum
 
 
-@pytest.mark.parametrize("count", [1, 2, 7, 13, 30, 90])
-def test_names_below_bars_stand_inside_the_chart(count: int) -> None:
-    drawn = bars([Stack(f"2026-10-{number:02}", [(0, 1.0, "one")]) for number in range(count)], "Cost by day")
-    width = int(re.findall(r'viewBox="0 0 (\d+) ', drawn)[0])
-    middles = [float(x) for x in re.findall(r'<text x="([\d.]+)" y="\d+" text-anchor="middle">', drawn)]
-    # The longest name is about ninety units wide, a date seventy.
-    assert middles and all(45 <= x <= width - 45 for x in middles)
-    assert all(other - one >= 70 for one, other in pairwise(middles))
+def test_bar_labels_stay_inside_the_chart() -> None:
+    for count in (1, 2, 7, 13, 30, 90):
+        svg = bars([Bar(f"2026-10-{number:02}", [(0, 1.0, "one")]) for number in range(count)], "Cost by day")
+        width = int(re.findall(r'viewBox="0 0 (\d+) ', svg)[0])
+        middles = [float(x) for x in re.findall(r'<text x="([\d.]+)" y="\d+" text-anchor="middle">', svg)]
+        # The longest label is about ninety units wide, a date seventy.
+        assert middles and all(45 <= x <= width - 45 for x in middles), count
+        assert all(other - one >= 70 for one, other in pairwise(middles)), count
 
 
-def test_one_day_of_very_much_leaves_the_others_apart() -> None:
+def test_one_very_active_day_leaves_the_others_distinguishable() -> None:
     last = date(2026, 10, 28)
     weights = [5_000, 400, 30, 2, 0]
     days = {last - timedelta(days=ago): Day(weight, f"{weight} calls") for ago, weight in enumerate(weights)}

@@ -34,7 +34,7 @@ def sessions(poisoned: Shown) -> list[str]:
 
 def test_the_home_is_poisoned_and_still_read(poisoned: Shown, sessions: list[str]) -> None:
     assert len(sessions) > 15
-    (titles,) = poisoned.shelf_row("SELECT count(*) FROM sessions WHERE title LIKE '%alert(1)%'")
+    (titles,) = poisoned.catalog_row("SELECT count(*) FROM sessions WHERE title LIKE '%alert(1)%'")
     assert titles > 3
     body = poisoned.get("/sessions").body.decode()
     assert "&lt;script&gt;alert(1)" in body

@@ -77,8 +77,8 @@ def test_of_each_window_it_is_told_whether_it_shows_something_else(tmp_path: Pat
     with shown(tmp_path / "home", tmp_path / "catalog") as app, stream(app) as told:
         first = event(told)["windows"]
         assert len(set(first)) == 3
-        assert [app.get(f"{ADDRESS}/window/{n}").headers["x-clew-print"] for n in range(3)] == first
-        assert f'data-print="{first[1]}"' in app.get(f"{ADDRESS}?window=2").body.decode()
+        assert [app.get(f"{ADDRESS}/window/{n}").headers["x-clew-etag"] for n in range(3)] == first
+        assert f'data-etag="{first[1]}"' in app.get(f"{ADDRESS}?window=2").body.decode()
         with path.open("a") as out:
             out.write(line(121, "It grows."))
         grown = event(told)["windows"]
@@ -108,7 +108,7 @@ def test_a_line_that_is_still_being_written_does_no_harm(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_W07_streams_are_limited_and_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "MOST", 2)
+    monkeypatch.setattr(live, "MAX_STREAMS", 2)
     session_file(tmp_path / "home")
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
         with stream(app) as one, stream(app) as two:
@@ -126,16 +126,16 @@ def test_W07_streams_are_limited_and_let_go(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.slow
 def test_W07_streams_that_are_asked_for_at_once_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "MOST", 2)
+    monkeypatch.setattr(live, "MAX_STREAMS", 2)
     session_file(tmp_path / "home")
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
-        find = app.shelf.entry
+        find = app.context.entry
 
         def slow(agent: str, identity: str) -> Entry:
             time.sleep(0.3)
             return find(agent, identity)
 
-        monkeypatch.setattr(app.shelf, "entry", slow)
+        monkeypatch.setattr(app.context, "entry", slow)
         app.get("/sources")
         with ThreadPoolExecutor(6) as pool, ExitStack() as stack:
             answers = list(pool.map(lambda _: stack.enter_context(stream(app)), range(6)))
@@ -144,7 +144,7 @@ def test_W07_streams_that_are_asked_for_at_once_are_limited(tmp_path: Path, monk
 
 @pytest.mark.slow
 def test_W07_a_stream_of_no_session_takes_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "MOST", 1)
+    monkeypatch.setattr(live, "MAX_STREAMS", 1)
     session_file(tmp_path / "home")
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
         for _ in range(3):

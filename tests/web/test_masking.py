@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote_plus
 import pytest
 
 from clew.store import Store
-from clew.web.masking import Manner, mask_by
+from clew.web.context import MaskingOptions, set_masking_options
 from tests.cli.running import run
 from tests.counting.homes import SESSION, claude, prompt, reply
 from tests.redact.planted import Planter
@@ -161,11 +161,11 @@ def test_pages_obey_the_rules_of_the_person(tmp_path: Path) -> None:
         for path in ("/", "/sessions", "/search?q=sail", "/usage.csv?by=project", f"/session/claude-code/{SESSION}"):
             assert "Saint-Malo" not in shown_by(app, path), path
         # What --rules and --redact-plain say.
-        mask_by(Manner(plain=True, rules=other))
+        set_masking_options(MaskingOptions(plain=True, rules=other))
         try:
             text = shown_by(app, "/sessions")
         finally:
-            mask_by(Manner())
+            set_masking_options(MaskingOptions())
         assert "[REDACTED] to Saint-Malo" in text
 
 

@@ -12,15 +12,15 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
+from xml.etree.ElementTree import Element
 
 import pytest
 
 from clew.catalog import database
 from clew.catalog.stats import UsageTotals
 from clew.demo import write_demo
-from clew.web.drawing import cost_of
-from clew.web.scanning import Scan
-from clew.web.transcript import WINDOW
+from clew.web.templates import format_cost
+from clew.web.transcript import WINDOW_MESSAGES as WINDOW
 from tests.web.live_session import ADDRESS, line, session_file
 from tests.web.shown import Shown, links, named, shown, words
 
@@ -50,7 +50,7 @@ PAGES = [
 
 @pytest.fixture(scope="module")
 def rows(demo: Shown) -> sqlite3.Connection:
-    db = database.open_reader(demo.shelf.folder)
+    db = database.open_reader(demo.context.folder)
     assert db is not None
     return db
 
@@ -124,12 +124,12 @@ def test_home_says_what_the_catalog_comes_to(demo: Shown, rows: sqlite3.Connecti
 @pytest.mark.slow
 def test_one_session_is_no_more_than_one(demo: Shown) -> None:
     said = words(demo.page("/"))
-    assert re.search(r"\b1 session begun", said) and not re.search(r"\b1 sessions begun", said)
+    assert re.search(r"\b1 session started", said) and not re.search(r"\b1 sessions started", said)
 
 
 def test_a_cost_that_nobody_knows_is_named_once(demo: Shown) -> None:
-    assert [cost_of(used) for used in (UsageTotals(), UsageTotals(calls=2))] == ["", "unknown"]
-    assert cost_of(UsageTotals(calls=2, priced_calls=1, cost_nano=10**9)) == "≥ $1.00"
+    assert [format_cost(used) for used in (UsageTotals(), UsageTotals(calls=2))] == ["", "unknown"]
+    assert format_cost(UsageTotals(calls=2, priced_calls=1, cost_nano=10**9)) == "≥ $1.00"
     assert "cost cost" not in words(demo.page("/sessions")).lower()
 
 
@@ -189,13 +189,13 @@ def test_filters_stand_in_the_address(demo: Shown, rows: sqlite3.Connection, que
     wanted = {row[0] for row in rows.execute(f"SELECT native_id FROM sessions WHERE {where}")}
     tree = demo.page(f"/sessions?{query}")
     assert {href.rpartition("/")[2] for href in links(tree) if href.startswith("/session/")} == wanted
-    assert wanted and "pass the filters" in words(named(tree, "p", "count"))
+    assert wanted and "match the filters" in words(named(tree, "p", "count"))
 
 
 def test_a_filter_that_makes_no_sense_is_said_to(demo: Shown) -> None:
     tree = demo.page("/sessions?since=some+day", status=400)
     assert "no time" in words(named(tree, "p", "bad"))
-    assert "no session passes" in words(demo.page("/sessions?text=xyzzyxyzzy")).lower()
+    assert "no session matches" in words(demo.page("/sessions?text=xyzzyxyzzy")).lower()
 
 
 def test_a_session_shows_head_outline_and_messages(demo: Shown, rows: sqlite3.Connection) -> None:
@@ -217,7 +217,7 @@ def test_a_session_shows_head_outline_and_messages(demo: Shown, rows: sqlite3.Co
 def test_branches_are_told_to_the_script(demo: Shown) -> None:
     (outline,) = named(demo.part(f"{FORKED}/outline"), "div", "outline")
     assert json.loads(outline.get("data-forks") or "") == [[0, [3, 5]]]
-    assert json.loads(outline.get("data-chosen") or "") == [5]
+    assert json.loads(outline.get("data-active") or "") == [5]
     graph = demo.page(f"{FORKED}/graph")
     assert [href for href in links(graph) if "#m" in href] == [f"{FORKED}#m{index}" for index in (1, 3, 5)]
     assert [one.get("class") for one in named(graph, "circle")] == ["went", "other", "went"]
@@ -256,7 +256,7 @@ def test_search_finds_marks_and_narrows(demo: Shown) -> None:
     assert len(set(sessions)) == len(sessions) > 3
     assert int(words(named(demo.part("/search?q=tidep&typed=1"), "p", "count")).split()[0]) > 0
     assert named(demo.part("/search?q=%22open"), "p", "bad")
-    assert "are counted below" not in words(demo.part("/search?q=tide"))
+    assert "showing facets" not in words(demo.part("/search?q=tide"))
 
 
 def test_one_session_is_searched_alone_with_its_sub_agents(demo: Shown, rows: sqlite3.Connection) -> None:
@@ -275,11 +275,25 @@ def test_one_session_is_searched_alone_with_its_sub_agents(demo: Shown, rows: sq
     demo.page("/search?q=UTC&session=nobody", status=404)
 
 
+def pager_labels(tree: Element) -> list[str]:
+    return [words(link) for pager in named(tree, "nav", "pager") for link in named(pager, "a")]
+
+
+def test_a_pager_speaks_of_time_only_in_lists_by_time(demo: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew.web.pages.search.HITS_PER_PAGE", 2)
+    monkeypatch.setattr("clew.web.pages.files.FILES_PER_PAGE", 2)
+    monkeypatch.setattr("clew.web.pages.sessions.SESSIONS_PER_PAGE", 2)
+    assert pager_labels(demo.page("/sessions?page=2")) == ["Newer", "Older"]
+    assert pager_labels(demo.page("/search?q=tide&order=newest&page=2")) == ["Newer", "Older"]
+    assert pager_labels(demo.page("/search?q=tide&page=2")) == ["Previous", "Next"]
+    assert pager_labels(demo.page("/files?page=2")) == ["Previous", "Next"]
+
+
 def test_where_not_all_hits_are_counted_it_is_said(demo: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clew.web.pages.search.COUNTED", 20)
+    monkeypatch.setattr("clew.web.pages.search.MAX_HITS", 20)
     found = demo.part("/search?q=tide")
     total = int(words(named(found, "p", "count")).split()[0])
-    assert total > 20 and f"{total} hits; the first 20 are counted below" in words(found)
+    assert total > 20 and f"{total} hits; showing facets and pages for the first 20" in words(found)
 
 
 def test_usage_is_exact_and_a_sheet(demo: Shown, rows: sqlite3.Connection) -> None:
@@ -362,12 +376,11 @@ def test_secrets_are_masked_and_found(tmp_path: Path) -> None:
     inside = ("", "/outline", "/graph", "/window/0", "/panel/record?message=1")
     shown_at = ("/", "/sessions", "/search?q=key", *(address + more for more in inside))
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
-        app.shelf.scan = Scan(["--home", str(tmp_path / "home")])
         assert secret in app.get(address).body.decode()
         for path in shown_at:
             assert secret not in app.get(path + ("&" if "?" in path else "?") + "redact=secrets").body.decode(), path
         app.get("/secrets")
-        until(lambda: not app.shelf.scan.is_running)
+        until(lambda: not app.context.scan.is_running)
         found = app.get("/secrets").body.decode()
         assert address + "#m1" in found and secret not in found
     with shown(tmp_path / "home", tmp_path / "catalog", profile="secrets") as app:
@@ -379,11 +392,11 @@ def test_an_empty_home_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
         assert "clew demo" in words(app.page("/"))
-        said = {"/sessions": "no sessions yet", "/files": "No session changed", "/usage": "No session tells"}
+        said = {"/sessions": "no sessions yet", "/files": "No session changed", "/usage": "No session has recorded"}
         for path, text in said.items():
             assert text in words(app.page(path))
         assert "unknown" not in words(app.page("/usage"))
-        assert "what these filters leave" in words(app.page("/usage?agent=codex"))
+        assert "No usage matches these filters" in words(app.page("/usage?agent=codex"))
         assert "clew sources add" in words(app.page("/sources"))
 
 
@@ -405,7 +418,7 @@ def test_a_session_whose_source_is_gone_is_shown_from_the_catalog(tmp_path: Path
     next((tmp_path / "home").rglob("71960fc3*.jsonl")).unlink()
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
         tree = app.page(MEAN)
-        assert "source of this session is gone" in words(tree) and "Low water at Saint-Malo" in words(tree)
+        assert "source file of this session is missing" in words(tree) and "Low water at Saint-Malo" in words(tree)
         for panel in ("timeline", "files", "todos", "usage", "record?message=1", "problems"):
             assert app.get(f"{MEAN}/panel/{panel}").status == 200
         assert app.get(f"{MEAN}/graph").status == 200

@@ -10,7 +10,7 @@ import click
 from clew.cli.options import common, library
 from clew.cli.output import say
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting_on_demand, redaction
-from clew.cli.sourcing import NO_SYNC, wanted_sources
+from clew.cli.sourcing import NO_SYNC
 from clew.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from socket import socket
 
     from clew.host import Host
-    from clew.web.running import App
+    from clew.web.server import WebServer
 
 PORT = 7411
 
@@ -43,60 +43,61 @@ def command(
     homes: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Look at everything in a browser: activity, sessions, search, usage, files, secrets.
+    """Show everything in a browser: activity, sessions, search, usage, files, secrets.
 
-    Only this machine can reach it, and only with the link that is printed, which is good once; when it was used, a
-    fresh one is printed to stderr. Sources are only read. --redact masks what is shown; by default nothing is. Ctrl-C
-    ends it.
+    Starts a web server on 127.0.0.1. Open the printed link; it contains a one-time token. After it is used, a new link
+    is printed to stderr. Sources are only read. --redact masks what is shown; by default nothing is. Ctrl-C ends it.
 
     With --engine, what is new on the server is copied to this machine first, and every minute from then on; without
     text where only metrics were pushed.
     """
-    from clew.web.masking import Manner, mask_by
-    from clew.web.running import ALL_ADDRESSES, App, listen
+    from clew.web.background import CatalogUpdater, SyncUpdate
+    from clew.web.context import MaskingOptions, set_masking_options
+    from clew.web.server import WILDCARD_HOSTS, WebServer, bind_preferred
 
     masking = redaction(context, DATA)
     # Rules that cannot be used are reported now, and not on every page. Each page has a switch that hides secrets, so
     # they are needed whatever the profile is.
     Redaction(TEXT, plain=masking.plain, rules=masking.rules_file).prepare()
     masking.prepare()
-    mask_by(Manner(masking.plain, masking.rules_file))
+    set_masking_options(MaskingOptions(masking.plain, masking.rules_file))
     profile = masking.profile
     if engine is not None and engine != "sqlite":
-        app = _over_server(engine, lambda: listen(host, port, PORT, allow_remote), host, profile)
+        server = _server_for_engine(engine, lambda: bind_preferred(host, port, PORT, allow_remote), host, profile)
     else:
         shelf = library(context, homes)
-        folder = shelf.catalog_folder
-        app = App(shelf.hosts, folder, listen(host, port, PORT, allow_remote), host, profile=profile)
-        if not context.meta.get(NO_SYNC):
-            app.keep_fresh(_options(context, homes), _roots(shelf.hosts))
+        hosts, folder = shelf.hosts, shelf.catalog_folder
+        updater = None if context.meta.get(NO_SYNC) else CatalogUpdater(SyncUpdate(hosts, folder), _roots(hosts))
+        listening = bind_preferred(host, port, PORT, allow_remote)
+        server = WebServer(hosts, folder, listening, host, profile=profile, updater=updater)
     if host not in ("127.0.0.1", "::1", "localhost"):
         say(f"clew: other machines can reach {host}; whoever has the link reads everything, and so may the network")
-    if host in ALL_ADDRESSES:
+    if host in WILDCARD_HOSTS:
         say("clew: on another machine, put an address of this one into the link")
-    click.echo(app.link())
+    click.echo(server.link())
     if opens:
-        _open(app.link())
-    app.run(lambda: say(f"clew: that link was used; a fresh one: {app.link()}", own=True))
+        _open(server.link())
+    server.run(lambda: say(f"clew: that link was used; a fresh one: {server.link()}", own=True))
 
 
-def _over_server(engine: str, listening: Callable[[], socket], host: str, profile: str) -> App:
-    """The app over what was pushed to a server."""
+def _server_for_engine(engine: str, listening: Callable[[], socket], host: str, profile: str) -> WebServer:
+    """A web server over rows that were pushed to a database server."""
     from clew.warehouse.engines import need_server
 
     need_server(engine, "--engine: the app shows sqlite, or what was pushed to a server:")
     from clew.warehouse.postgres.connection import check_address, shown
     from clew.warehouse.postgres.mirror import mirror, mirror_folder
-    from clew.web.mirroring import Mirroring, no_home
-    from clew.web.running import App
+    from clew.web.background import CatalogUpdater, MirrorUpdate, empty_home
+    from clew.web.server import WebServer
 
     check_address(engine)
     folder = mirror_folder(engine)
-    # Before anything is shown: a server that is down is told at once.
+    # Copied before the server starts, so that a database that is down is reported at once.
     mirror(engine, folder)
-    app = App([no_home(folder)], folder, listening(), host, profile=profile, engine=shown(engine))
-    app.follow(Mirroring(engine, folder))
-    return app
+    updater = CatalogUpdater(MirrorUpdate(engine, folder))
+    return WebServer(
+        [empty_home(folder)], folder, listening(), host, profile=profile, engine=shown(engine), updater=updater
+    )
 
 
 def _open(link: str) -> None:
@@ -104,13 +105,6 @@ def _open(link: str) -> None:
 
     if not webbrowser.open(link):
         raise UsageError("no browser could be started; open the link yourself")
-
-
-def _options(context: click.Context, homes: tuple[str, ...]) -> list[str]:
-    """What makes other commands look at the same sources."""
-    named = (*context.find_root().obj["homes"], *homes)
-    options = [word for home in named for word in ("--home", home)]
-    return [*options, *(word for name in wanted_sources(context) for word in ("--source", name))]
 
 
 def _roots(hosts: tuple[Host, ...]) -> list[Path]:

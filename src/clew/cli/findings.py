@@ -6,14 +6,12 @@ import sys
 
 import click
 
-from clew.agents.base import Unit
+from clew.agents.secret_scan import find_secrets
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redacting import Redaction
 from clew.cli.sessions import say_unscanned
 from clew.errors import UsageError
-from clew.io.records import TOO_LONG
 from clew.model.json import JSON
-from clew.redact.matcher import TOO_MANY_CANDIDATES
 from clew.stored_session import StoredSession
 
 
@@ -30,30 +28,19 @@ class Report:
         """What was found, by the number of its row."""
 
     def add(self, session: StoredSession) -> None:
-        """Look through one session."""
+        """Scan one session."""
         if not self._masking.is_on:
             return
-        redactor = self._masking.learned(session)
-        # What is found is never printed, and so not where its place is named either.
-        place: dict[str, JSON] = {"agent": session.agent.id, "session": redactor.text(session.id)}
+        redactor = self._masking.redactor()
+        found = list(find_secrets(session.agent, session.source, redactor))
+        # The id and the path of a session may hold a secret, and neither is printed in clear.
+        place = {"agent": session.agent.id, "session": redactor.text(session.id)}
         place["path"] = redactor.text(str(session.path))
-        for unit in session.units():
-            if TOO_LONG in unit.findings:
-                # Nobody knows what it holds, and it would be masked whole.
-                marker = self._masking.redactor(counted=False).mask_unscanned()
-                self._note(unit, **place, rule=TOO_MANY_CANDIDATES, kind="unread", confidence=0.0, masked=marker)
-                continue
-            for text, finding in redactor.findings(unit.value):
-                value = text[finding.start : finding.end]
-                marker = redactor.marker(value, finding.rule)
-                found: dict[str, JSON] = {"rule": redactor.values.get(value, finding.rule), "masked": marker}
-                self._note(unit, **place, **found, kind=finding.kind, confidence=finding.confidence)
-                if self._reveal:
-                    self._values[len(self._rows) - 1] = value
+        for secret in found:
+            if self._reveal and secret.value is not None:
+                self._values[len(self._rows)] = secret.value
+            self._rows.append({**place, **secret.without_value()})
         self.count = len(self._rows)
-
-    def _note(self, unit: Unit, **found: JSON) -> None:
-        self._rows.append({"message": unit.value["index"] if unit.is_message else None, "line": unit.line, **found})
 
     def finish(self, unreadable: int) -> None:
         """Print what was found, and how many sessions could not be scanned."""

@@ -1,10 +1,13 @@
-"""The app: the guard, the way in, the files of its own, and the pages."""
+"""The ASGI application: authentication, the pages, static files and plain error responses."""
 
 from __future__ import annotations
 
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from hashlib import sha256
+from importlib.resources import files
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -13,45 +16,88 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from clew.web.assets import TYPES, own_file
-from clew.web.entry import OPEN, Entry
-from clew.web.guard import Guard, Keys
+from clew.web.auth import LoginRoutes, RequestGuard, SessionTokens
+
+MEDIA_TYPES = {
+    "app.css": "text/css",
+    "app.js": "text/javascript",
+    "code.js": "text/javascript",
+    "entry.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+    "page.css": "text/css",
+    "view.js": "text/javascript",
+}
+"""All static files; no other name is served."""
+SHARED_WITH_EXPORT = frozenset({"code.js", "page.css", "view.js"})
+"""Static files that exported pages use as well."""
+LOGIN_FILES = ("entry.js", "page.css", "app.css", "icon.svg")
+"""Static files that the login page needs before there is a cookie."""
 
 
 def make_app(
     pages: Sequence[Route],
-    keys: Keys,
-    allowed: frozenset[str],
-    used: Callable[[], None] = lambda: None,
+    tokens: SessionTokens,
+    allowed_hosts: frozenset[str],
+    on_login: Callable[[], None] = lambda: None,
     *,
     any_address: bool = False,
 ) -> ASGIApp:
-    """The app with its pages behind the guard; `any_address` where it listens on all addresses of the machine."""
-    entry = Entry(keys, used)
-    own = [
-        Route("/enter", entry.page),
-        Route("/enter", entry.exchange, methods=["POST"]),
-        Route("/static/{name}", static),
+    """Build the application. `any_address`: the server listens on all addresses of the machine."""
+    login = LoginRoutes(tokens, on_login, {name: static_url(name) for name in LOGIN_FILES})
+    own_routes = [
+        Route("/enter", login.page),
+        Route("/enter", login.exchange, methods=["POST"]),
+        Route("/static/{version}/{name}", serve_static),
     ]
-    inner = Starlette(routes=[*own, *pages], exception_handlers={HTTPException: _refused, Exception: _failed})
-    return Guard(inner, keys, allowed, OPEN, any_address=any_address)
+    handlers = {HTTPException: _http_error, Exception: _internal_error}
+    starlette = Starlette(routes=[*own_routes, *pages], exception_handlers=handlers)
+    public_paths = frozenset({"/enter", *map(static_url, LOGIN_FILES)})
+    return RequestGuard(
+        starlette,
+        tokens,
+        allowed_hosts,
+        public_paths,
+        immutable_prefix=f"/static/{static_version()}/",
+        any_address=any_address,
+    )
 
 
-async def static(request: Request) -> Response:
-    """One of the app's own files."""
+@lru_cache
+def static_file(name: str) -> bytes:
+    """Read a static file of the package."""
+    folder = files("clew.render") / "page" if name in SHARED_WITH_EXPORT else files("clew.web") / "static"
+    return (folder / name).read_bytes()
+
+
+@lru_cache
+def static_version() -> str:
+    """Hash the content of all static files. One version for all, because ES modules import each other by name."""
+    digest = sha256()
+    for name in sorted(MEDIA_TYPES):
+        digest.update(static_file(name))
+    return digest.hexdigest()[:16]
+
+
+def static_url(name: str) -> str:
+    """The address of a static file. The content at this address never changes, so browsers may cache it for ever."""
+    return f"/static/{static_version()}/{name}"
+
+
+async def serve_static(request: Request) -> Response:
+    """Serve a static file of the current version."""
     name = request.path_params["name"]
-    if name not in TYPES:
+    if name not in MEDIA_TYPES or request.path_params["version"] != static_version():
         raise HTTPException(404)
-    return Response(own_file(name), media_type=TYPES[name])
+    return Response(static_file(name), media_type=MEDIA_TYPES[name])
 
 
-async def _refused(_request: Request, error: Exception) -> Response:
+async def _http_error(_request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    return PlainTextResponse("Nothing is here.\n" if status == 404 else "Not possible.\n", status)
+    return PlainTextResponse("Page not found.\n" if status == 404 else "Method not allowed.\n", status)
 
 
-async def _failed(_request: Request, error: Exception) -> Response:
-    """Whatever went wrong: no path and no line of ours leaves. What the error says itself may be somebody's words."""
-    place = "".join(traceback.format_tb(error.__traceback__)[-4:])
-    sys.stderr.write(f"clew: this should not have happened\n{place}{type(error).__name__}\n")
-    return PlainTextResponse("Something went wrong; the terminal of `clew web` says where.\n", 500)
+async def _internal_error(_request: Request, error: Exception) -> Response:
+    """Report an unexpected error to the terminal, without its message, which may quote a session."""
+    frames = "".join(traceback.format_tb(error.__traceback__)[-4:])
+    sys.stderr.write(f"clew: internal error ({type(error).__name__}). This is a bug, please report it.\n{frames}")
+    return PlainTextResponse("Internal error; see the terminal of `clew web`.\n", 500)

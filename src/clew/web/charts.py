@@ -1,155 +1,234 @@
-"""Charts as SVG: no script, no inline style, colours by class, and the exact value of everything in its title."""
+"""Charts as SVG without script or inline style: colours by class, exact values in the titles, and a table beside each.
+
+`heatmap`, `bars` and `lanes` draw; `usage_chart` makes a stacked bar chart of usage with legend and table.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from markupsafe import Markup
 
+from clew.catalog.stats import Row
 from clew.render.page.escape import attribute, line
+from clew.web.templates import format_money, format_number
 
-CELL, GAP = 11, 3
-WEEKS = 53
-LEVELS = 4
-SERIES = 6
-"""Kinds of colour; what comes behind is the rest."""
-_WIDTH, _HEIGHT = 720, 180
-_LEFT, _BELOW = 64, 24
-_EDGE = 46
-"""So far from the edges stands the middle of the outermost names."""
-_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
-"""What a scale counts by, times a power of ten."""
-_LINES = 4
-_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+CELL_SIZE, CELL_GAP = 11, 3
+HEATMAP_WEEKS = 53
+HEATMAP_LEVELS = 4
+COLOURS = 6
+"""Series with a colour of their own; all others share one."""
+CHART_WIDTH, CHART_HEIGHT = 720, 180
+LEFT_MARGIN, BOTTOM_MARGIN = 64, 24
+LABEL_HALF_WIDTH = 46
+MAX_LABELS = 6
+TICK_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+"""Steps of a scale, times a power of ten."""
+TICKS = 4
+MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+LANES_WIDTH, LANE_HEIGHT, LANE_BINS = 300, 22, 150
+
+Cells: TypeAlias = list[tuple[str, str, Row]]
+"""Usage by a first name (a day or a project) and by model."""
+MEASURES = {"cost_nano": "Cost by day and model", "total_tokens": "Tokens by day and model"}
 
 
 class Day(NamedTuple):
-    """How much was done on a day, and the same in words."""
+    """The activity of a day: a number for the colour, and a description."""
 
     weight: int
-    words: str
+    text: str
 
 
 def heatmap(days: Mapping[date, Day], last: date) -> Markup:
     """A year of days, one column for each week."""
-    first = last - timedelta(days=last.weekday() + 7 * (WEEKS - 1))
-    most = max((day.weight for day in days.values()), default=0)
-    pieces, month = list[str](), 0
+    first = last - timedelta(days=last.weekday() + 7 * (HEATMAP_WEEKS - 1))
+    maximum = max((day.weight for day in days.values()), default=0)
+    step = CELL_SIZE + CELL_GAP
+    pieces = [f'<text x="0" y="{row * step + 25}">{name}</text>' for row, name in ((0, "Mon"), (4, "Fri"))]
+    month = 0
     for offset in range((last - first).days + 1):
         at = first + timedelta(days=offset)
-        x, y = offset // 7 * (CELL + GAP) + 30, at.weekday() * (CELL + GAP) + 16
+        x, y = offset // 7 * step + 30, at.weekday() * step + 16
         if at.day <= 7 and at.weekday() == 0 and at.month != month:
             month = at.month
-            pieces.append(f'<text x="{x}" y="10">{_MONTHS[month - 1]}</text>')
+            pieces.append(f'<text x="{x}" y="10">{MONTHS[month - 1]}</text>')
         day = days.get(at)
-        level = 0 if day is None else _level(day.weight, most)
-        words = line(day.words) if day is not None else "nothing"
-        title = f"<title>{at.isoformat()}: {words}</title>"
-        pieces.append(f'<rect class="h{level}" x="{x}" y="{y}" width="{CELL}" height="{CELL}" rx="2">{title}</rect>')
-    names = "".join(f'<text x="0" y="{n * (CELL + GAP) + 25}">{name}</text>' for n, name in ((0, "Mon"), (4, "Fri")))
-    width, height = WEEKS * (CELL + GAP) + 30, 7 * (CELL + GAP) + 16
-    about = f"Activity on each day from {first.isoformat()} to {last.isoformat()}"
-    return _svg(width, height, about, "heat", names + "".join(pieces))
+        level = 0 if day is None else _heat_level(day.weight, maximum)
+        title = f"<title>{at.isoformat()}: {line(day.text) if day is not None else 'no activity'}</title>"
+        size = f'width="{CELL_SIZE}" height="{CELL_SIZE}"'
+        pieces.append(f'<rect class="h{level}" x="{x}" y="{y}" {size} rx="2">{title}</rect>')
+    label = f"Activity on each day from {first.isoformat()} to {last.isoformat()}"
+    return _svg(HEATMAP_WEEKS * step + 30, 7 * step + 16, label, "heat", "".join(pieces))
 
 
-def _level(weight: int, most: int) -> int:
-    """How dark a day is: by the logarithm, so that one day of very much leaves the others apart."""
-    return 1 + min(LEVELS - 1, int(LEVELS * math.log1p(weight) / (math.log1p(most) or 1)))
+def _heat_level(weight: int, maximum: int) -> int:
+    """The colour of a day, on a logarithmic scale: one very active day must not make all others look the same."""
+    share = math.log1p(weight) / (math.log1p(maximum) or 1)
+    return 1 + min(HEATMAP_LEVELS - 1, int(HEATMAP_LEVELS * share))
 
 
-class Stack(NamedTuple):
-    """One bar: its name, and the height and the words of each of its parts."""
+class Bar(NamedTuple):
+    """One bar of stacked parts."""
 
     name: str
     parts: Sequence[tuple[int, float, str]]
-    """Number of the series, value, words."""
+    """Number of the series, value, description."""
 
 
-def bars(stacks: Sequence[Stack], about: str, unit: str = "") -> Markup:
-    """Bars of stacked values."""
+def bars(stacks: Sequence[Bar], label: str, unit: str = "") -> Markup:
+    """A chart of stacked bars."""
     if not stacks:
         return Markup("")
-    most = max((sum(value for _, value, _ in stack.parts) for stack in stacks), default=0.0) or 1.0
-    marks = ticks(most)
-    step = (_WIDTH - _LEFT) / len(stacks)
+    maximum = max((sum(value for _, value, _ in bar.parts) for bar in stacks), default=0.0) or 1.0
+    marks = ticks(maximum)
+    step = (CHART_WIDTH - LEFT_MARGIN) / len(stacks)
     width = max(1.0, min(40.0, step * 0.8))
-    pieces = [_scale(marks, unit)]
-    for number, stack in enumerate(stacks):
-        x, y = _LEFT + number * step + (step - width) / 2, float(_HEIGHT)
-        for series, value, words in stack.parts:
-            height = value / marks[-1] * (_HEIGHT - 10)
+    pieces = [_axis(marks, unit)]
+    for number, bar in enumerate(stacks):
+        x, y = LEFT_MARGIN + number * step + (step - width) / 2, float(CHART_HEIGHT)
+        for series, value, text in bar.parts:
+            height = value / marks[-1] * (CHART_HEIGHT - 10)
             y -= height
             pieces.append(
-                f'<rect class="s{min(series, SERIES)}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" '
-                f'height="{max(0.5, height):.1f}"><title>{line(stack.name)}: {line(words)}</title></rect>'
+                f'<rect class="s{min(series, COLOURS)}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" '
+                f'height="{max(0.5, height):.1f}"><title>{line(bar.name)}: {line(text)}</title></rect>'
             )
-    pieces += [_label(stacks, number, step) for number in _labelled(len(stacks))]
-    return _svg(_WIDTH, _HEIGHT + _BELOW, about, "bars", "".join(pieces))
+    labelled = range(0, len(stacks), max(1, -(-len(stacks) // MAX_LABELS)))
+    pieces += [_bar_label(stacks[number].name, LEFT_MARGIN + number * step + step / 2) for number in labelled]
+    return _svg(CHART_WIDTH, CHART_HEIGHT + BOTTOM_MARGIN, label, "bars", "".join(pieces))
 
 
-def ticks(most: float) -> list[float]:
-    """Round numbers from zero to the first one that nothing is above."""
-    power = 10.0 ** math.floor(math.log10(most / _LINES))
-    step = power * next(step for step in _STEPS if step * power * _LINES >= most * (1 - 1e-9))
-    return [number * step for number in range(math.ceil(most / step - 1e-9) + 1)]
+def ticks(maximum: float) -> list[float]:
+    """Round numbers from zero to the first that is not below the maximum."""
+    power = 10.0 ** math.floor(math.log10(maximum / TICKS))
+    step = power * next(step for step in TICK_STEPS if step * power * TICKS >= maximum * (1 - 1e-9))
+    return [number * step for number in range(math.ceil(maximum / step - 1e-9) + 1)]
 
 
-def _scale(marks: Sequence[float], unit: str) -> str:
-    lines = []
+def _axis(marks: Sequence[float], unit: str) -> str:
+    pieces = []
     for mark in marks:
-        y = _HEIGHT - mark / marks[-1] * (_HEIGHT - 10)
-        label = f"{unit}{short(mark)}"
-        lines.append(f'<line x1="{_LEFT}" x2="{_WIDTH}" y1="{y:.1f}" y2="{y:.1f}"></line>')
-        lines.append(f'<text class="y" x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{label}</text>')
-    return "".join(lines)
+        y = CHART_HEIGHT - mark / marks[-1] * (CHART_HEIGHT - 10)
+        pieces.append(f'<line x1="{LEFT_MARGIN}" x2="{CHART_WIDTH}" y1="{y:.1f}" y2="{y:.1f}"></line>')
+        text = f"{unit}{_short_number(mark)}"
+        pieces.append(f'<text class="y" x="{LEFT_MARGIN - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
+    return "".join(pieces)
 
 
-def short(value: float) -> str:
-    """A number with few digits, for an axis."""
+def _short_number(value: float) -> str:
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{value / size:.3g}{unit}"
     return f"{value:.3g}"
 
 
-def _labelled(count: int) -> list[int]:
-    """Which bars have their name below: no more than there is room for."""
-    step = max(1, -(-count // 6))
-    return list(range(0, count, step))
+def _bar_label(name: str, middle: float) -> str:
+    x = min(CHART_WIDTH - LABEL_HALF_WIDTH, max(LABEL_HALF_WIDTH, middle))
+    short = name if len(name) <= 14 else name[:13] + "…"
+    return f'<text x="{x:.1f}" y="{CHART_HEIGHT + 19}" text-anchor="middle">{line(short)}</text>'
 
 
-def _label(stacks: Sequence[Stack], number: int, step: float) -> str:
-    x = min(_WIDTH - _EDGE, max(_EDGE, _LEFT + number * step + step / 2))
-    name = stacks[number].name
-    words = name if len(name) <= 14 else name[:13] + "…"
-    return f'<text x="{x:.1f}" y="{_HEIGHT + 19}" text-anchor="middle">{line(words)}</text>'
-
-
-def lanes(times: Sequence[tuple[int, int]], names: Sequence[str], about: str) -> Markup:
-    """Marks on lanes over time: the time and the lane of each."""
+def lanes(times: Sequence[tuple[int, int]], names: Sequence[str], label: str) -> Markup:
+    """Marks on parallel time lines; `times` are pairs of a time and the number of its lane."""
     if not times:
         return Markup("")
     first, last = times[0][0], max(time for time, _ in times)
-    length, width, bins = max(1, last - first), 300, 150
+    length = max(1, last - first)
     counts: dict[tuple[int, int], int] = {}
     for time, lane in times:
-        place = max(0, min(bins - 1, (time - first) * bins // length))
-        counts[lane, place] = counts.get((lane, place), 0) + 1
-    most = max(counts.values())
+        column = max(0, min(LANE_BINS - 1, (time - first) * LANE_BINS // length))
+        counts[lane, column] = counts.get((lane, column), 0) + 1
+    maximum = max(counts.values())
     pieces = []
-    for (lane, place), count in counts.items():
-        height = 4 + 12 * count / most
-        x, y = place * width / bins, lane * 22 + 10 - height / 2
+    for (lane, column), count in counts.items():
+        height = 4 + 12 * count / maximum
+        x, y = column * LANES_WIDTH / LANE_BINS, lane * LANE_HEIGHT + 10 - height / 2
         title = f"<title>{count} × {line(names[lane])}</title>"
         pieces.append(f'<rect class="s{lane}" x="{x:.1f}" y="{y:.1f}" width="2" height="{height:.1f}">{title}</rect>')
-    return _svg(width, len(names) * 22, about, "lanes", "".join(pieces))
+    return _svg(LANES_WIDTH, len(names) * LANE_HEIGHT, label, "lanes", "".join(pieces))
 
 
-def _svg(width: int, height: int, about: str, kind: str, inside: str) -> Markup:
+def _svg(width: int, height: int, label: str, kind: str, inner: str) -> Markup:
     return Markup(
-        f'<svg class="chart {kind}" role="img" aria-label="{attribute(about)}" viewBox="0 0 {width} {height}">'
-        f"{inside}</svg>"
+        f'<svg class="chart {kind}" role="img" aria-label="{attribute(label)}" viewBox="0 0 {width} {height}">'
+        f"{inner}</svg>"
     )
+
+
+class Chart(NamedTuple):
+    """A chart with its legend, and its values as a table."""
+
+    title: str
+    drawing: Markup
+    legend: list[tuple[int, str, str]]
+    """Number of the colour, name, sum."""
+    rows: list[tuple[str, str]]
+    """Name and value of each bar."""
+
+
+def usage_chart(
+    cells: Cells, measure: str, title: str | None = None, names: Sequence[str] = (), *, is_timed: bool = True
+) -> Chart:
+    """Usage as bars with a part for each model.
+
+    `names` are bars that come first, even without usage. If the bars are times, the table begins with the latest.
+    """
+    title = title or MEASURES[measure]
+    order = _model_order(cells)
+    parts: dict[str, list[tuple[int, float, str]]] = {name: [] for name in names}
+    by_model: dict[str, list[Row]] = {}
+    by_name: dict[str, list[Row]] = {}
+    for name, model, used in sorted(cells, key=lambda cell: (cell[0], order[cell[1]])):
+        bar_parts = parts.setdefault(name, [])
+        if used[measure]:
+            value = used[measure] / 1e9 if measure == "cost_nano" else float(used[measure])
+            bar_parts.append((order[model], value, f"{model or 'unknown model'} {_format_sum([used], measure)}"))
+        by_model.setdefault(model, []).append(used)
+        by_name.setdefault(name, []).append(used)
+    unit = "$" if measure == "cost_nano" else ""
+    drawing = bars([Bar(name, bar_parts) for name, bar_parts in parts.items()], title, unit)
+    rows = [(name, _format_sum(by_name[name], measure)) for name in parts if name in by_name]
+    return Chart(title, drawing, _legend(order, by_model, measure), rows[::-1] if is_timed else rows)
+
+
+def mask_cell_names(cells: Cells, mask_names: Callable[[list[str]], list[str]]) -> Cells:
+    """The cells with masked names."""
+    names = list(dict.fromkeys(name for cell in cells for name in cell[:2]))
+    masked = dict(zip(names, mask_names(names), strict=True))
+    return [(masked[name], masked[model], used) for name, model, used in cells]
+
+
+def _model_order(cells: Cells) -> dict[str, int]:
+    """Number the models by their larger share, of tokens or of cost, so that each has one colour in both charts."""
+    shares: dict[str, float] = {}
+    for measure in MEASURES:
+        sums: dict[str, int] = {}
+        for _, model, used in cells:
+            sums[model] = sums.get(model, 0) + (used[measure] or 0)
+        total = sum(sums.values()) or 1
+        shares = {model: max(shares.get(model, 0.0), value / total) for model, value in sums.items()}
+    return {model: number for number, model in enumerate(sorted(shares, key=lambda model: (-shares[model], model)))}
+
+
+def _legend(order: dict[str, int], by_model: dict[str, list[Row]], measure: str) -> list[tuple[int, str, str]]:
+    legend = [
+        (number, model or "unknown model", _format_sum(by_model[model], measure))
+        for model, number in order.items()
+        if number < COLOURS
+    ]
+    others = [used for model, number in order.items() if number >= COLOURS for used in by_model[model]]
+    return [*legend, (COLOURS, "others", _format_sum(others, measure))] if others else legend
+
+
+def _format_sum(rows: Sequence[Row], measure: str) -> str:
+    """The sum of a measure; a lower bound if some costs are unknown."""
+    known = [row[measure] for row in rows if row[measure] is not None]
+    if not known:
+        return "unknown"
+    if measure != "cost_nano":
+        return format_number(sum(known))
+    return ("≥ " if any(row["cost_is_at_least"] for row in rows) else "") + format_money(sum(known))

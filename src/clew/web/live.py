@@ -1,4 +1,4 @@
-"""Sessions that grow: whoever reads one is told within a second of what was written to it."""
+"""Server-sent events: a page that shows a session is notified within a second when the session grows."""
 
 from __future__ import annotations
 
@@ -13,75 +13,73 @@ from starlette.types import Receive, Scope, Send
 
 from clew.catalog.queries import Entry
 from clew.errors import ClewError
-from clew.web.asking import Asked
-from clew.web.shelf import Shelf
-from clew.web.transcript import State, state_of
+from clew.web.context import NO_MASKING, AppContext
+from clew.web.request import PageRequest
+from clew.web.transcript import FileStates, file_states
 
-MOST = 24
-"""Streams at a time; more are told to come back."""
-PAUSE = 0.25
-"""Seconds between two looks at the files of a session."""
-BEAT = 15.0
-"""Seconds after which a word is sent though nothing happened, so that a reader who has gone is noticed."""
+MAX_STREAMS = 24
+POLL_SECONDS = 0.25
+HEARTBEAT_SECONDS = 15.0
+"""Heartbeat interval, to detect disconnected clients."""
 
 
-class _Stream(StreamingResponse):
-    """A stream that says when it has ended, also where its reader had gone before it began."""
+class _EventStream(StreamingResponse):
+    """A stream that calls `on_end` exactly once, also if the client disconnects before the stream starts."""
 
-    def __init__(self, words: AsyncIterator[str], ended: Callable[[], None]) -> None:
-        super().__init__(words, media_type="text/event-stream")
-        self._ended = ended
+    def __init__(self, events: AsyncIterator[str], on_end: Callable[[], None]) -> None:
+        super().__init__(events, media_type="text/event-stream")
+        self._on_end = on_end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await super().__call__(scope, receive, send)
         finally:
-            self._ended()
+            self._on_end()
 
 
-class Streams:
-    """The streams that are open."""
+class LiveStreams:
+    """The open streams, at most MAX_STREAMS."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
-        self._open = 0
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
+        self._open_count = 0
 
     async def session(self, request: Request) -> Response:
-        """Tells of one session how many messages it has, and prints of its windows, whenever its files change."""
-        if self._open >= MOST:
+        """Send the number of messages and the etags of all windows, now and whenever the session's files change."""
+        if self._open_count >= MAX_STREAMS:
             return PlainTextResponse("Too many pages are open.\n", 503, {"Retry-After": "10"})
-        # Counted before anything is waited for: others ask meanwhile.
-        self._open += 1
-        asked = Asked(self._shelf, request)
+        # Counted before the first await: other requests run in between.
+        self._open_count += 1
+        page = PageRequest(self._context, request)
         try:
-            entry = await self._shelf.run(self._shelf.entry, asked.part("agent"), asked.part("identity"))
+            entry = await self._context.run(self._context.entry, page.path_param("agent"), page.path_param("identity"))
         except ClewError:
             self._release()
-            return PlainTextResponse("Nothing is here.\n", 404)
+            return PlainTextResponse("Session not found.\n", 404)
         except BaseException:
             self._release()
             raise
-        return _Stream(self._told(request, asked, entry), self._release)
+        return _EventStream(self._events(request, page.profile, entry), self._release)
 
     def _release(self) -> None:
-        self._open -= 1
+        self._open_count -= 1
 
-    async def _told(self, request: Request, asked: Asked, entry: Entry) -> AsyncIterator[str]:
-        session = await self._shelf.run(self._shelf.session, entry, "none")
-        state: State | None = None
-        quiet = 0.0
+    async def _events(self, request: Request, profile: str, entry: Entry) -> AsyncIterator[str]:
+        session = await self._context.run(self._context.session, entry, NO_MASKING)
+        states: FileStates | None = None
+        quiet_seconds = 0.0
         while not await request.is_disconnected():
-            now = state_of(session)
-            if now != state:
-                state, quiet = now, 0.0
+            current = file_states(session)
+            if current != states:
+                states, quiet_seconds = current, 0.0
                 with contextlib.suppress(ClewError, OSError):
-                    yield await self._shelf.run(self._word, asked, entry)
-            elif quiet >= BEAT:
-                quiet = 0.0
-                yield ": still here\n\n"
-            await asyncio.sleep(PAUSE)
-            quiet += PAUSE
+                    yield await self._context.run(self._event, profile, entry)
+            elif quiet_seconds >= HEARTBEAT_SECONDS:
+                quiet_seconds = 0.0
+                yield ": heartbeat\n\n"
+            await asyncio.sleep(POLL_SECONDS)
+            quiet_seconds += POLL_SECONDS
 
-    def _word(self, asked: Asked, entry: Entry) -> str:
-        found = self._shelf.transcript(entry, asked.profile)
-        return f"data: {json.dumps({'messages': found.messages, 'windows': found.prints()})}\n\n"
+    def _event(self, profile: str, entry: Entry) -> str:
+        transcript = self._context.transcript(entry, profile)
+        return f"data: {json.dumps({'messages': transcript.messages, 'windows': transcript.etags()})}\n\n"

@@ -1,44 +1,43 @@
-"""Which page is at which address."""
+"""The address of each page."""
 
 from __future__ import annotations
 
 from starlette.routing import Route
 
-from clew.web.asking import nothing, route
-from clew.web.live import Streams
+from clew.web.context import AppContext
+from clew.web.live import LiveStreams
 from clew.web.pages import files, graph, home, panels, search, secrets, session, sessions, sources, usage
-from clew.web.shelf import Shelf
+from clew.web.request import not_found, route
 
-TABLE = {
-    "/": home.page_of,
+VIEWS = {
+    "/": home.view,
     "/running": home.running,
-    "/sessions": sessions.page_of,
-    "/session/{agent}/{identity}": session.page_of,
+    "/sessions": sessions.view,
+    "/session/{agent}/{identity}": session.view,
     "/session/{agent}/{identity}/window/{number:int}": session.window,
     "/session/{agent}/{identity}/more/{section:int}/{number:int}": session.more,
-    "/session/{agent}/{identity}/print": session.printed,
+    "/session/{agent}/{identity}/print": session.print_view,
     "/session/{agent}/{identity}/outline": session.outline,
-    "/session/{agent}/{identity}/graph": graph.page_of,
-    "/session/{agent}/{identity}/panel/{panel}": panels.page_of,
-    "/search": search.page_of,
-    "/usage": usage.page_of,
-    "/usage.csv": usage.sheet,
-    "/files": files.page_of,
+    "/session/{agent}/{identity}/graph": graph.view,
+    "/session/{agent}/{identity}/panel/{panel}": panels.view,
+    "/search": search.view,
+    "/usage": usage.view,
+    "/usage.csv": usage.csv_view,
+    "/files": files.view,
     "/files/history": files.history,
     "/files/changes": files.changes,
-    "/files/blame": files.blamed,
-    "/secrets": secrets.page_of,
-    "/sources": sources.page_of,
+    "/files/blame": files.blame_view,
+    "/secrets": secrets.view,
+    "/sources": sources.view,
 }
 
 
-def pages(shelf: Shelf) -> list[Route]:
-    """Every page; an address of none of them is told so."""
-    streams = Streams(shelf)
-    # Secrets are looked for in sources, and a server has none.
-    found = {path: function for path, function in TABLE.items() if path != "/secrets" or not shelf.engine}
+def pages(context: AppContext) -> list[Route]:
+    """The routes of all pages, and one for addresses without a page."""
+    # The secret scan reads local files, and a copy of a server has none.
+    views = {path: view for path, view in VIEWS.items() if path != "/secrets" or not context.engine}
     return [
-        *(route(shelf, path, function) for path, function in found.items()),
-        Route("/session/{agent}/{identity}/live", streams.session),
-        route(shelf, "/{rest:path}", nothing),
+        *(route(context, path, view) for path, view in views.items()),
+        Route("/session/{agent}/{identity}/live", LiveStreams(context).session),
+        route(context, "/{rest:path}", not_found),
     ]

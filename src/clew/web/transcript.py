@@ -1,4 +1,4 @@
-"""A session as windows of HTML: read as far as somebody has scrolled, rendered when it comes into view."""
+"""A session as windows of HTML. Messages are read as far as they are needed, and rendered when they are shown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from msgspec import structs
 
 from clew.agents.base import Agent, SourceFile, messages_of, session_object, with_current_size
 from clew.analysis.facts import Facts
-from clew.analysis.pair_tool_results import WINDOW as JOINED
+from clew.analysis.pair_tool_results import WINDOW as PAIRING_MESSAGES
 from clew.catalog.sessions import CatalogOnlySession
 from clew.io.compress import open_source
 from clew.model.json import JSON
@@ -26,80 +26,84 @@ from clew.render.page.session import Contents
 from clew.render.parts import Part
 from clew.stored_session import StoredSession
 
-WINDOW = 50
-"""Messages that come at a time: several screens, and no more than a browser shows at once."""
-_STEP = 60
-"""Sections that are read before another thread gets its turn."""
-_MOST = 4
-"""Transcripts that are held; more than a person reads at a time."""
+WINDOW_MESSAGES = 50
+"""Messages per window: several screens."""
+SECTIONS_PER_STEP = 60
+"""Sections that are read before the lock is released to another thread."""
+MAX_CACHED_TRANSCRIPTS = 4
 
-_LINES = ".jsonl"
-"""Files that can be read from their beginning: each line stands for itself."""
-_BEGINNINGS = (1 << 19, 1 << 21)
-"""Bytes of a session that are read for its first window; more where these do not hold enough messages."""
-_SLACK = 2 * JOINED
-"""Messages behind a window that are read with it, so that its calls have their results."""
-_PRINT = (1 << 48) - 1
+FIRST_WINDOW_BYTES = (1 << 19, 1 << 21)
+"""How much of a long session is read for its first window; the second where the first holds too few messages."""
+LOOKAHEAD_MESSAGES = 2 * PAIRING_MESSAGES
+"""Messages read behind the first window, so that its tool calls have their results."""
+ETAG_MASK = (1 << 48) - 1
 
-State = tuple[tuple[int, int], ...]
-Key = tuple[int, str]
-"""A session's number in the catalog, and what is masked in it."""
+FileStates = tuple[tuple[int, int], ...]
+"""Modification time and size of each file of a session."""
+CacheKey = tuple[int, str]
+"""A session's number in the catalog, and the masking profile."""
 
 
-class Started(NamedTuple):
-    """The sessions that one started, by their ids: where they are shown, and what there is to say of them."""
+class SubagentLinks(NamedTuple):
+    """The sessions that a session started: address and description by their ids."""
 
-    links: Mapping[str, str] = MappingProxyType({})
-    about: Mapping[str, str] = MappingProxyType({})
+    urls: Mapping[str, str] = MappingProxyType({})
+    descriptions: Mapping[str, str] = MappingProxyType({})
 
 
 class Transcript:
     """The parts of one session, in the order of its messages."""
 
     def __init__(
-        self, header: dict[str, JSON], count: int, forks: Forks, messages: Iterable[dict[str, JSON]], *, is_all: bool
+        self,
+        header: dict[str, JSON],
+        count: int,
+        forks: Forks,
+        messages: Iterable[dict[str, JSON]],
+        *,
+        is_complete: bool,
     ) -> None:
-        self.header, self.messages, self.is_all = header, count, is_all
-        self.table = Contents()
-        self._coming = by_section(header, messages, forks=forks)
+        self.header, self.messages, self.is_complete = header, count, is_complete
+        self._contents = Contents()
+        self._unread = by_section(header, messages, forks=forks)
         self._sections: list[Sequence[Part]] = []
         self._starts: list[int] = []
-        self._is_whole = False
-        self._prints: list[str] = []
+        """The first message of each section."""
+        self._is_read = False
+        self._etags: list[str] = []
         self._lock = threading.Lock()
 
     @property
     def windows(self) -> int:
-        """How many there are; one that is empty is still one."""
-        return max(1, -(-self.messages // WINDOW))
+        """The number of windows; an empty session has one."""
+        return max(1, -(-self.messages // WINDOW_MESSAGES))
 
-    def window(self, number: int, started: Started, more: More = untold) -> str:
+    def window(self, number: int, subagents: SubagentLinks, more: More = untold) -> str:
         """The HTML of a window; the first is 0."""
-        fragments = Fragments(links=started.links, about=started.about, more=more)
-        pieces = [piece for shown in self._shown(number) for piece in fragments.write(shown)]
+        fragments = Fragments(links=subagents.urls, about=subagents.descriptions, more=more)
+        pieces = [piece for section in self._window_sections(number) for piece in fragments.write(section)]
         return b"".join([*pieces, fragments.end()]).decode()
 
-    def print_of(self, number: int) -> str:
-        """A word that is another one when the window shows something else; good while this process runs."""
-        return f"{hash(tuple(map(tuple, self._shown(number)))) & _PRINT:012x}"
+    def window_etag(self, number: int) -> str:
+        """A hash of what the window shows, comparable within this process."""
+        return f"{hash(tuple(map(tuple, self._window_sections(number)))) & ETAG_MASK:012x}"
 
-    def prints(self) -> list[str]:
-        """The words of all windows."""
-        self._pull(None)
-        if not self._prints:
-            self._prints = [self.print_of(number) for number in range(self.windows)]
-        return self._prints
+    def etags(self) -> list[str]:
+        """The hashes of all windows."""
+        self._read_to(None)
+        if not self._etags:
+            self._etags = [self.window_etag(number) for number in range(self.windows)]
+        return self._etags
 
-    def _shown(self, number: int) -> list[Sequence[Part]]:
-        """The sections of a window."""
-        first, last = bounds(number)
-        self._pull(last)
+    def _window_sections(self, number: int) -> list[Sequence[Part]]:
+        first, last = window_bounds(number)
+        self._read_to(last)
         begin, end = (bisect_left(self._starts, index) for index in (first, last + 1))
         return self._sections[begin:end]
 
-    def cut(self, section: int, number: int) -> Cut | None:
-        """A text that is longer than what is shown of it, by its section and its place among them."""
-        self._pull(section)
+    def cut_text(self, section: int, number: int) -> Cut | None:
+        """The `number`-th text of a section that is longer than what the page shows of it."""
+        self._read_to(section)
         at = bisect_left(self._starts, section)
         if at == len(self._starts) or self._starts[at] != section:
             return None
@@ -110,114 +114,114 @@ class Transcript:
 
     def contents(self) -> Contents:
         """Prompts and forks of the whole session."""
-        self._pull(None)
-        return self.table
+        self._read_to(None)
+        return self._contents
 
-    def _pull(self, last: int | None) -> None:
-        """Read on until all sections are there that begin at this message or before."""
-        while not self._is_whole and (last is None or not self._starts or self._starts[-1] <= last):
+    def _read_to(self, last: int | None) -> None:
+        """Read until all sections are there that begin at or before a message; None reads to the end."""
+        while not self._is_read and (last is None or not self._starts or self._starts[-1] <= last):
             with self._lock:
-                # Another thread may have come first.
-                came = list(islice(self._coming, _STEP)) if not self._is_whole else []
-                for shown in came:
-                    self.table.see(shown)
-                    self._starts.append(_index(shown[0]))
-                    self._sections.append(shown)
-                self._is_whole = self._is_whole or len(came) < _STEP
+                # Another thread may have read them while this one waited.
+                sections = list(islice(self._unread, SECTIONS_PER_STEP)) if not self._is_read else []
+                for section in sections:
+                    self._contents.see(section)
+                    self._starts.append(_message_index(section[0]))
+                    self._sections.append(section)
+                self._is_read = self._is_read or len(sections) < SECTIONS_PER_STEP
 
 
-def bounds(number: int) -> tuple[int, int]:
+def window_bounds(number: int) -> tuple[int, int]:
     """The first and the last message of a window."""
-    return number * WINDOW + 1, (number + 1) * WINDOW
+    return number * WINDOW_MESSAGES + 1, (number + 1) * WINDOW_MESSAGES
 
 
-def _index(part: Any) -> int:
+def _message_index(part: Any) -> int:
     index: int = part.index
     return index
 
 
-def transcript_of(session: StoredSession) -> Transcript:
+def full_transcript(session: StoredSession) -> Transcript:
     """The transcript of a whole session."""
     if isinstance(session, CatalogOnlySession):
         facts = session.facts
         messages = (unit.value for unit in session.units())
-        return Transcript(session.session_object, facts.messages, Forks.of_tree(facts.tree), messages, is_all=True)
+        return Transcript(session.session_object, facts.messages, Forks.of_tree(facts.tree), messages, is_complete=True)
     source = with_current_size(session.source)
-    return _made(session.agent, source, session.agent.facts(source))
+    return _read_transcript(session.agent, source, session.agent.facts(source))
 
 
-def beginning_of(session: StoredSession, count: int) -> Transcript | None:
-    """The first window of a long session, which is known to have so many messages: as it stood when it had little more.
+def first_window(session: StoredSession, message_count: int) -> Transcript | None:
+    """The first window of a long session, read from its first bytes only.
 
-    What comes later may tell more of these messages: that others took their place, what became of a call. None where
-    the source must be read whole, or is not so long that this would be quicker.
+    It shows the messages as they were then: later records may add tool results or replace a message. None if the source
+    has to be read whole, or is too short for this to be faster.
     """
     source = with_current_size(session.source)
-    if source.parts or source.path.suffix != _LINES or isinstance(session, CatalogOnlySession):
+    if source.parts or source.path.suffix != ".jsonl" or isinstance(session, CatalogOnlySession):
         return None
-    for length in _BEGINNINGS:
+    for length in FIRST_WINDOW_BYTES:
         if source.size < 2 * length:
             return None
-        begun = structs.replace(source, size=_end_of_line(source.path, length))
-        facts = session.agent.facts(begun)
-        if facts.messages >= WINDOW + _SLACK:
-            return _made(session.agent, begun, facts, max(count, facts.messages))
+        start_of_source = structs.replace(source, size=_end_of_last_line(source.path, length))
+        facts = session.agent.facts(start_of_source)
+        if facts.messages >= WINDOW_MESSAGES + LOOKAHEAD_MESSAGES:
+            return _read_transcript(session.agent, start_of_source, facts, max(message_count, facts.messages))
     return None
 
 
-def _end_of_line(path: Path, length: int) -> int:
-    """How long the whole lines are of so many bytes."""
+def _end_of_last_line(path: Path, length: int) -> int:
+    """The length of the complete lines within the first bytes of a file."""
     with open_source(path, length) as stream:
         return stream.read(length).rfind(b"\n") + 1
 
 
-def _made(agent: Agent, source: SourceFile, facts: Facts, count: int | None = None) -> Transcript:
+def _read_transcript(agent: Agent, source: SourceFile, facts: Facts, message_count: int | None = None) -> Transcript:
     header, messages = session_object(agent, source, facts), messages_of(agent.events(source))
-    total = facts.messages if count is None else count
-    return Transcript(header, total, Forks.of_tree(facts.tree), messages, is_all=count is None)
+    total = facts.messages if message_count is None else message_count
+    return Transcript(header, total, Forks.of_tree(facts.tree), messages, is_complete=message_count is None)
 
 
-def state_of(session: StoredSession) -> State:
-    """What the session's files look like from outside."""
+def file_states(session: StoredSession) -> FileStates:
+    """The states of all files of a session. They change when it is written to."""
     folder = session.path.parent
-    return tuple(_mark(path) for path in (session.path, *(folder / name for name in session.source.parts)))
+    return tuple(_file_state(path) for path in (session.path, *(folder / name for name in session.source.parts)))
 
 
-def _mark(path: Path) -> tuple[int, int]:
+def _file_state(path: Path) -> tuple[int, int]:
     try:
-        found = path.stat()
+        stat = path.stat()
     except OSError:
         return 0, -1
-    return found.st_mtime_ns, found.st_size
+    return stat.st_mtime_ns, stat.st_size
 
 
-class Transcripts:
-    """The transcripts that were read last. One whose files have changed is read anew."""
+class TranscriptCache:
+    """The transcripts that were used last. One whose files have changed is read again."""
 
     def __init__(self) -> None:
-        self._held: OrderedDict[Key, tuple[StoredSession, State, Transcript]] = OrderedDict()
+        self._cache: OrderedDict[CacheKey, tuple[StoredSession, FileStates, Transcript]] = OrderedDict()
         self._lock = threading.Lock()
-        self._reading: dict[Key, threading.Lock] = {}
+        self._key_locks: dict[CacheKey, threading.Lock] = {}
 
-    def held(self, key: Key) -> Transcript | None:
-        """The transcript of a session, where it is at hand."""
+    def cached(self, key: CacheKey) -> Transcript | None:
+        """The transcript of a session, if it is cached and its files have not changed."""
         with self._lock:
-            held = self._held.get(key)
-        return held[2] if held is not None and state_of(held[0]) == held[1] else None
+            found = self._cache.get(key)
+        return found[2] if found is not None and file_states(found[0]) == found[1] else None
 
-    def get(self, key: Key, find: Callable[[], StoredSession]) -> Transcript:
-        """The transcript of a session; whoever asks for one that is being read waits for it."""
+    def get(self, key: CacheKey, open_session: Callable[[], StoredSession]) -> Transcript:
+        """The transcript of a session. Threads that want the same one wait for the first to read it."""
         with self._lock:
-            reading = self._reading.setdefault(key, threading.Lock())
-        with reading:
-            return self.held(key) or self._read(key, find())
+            key_lock = self._key_locks.setdefault(key, threading.Lock())
+        with key_lock:
+            return self.cached(key) or self._read(key, open_session())
 
-    def _read(self, key: Key, session: StoredSession) -> Transcript:
-        state = state_of(session)
-        made = transcript_of(session)
+    def _read(self, key: CacheKey, session: StoredSession) -> Transcript:
+        states = file_states(session)
+        transcript = full_transcript(session)
         with self._lock:
-            self._held[key] = session, state, made
-            self._held.move_to_end(key)
-            while len(self._held) > _MOST:
-                self._reading.pop(self._held.popitem(last=False)[0], None)
-        return made
+            self._cache[key] = session, states, transcript
+            self._cache.move_to_end(key)
+            while len(self._cache) > MAX_CACHED_TRANSCRIPTS:
+                self._key_locks.pop(self._cache.popitem(last=False)[0], None)
+        return transcript

@@ -13,9 +13,9 @@ from clew.catalog import database, indexing, statements
 from clew.catalog.search import Request, Searcher, unmasked
 from clew.demo import write_demo
 from clew.warehouse.postgres.mirror import mirror, mirror_folder
-from clew.web.mirroring import Mirroring, no_home
+from clew.web.background import MirrorUpdate, empty_home
+from clew.web.context import AppContext
 from clew.web.routes import pages
-from clew.web.shelf import Shelf
 from tests.catalog.worlds import append, claude_lines, spelled, write_claude
 from tests.cli.running import run
 from tests.warehouse.postgres.machines import Machine, Rows, change
@@ -71,7 +71,7 @@ def test_a_copy_keeps_in_step(url: str, tmp_path: Path, monkeypatch: pytest.Monk
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(indexing, "touch_up", _interrupted)
         mirror(url, folder)
-    Mirroring(url, folder)._sync()
+    assert MirrorUpdate(url, folder).run()
     assert (hits(folder, "shuttle0x17"), hits(folder, "shuttle0x22")) == (1, 1)
     path.write_bytes(spelled(claude_lines(ONE, 0, 5, seed=4)))
     machine.push(url)
@@ -107,12 +107,12 @@ def app(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     machine.push(url, request.param)
     folder = machine.data / "copy"
     mirror(url, folder)
-    shelf = Shelf([no_home(folder)], folder, engine="db.example/loom")
-    with served(pages(shelf)) as running:
-        found = Shown(running.port, running.keys)
-        found.shelf = shelf
+    context = AppContext([empty_home(folder)], folder, engine="db.example/loom")
+    with served(pages(context)) as running:
+        found = Shown(running.port, running.tokens)
+        found.context = context
         yield found
-    shelf.close()
+    context.close()
 
 
 @pytest.mark.parametrize(
@@ -131,18 +131,18 @@ def app(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 )
 def test_every_page_is_there(app: Shown, path: str) -> None:
     page = app.page(path)
-    assert "source is gone" not in words(page)
+    assert "source missing" not in words(page)
 
 
 def test_every_session_opens(app: Shown) -> None:
-    db = database.open_reader(app.shelf.folder)
+    db = database.open_reader(app.context.folder)
     assert db is not None
     with closing(db):
         known = db.execute("SELECT agent, session_id, message_count FROM sessions").fetchall()
     assert len(known) > 10
     for agent, identity, _ in known:
         shown = words(app.page(f"/session/{agent}/{identity}"))
-        assert "This is what db.example/loom has of this session." in shown
+        assert "Shown from the rows on db.example/loom." in shown
         for panel in ("usage", "files", "todos", "raw", "problems"):
             assert app.get(f"/session/{agent}/{identity}/panel/{panel}").status in (200, 404)
 

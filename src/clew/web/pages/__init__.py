@@ -1,1 +1,1 @@
-"""The pages of the app, one module each."""
+"""The pages, one module each. A view takes a PageRequest and returns a response."""

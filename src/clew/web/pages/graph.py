@@ -1,4 +1,4 @@
-"""The graph of a session's branches: runs of messages between forks, drawn as SVG and told as a list."""
+"""The graph of a session's branches as SVG: one row for each run of messages without a fork."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from starlette.responses import Response
 
 from clew.render.page.escape import attribute, line
 from clew.render.trees import Node, nodes
-from clew.web.asking import Asked, page
-from clew.web.drawing import address
+from clew.web.request import PageRequest, respond
+from clew.web.templates import session_url
 
-ROW, STEP, LEFT = 34, 22, 16
-MOST = 1_000
-"""Runs that are drawn."""
-DEEPEST = 20
-"""Branches of branches beyond this are no longer moved to the right."""
+ROW_HEIGHT, INDENT, LEFT_MARGIN = 34, 22, 16
+MAX_RUNS = 1_000
+MAX_INDENTS = 20
+"""Deeper branches are not indented further."""
 
 
 class Run(NamedTuple):
@@ -25,72 +24,75 @@ class Run(NamedTuple):
 
     first: Node
     length: int
-    above: int | None
-    """The place of the run that it goes on from."""
+    parent: int | None
+    """The number of the run that it continues."""
     depth: int
     on_path: bool
+    """Whether the conversation continued here."""
 
 
-def page_of(asked: Asked) -> Response:
+def view(request: PageRequest) -> Response:
     """The page."""
-    entry = asked.shelf.entry(asked.part("agent"), asked.part("identity"))
-    session = asked.shelf.session(entry, asked.profile)
-    found = nodes((unit.value for unit in session.units()), session.facts.tree.graph())
-    every, most = runs(found), asked.number("rows", MOST)
-    return page(
-        asked,
+    entry = request.context.entry(request.path_param("agent"), request.path_param("identity"))
+    session = request.context.session(entry, request.profile)
+    tree = nodes((unit.value for unit in session.units()), session.facts.tree.graph())
+    runs, limit = find_runs(tree), request.number("rows", MAX_RUNS)
+    return respond(
+        request,
         "graph.html",
         entry=entry,
-        runs=every[:most],
-        left_out=max(0, len(every) - most),
-        drawing=drawing(every[:most], address(entry)),
-        forks=sum(node.is_fork for node in found),
-        count=len(found),
+        runs=runs[:limit],
+        left_out=max(0, len(runs) - limit),
+        drawing=draw_runs(runs[:limit], session_url(entry)),
+        forks=sum(node.is_fork for node in tree),
+        count=len(tree),
     )
 
 
-def runs(tree: Sequence[Node]) -> list[Run]:
-    """The runs of a tree; the branch that was gone on with comes last, below those that were left."""
+def find_runs(tree: Sequence[Node]) -> list[Run]:
+    """The runs of a tree. Abandoned branches stand above the branch that the conversation continued with."""
     children: dict[int | None, list[Node]] = {}
     for node in tree:
         children.setdefault(node.parent, []).append(node)
-    found: list[Run] = []
+    runs: list[Run] = []
     waiting: list[tuple[Node, int | None, int]] = [(node, None, 0) for node in reversed(children.get(None, []))]
     while waiting:
-        node, above, depth = waiting.pop()
-        first, count = node, 1
+        node, parent, depth = waiting.pop()
+        first, length = node, 1
         while len(following := children.get(node.index, [])) == 1:
-            node, count = following[0], count + 1
-        found.append(Run(first, count, above, depth, first.on_path))
-        at = len(found) - 1
-        ways = sorted(following, key=lambda child: not child.on_path)
-        waiting += [(way, at, depth if way is ways[0] else min(DEEPEST, depth + 1)) for way in ways]
-    return found
+            node, length = following[0], length + 1
+        runs.append(Run(first, length, parent, depth, first.on_path))
+        number = len(runs) - 1
+        branches = sorted(following, key=lambda child: not child.on_path)
+        waiting += [
+            (branch, number, depth if branch is branches[0] else min(MAX_INDENTS, depth + 1)) for branch in branches
+        ]
+    return runs
 
 
-def drawing(every: Sequence[Run], session: str) -> Markup:
-    """The runs as rows with lines between them."""
-    deepest = max((run.depth for run in every), default=0)
-    pieces = []
-    for at, run in enumerate(every):
-        x, y = LEFT + run.depth * STEP, at * ROW + ROW // 2
+def draw_runs(runs: Sequence[Run], session: str) -> Markup:
+    """Draw each run as a row with a circle, and a line to the run that it continues."""
+    deepest = max((run.depth for run in runs), default=0)
+    lines, circles = list[str](), list[str]()
+    for number, run in enumerate(runs):
+        x, y = _position(number, run)
         kind = "went" if run.on_path else "other"
-        if run.above is not None:
-            from_x, from_y = LEFT + every[run.above].depth * STEP, run.above * ROW + ROW // 2
-            pieces.append(f'<path class="{kind}" d="M{from_x} {from_y}V{y - 10}Q{from_x} {y} {x} {y}"></path>')
-    for at, run in enumerate(every):
-        x, y = LEFT + run.depth * STEP, at * ROW + ROW // 2
-        kind = "went" if run.on_path else "other"
-        words = f"{run.first.index} · {run.first.label or run.first.role}"
-        target = attribute(f"{session}#m{run.first.index}")
-        pieces.append(
-            f'<a href="{target}"><circle class="{kind}" cx="{x}" cy="{y}" r="6"></circle>'
-            f'<text x="{LEFT * 2 + deepest * STEP}" y="{y + 4}">{line(words)} '
+        if run.parent is not None:
+            from_x, from_y = _position(run.parent, runs[run.parent])
+            lines.append(f'<path class="{kind}" d="M{from_x} {from_y}V{y - 10}Q{from_x} {y} {x} {y}"></path>')
+        url = attribute(f"{session}#m{run.first.index}")
+        label = f"{run.first.index} · {run.first.label or run.first.role}"
+        circles.append(
+            f'<a href="{url}"><circle class="{kind}" cx="{x}" cy="{y}" r="6"></circle>'
+            f'<text x="{LEFT_MARGIN * 2 + deepest * INDENT}" y="{y + 4}">{line(label)} '
             f'<tspan class="soft">{run.length} {"message" if run.length == 1 else "messages"}</tspan></text></a>'
         )
-    width, height = 760 + deepest * STEP, max(1, len(every)) * ROW
-    about = f"Branches: {len(every)} runs of messages"
+    width, height = 760 + deepest * INDENT, max(1, len(runs)) * ROW_HEIGHT
     return Markup(
-        f'<svg class="chart graph" role="group" aria-label="{about}" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}">{"".join(pieces)}</svg>'
+        f'<svg class="chart graph" role="group" aria-label="Branches: {len(runs)} runs of messages" '
+        f'viewBox="0 0 {width} {height}" width="{width}" height="{height}">{"".join((*lines, *circles))}</svg>'
     )
+
+
+def _position(number: int, run: Run) -> tuple[int, int]:
+    return LEFT_MARGIN + run.depth * INDENT, number * ROW_HEIGHT + ROW_HEIGHT // 2

@@ -1,4 +1,4 @@
-"""The home page: what was done when, what it took, and what is going on now."""
+"""The home page: activity, usage, running and latest sessions."""
 
 from __future__ import annotations
 
@@ -11,91 +11,92 @@ from starlette.responses import Response
 from clew.catalog import queries
 from clew.catalog.queries import Entry
 from clew.catalog.stats import Row, catalog_stats
-from clew.web.asking import Asked, page
-from clew.web.charts import Day, heatmap
-from clew.web.drawing import drawn
-from clew.web.figures import Cells, stacked, with_names
-from clew.web.shelf import Shelf
+from clew.web.charts import Cells, Day, heatmap, mask_cell_names, usage_chart
+from clew.web.context import AppContext, masking
+from clew.web.request import PageRequest, respond
+from clew.web.templates import render
 
 RUNNING = timedelta(minutes=5)
-"""A session that was written to within this time is said to run."""
-SILENT = timedelta(hours=1)
-"""So long may its last words be past: some agents write down when a turn began, and not when it ended."""
-LAST = 8
-DAYS = 30
+"""A session whose file was written to within this time is listed as running."""
+RUNNING_MESSAGE_AGE = timedelta(hours=1)
+"""Its last message may be this old: some agents record when a turn began, and not when it ended."""
+MAX_LISTED = 8
+CHART_DAYS = 30
+HEATMAP_ENDS_TODAY_DAYS = 300
+"""The heatmap ends today, unless the last activity is older than this."""
 
 
 class Overview(NamedTuple):
-    """What the catalog comes to."""
+    """Sums of the whole catalog."""
 
     used: Row
     held: Row
     heat: Markup
     days: list[tuple[str, Day]]
     cells: Cells
-    names: list[str]
-    """The days that the charts show."""
+    chart_days: list[str]
 
 
-def page_of(asked: Asked) -> Response:
+def view(request: PageRequest) -> Response:
     """The page."""
-    shelf = asked.shelf
-    today = shelf.now().date()
-    overview = shelf.kept(f"home {today} {asked.profile}", lambda: _drawn(shelf, today, asked.profile))
-    latest = queries.page(shelf.db, None, LAST)
-    return page(
-        asked,
+    context, profile = request.context, request.profile
+    today = context.now().date()
+    overview = context.cached(f"home {today} {profile}", lambda: _render_overview(context, today, profile))
+    return respond(
+        request,
         "home.html",
         overview=overview,
-        latest=latest,
-        running=_running(shelf),
-        now=shelf.now(),
+        latest=queries.page(context.db, None, MAX_LISTED),
+        running=_running_sessions(context),
+        now=context.now(),
     )
 
 
-def _drawn(shelf: Shelf, today: date, profile: str) -> Markup:
-    """What only changes with the catalog."""
-    overview = _overview(shelf, today)
-    cells = with_names(overview.cells, shelf.masking(profile).names)
-    charts = [stacked(cells, what, names=overview.names) for what in ("cost_nano", "total_tokens")]
-    return Markup(drawn("overview.html", profile, overview=overview, charts=charts))
+def running(request: PageRequest) -> Response:
+    """The list of running sessions alone."""
+    context = request.context
+    return respond(request, "running.html", running=_running_sessions(context), now=context.now())
 
 
-def running(asked: Asked) -> Response:
-    """The part of it that says what is going on now."""
-    return page(asked, "running.html", running=_running(asked.shelf), now=asked.shelf.now())
+def _running_sessions(context: AppContext) -> list[Entry]:
+    now = context.now()
+    written_since, message_since = (now - RUNNING).timestamp(), (now - RUNNING_MESSAGE_AGE).timestamp()
+    return queries.written_since(context.db, int(written_since * 1e9), int(message_since * 1e6), MAX_LISTED)
 
 
-def _running(shelf: Shelf) -> list[Entry]:
-    now = shelf.now()
-    written, said = (now - RUNNING).timestamp(), (now - SILENT).timestamp()
-    return queries.written_since(shelf.db, int(written * 1e9), int(said * 1e6), LAST)
+def _render_overview(context: AppContext, today: date, profile: str) -> Markup:
+    """The part of the page that depends on the catalog alone."""
+    overview = _load_overview(context, today)
+    cells = mask_cell_names(overview.cells, masking(profile).names)
+    charts = [usage_chart(cells, measure, names=overview.chart_days) for measure in ("cost_nano", "total_tokens")]
+    return Markup(render("overview.html", profile, overview=overview, charts=charts))
 
 
-def _overview(shelf: Shelf, today: date) -> Overview:
-    stats = catalog_stats(shelf.db)
-    usage = stats.usage_by("day", "model").items()
-    cells = [(day, model, totals.as_row()) for (day, model), totals in usage if day]
-    days = _days(cells, {day: row["all_sessions"] for day, row in stats.sessions_by("day").items() if day})
-    last = min(today, max(days, default=today))
-    heat = heatmap(days, today if (today - last).days < 300 else last)
-    shown = [(day.isoformat(), words) for day, words in sorted(days.items(), reverse=True)]
-    names = [(last - timedelta(days=ago)).isoformat() for ago in reversed(range(DAYS))]
-    recent = [cell for cell in cells if names[0] <= cell[0] <= names[-1]]
+def _load_overview(context: AppContext, today: date) -> Overview:
+    stats = catalog_stats(context.db)
     totals = stats.totals()
-    return Overview(totals, totals, heat, shown, recent, names)
+    usage = stats.usage_by("day", "model").items()
+    cells = [(day, model, used.as_row()) for (day, model), used in usage if day]
+    sessions_by_day = {day: row["all_sessions"] for day, row in stats.sessions_by("day").items() if day}
+    days = _describe_days(cells, sessions_by_day)
+    last = min(today, max(days, default=today))
+    heat = heatmap(days, today if (today - last).days < HEATMAP_ENDS_TODAY_DAYS else last)
+    latest_first = [(day.isoformat(), activity) for day, activity in sorted(days.items(), reverse=True)]
+    chart_days = [(last - timedelta(days=ago)).isoformat() for ago in reversed(range(CHART_DAYS))]
+    chart_cells = [cell for cell in cells if chart_days[0] <= cell[0] <= chart_days[-1]]
+    return Overview(totals, totals, heat, latest_first, chart_cells, chart_days)
 
 
-def _days(cells: Cells, begun: dict[str, int]) -> dict[date, Day]:
+def _describe_days(cells: Cells, sessions_by_day: dict[str, int]) -> dict[date, Day]:
     calls: dict[str, int] = {}
     tokens: dict[str, int] = {}
-    for name, _, used in cells:
-        calls[name] = calls.get(name, 0) + used["calls"]
-        tokens[name] = tokens.get(name, 0) + (used["total_tokens"] or 0)
+    for day, _, used in cells:
+        calls[day] = calls.get(day, 0) + used["calls"]
+        tokens[day] = tokens.get(day, 0) + (used["total_tokens"] or 0)
     days = {}
-    for name in {*calls, *begun}:
-        sessions = begun.get(name, 0)
-        began = f"{sessions} session{'s' * (sessions != 1)} begun"
-        words = f"{calls.get(name, 0):,} model calls, {tokens.get(name, 0):,} tokens, {began}"
-        days[date.fromisoformat(name)] = Day(calls.get(name, 0), words)
+    for day in {*calls, *sessions_by_day}:
+        sessions = sessions_by_day.get(day, 0)
+        started = f"{sessions} session{'s' * (sessions != 1)} started"
+        text = f"{calls.get(day, 0):,} model calls, {tokens.get(day, 0):,} tokens, {started}"
+        days[date.fromisoformat(day)] = Day(calls.get(day, 0), text)
     return days

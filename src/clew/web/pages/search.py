@@ -1,4 +1,4 @@
-"""Search over everything, as one types."""
+"""Search over all text, while the user types."""
 
 from __future__ import annotations
 
@@ -15,128 +15,114 @@ from clew.catalog.query import BadQuery
 from clew.catalog.search import SEARCH_FIELDS, Found, Hit, Request
 from clew.errors import UnknownReference, UsageError
 from clew.filters import Filters
-from clew.web.asking import Asked, page
-from clew.web.drawing import session_address
+from clew.web.request import PageRequest, respond
+from clew.web.templates import session_url_of
 
-SHOWN = 20
-COUNTED = 200
-"""Hits that facets are counted over."""
-_LAST_WORD = re.compile(r"[^\W_]{3,}$")
-_KINDS = {kind: place for place, kinds in SEARCH_FIELDS.items() for kind in kinds}
+HITS_PER_PAGE = 20
+MAX_HITS = 200
+"""Hits that are grouped into pages and facets."""
+MAX_FACET_VALUES = 12
+UNFINISHED_WORD = re.compile(r"[^\W_]{3,}$")
+FIELD_OF_KIND = {kind: field for field, kinds in SEARCH_FIELDS.items() for kind in kinds}
 
 
-def page_of(asked: Asked) -> Response:
+def view(request: PageRequest) -> Response:
     """The page, or the hits alone."""
-    query, problem, within = asked.word("q") or "", None, _within(asked)
+    query, problem, within = request.param("q") or "", None, _searched_session(request)
     found: Found | None = None
     facets: Facets | None = None
-    at = max(1, asked.number("page", 1, COUNTED // SHOWN))
+    page_number = max(1, request.number("page", 1, MAX_HITS // HITS_PER_PAGE))
     if query:
         try:
-            found, facets = _search(asked, query, at, within)
+            found, facets = _search(request, query, page_number, within)
         except (UsageError, BadQuery) as error:
             problem = str(error)
-    return page(
-        asked,
-        "search.html" if not asked.is_fragment else "hits.html",
+    return respond(
+        request,
+        "search.html" if not request.is_fragment else "hits.html",
         query=query,
         problem=problem,
         found=found,
-        groups=_groups(found.hits) if found is not None else [],
-        facets=_chosen(asked, facets) if facets is not None else [],
-        at=at,
-        pages=_pages(found),
-        counted=COUNTED,
+        groups=_group_by_session(found.hits) if found is not None else [],
+        facets=_facet_links(request, facets) if facets is not None else [],
+        page_number=page_number,
+        pages=max(1, -(-min(found.total, MAX_HITS) // HITS_PER_PAGE)) if found is not None else 1,
+        max_hits=MAX_HITS,
         within=within,
-        places=list(SEARCH_FIELDS),
-        order="newest" if asked.word("order") == "newest" else "best",
+        order="newest" if request.param("order") == "newest" else "best",
     )
 
 
-def _pages(found: Found | None) -> int:
-    return max(1, -(-min(found.total, COUNTED) // SHOWN)) if found is not None else 1
-
-
-def _within(asked: Asked) -> Entry | None:
-    """The session that is searched alone, with those that it started."""
-    key = asked.word("session")
+def _searched_session(request: PageRequest) -> Entry | None:
+    """The session to which the search is limited, with its sub-agents."""
+    key = request.param("session")
     if key is None:
         return None
-    entry = queries.by_key(asked.shelf.db, key)
+    entry = queries.by_key(request.context.db, key)
     if entry is None:
         raise UnknownReference("the catalog knows of no such session")
-    return queries.with_children(asked.shelf.db, [entry], None)[0]
+    return queries.with_children(request.context.db, [entry], None)[0]
 
 
-def _numbers(entry: Entry) -> frozenset[int]:
-    found, waiting = set[int](), [entry]
+def _with_subagents(entry: Entry) -> frozenset[int]:
+    """The numbers of a session and of all sub-agents below it."""
+    numbers, waiting = set[int](), [entry]
     while waiting:
-        one = waiting.pop()
-        found.add(one.number)
-        waiting += one.children
-    return frozenset(found)
+        session = waiting.pop()
+        numbers.add(session.number)
+        waiting += session.children
+    return frozenset(numbers)
 
 
-def _search(asked: Asked, query: str, at: int, within: Entry | None) -> tuple[Found, Facets]:
-    filters = asked.filters()
-    request = Request(
-        # What is still being typed is the beginning of a word.
-        query=f"{query}*" if asked.word("typed") and _LAST_WORD.search(query) else query,
-        places=_places(asked),
-        newest=asked.word("order") == "newest",
-        limit=COUNTED,
+def _search(request: PageRequest, query: str, page_number: int, within: Entry | None) -> tuple[Found, Facets]:
+    filters = request.filters()
+    search = Request(
+        # While the user types, the last word may be unfinished.
+        query=f"{query}*" if request.param("typed") and UNFINISHED_WORD.search(query) else query,
+        places=tuple(name for name in request.params("in") if name in SEARCH_FIELDS),
+        newest=request.param("order") == "newest",
+        limit=MAX_HITS,
         filters=filters if filters != Filters() else None,
-        sources=_numbers(within) if within is not None else None,
+        sources=_with_subagents(within) if within is not None else None,
     )
-    searcher = asked.shelf.searcher(asked.profile)
-    found = searcher.search(request, slice((at - 1) * SHOWN, at * SHOWN))
-    return found, queries.facets(asked.shelf.db, [match.doc for match in found.matches])
+    first = (page_number - 1) * HITS_PER_PAGE
+    found = request.context.searcher(request.profile).search(search, slice(first, first + HITS_PER_PAGE))
+    return found, queries.facets(request.context.db, [match.doc for match in found.matches])
 
 
-def _places(asked: Asked) -> tuple[str, ...]:
-    return tuple(name for name in asked.words("in") if name in SEARCH_FIELDS)
-
-
-def _groups(hits: list[Hit]) -> list[dict[str, Any]]:
-    """The hits of each session together, where its first one stands."""
+def _group_by_session(hits: list[Hit]) -> list[dict[str, Any]]:
+    """The hits of each session together, in the order of the first hit of each."""
     sessions: dict[tuple[str, str], list[Hit]] = {}
     for hit in hits:
         sessions.setdefault((hit.agent, hit.session), []).append(hit)
-    groups = []
-    for (agent, session), found in sessions.items():
-        groups.append(
-            {
-                "address": session_address(agent, session, session_key(agent, session)),
-                "title": found[0].title or f"Session {session[:16]}",
-                "agent": agent,
-                "project": found[0].project,
-                "hits": [(hit, (hit.timestamp or "")[:16].replace("T", " ")) for hit in found],
-            }
-        )
-    return groups
+    return [
+        {
+            "url": session_url_of(agent, session, session_key(agent, session)),
+            "title": found[0].title or f"Session {session[:16]}",
+            "agent": agent,
+            "project": found[0].project,
+            "hits": [(hit, (hit.timestamp or "")[:16].replace("T", " ")) for hit in found],
+        }
+        for (agent, session), found in sessions.items()
+    ]
 
 
-def _chosen(asked: Asked, facets: Facets) -> list[tuple[str, list[tuple[str, int, bool, Markup]]]]:
-    """For each facet its values: name, count, whether it is chosen, and the address that chooses it or lets it go."""
-    shown = []
+def _facet_links(request: PageRequest, facets: Facets) -> list[tuple[str, list[tuple[str, int, bool, Markup]]]]:
+    """The values of each facet: name, count, whether it is chosen, and the address that toggles it."""
+    fields: dict[str, int] = {}
+    for kind, count in facets.kind.items():
+        fields[FIELD_OF_KIND[kind]] = fields.get(FIELD_OF_KIND[kind], 0) + count
+    links = []
     for title, parameter, counts in (
         ("Agent", "agent", facets.agent),
         ("Project", "project", facets.project),
-        ("Where", "in", _by_place(facets.kind)),
+        ("Where", "in", fields),
         ("Model", "model", facets.model),
     ):
         values = []
-        for name, count in list(counts.items())[:12]:
-            is_chosen = name in asked.words(parameter)
-            address = asked.address(**{parameter: None if is_chosen else name, "page": None, "typed": None})
-            values.append((name, count, is_chosen, address))
-        shown.append((title, [value for value in values if value[0]]))
-    return shown
-
-
-def _by_place(kinds: dict[str, int]) -> dict[str, int]:
-    """Counts by the words that `in` knows."""
-    places: dict[str, int] = {}
-    for kind, count in kinds.items():
-        places[_KINDS[kind]] = places.get(_KINDS[kind], 0) + count
-    return places
+        for name, count in list(counts.items())[:MAX_FACET_VALUES]:
+            is_chosen = name in request.params(parameter)
+            url = request.url(**{parameter: None if is_chosen else name, "page": None, "typed": None})
+            values.append((name, count, is_chosen, url))
+        links.append((title, [value for value in values if value[0]]))
+    return links

@@ -1,4 +1,4 @@
-"""One session: its head, its outline, and its transcript in windows."""
+"""The page of one session: facts, outline, and the transcript in windows."""
 
 from __future__ import annotations
 
@@ -16,149 +16,151 @@ from clew.model.json import JSON
 from clew.render.outline import session_title
 from clew.render.page.fragments import LIMIT, Cut, More
 from clew.render.page.frame import branches, count
-from clew.web.asking import Asked, page
-from clew.web.drawing import address, drawn, span
-from clew.web.masking import taught_by
+from clew.web.context import use_redactor
 from clew.web.pages.home import RUNNING
 from clew.web.pages.panels import PANELS
-from clew.web.transcript import WINDOW, Started, bounds
+from clew.web.request import PageRequest, respond
+from clew.web.templates import format_duration, render, session_url
+from clew.web.transcript import WINDOW_MESSAGES, SubagentLinks, window_bounds
 
-PRINT = "X-Clew-Print"
-"""The header that says which state of a window it is; the stream of the session tells when there is another."""
-_HERE = "<!-- the messages -->"
+ETAG_HEADER = "X-Clew-Etag"
+"""Identifies the state of a window; live events carry the current ones."""
+MESSAGES_PLACEHOLDER = "<!-- the messages -->"
 
 
-def entry_of(asked: Asked) -> Entry:
+def requested_entry(request: PageRequest) -> Entry:
     """The session that the address names."""
-    return asked.shelf.entry(asked.part("agent"), asked.part("identity"))
+    return request.context.entry(request.path_param("agent"), request.path_param("identity"))
 
 
-def page_of(asked: Asked) -> Response:
-    """The page, with one window; the others come when they are looked at."""
-    shelf, entry = asked.shelf, entry_of(asked)
-    at = asked.number("window", 0)
-    # A window that the address names is read with all that came of it later; the beginning alone is there sooner.
-    transcript = (shelf.transcript if at else shelf.beginning)(entry, asked.profile)
-    first = max(0, min(transcript.windows, at) - 1)
-    (entry,) = queries.with_children(shelf.db, [entry], None)
-    newer, older = queries.neighbours(shelf.db, entry)
-    return page(
-        asked,
+def view(request: PageRequest) -> Response:
+    """The page with one window; its script loads the others when they come into view."""
+    context, entry = request.context, requested_entry(request)
+    window_number = request.number("window", 0)
+    # For a window named in the address the whole session is read; the first window alone is there sooner.
+    open_transcript = context.transcript if window_number else context.transcript_for_first_page
+    transcript = open_transcript(entry, request.profile)
+    first = max(0, min(transcript.windows, window_number) - 1)
+    (entry,) = queries.with_children(context.db, [entry], None)
+    newer, older = queries.neighbours(context.db, entry)
+    return respond(
+        request,
         "session.html",
         entry=entry,
-        title=session_title(transcript.header if transcript.is_all else _titled(transcript.header, entry)),
+        title=session_title(transcript.header if transcript.is_complete else _with_title(transcript.header, entry)),
         header=transcript.header,
-        parent=queries.by_key(shelf.db, entry.parent) if entry.parent else None,
+        parent=queries.by_key(context.db, entry.parent) if entry.parent else None,
         newer=newer,
         older=older,
         windows=[(number, *_bounds(number, transcript.messages)) for number in range(transcript.windows)],
         first=first,
-        html=Markup(transcript.window(first, _started(entry, shelf.now()), more_of(entry))),
-        mark=transcript.print_of(first),
+        html=Markup(transcript.window(first, _subagent_links(entry, context.now()), more_link(entry))),
+        etag=transcript.window_etag(first),
         messages=transcript.messages,
-        is_all=transcript.is_all,
-        size=WINDOW,
+        is_complete=transcript.is_complete,
+        size=WINDOW_MESSAGES,
         panels=PANELS,
-        now=shelf.now(),
+        now=context.now(),
     )
 
 
-def _titled(header: dict[str, JSON], entry: Entry) -> dict[str, JSON]:
-    """The header with the title that a session got in the end."""
+def _with_title(header: dict[str, JSON], entry: Entry) -> dict[str, JSON]:
+    """The header with the session's last title, which may stand at the end of its file."""
     return {**header, "title": entry.title or header.get("title")}
 
 
 def _bounds(number: int, messages: int) -> tuple[int, int]:
-    first, last = bounds(number)
+    first, last = window_bounds(number)
     return first, min(last, messages)
 
 
-def started_by(asked: Asked, entry: Entry) -> Started:
+def subagent_links(request: PageRequest, entry: Entry) -> SubagentLinks:
     """The sessions that this one started."""
-    (found,) = queries.with_children(asked.shelf.db, [entry], None)
-    return _started(found, asked.shelf.now())
+    (entry,) = queries.with_children(request.context.db, [entry], None)
+    return _subagent_links(entry, request.context.now())
 
 
-def _started(entry: Entry, now: datetime) -> Started:
-    links = {child.id: address(child) for child in entry.children}
-    return Started(links, {child.id: _about(child, now) for child in entry.children})
+def _subagent_links(entry: Entry, now: datetime) -> SubagentLinks:
+    urls = {child.id: session_url(child) for child in entry.children}
+    return SubagentLinks(urls, {child.id: _describe_subagent(child, now) for child in entry.children})
 
 
-def _about(entry: Entry, now: datetime) -> str:
-    """How long a sub-agent's session is, and how it stands."""
-    words = [count(entry.messages, "message")]
-    words += [span(entry.ended_us - entry.started_us)] if entry.ended_us > entry.started_us > 0 else []
-    words += [count(entry.errors, "error")] if entry.errors else []
-    words += ["still running"] if entry.ended_us >= (now - RUNNING).timestamp() * 1e6 else []
-    return ", ".join(words)
+def _describe_subagent(entry: Entry, now: datetime) -> str:
+    """Messages, duration, errors, and whether it still runs."""
+    facts = [count(entry.messages, "message")]
+    facts += [format_duration(entry.ended_us - entry.started_us)] if entry.ended_us > entry.started_us > 0 else []
+    facts += [count(entry.errors, "error")] if entry.errors else []
+    facts += ["still running"] if entry.ended_us >= (now - RUNNING).timestamp() * 1e6 else []
+    return ", ".join(facts)
 
 
-def window(asked: Asked) -> Response:
+def window(request: PageRequest) -> Response:
     """The HTML of one window."""
-    entry, number = entry_of(asked), int(asked.part("number"))
-    transcript = asked.shelf.transcript(entry, asked.profile)
+    entry, number = requested_entry(request), int(request.path_param("number"))
+    transcript = request.context.transcript(entry, request.profile)
     if number >= transcript.windows:
         raise UnknownReference("there is no such window")
-    html = transcript.window(number, started_by(asked, entry), more_of(entry))
-    return HTMLResponse(html, headers={PRINT: transcript.print_of(number)})
+    html = transcript.window(number, subagent_links(request, entry), more_link(entry))
+    return HTMLResponse(html, headers={ETAG_HEADER: transcript.window_etag(number)})
 
 
-def more_of(entry: Entry) -> More:
-    """Where a text is cut stands a link to what comes behind it."""
-    return lambda cut: str(_more(entry, cut, LIMIT))
+def more_link(entry: Entry) -> More:
+    """Put a link to the rest of a text where it is cut."""
+    return lambda cut: str(_more_link(entry, cut, LIMIT))
 
 
-def _more(entry: Entry, cut: Cut, start: int) -> Markup:
+def _more_link(entry: Entry, cut: Cut, start: int) -> Markup:
     left = len(cut.text) - start
     if left <= 0:
         return Markup()
-    place = f"{address(entry)}/more/{cut.section}/{cut.number}?from={start}"
-    return Markup(f'<a class="more" data-more href="{place}">Show more: {left:,} characters are left</a>')
+    url = f"{session_url(entry)}/more/{cut.section}/{cut.number}?from={start}"
+    return Markup(f'<a class="more" data-more href="{url}">Show more: {left:,} characters are left</a>')
 
 
-def more(asked: Asked) -> Response:
-    """What comes behind the end of a text that was cut, as much as is shown at once."""
-    entry, start = entry_of(asked), asked.number("from", LIMIT)
-    cut = asked.shelf.transcript(entry, asked.profile).cut(int(asked.part("section")), int(asked.part("number")))
+def more(request: PageRequest) -> Response:
+    """The next part of a text that was cut."""
+    entry, start = requested_entry(request), request.number("from", LIMIT)
+    section, number = int(request.path_param("section")), int(request.path_param("number"))
+    cut = request.context.transcript(entry, request.profile).cut_text(section, number)
     if cut is None or start >= len(cut.text):
         raise UnknownReference("there is no such text")
-    rest = _more(entry, cut, start + LIMIT)
-    if asked.is_fragment:
-        return HTMLResponse(f'<span class="rest" tabindex="-1">{cut.piece(start)}</span>{rest}')
-    return page(asked, "more.html", entry=entry, cut=cut, start=start, html=Markup(cut.piece(start)), rest=rest)
+    html, next_link = Markup(cut.piece(start)), _more_link(entry, cut, start + LIMIT)
+    if request.is_fragment:
+        return HTMLResponse(f'<span class="rest" tabindex="-1">{html}</span>{next_link}')
+    return respond(request, "more.html", entry=entry, cut=cut, start=start, html=html, rest=next_link)
 
 
-def printed(asked: Asked) -> Response:
-    """All windows on one page, for paper: they are made one after the other, while the browser reads."""
-    shelf, entry = asked.shelf, entry_of(asked)
-    transcript = shelf.transcript(entry, asked.profile)
-    started, more = started_by(asked, entry), more_of(entry)
+def print_view(request: PageRequest) -> Response:
+    """All windows on one page, streamed one after the other."""
+    context, entry = request.context, requested_entry(request)
+    transcript = context.transcript(entry, request.profile)
+    links, link_rest = subagent_links(request, entry), more_link(entry)
     values = {"entry": entry, "title": session_title(transcript.header), "header": transcript.header}
-    with taught_by(shelf.taught(entry, asked.profile)):
-        drawing = drawn("print.html", asked.profile, asked=asked, messages=transcript.messages, **values)
-    before, behind = drawing.split(_HERE)
+    with use_redactor(context.session_redactor(entry, request.profile)):
+        html = render("print.html", request.profile, request=request, messages=transcript.messages, **values)
+    before, after = html.split(MESSAGES_PLACEHOLDER)
 
     async def pieces() -> AsyncIterator[str]:
         yield before
         for number in range(transcript.windows):
-            yield await shelf.run(transcript.window, number, started, more)
-        yield behind
+            yield await context.run(transcript.window, number, links, link_rest)
+        yield after
 
     return StreamingResponse(pieces(), media_type="text/html")
 
 
-def outline(asked: Asked) -> Response:
+def outline(request: PageRequest) -> Response:
     """The prompts of the whole session, and the tree of its branches."""
-    entry = entry_of(asked)
-    table = asked.shelf.transcript(entry, asked.profile).contents()
-    forks = [[branch or 0, [way.index for way in fork.branches]] for branch, fork in table.forks]
-    now = [way.index for _, fork in table.forks for way in fork.branches if way.is_active]
-    return page(
-        asked,
+    entry = requested_entry(request)
+    contents = request.context.transcript(entry, request.profile).contents()
+    forks = [[parent or 0, [branch.index for branch in fork.branches]] for parent, fork in contents.forks]
+    active = [branch.index for _, fork in contents.forks for branch in fork.branches if branch.is_active]
+    return respond(
+        request,
         "outline.html",
-        base=address(entry),
-        prompts=table.prompts,
-        tree=Markup(branches(table.forks, table.labels)),
+        base=session_url(entry),
+        prompts=contents.prompts,
+        tree=Markup(branches(contents.forks, contents.labels)),
         forks=json.dumps(forks),
-        chosen=json.dumps(now),
+        active=json.dumps(active),
     )

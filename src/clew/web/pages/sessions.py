@@ -1,4 +1,4 @@
-"""The list of sessions: filtered by what stands in the address, the latest first, sub-agents below their session."""
+"""The list of sessions, latest first, with sub-agents below the session that started them."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from starlette.responses import Response
 from clew.catalog import queries
 from clew.errors import UsageError
 from clew.filters import HAS, Filters
-from clew.web.asking import Asked, page
+from clew.web.request import PageRequest, respond
 
-SHOWN = 50
-"""Sessions on a page."""
+SESSIONS_PER_PAGE = 50
 
 
-def page_of(asked: Asked) -> Response:
+def view(request: PageRequest) -> Response:
     """The page, or the list alone."""
-    shelf, problem = asked.shelf, None
+    context, problem = request.context, None
     try:
-        filters = asked.filters()
+        filters = request.filters()
     except UsageError as error:
         filters, problem = Filters(), str(error)
-    chosen = None
+    admitted = None
     if filters != Filters():
-        chosen = shelf.kept(f"chosen {filters}", lambda: shelf.searcher(asked.profile).matching_sources(filters))
-    at = asked.number("page", 1)
-    found = queries.page(shelf.db, chosen, SHOWN, (at - 1) * SHOWN if at > 0 else 0)
-    return page(
-        asked,
-        "sessions.html" if not asked.is_fragment else "list.html",
+        searcher = context.searcher(request.profile)
+        admitted = context.cached(f"matching {filters}", lambda: searcher.matching_sources(filters))
+    page_number = max(1, request.number("page", 1))
+    found = queries.page(context.db, admitted, SESSIONS_PER_PAGE, (page_number - 1) * SESSIONS_PER_PAGE)
+    return respond(
+        request,
+        "sessions.html" if not request.is_fragment else "list.html",
         status=400 if problem else 200,
         found=found,
         problem=problem,
-        given=asked.given,
-        is_filtered=chosen is not None,
-        names=shelf.kept("names", lambda: queries.names(shelf.db)),
+        given=request.filter_params,
+        is_filtered=admitted is not None,
+        names=context.cached("names", lambda: queries.names(context.db)),
         has=HAS,
-        at=max(1, at),
-        pages=max(1, -(-found.total // SHOWN)),
-        now=shelf.now(),
+        page_number=page_number,
+        pages=max(1, -(-found.total // SESSIONS_PER_PAGE)),
+        now=context.now(),
     )

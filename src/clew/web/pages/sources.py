@@ -1,4 +1,4 @@
-"""Where sessions come from, and what is wrong with the files."""
+"""The folders that sessions come from, and problems in their files."""
 
 from __future__ import annotations
 
@@ -10,37 +10,38 @@ from starlette.responses import Response
 from clew.agents import registry
 from clew.catalog import queries
 from clew.catalog.ids import session_key
-from clew.web.asking import Asked, page
-from clew.web.drawing import session_address
+from clew.web.request import PageRequest, respond
+from clew.web.templates import session_url_of
 
-MOST = 200
-"""Problems, unless all are asked for."""
+MAX_PROBLEMS = 200
 
 
-def page_of(asked: Asked) -> Response:
+def view(request: PageRequest) -> Response:
     """The page."""
-    shelf = asked.shelf
-    counts = queries.source_counts(shelf.db)
-    most = asked.number("rows", MOST)
-    problems = queries.source_problems(shelf.db, most + 1)
+    context = request.context
+    limit = request.number("rows", MAX_PROBLEMS)
+    problems = queries.source_problems(context.db, limit + 1)
     roots = [
-        (agent.title, [(str(root), root.is_dir()) for host in shelf.hosts for root in agent.roots(host)])
+        (agent.title, [(str(root), root.is_dir()) for host in context.hosts for root in agent.roots(host)])
         for agent in registry.load_all()
     ]
-    return page(
-        asked,
+    return respond(
+        request,
         "sources.html",
-        homes=[(str(host.base or host.home), host.kind, host.name) for host in shelf.hosts],
-        counts=counts,
-        roots=shelf.masking(asked.profile).value(roots),
-        problems=[_problem(row) for row in problems[:most]],
-        left_out=len(problems) > most,
-        syncing=shelf.syncing.state,
+        homes=[(str(host.base or host.home), host.kind, host.name) for host in context.hosts],
+        counts=queries.source_counts(context.db),
+        roots=request.masking.value(roots),
+        problems=[_problem_row(row) for row in problems[:limit]],
+        left_out=len(problems) > limit,
+        sync_state=context.updater.state,
     )
 
 
-def _problem(row: tuple[str, str, str, str]) -> dict[str, Any]:
+def _problem_row(row: tuple[str, str, str, str]) -> dict[str, Any]:
     agent, session, path, problems = row
-    words = [f"{one['code']} in line {one['line']}" if one.get("line") else one["code"] for one in json.loads(problems)]
-    address = session_address(agent, session, session_key(agent, session)) if session else None
-    return {"agent": agent, "path": path, "words": ", ".join(words), "address": address}
+    found = [
+        f"{problem['code']} in line {problem['line']}" if problem.get("line") else problem["code"]
+        for problem in json.loads(problems)
+    ]
+    url = session_url_of(agent, session, session_key(agent, session)) if session else None
+    return {"agent": agent, "path": path, "text": ", ".join(found), "url": url}

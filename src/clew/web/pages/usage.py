@@ -1,4 +1,4 @@
-"""What was used and what it cost, by day, model, agent or project."""
+"""Token usage and cost by day, model, agent or project, as a page and as CSV."""
 
 from __future__ import annotations
 
@@ -13,87 +13,85 @@ from clew.catalog.stats import BY, Row, Stats, catalog_stats, report, with_names
 from clew.errors import UsageError
 from clew.filters import Filters
 from clew.render.sheet import write_csv
-from clew.web import figures
-from clew.web.asking import Asked, page
-from clew.web.figures import Chart, stacked
+from clew.web.charts import Chart, mask_cell_names, usage_chart
+from clew.web.request import PageRequest, respond
 
-WAYS = ("day", "week", "month", "model", "agent", "project", "tool")
-"""What can be told apart here."""
-CHARTED = 90
-"""Bars of a chart over time; the latest are shown."""
-LARGEST = 20
-"""Bars of any other; those with the most tokens are shown, the largest first."""
-_TIMED = ("day", "week", "month")
+GROUPINGS = ("day", "week", "month", "model", "agent", "project", "tool")
+TIME_GROUPINGS = ("day", "week", "month")
+MAX_TIME_BARS = 90
+"""A chart over time shows the latest."""
+MAX_OTHER_BARS = 20
+"""Any other chart shows those with the most tokens, largest first."""
 
 
-def page_of(asked: Asked) -> Response:
+def view(request: PageRequest) -> Response:
     """The page."""
-    by, problem = _by(asked), None
+    context, by, problem = request.context, _grouping(request), None
     try:
-        filters = asked.filters()
+        filters = request.filters()
     except UsageError as error:
         filters, problem = Filters(), str(error)
-    found, charts = asked.shelf.kept(f"usage {by} {filters} {asked.profile}", lambda: _figures(asked, filters, by))
-    return page(
-        asked,
+    found, charts = context.cached(f"usage {by} {filters} {request.profile}", lambda: _load(request, filters, by))
+    return respond(
+        request,
         "usage.html",
         status=400 if problem else 200,
         by=by,
-        ways=WAYS,
+        groupings=GROUPINGS,
         totals=found["totals"],
-        rows=found["rows"][::-1] if by in _TIMED else sorted(found["rows"], key=_weight, reverse=True),
+        rows=found["rows"][::-1] if by in TIME_GROUPINGS else sorted(found["rows"], key=_row_weight, reverse=True),
         charts=charts,
         problem=problem,
-        given=asked.given,
-        names=asked.shelf.kept("names", lambda: queries.names(asked.shelf.db)),
-        csv=asked.address("/usage.csv"),
+        given=request.filter_params,
+        names=context.cached("names", lambda: queries.names(context.db)),
+        csv=request.url("/usage.csv"),
     )
 
 
-def _weight(row: Row) -> tuple[int, int]:
+def _row_weight(row: Row) -> tuple[int, int]:
     return row.get("cost_nano") or 0, row.get("total_tokens") or row.get("tool_calls") or 0
 
 
-def _figures(asked: Asked, filters: Filters, by: str) -> tuple[Row, list[Chart]]:
-    stats = _stats(asked, filters)
-    mask = asked.shelf.masking(asked.profile).names
-    return with_names(report(stats, by), mask), [] if by == "tool" else _charts(stats, by, mask)
+def _load(request: PageRequest, filters: Filters, by: str) -> tuple[Row, list[Chart]]:
+    stats = _stats(request, filters)
+    mask_names = request.masking.names
+    return with_names(report(stats, by), mask_names), [] if by == "tool" else _charts(stats, by, mask_names)
 
 
-def _charts(stats: Stats, by: str, mask: Callable[[list[str]], list[str]]) -> list[Chart]:
+def _charts(stats: Stats, by: str, mask_names: Callable[[list[str]], list[str]]) -> list[Chart]:
     usage = stats.usage_by(by, "model").items()
-    cells = figures.with_names([(name, model, totals.as_row()) for (name, model), totals in usage], mask)
-    sums: dict[str, int] = {}
+    cells = mask_cell_names([(name, model, used.as_row()) for (name, model), used in usage], mask_names)
+    tokens: dict[str, int] = {}
     for name, _, used in cells:
-        sums[name] = sums.get(name, 0) + (used["total_tokens"] or 0)
-    is_timed = by in _TIMED
+        tokens[name] = tokens.get(name, 0) + (used["total_tokens"] or 0)
+    is_timed = by in TIME_GROUPINGS
     if is_timed:
-        kept = sorted(name for name in sums if name)[-CHARTED:]
+        shown = sorted(name for name in tokens if name)[-MAX_TIME_BARS:]
     else:
-        kept = sorted(sums, key=lambda name: (-sums[name], name))[:LARGEST]
-    chosen, names = set(kept), [name or "unknown" for name in kept]
-    shown = [(name or "unknown", model, used) for name, model, used in cells if name in chosen]
+        shown = sorted(tokens, key=lambda name: (-tokens[name], name))[:MAX_OTHER_BARS]
+    shown_cells = [(name or "unknown", model, used) for name, model, used in cells if name in set(shown)]
+    names = [name or "unknown" for name in shown]
     return [
-        stacked(shown, what, f"{word} by {by}", names, is_timed=is_timed)
-        for what, word in (("cost_nano", "Cost"), ("total_tokens", "Tokens"))
+        usage_chart(shown_cells, measure, f"{title} by {by}", names, is_timed=is_timed)
+        for measure, title in (("cost_nano", "Cost"), ("total_tokens", "Tokens"))
     ]
 
 
-def sheet(asked: Asked) -> Response:
-    """The rows as CSV."""
-    by = _by(asked)
-    found = report(_stats(asked, asked.filters()), by)
+def csv_view(request: PageRequest) -> Response:
+    """The rows as CSV, masked like the page."""
+    by = _grouping(request)
+    found = report(_stats(request, request.filters()), by)
     out = io.StringIO()
-    write_csv(with_names(found, asked.shelf.masking(asked.profile).names)["rows"], out)
+    write_csv(with_names(found, request.masking.names)["rows"], out)
     headers = {"Content-Disposition": f'attachment; filename="usage-by-{by}.csv"'}
     return Response(out.getvalue(), media_type="text/csv", headers=headers)
 
 
-def _by(asked: Asked) -> str:
-    said = asked.word("by") or "day"
-    return said if said in WAYS and said in BY else "day"
+def _grouping(request: PageRequest) -> str:
+    by = request.param("by") or "day"
+    return by if by in GROUPINGS and by in BY else "day"
 
 
-def _stats(asked: Asked, filters: Filters) -> Stats:
-    shelf = asked.shelf
-    return catalog_stats(shelf.db, filters, catalog_text_finder(shelf.db, shelf.folder))
+def _stats(request: PageRequest, filters: Filters) -> Stats:
+    context = request.context
+    return catalog_stats(context.db, filters, catalog_text_finder(context.db, context.folder))

@@ -123,7 +123,7 @@
     } else el.replaceChildren(...fresh);
     children.set(el.dataset.w, told);
     el.dataset.done = "1";
-    el.dataset.print = print;
+    el.dataset.etag = print;
     el.style.minHeight = "";
     came.forEach(enliven);
     paint(el);
@@ -144,7 +144,7 @@
     if (!el || (isLoaded(el) && !fresh)) return Promise.resolve();
     if (!fetching.has(number)) {
       const done = answered(`${session}/window/${number}`).then(async (answer) => {
-        take(el, await answer.text(), answer.headers.get("X-Clew-Print"));
+        take(el, await answer.text(), answer.headers.get("X-Clew-Etag"));
         order = order.filter((n) => n !== number).concat(number);
         forget();
       }).catch((error) => { one("#news").textContent = trouble(error); }).finally(() => fetching.delete(number));
@@ -159,7 +159,7 @@
     asked.open("GET", `${session}/window/${el.dataset.w}`, false);
     asked.setRequestHeader("X-Clew", "1");
     try { asked.send(); } catch { return; }
-    if (asked.status === 200) { take(el, asked.responseText, asked.getResponseHeader("X-Clew-Print")); order.push(Number(el.dataset.w)); }
+    if (asked.status === 200) { take(el, asked.responseText, asked.getResponseHeader("X-Clew-Etag")); order.push(Number(el.dataset.w)); }
   });
   const forget = () => {
     for (const number of order.slice(0, Math.max(0, order.length - MANY))) {
@@ -180,13 +180,13 @@
   const renew = async (el, print) => {
     const number = Number(el.dataset.w);
     await fetching.get(number);
-    if (!isLoaded(el) || el.dataset.print === print) return;
+    if (!isLoaded(el) || el.dataset.etag === print) return;
     if (nearby.has(el)) await want(number, true); else el.dataset.done = "";
   };
   // What a reader has chosen stays so until the conversation takes another way.
   const taken = new Map();
   const branch = (outline) => {
-    const active = new Set(JSON.parse(outline.dataset.chosen)), isFirst = !taken.size, other = [];
+    const active = new Set(JSON.parse(outline.dataset.active)), isFirst = !taken.size, other = [];
     for (const [at, roots] of JSON.parse(outline.dataset.forks)) {
       const way = roots.find((b) => active.has(b)), now = `${roots}:${way}`;
       clewView.fork(at, roots);
@@ -315,7 +315,7 @@
     clewView.contents(all(".outline ol a", toc), (a) => a.scrollIntoView({ block: "nearest" }));
     branch(one(".outline", toc));
     // What was shown before the session was read to its end may have become something else.
-    if (main.dataset.begun && isLoaded(holder(0))) { delete main.dataset.begun; await want(0, true); }
+    if (main.dataset.partial && isLoaded(holder(0))) { delete main.dataset.partial; await want(0, true); }
   };
   // What stands beside the text, and what is still to come, waits until the text is seen, and not for ever.
   const seen = () => new Promise((done) => {

@@ -1,0 +1,248 @@
+"""Work beside the pages: keeps the catalog up to date, and scans sessions for secrets.
+
+Both run in a process of their own, so that pages need not wait for them. Run as a module, this file is that process: it
+reads a pickled call of one of its own functions from standard input and writes the pickled result to standard output.
+"""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from clew.errors import Busy, ClewError, SourceUnreadable
+from clew.host import Host
+
+DEBOUNCE_MS = 400
+"""Changes within this time lead to one update."""
+POLL_MS = 1_000
+MAX_SECONDS_BETWEEN_UPDATES = 60.0
+"""An update runs at least this often, because some file systems report no changes."""
+STOP_TIMEOUT_SECONDS = 5.0
+
+State = Literal["off", "working", "fresh", "failed"]
+
+
+class Update(Protocol):
+    """One way to bring the catalog up to date."""
+
+    def run(self) -> bool:
+        """Bring the catalog up to date; False if that failed."""
+
+    def cancel(self) -> None:
+        """End a run early, from another thread."""
+
+
+class CatalogUpdater:
+    """Updates the catalog in a thread: now, whenever files below the watched folders change, and every minute."""
+
+    def __init__(self, update: Update | None = None, watched: Sequence[Path] = ()) -> None:
+        self._update, self._watched = update, [folder for folder in watched if folder.is_dir()]
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.state: State = "off"
+
+    def start(self) -> None:
+        """Start the thread, if there is an update to run."""
+        if self._update is not None:
+            self.state = "working"
+            self._thread = threading.Thread(target=self._run, args=(self._update,), name="clew-sync", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the thread and a running update. An update may be ended at any time."""
+        self._stop.set()
+        if self._update is not None:
+            self._update.cancel()
+        if self._thread is not None:
+            self._thread.join(STOP_TIMEOUT_SECONDS)
+
+    def _run(self, update: Update) -> None:
+        self.state = "fresh" if update.run() else "failed"
+        # The second update comes at once: files may have changed after the first looked at them.
+        updated_at = 0.0
+        for has_changes in self._watch():
+            if self._stop.is_set():
+                return
+            if has_changes or time.monotonic() - updated_at > MAX_SECONDS_BETWEEN_UPDATES:
+                updated_at = time.monotonic()
+                self.state = "fresh" if update.run() else "failed"
+
+    def _watch(self) -> Iterator[bool]:
+        """Every second, or earlier when files changed, whether they did. Changes between two steps are not lost."""
+        if not self._watched:
+            while not self._stop.wait(POLL_MS / 1000):
+                yield False
+            return
+        from watchfiles import watch
+
+        for changes in watch(
+            *self._watched,
+            stop_event=self._stop,
+            debounce=DEBOUNCE_MS,
+            rust_timeout=POLL_MS,
+            yield_on_timeout=True,
+            raise_interrupt=False,
+            ignore_permission_denied=True,
+        ):
+            yield bool(changes)
+
+
+class SyncUpdate:
+    """Syncs the catalog with the agents' files, in a process of its own."""
+
+    def __init__(self, hosts: Sequence[Host], folder: Path) -> None:
+        self._hosts, self._folder = hosts, folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def run(self) -> bool:
+        """Sync once."""
+        self._process = start_process(sync_catalog, _picklable(self._hosts), self._folder)
+        result = read_result(self._process)
+        self._process = None
+        return result is True
+
+    def cancel(self) -> None:
+        """End the process."""
+        process = self._process
+        if process is not None:
+            process.terminate()
+
+
+class MirrorUpdate:
+    """Copies new rows of a server into the local catalog."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self._url, self._folder = url, folder
+
+    def run(self) -> bool:
+        """Copy once. After a failure, pages show the rows that were copied before."""
+        from clew.warehouse.postgres.mirror import mirror
+
+        try:
+            mirror(self._url, self._folder)
+        except Busy:
+            return True
+        except ClewError:
+            return False
+        return True
+
+    def cancel(self) -> None:
+        """Let it finish: a copy is one transaction, and the thread is a daemon."""
+
+
+def empty_home(folder: Path) -> Host:
+    """A home without sessions, for pages whose rows all come from a server."""
+    return Host.at(folder / "no-home")
+
+
+class SecretScan:
+    """One scan of all sessions for secrets, in a process of its own."""
+
+    def __init__(self, hosts: Sequence[Host]) -> None:
+        self._hosts = hosts
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self.findings: list[dict[str, Any]] | None = None
+        self.has_failed = False
+
+    @property
+    def is_running(self) -> bool:
+        """True while the process runs."""
+        return self._process is not None
+
+    def start(self, *, plain: bool, rules: Path | None, again: bool) -> None:
+        """Start the scan, unless it is running, or has finished and is not wanted again."""
+        with self._lock:
+            if self._process is not None or (self.findings is not None and not again):
+                return
+            self.has_failed = False
+            self._process = start_process(find_secrets_in_homes, _picklable(self._hosts), plain, rules)
+            threading.Thread(target=self._wait, args=(self._process,), daemon=True).start()
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
+        findings = read_result(process)
+        if findings is None:
+            self.has_failed = True
+        else:
+            self.findings = findings
+        self._process = None
+
+    def stop(self) -> None:
+        """End a running scan."""
+        process = self._process
+        if process is not None:
+            process.terminate()
+
+
+def sync_catalog(hosts: Sequence[Host], folder: Path) -> bool:
+    """Sync the catalog. A sync of another process counts as ours."""
+    from clew.catalog.sync import sync
+
+    with suppress(Busy):
+        sync(hosts, folder)
+    return True
+
+
+def find_secrets_in_homes(hosts: Sequence[Host], plain: bool, rules: Path | None) -> list[dict[str, Any]]:
+    """Scan all sessions. Sessions that cannot be read are left out."""
+    from clew.agents.secret_scan import find_secrets
+    from clew.library import Library
+    from clew.redact.redactor import Redactor
+    from clew.redact.settings import load_settings
+
+    settings = load_settings("secrets", plain=plain, rules=rules, without_key=lambda _error: None)
+    findings: list[dict[str, Any]] = []
+    for session in Library(*hosts).sources():
+        with suppress(SourceUnreadable):
+            redactor = Redactor(settings)
+            found = list(find_secrets(session.agent, session.source, redactor))
+            # The id of a session may itself be a secret, and findings never show one.
+            place = {"agent": session.agent.id, "session": redactor.text(session.id)}
+            findings += [{**place, **finding.without_value()} for finding in found]
+        session.forget()
+    return findings
+
+
+def start_process(function: Callable[..., object], *arguments: object) -> subprocess.Popen[bytes]:
+    """Call a function of this module in a new Python process."""
+    # -P: the current folder may be a repository with modules of anyone's making.
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", __name__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdin is not None
+    with suppress(BrokenPipeError), process.stdin as stdin:
+        pickle.dump((function, arguments), stdin)
+    return process
+
+
+def read_result(process: subprocess.Popen[bytes]) -> Any:
+    """Wait for the process and return the result of its function; None if that failed."""
+    assert process.stdout is not None
+    with process.stdout as stdout:
+        output = stdout.read()
+    return pickle.loads(output) if process.wait() == 0 else None
+
+
+def _picklable(hosts: Sequence[Host]) -> list[Host]:
+    """The hosts with a copy of their environment: neither os.environ nor a mapping proxy can be pickled."""
+    return [Host(host.home, dict(host.env), kind=host.kind, name=host.name, base=host.base) for host in hosts]
+
+
+def _run_process() -> None:
+    """Run the call that the parent process wrote."""
+    function, arguments = pickle.load(sys.stdin.buffer)
+    pickle.dump(function(*arguments), sys.stdout.buffer)
+
+
+if __name__ == "__main__":
+    _run_process()

@@ -1,0 +1,316 @@
+"""What pages read from: the catalog, open transcripts, cached results, and what is masked in all of them.
+
+By default nothing is masked: users read their own history on their own machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import secrets
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+from clew.agents.masking import learn_session
+from clew.catalog import database, queries
+from clew.catalog.queries import Entry
+from clew.catalog.search import Searcher
+from clew.catalog.sessions import open_session
+from clew.errors import ClewError, SourceUnreadable, UnknownReference
+from clew.host import Host, config_dir
+from clew.model.json import JSON
+from clew.redact.masks import PLAIN
+from clew.redact.native_files import mask
+from clew.redact.redactor import Redactor, Setting
+from clew.redact.settings import RULES_FILE, load_settings
+from clew.stored_session import StoredSession
+from clew.web.background import CatalogUpdater, SecretScan
+from clew.web.transcript import Transcript, TranscriptCache, first_window
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+NO_MASKING = "none"
+PAGE_THREADS = 8
+"""Several threads may wait for one long session that is being read."""
+MAX_CACHED_RESULTS = 64
+MAX_CACHED_REDACTORS = 16
+REFERENCE_PREFIX = "~"
+REFERENCE_HEX_DIGITS = 24
+
+
+class MaskingOptions(NamedTuple):
+    """Options of masking that hold for every profile."""
+
+    plain: bool = False
+    rules: Path | None = None
+
+
+_options = MaskingOptions()
+_reference_key = secrets.token_bytes(32)
+_referenced_values: dict[str, str] = {}
+"""Masked values by the references that stand for them in addresses, for as long as the process runs."""
+_session_redactor: ContextVar[Redactor | None] = ContextVar("session_redactor", default=None)
+"""A redactor that has learned the secrets of the session a page is about."""
+
+
+def set_masking_options(options: MaskingOptions) -> None:
+    """Mask with these options from now on, in all pages of this process."""
+    global _options
+    _options = options
+
+
+def masking_options() -> MaskingOptions:
+    """The options in use."""
+    return _options
+
+
+@contextmanager
+def use_redactor(redactor: Redactor | None) -> Iterator[None]:
+    """Mask with a redactor that knows a session, inside this block."""
+    token = _session_redactor.set(redactor)
+    try:
+        yield
+    finally:
+        _session_redactor.reset(token)
+
+
+def resolve_reference(text: str) -> str:
+    """The value that a reference in an address stands for; any other text is returned as it is."""
+    return _referenced_values.get(text, text) if text.startswith(REFERENCE_PREFIX) else text
+
+
+class Masking:
+    """Masks by one profile."""
+
+    def __init__(self, profile: str) -> None:
+        self.profile = profile
+
+    @property
+    def is_on(self) -> bool:
+        """False for the profile that masks nothing."""
+        return self.profile != NO_MASKING
+
+    def redactor(self) -> Redactor:
+        """A redactor that has learned nothing yet."""
+        return Redactor(_load_setting(self.profile, _options, _rules_file_state()))
+
+    def session(self, session: StoredSession) -> StoredSession:
+        """The session, masked."""
+        return session.redacted(self.redactor()) if self.is_on else session
+
+    def text(self, text: str, calls: Sequence[JSON] = (), /) -> str:
+        """Mask a text. `calls` are tool calls of its session that read credential files, with their outputs."""
+        if not self.is_on or not text:
+            return text
+        redactor = _session_redactor.get()
+        if redactor is None or redactor.setting.profile != self.profile or calls:
+            redactor = self.redactor()
+            redactor.learn(calls)
+        return str(redactor.mask_for_append(text))
+
+    def lines(self, lines: list[str], path: str) -> list[str]:
+        """Mask the lines of a file as one value: a secret may begin on one line and end on the next."""
+        if not self.is_on:
+            return lines
+        redactor = self.redactor()
+        redactor.learn([lines], path)
+        masked = redactor.value(lines, path)
+        # A long credential file becomes a single marker.
+        return masked if isinstance(masked, list) else [PLAIN] * len(lines)
+
+    def names(self, names: list[str]) -> list[str]:
+        """Mask each name by itself."""
+        return self.redactor().mask_each(names) if self.is_on else names
+
+    def value(self, value: JSON) -> JSON:
+        """Mask a value that belongs to no session."""
+        return self.redactor().learn_and_mask(value) if self.is_on else value
+
+    def reference(self, text: str) -> str:
+        """What stands for a text in an address: the text, or a reference if part of it is masked."""
+        if self.text(text) == text:
+            return text
+        digest = hmac.digest(_reference_key, text.encode("utf-8", "surrogatepass"), "sha256").hex()
+        reference = REFERENCE_PREFIX + digest[:REFERENCE_HEX_DIGITS]
+        _referenced_values[reference] = text
+        return reference
+
+    def learned_redactor(self, session: StoredSession) -> Redactor:
+        """A redactor that has learned the secrets of a whole session."""
+        redactor = self.redactor()
+        learn_session(session.agent, session.source, redactor)
+        return redactor
+
+    def record(self, session: StoredSession, raw: bytes) -> bytes:
+        """Mask a native record."""
+        return mask(raw, self.learned_redactor(session)) if self.is_on else raw
+
+
+@lru_cache
+def masking(profile: str) -> Masking:
+    """The masking of a profile."""
+    return Masking(profile)
+
+
+def _rules_file_state() -> tuple[int, int] | None:
+    """Modification time and size of the user's own rules."""
+    try:
+        stat = (_options.rules or config_dir() / RULES_FILE).stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size
+
+
+@lru_cache(maxsize=16)
+def _load_setting(profile: str, options: MaskingOptions, _rules_state: tuple[int, int] | None) -> Setting:
+    """Load the rules; again when their file has changed. Without a key, markers are plain."""
+    return load_settings(profile, plain=options.plain, rules=options.rules, without_key=lambda _error: None)
+
+
+class NoCatalog(ClewError):
+    """The first sync has not created the catalog yet."""
+
+
+class AppContext:
+    """Everything that pages read. Its methods are called in the threads of `run` only."""
+
+    def __init__(
+        self,
+        hosts: Iterable[Host],
+        folder: Path,
+        *,
+        profile: str = NO_MASKING,
+        updater: CatalogUpdater | None = None,
+        engine: str = "",
+    ) -> None:
+        self.hosts = tuple(hosts)
+        self.folder, self.profile = folder, profile
+        self.engine = engine
+        """The server whose rows the catalog is a copy of; "" for a catalog of local files."""
+        self.updater = updater or CatalogUpdater()
+        self.scan = SecretScan(self.hosts)
+        self._pool = ThreadPoolExecutor(PAGE_THREADS, thread_name_prefix="clew-page")
+        self._thread = threading.local()
+        self._transcripts = TranscriptCache()
+        self._results: dict[str, tuple[object, Any]] = {}
+        self._redactors: dict[tuple[object, ...], Redactor] = {}
+
+    async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function in a thread that may read the catalog."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: function(*args, **kwargs))
+
+    def run_in_background(self, function: Callable[[AppContext], None]) -> None:
+        """Call a function in such a thread without waiting for it."""
+        self._pool.submit(function, self)
+
+    def close(self) -> None:
+        """End the threads and a running scan."""
+        self.scan.stop()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def now(self) -> datetime:
+        """The time on the clock of the first home."""
+        return self.hosts[0].now()
+
+    @property
+    def db(self) -> sqlite3.Connection:
+        """A read-only connection of this thread. Opened again when the catalog was replaced by a new file."""
+        identity = self._catalog_identity()
+        if getattr(self._thread, "identity", None) != identity:
+            db = database.open_reader(self.folder)
+            if db is None:
+                raise NoCatalog("there is no catalog yet")
+            self._thread.db, self._thread.identity, self._thread.searchers = db, identity, {}
+        connection: sqlite3.Connection = self._thread.db
+        return connection
+
+    def _catalog_identity(self) -> tuple[int, int]:
+        try:
+            stat = (self.folder / database.DATABASE).stat()
+        except OSError:
+            raise NoCatalog("there is no catalog yet") from None
+        return stat.st_dev, stat.st_ino
+
+    def searcher(self, profile: str) -> Searcher:
+        """The searcher of this thread, which masks the hits."""
+        _ = self.db
+        searchers: dict[str, Searcher] = self._thread.searchers
+        if profile not in searchers:
+            searchers[profile] = Searcher(self.folder, masking(profile).text)
+        return searchers[profile]
+
+    def cached(self, key: str, compute: Callable[[], T]) -> T:
+        """The result of a function of the catalog; computed again after the catalog has changed."""
+        state = self._catalog_state()
+        known = self._results.get(key)
+        if known is None or known[0] != state:
+            known = state, compute()
+            if len(self._results) >= MAX_CACHED_RESULTS:
+                self._results.clear()
+            self._results[key] = known
+        result: T = known[1]
+        return result
+
+    def _catalog_state(self) -> object:
+        state = []
+        for name in (database.DATABASE, f"{database.DATABASE}-wal"):
+            try:
+                stat = (self.folder / name).stat()
+                state.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))
+            except OSError:
+                state.append((0, 0, 0))
+        return state
+
+    def entry(self, agent: str, identity: str) -> Entry:
+        """The session with a native id or a catalog key. Only sessions in the catalog can be opened."""
+        found = queries.entry(self.db, agent, identity) or queries.by_key(self.db, identity)
+        if found is None or found.agent != agent:
+            raise UnknownReference("the catalog knows of no such session")
+        return found
+
+    def session(self, entry: Entry, profile: str) -> StoredSession:
+        """Open a session, masked."""
+        return masking(profile).session(open_session(self.db, entry.number, self.hosts[0]))
+
+    def session_redactor(self, entry: Entry, profile: str) -> Redactor | None:
+        """A redactor that knows the secrets of a session; None if nothing is masked, or its file is missing."""
+        own_masking = masking(profile)
+        if not own_masking.is_on or entry.state == "gone":
+            return None
+        try:
+            session = self.session(entry, NO_MASKING)
+            stat = session.path.stat()
+            key = entry.number, profile, session.path, stat.st_size, stat.st_mtime_ns
+            redactor = self._redactors.get(key)
+            # The setting is another object after the user's rules have changed.
+            if redactor is None or redactor.setting is not own_masking.redactor().setting:
+                redactor = own_masking.learned_redactor(session)
+        except (OSError, SourceUnreadable):
+            return None
+        if len(self._redactors) >= MAX_CACHED_REDACTORS:
+            self._redactors.clear()
+        self._redactors[key] = redactor
+        return redactor
+
+    def transcript(self, entry: Entry, profile: str) -> Transcript:
+        """The transcript of a whole session."""
+        return self._transcripts.get((entry.number, profile), lambda: self.session(entry, profile))
+
+    def transcript_for_first_page(self, entry: Entry, profile: str) -> Transcript:
+        """The transcript of a session; of a long one that is not cached, only the first window.
+
+        A masked session is always read whole: its end may show what is secret at its beginning.
+        """
+        transcript = self._transcripts.cached((entry.number, profile))
+        if transcript is None and not masking(profile).is_on:
+            transcript = first_window(self.session(entry, profile), entry.messages)
+        return transcript or self.transcript(entry, profile)

@@ -1,0 +1,137 @@
+"""A request as pages see it, and the routes that call pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+from markupsafe import Markup, escape
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from clew.catalog.queries import Entry
+from clew.errors import ClewError, SourceUnreadable, UnknownReference, UsageError
+from clew.filters import Filters
+from clew.redact.findings import PROFILES
+from clew.web.context import NO_MASKING, AppContext, Masking, NoCatalog, masking, resolve_reference, use_redactor
+from clew.web.templates import render
+
+FRAGMENT_HEADER = "x-clew"
+"""Sent by the app's own scripts, which want a part of a page."""
+PROFILE_COOKIE = "clew-redact"
+FILTERS = ("agent", "project", "branch", "model", "since", "until", "tool", "file", "has", "text")
+REPEATABLE_FILTERS = ("agent", "has")
+MAX_PARAM_CHARS = 2_000
+NUMBER = re.compile(r"\d{1,9}", re.ASCII)
+ALL_ROWS = 10**9
+
+
+class PageRequest:
+    """A request for a page."""
+
+    def __init__(self, context: AppContext, request: Request) -> None:
+        self.context, self._request = context, request
+        self.path = request.url.path
+        self.is_fragment = FRAGMENT_HEADER in request.headers
+
+    def path_param(self, name: str) -> str:
+        """A parameter inside the path."""
+        return str(self._request.path_params[name])
+
+    def param(self, name: str) -> str | None:
+        """A query parameter; None if it is missing or empty."""
+        value = self._request.query_params.get(name, "").strip()
+        if len(value) > MAX_PARAM_CHARS:
+            raise UsageError(f"{name}: too long")
+        return resolve_reference(value) or None
+
+    def params(self, name: str) -> tuple[str, ...]:
+        """All values of a query parameter that may be repeated."""
+        values = self._request.query_params.getlist(name)
+        return tuple(resolve_reference(value.strip()[:MAX_PARAM_CHARS]) for value in values if value.strip())
+
+    def number(self, name: str, default: int, maximum: int = ALL_ROWS) -> int:
+        """A query parameter that is a number."""
+        value = self.param(name)
+        return min(maximum, int(value)) if value is not None and NUMBER.fullmatch(value) else default
+
+    @property
+    def filter_params(self) -> dict[str, Any]:
+        """The filters as the user wrote them."""
+        return {name: self.params(name) if name in REPEATABLE_FILTERS else self.param(name) for name in FILTERS}
+
+    def filters(self) -> Filters:
+        """The filters, which are those of the command line."""
+        return Filters.of(now=self.context.now(), **self.filter_params)
+
+    @property
+    def profile(self) -> str:
+        """The masking profile: the one the app was started with, or the one this browser chose."""
+        if self.context.profile != NO_MASKING:
+            return self.context.profile
+        chosen = self._request.query_params.get("redact") or self._request.cookies.get(PROFILE_COOKIE, "")
+        return chosen if chosen in PROFILES else NO_MASKING
+
+    @property
+    def masking(self) -> Masking:
+        """Masks by that profile."""
+        return masking(self.profile)
+
+    def url(self, path: str | None = None, /, **changes: object) -> Markup:
+        """This address with some query parameters changed; None removes one. Masked values become references."""
+        kept = [(name, value) for name, value in self._request.query_params.multi_items() if name not in changes]
+        added = [(name, str(value)) for name, value in changes.items() if value is not None]
+        query = urlencode([(name, self.masking.reference(value)) for name, value in (*kept, *added)])
+        return escape((path or self.path) + (f"?{query}" if query else ""))
+
+
+View = Callable[[PageRequest], Response]
+
+
+def respond(request: PageRequest, template: str, status: int = 200, **values: object) -> Response:
+    """Render a template. If it shows a session (`entry`), the secrets of that session are masked in all of it."""
+    entry = values.get("entry")
+    redactor = request.context.session_redactor(entry, request.profile) if isinstance(entry, Entry) else None
+    with use_redactor(redactor):
+        return HTMLResponse(render(template, request.profile, request=request, **values), status)
+
+
+def route(context: AppContext, path: str, view: View) -> Route:
+    """A route that calls a view in a thread of the context."""
+
+    async def endpoint(request: Request) -> Response:
+        return await context.run(_call_view, PageRequest(context, request), view)
+
+    return Route(path, endpoint)
+
+
+def _call_view(request: PageRequest, view: View) -> Response:
+    try:
+        return view(request)
+    except NoCatalog:
+        return respond(request, "indexing.html", 200 if not request.is_fragment else 503)
+    except UnknownReference:
+        return _error(request, 404, "Not found", "Nothing in the catalog has this address.")
+    except HTTPException as error:
+        return _error(request, error.status_code, "Page not found", "There is no page at this address.")
+    except SourceUnreadable:
+        # The message of the error names files, so it does not leave the machine.
+        text = "The source of this session cannot be read. `clew doctor` shows the reason."
+        return _error(request, 503, "Session unreadable", text)
+    except UsageError as error:
+        return _error(request, 400, "Invalid request", str(error))
+    except ClewError:
+        return _error(request, 503, "Request failed", "Try again; `clew doctor` shows what is wrong.")
+
+
+def _error(request: PageRequest, status: int, title: str, text: str) -> Response:
+    return respond(request, "error.html", status, title=title, text=text)
+
+
+def not_found(_request: PageRequest) -> Response:
+    """Answer for every address without a page."""
+    raise HTTPException(404)

@@ -1,0 +1,166 @@
+"""Jinja templates. Every string put into one is masked, made visible and escaped, unless it is HTML of our own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from clew.catalog.queries import Entry
+from clew.catalog.stats import UsageTotals
+from clew.model.time import format_utc
+from clew.render.page.escape import text
+from clew.render.page.frame import theme, views
+from clew.render.safe import visible
+from clew.render.shell import shell_word
+from clew.render.tables import ago, size
+from clew.web.app import static_url
+from clew.web.context import masking
+
+PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+UUID = re.compile(r"(?:agent-)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+NANO_PER_DOLLAR = 10**9
+FIRST_TEMPLATES = frozenset({"base.html", "home.html", "session.html", "sessions.html"})
+
+
+def render(template: str, profile: str, **values: object) -> str:
+    """Render a template, masked by a profile."""
+    return _environment(profile).get_template(template).render(**values)
+
+
+def compile_templates(profile: str) -> None:
+    """Compile all templates, those of the usual first pages first."""
+    environment = _environment(profile)
+    for template in sorted(environment.list_templates(), key=lambda name: (name not in FIRST_TEMPLATES, name)):
+        environment.get_template(template)
+
+
+@lru_cache
+def _environment(profile: str) -> Environment:
+    mask = masking(profile).text
+
+    def mask_and_show(value: Any) -> Any:
+        """Mask a string and spell out its invisible characters; Jinja escapes it afterwards."""
+        if value is None:
+            return ""
+        return visible(mask(value)) if type(value) is str else value
+
+    environment = Environment(
+        loader=PackageLoader("clew.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=mask_and_show,
+    )
+    environment.filters |= {
+        "number": format_number,
+        "money": format_money,
+        "clock": format_minute,
+        "day": format_day,
+        "span": format_duration,
+        "size": size,
+        "address": session_url,
+        "highlight": highlight,
+        "name": lambda entry: session_name(entry, mask),
+    }
+    environment.globals |= {
+        "age": format_age,
+        "cost_of": format_cost,
+        "static": static_url,
+        "quoted": shell_word,
+        "link": lambda path, /, **params: link(path, profile, **params),
+        "theme": Markup(theme()),
+        "choices": Markup(views("full")),
+    }
+    return environment
+
+
+def format_number(value: int | None) -> str:
+    """An exact number; empty if it is unknown."""
+    return "" if value is None else f"{value:,}"
+
+
+def format_money(nano: int | None) -> str:
+    """Dollars; amounts below one dollar have four digits."""
+    if nano is None:
+        return ""
+    dollars = nano / NANO_PER_DOLLAR
+    return f"${dollars:,.2f}" if dollars >= 1 or not nano else f"${dollars:.4f}"
+
+
+def format_cost(used: UsageTotals) -> str:
+    """The cost of some calls; a lower bound if some of them have no known price."""
+    if not used.calls:
+        return ""
+    if not used.priced_calls:
+        return "unknown"
+    return ("≥ " if used.priced_calls < used.calls else "") + format_money(used.cost_nano)
+
+
+def format_minute(microseconds: int) -> str:
+    """A point in time to the minute, in UTC."""
+    return format_utc(microseconds)[:16].replace("T", " ") if microseconds > 0 else ""
+
+
+def format_day(microseconds: int) -> str:
+    """The day of a point in time, in UTC."""
+    return format_utc(microseconds)[:10] if microseconds > 0 else ""
+
+
+def format_age(microseconds: int, now: datetime) -> str:
+    """How long ago a point in time was."""
+    return ago(datetime.fromtimestamp(microseconds / 1_000_000, UTC), now) if microseconds > 0 else ""
+
+
+def format_duration(microseconds: int) -> str:
+    """A length of time in its largest unit."""
+    seconds = microseconds / 1_000_000
+    for length, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= length:
+            return f"{seconds / length:.1f} {unit}"
+    return f"{seconds:.0f} s" if seconds else ""
+
+
+def session_url(entry: Entry) -> Markup:
+    """The address of a session's page."""
+    return session_url_of(entry.agent, entry.id, entry.key)
+
+
+def session_url_of(agent: str, identity: str, key: str, message: int | None = None) -> Markup:
+    """The address of a session, or of a message in it. An id that is no plain text is replaced by the catalog key."""
+    anchor = f"#m{message}" if message is not None else ""
+    return Markup(f"/session/{quote(agent, safe='')}/{identity if _is_plain_id(identity) else key}{anchor}")
+
+
+def _is_plain_id(identity: str) -> bool:
+    """True for an id that can stand in a path, and that no profile masks: some agents let users choose it."""
+    if UUID.fullmatch(identity):
+        return True
+    return PLAIN_ID.fullmatch(identity) is not None and masking("all").text(identity) == identity
+
+
+def link(path: str, profile: str, /, **params: object) -> Markup:
+    """An address with query parameters. Masked values become references."""
+    reference = masking(profile).reference
+    return escape(f"{path}?{urlencode({name: reference(str(value)) for name, value in params.items()})}")
+
+
+def session_name(entry: Entry, mask: Callable[[str], str]) -> str:
+    """The title of a session, or its kind and the start of its id."""
+    return entry.title or f"{'Sub-agent' if entry.is_subagent else 'Session'} {mask(entry.id)[:16]}"
+
+
+def highlight(snippet: Any) -> Markup:
+    """The HTML of a search snippet, with its matches marked."""
+    pieces, end_of_last = list[str](), 0
+    for start, end in snippet.marks:
+        pieces += [text(snippet.text[end_of_last:start]), "<mark>", text(snippet.text[start:end]), "</mark>"]
+        end_of_last = end
+    return Markup("".join([*pieces, text(snippet.text[end_of_last:])]))

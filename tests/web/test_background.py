@@ -1,0 +1,63 @@
+"""Work beside the pages: the sync and the scan run in processes of their own."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from clew.catalog import database
+from clew.catalog.lock import locked
+from clew.demo import write_demo
+from clew.host import Host
+from clew.web.background import CatalogUpdater, SecretScan, SyncUpdate
+from tests.web.live_session import SESSION, session_file
+
+
+def test_a_sync_fills_the_catalog(tmp_path: Path) -> None:
+    session_file(tmp_path / "home")
+    update = SyncUpdate([Host.at(tmp_path / "home")], tmp_path / "catalog")
+    assert update.run()
+    db = database.open_reader(tmp_path / "catalog")
+    assert db is not None and db.execute("SELECT native_id FROM sessions").fetchall() == [(SESSION,)]
+    db.close()
+
+
+@pytest.mark.slow
+def test_a_sync_of_another_process_counts_as_ours(tmp_path: Path) -> None:
+    session_file(tmp_path / "home")
+    with locked(tmp_path / "catalog"):
+        assert SyncUpdate([Host.at(tmp_path / "home")], tmp_path / "catalog").run()
+
+
+def test_a_sync_that_fails_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "catalog").write_text("a file where the folder should be")
+    updater = CatalogUpdater(SyncUpdate([Host.at(tmp_path)], tmp_path / "catalog"))
+    states = {updater.state}
+    updater.start()
+    until = time.monotonic() + 30
+    while "failed" not in states and time.monotonic() < until:
+        states.add(updater.state)
+        time.sleep(0.05)
+    updater.stop()
+    assert {"off", "failed"} <= states <= {"off", "working", "failed"}
+
+
+def test_modules_of_the_current_folder_are_never_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`clew web` may be started inside a repository of anyone's making."""
+    repository, mark = tmp_path / "repository", tmp_path / "mark"
+    repository.mkdir()
+    for name in ("pickle", "clew", "msgspec", "sqlite3"):
+        (repository / f"{name}.py").write_text(f"open({str(mark)!r}, 'w')")
+    write_demo(tmp_path / "home")
+    monkeypatch.chdir(repository)
+    hosts = [Host.at(tmp_path / "home")]
+    assert SyncUpdate(hosts, tmp_path / "catalog").run()
+    scan = SecretScan(hosts)
+    scan.start(plain=False, rules=None, again=False)
+    until = time.monotonic() + 60
+    while scan.is_running and time.monotonic() < until:
+        time.sleep(0.05)
+    assert scan.findings is not None and not scan.has_failed
+    assert not mark.exists()
