@@ -147,9 +147,10 @@ class Library:
         with self.catalog(text=filters.needs_text) as catalog:
             find_text, filters = catalog_text_finder(catalog.db, catalog.folder), self._of_agents(filters)
             found = open_sessions(catalog.db, matching_sources(catalog.db, filters, find_text), self.hosts[0])
-            unreadable = unreadable_sources(catalog.db, filters.agent) if on_unreadable is not None else []
-        for reason in unreadable:
-            on_unreadable(reason)
+            unreadable = unreadable_sources(catalog.db, filters.agent)
+        if on_unreadable is not None:
+            for reason in unreadable:
+                on_unreadable(reason)
         return found
 
     def find(self, reference: str, *, branches: bool = False, missing: bool = False) -> list[StoredSession]:

@@ -13,6 +13,7 @@ from clew.catalog.sync import sync
 from clew.filters import Filters
 from clew.host import Host
 from clew.library import Library
+from clew.model.json import JSON
 
 Counts = tuple[int, int | None, int | None, int | None, int | None, int | None]
 """Calls, and tokens: input, output, cache read, cache creation, reasoning."""
@@ -37,7 +38,7 @@ def from_catalog(homes: Sequence[Path]) -> dict[str, Counts]:
 WAYS: dict[str, Callable[[Sequence[Path]], dict[str, Counts]]] = {"ledgers": from_ledgers, "catalog": from_catalog}
 
 
-def catalogued(homes: Sequence[Path], **filters: object) -> Stats:
+def catalogued(homes: Sequence[Path], **filters: JSON) -> Stats:
     """Statistics from a catalog made now; the data folder must be the test's own."""
     hosts = tuple(map(Host.at, homes))
     folder = folder_of(hosts)
