@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clew.catalog.queries import list_rows
 
 import clew
 from clew.agents.base import Claim, Header, Unit
 from clew.agents.checking import check_source
 from clew.agents.claude_code import ClaudeCode
 from clew.analysis.usage import Usage
+from clew.catalog.queries import list_rows
 from clew.demo import write_demo
 from clew.export.verify import Proof, verify
 from clew.host import Host

@@ -76,7 +76,7 @@ def shown(db: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, ...]]]:
 def catalogued(homes: Iterable[Path], folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     """The same from a new catalog over some homes."""
     shutil.rmtree(folder, ignore_errors=True)
-    sync([Host.at(home) for home in homes], folder, count=1)
+    sync([Host.at(home) for home in homes], folder, workers=1)
     db = database.open_reader(folder)
     assert db is not None
     try:

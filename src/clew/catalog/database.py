@@ -1,68 +1,58 @@
-"""Where the catalog lies, and how it is opened. Loads next to nothing: every quick command begins here."""
+"""Where a catalog lies, and how its database is opened and written."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterable
 from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from clew.catalog.schema import APPLICATION, VERSION, create
+from clew.catalog.schema import APPLICATION, KEYS_PER_SOURCE, VERSION, create
 from clew.datadir import data_path, private_folder
+from clew.errors import SourceUnreadable
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
     from clew.host import Host
 
 DATABASE = "catalog.sqlite"
 TEXT = "text"
-"""The folder of the text index; one folder in it for each shard."""
-WAIT_SECONDS = 10.0
-"""How long a process waits for another that is writing."""
+"""The folder of the text index."""
+BUSY_TIMEOUT_SECONDS = 10.0
+"""How long a connection waits for another one that is writing."""
 
 
-def catalog_path(homes: Iterable[Path | str] = ()) -> str:
-    """The path of the folder of the catalog over these homes; without any, over the default sources."""
-    named = sorted({os.path.realpath(home) for home in homes})
-    if not named:
-        return f"{data_path()}/catalog"
-    mark = blake2b("\0".join(named).encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
-    return f"{data_path()}/catalog-{mark}"
+class CatalogNotWritable(SourceUnreadable):
+    """The catalog cannot be written: read-only, no permission, or the disk is full."""
 
 
 def catalog_folder(homes: Iterable[Path | str] = ()) -> Path:
-    """The same folder."""
-    from pathlib import Path
-
-    return Path(catalog_path(homes))
+    """The folder of the catalog over these homes; without any, over the default sources."""
+    named = sorted({os.path.realpath(home) for home in homes})
+    if not named:
+        return Path(data_path(), "catalog")
+    digest = blake2b("\0".join(named).encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
+    return Path(data_path(), f"catalog-{digest}")
 
 
 def folder_of(hosts: Iterable[Host]) -> Path:
-    """The same for hosts that were chosen by name."""
+    """The folder of the catalog over hosts that were chosen by name."""
     return catalog_folder(host.base or host.home for host in hosts)
 
 
-def shard_folder(folder: Path | str, shard: int) -> Path:
-    """Where a shard of the text index lies."""
-    from pathlib import Path
-
-    return Path(folder) / TEXT / str(shard)
-
-
 def open_reader(folder: Path | str) -> sqlite3.Connection | None:
-    """The catalog for reading alone; None where there is none that this version can read."""
-    path = os.path.abspath(f"{folder}/{DATABASE}")  # noqa: PTH100 - pathlib is not light
-    if not os.path.isfile(path):  # noqa: PTH113
+    """Open the catalog for reading; None where there is none that this version can read."""
+    path = Path(folder, DATABASE).absolute()
+    if not path.is_file():
         return None
-    quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    db = sqlite3.connect(f"file:{quoted}?mode=ro", uri=True, timeout=WAIT_SECONDS, isolation_level=None)
+    # Beside a database in WAL mode SQLite writes files even to read it. Where it cannot, nobody else writes either.
+    mode = "mode=ro" if os.access(path.parent, os.W_OK) else "mode=ro&immutable=1"
+    db = sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None)
     try:
         db.execute("PRAGMA query_only = 1")
-        # Statistics look at the same pages again and again.
         db.execute("PRAGMA cache_size = -16384")
-        if is_ours(db):
+        if is_current_version(db):
             return db
     except sqlite3.DatabaseError:
         pass
@@ -70,21 +60,25 @@ def open_reader(folder: Path | str) -> sqlite3.Connection | None:
     return None
 
 
-def is_ours(db: sqlite3.Connection) -> bool:
+def is_current_version(db: sqlite3.Connection) -> bool:
     """True for a catalog of this very version."""
-    (mark,), (version,) = db.execute("PRAGMA application_id").fetchone(), db.execute("PRAGMA user_version").fetchone()
-    return bool(mark == APPLICATION and version == VERSION)
+    (application,), (version,) = (
+        db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+    )
+    return bool(application == APPLICATION and version == VERSION)
 
 
 def open_writer(folder: Path | str) -> sqlite3.Connection:
-    """The catalog for reading and writing; made where there is none."""
-    path = f"{folder}/{DATABASE}"
-    if not os.path.exists(path):  # noqa: PTH110 - pathlib is not light
-        _make_private(str(folder), path)
-    db = sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None, cached_statements=256)
+    """Open the catalog for reading and writing; create it where there is none."""
+    path = Path(folder, DATABASE)
+    if not path.exists():
+        # Its content is private: nobody else may read it, whatever the umask.
+        private_folder(str(path.parent))
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, cached_statements=256)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = NORMAL")
-    # What is removed is overwritten: nothing of an erased session stays in free pages.
+    # Deleted content is overwritten: nothing of an erased session stays in free pages.
     db.execute("PRAGMA secure_delete = ON")
     db.execute("PRAGMA wal_autocheckpoint = 8000")
     if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
@@ -92,7 +86,22 @@ def open_writer(folder: Path | str) -> sqlite3.Connection:
     return db
 
 
-def _make_private(folder: str, path: str) -> None:
-    """What is indexed is private: nobody else may read it, whatever the umask."""
-    private_folder(f"{folder}/{TEXT}")
-    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+class transaction:
+    """A transaction that takes the write lock at its start: taken later, it could be refused."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def __enter__(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._db.execute("COMMIT")
+        elif self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+
+def key_range(source: int) -> tuple[int, int]:
+    """The first and the last key that rows of a source can have."""
+    return source * KEYS_PER_SOURCE, source * KEYS_PER_SOURCE + KEYS_PER_SOURCE - 1

@@ -12,6 +12,7 @@ from clew.catalog.lookup import TextReader
 from clew.catalog.row_writer import RowWriter
 from clew.catalog.schema import create
 from clew.catalog.search import sources_with_text
+from clew.catalog.text_store import ChunkPacker, SourceTextWriter
 from clew.filters import Filters
 from clew.stored_session import StoredSession
 
@@ -30,11 +31,14 @@ def _passes(session: StoredSession, filters: Filters) -> bool:
         return False
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         create(db)
-        writer = RowWriter(db)
+        rows, chunks = RowWriter(db), SourceTextWriter(db, _SOURCE_ID)
+        texts = ChunkPacker(lambda chunk: chunks.write([chunk]))
         for step in ingest(session.agent, session.source, _SOURCE_ID):
             if isinstance(step, Ingested):
-                writer.session(_SOURCE_ID, step.session)
-            else:
-                writer.write(step)
-                db.executemany("INSERT INTO pending VALUES (?, ?)", [(doc, text) for doc, _, _, text in step.texts])
+                rows.write_session(_SOURCE_ID, step.session)
+                continue
+            rows.write(step)
+            for text in step.texts:
+                texts.add(*text)
+        texts.flush()
         return bool(matching_sources(db, filters, sources_with_text(db, TextReader())))

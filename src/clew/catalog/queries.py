@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 from clew.agents.file_evidence import absolute
 from clew.analysis.usage import Usage
+from clew.catalog.database import key_range
 from clew.catalog.filters import Condition
 from clew.catalog.ids import packed_uuid
-from clew.catalog.row_writer import COUNTS, key_range
+from clew.catalog.row_writer import COUNTS
 from clew.catalog.schema import KEYS_PER_SOURCE, SHORT_CACHE_TOKENS
 from clew.catalog.stats import UsageTotals, add_known
 from clew.model import Problem
@@ -460,4 +461,5 @@ def unreadable_sources(db: sqlite3.Connection, agents: Collection[str] = ()) -> 
 
 def _unreadable(path: str, recorded: list[dict[str, JSON]]) -> str:
     message = next((str(one["message"]) for one in recorded if one.get("message")), "cannot be read")
+    message = message.removeprefix("SourceUnreadable: ")
     return message if message.startswith(path) else f"{path}: {message}"

@@ -1,49 +1,27 @@
-"""Rows into the catalog. All that is written for a source is written in one transaction, so a kill leaves no half."""
+"""Writes the rows of sources into the catalog, and deletes them."""
 
 from __future__ import annotations
 
-from clew.catalog.schema import KEYS_PER_SOURCE, TALLIES, add_days, add_indices
+import sqlite3
+from collections.abc import Iterable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterable
+from clew.analysis.pricing import PriceTable, prices
+from clew.catalog.database import key_range
+from clew.catalog.rows import Row, Rows
+from clew.catalog.schema import DAY_SUMS, add_days, add_indices
+from clew.catalog.text_store import SourceTextWriter, mark_unindexed
 
-    from clew.analysis.pricing import PriceTable
-    from clew.catalog.rows import Row, Rows
-
-KEYED = ("message", "block", "call", "token_usage", "recorded_usage", "change", "todo")
+KEYED_TABLES = ("message", "block", "call", "token_usage", "recorded_usage", "change", "todo")
 """Tables whose keys tell the source."""
 COUNTS = (
     "input_tokens output_tokens cache_creation_tokens cache_read_tokens cache_creation_5m_tokens "
     "cache_creation_1h_tokens reasoning_tokens"
 ).split()
-"""In the order of `analysis.usage.FIELDS`."""
+"""The counters of an API call, in the order of `analysis.usage.FIELDS`."""
 
 
-class transaction:
-    """All or nothing. The lock is taken at once: a reader that becomes a writer could find itself too late."""
-
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
-
-    def __enter__(self) -> None:
-        self._db.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self._db.execute("COMMIT")
-        elif self._db.in_transaction:
-            self._db.execute("ROLLBACK")
-
-
-def key_range(source: int) -> tuple[int, int]:
-    """The first and the last key that rows of a source can have."""
-    return source * KEYS_PER_SOURCE, source * KEYS_PER_SOURCE + KEYS_PER_SOURCE - 1
-
-
-class _Words(dict[str, int]):
-    """The numbers of words that many rows repeat."""
+class _StringIds(dict[str, int]):
+    """The keys of strings that many rows repeat."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         super().__init__({"": 0})
@@ -61,16 +39,16 @@ class RowWriter:
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
-        self._words = _Words(db)
+        self._ids = _StringIds(db)
         self._prices: PriceTable | None = None
         self.written = 0
 
-    def forget(self) -> None:
-        """Words of a transaction that was undone have no number."""
-        self._words = _Words(self._db)
+    def forget_strings(self) -> None:
+        """After a rollback: strings that it removed have no key."""
+        self._ids = _StringIds(self._db)
 
-    def drop(self, source: int) -> None:
-        """Remove all rows of a source. Copies of them in other sources are to be looked at anew."""
+    def delete_rows(self, source: int) -> None:
+        """Delete the rows of a source, but not its text. Copies of them in other sources need another dedupe."""
         span = key_range(source)
         for table, key in (("message", "event"), ("token_usage", "usage_id")):
             if self._db.execute(f"SELECT 1 FROM {table} WHERE id BETWEEN ? AND ?", span).fetchone() is None:
@@ -81,65 +59,92 @@ class RowWriter:
                 f" (SELECT 1 FROM {table} b WHERE b.{key} = a.{key} AND b.id NOT BETWEEN ? AND ?)",
                 (*span, *span),
             )
-        for table in KEYED:
+        hidden = "SELECT id FROM message WHERE id BETWEEN ? AND ? AND is_visible = 0"
+        # The index does not hold the text of hidden messages. Written again, they are visible at first.
+        mark_unindexed(self._db, [message for (message,) in self._db.execute(hidden, span).fetchall()])
+        for table in KEYED_TABLES:
             self._db.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", span)
         self._db.execute("DELETE FROM session WHERE id = ?", (source,))
-        for table in TALLIES:
+        for table in DAY_SUMS:
             self._db.execute(f"DELETE FROM {table} WHERE source = ?", (source,))
-        for table in ("pending", "stale"):
-            self._db.execute(f"DELETE FROM {table} WHERE doc BETWEEN ? AND ?", span)
-        self._db.execute("DELETE FROM text_chunk WHERE first BETWEEN ? AND ?", span)
+
+    def delete_source(self, source: int) -> None:
+        """Delete all that the catalog holds of a source: rows, text, side files and the source itself."""
+        self.delete_rows(source)
+        SourceTextWriter(self._db, source).finish()
+        self._db.execute("DELETE FROM side_file WHERE owner = ?", (source,))
+        self._db.execute("DELETE FROM needs_dedupe WHERE source = ?", (source,))
+        self._db.execute("DELETE FROM source WHERE id = ?", (source,))
 
     def write(self, rows: Rows) -> None:
-        """Write what a source told."""
-        words = self._words
+        """Write rows of a source."""
+        ids = self._ids
         messages = [
-            (key, shown, event, uuid, parent, time, gap, words[kind], words[role], words[model], words[branch], *more)
-            for key, shown, event, uuid, parent, time, gap, kind, role, model, branch, *more in rows.messages
+            (key, visible, event, uuid, parent, time, gap, ids[kind], ids[role], ids[model], ids[branch], *more)
+            for key, visible, event, uuid, parent, time, gap, kind, role, model, branch, *more in rows.messages
         ]
         blocks = [
-            (key, message, idx, words[type_], words[kind], chars, call)
+            (key, message, idx, ids[type_], ids[kind], chars, call)
             for key, message, idx, type_, kind, chars, call in rows.blocks
         ]
-        self._many("message", 13, messages)
-        self._many("block", 7, blocks)
-        self._many("call", 8, [(*row[:4], words[row[4]], *row[5:]) for row in rows.calls])
-        self._many("change", 6, [(*row[:3], words[row[3]], *row[4:]) for row in rows.changes])
-        self._many("todo", 5, rows.todos)
-        self._many("token_usage", 16, [self._use(row) for row in rows.uses])
+        self._insert("message", 13, messages)
+        self._insert("block", 7, blocks)
+        self._insert("call", 8, [(*row[:4], ids[row[4]], *row[5:]) for row in rows.calls])
+        self._insert("change", 6, [(*row[:3], ids[row[3]], *row[4:]) for row in rows.changes])
+        self._insert("todo", 5, rows.todos)
+        self._insert("token_usage", 16, [self._usage_row(row) for row in rows.uses])
         self._db.executemany("UPDATE call SET result = ?, is_error = ?, duration_us = ? WHERE id = ?", rows.results)
         self.written += len(rows.results)
         add_days(self._db, {row[5] for row in rows.messages} | {row[6] for row in rows.uses})
 
-    def _many(self, table: str, width: int, rows: Iterable[Row]) -> None:
-        found = rows if isinstance(rows, list) else list(rows)
-        if found:
+    def _insert(self, table: str, width: int, rows: list[Row]) -> None:
+        if rows:
             marks = ", ".join("?" * width)
-            self._db.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", found)
-            self.written += len(found)
+            self._db.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows)
+            self.written += len(rows)
 
-    def _use(self, row: Row) -> Row:
-        key, shown, name, message, model, branch, time, *counts = row
+    def _usage_row(self, row: Row) -> Row:
+        key, visible, name, message, model, branch, time, *counts = row
         cost = self.cost(model, counts)
-        priced = cost is not None
-        return key, shown, name, message, self._words[model], self._words[branch], time, *counts, cost or 0, int(priced)
+        ids = self._ids[model], self._ids[branch]
+        return key, visible, name, message, *ids, time, *counts, cost or 0, int(cost is not None)
 
     def cost(self, model: str, counts: Iterable[int | None]) -> int | None:
-        """What a call costs in nano-dollars; None where nobody knows."""
+        """What a call costs in nano-dollars; None for a model without a known price."""
         if self._prices is None:
-            from clew.analysis.pricing import prices
-
             self._prices = prices()
         fresh, output, created, read, short, long, _ = counts
         if short is None:
             short = max(0, (created or 0) - (long or 0))
         return self._prices.cost(model, fresh or 0, output or 0, read or 0, short, long or 0)
 
-    def session(self, source: int, row: Row, message: int = 0, use: int = 0) -> None:
-        """Write the row of a session; of its messages and calls, those behind these numbers are new."""
+    def write_session(self, source: int, row: Row) -> None:
+        """Write the row of a session, whose other rows are written."""
         marks = ", ".join("?" * (len(row) + 1))
         self._db.execute(f"INSERT OR REPLACE INTO session VALUES ({marks})", (source, *row))
         add_days(self._db, (row[10], row[11]))
-        base = source * KEYS_PER_SOURCE
-        self._db.execute("INSERT OR IGNORE INTO needs_dedupe VALUES (?, ?, ?)", (source, base + message, base + use))
+        self._db.execute("INSERT OR IGNORE INTO needs_dedupe VALUES (?)", (source,))
         self.written += 1
+
+
+def update_costs(db: sqlite3.Connection) -> None:
+    """Compute all costs again if the prices are others than when they were computed; then the sums by day too."""
+    version = prices().version
+    known = db.execute("SELECT value FROM meta WHERE key = 'prices'").fetchone()
+    if known is not None and known[0] == version:
+        return
+    db.execute("INSERT OR REPLACE INTO meta VALUES ('prices', ?)", (version,))
+    if known is None:
+        return
+    writer = RowWriter(db)
+    counts = ", ".join(f"u.{name}" for name in COUNTS)
+    cost_before = "CASE u.is_priced WHEN 1 THEN u.cost_nano END"
+    query = f"SELECT u.id, w.text, {cost_before}, {counts} FROM token_usage u JOIN string w ON w.id = u.model"
+    changed = []
+    for key, model, before, *values in db.execute(query):
+        cost = writer.cost(model, values)
+        if cost != before:
+            changed.append((cost or 0, int(cost is not None), key))
+    db.executemany("UPDATE token_usage SET cost_nano = ?, is_priced = ? WHERE id = ?", changed)
+    db.execute("DELETE FROM usage_by_day")
+    db.execute(DAY_SUMS["usage_by_day"], (0, 2**63 - 1))

@@ -16,6 +16,9 @@ VERSION = 9
 """Of the tables, and of what is written into them: a catalog of another version is built anew."""
 KEYS_PER_SOURCE = 1 << 26
 """How many rows of a kind one source may have."""
+SESSION_BLOCKS = KEYS_PER_SOURCE // 2
+"""Blocks of the session as a whole (title, names of files) are numbered from here, so that appended messages do not
+change the keys of others."""
 DAY = 86_400_000_000
 """Microseconds of a day."""
 APPLICATION = 0x636C6577
@@ -29,8 +32,7 @@ CREATE TABLE watched_folder (path TEXT PRIMARY KEY, mtime_ns INTEGER NOT NULL) W
 CREATE TABLE source (
   id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, agent TEXT NOT NULL, state TEXT NOT NULL,
   size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, inode INTEGER NOT NULL,
-  fingerprint BLOB NOT NULL, shard INTEGER NOT NULL,
-  host TEXT NOT NULL, found TEXT NOT NULL, problems TEXT NOT NULL
+  fingerprint BLOB NOT NULL, host TEXT NOT NULL, found TEXT NOT NULL, problems TEXT NOT NULL
 );
 
 CREATE INDEX source_look ON source (id, path, size, mtime_ns, ctime_ns, inode, state, problems);
@@ -40,9 +42,7 @@ CREATE TABLE side_file (
   PRIMARY KEY (path, owner)
 ) WITHOUT ROWID;
 
-CREATE TABLE flight (source INTEGER PRIMARY KEY);
-
-CREATE TABLE needs_dedupe (source INTEGER PRIMARY KEY, message INTEGER NOT NULL, use INTEGER NOT NULL);
+CREATE TABLE needs_dedupe (source INTEGER PRIMARY KEY);
 
 CREATE TABLE orphaned_key (key BLOB PRIMARY KEY) WITHOUT ROWID;
 
@@ -121,20 +121,23 @@ _INDICES = {"message_by_event": "message (event)", "usage_by_id": "token_usage (
 """What finds copies."""
 
 TEXT_TABLES = """
-CREATE TABLE pending (doc INTEGER PRIMARY KEY, text TEXT NOT NULL);
+CREATE TABLE text_chunk (
+  first INTEGER PRIMARY KEY, last INTEGER NOT NULL, packed BLOB NOT NULL, fingerprint BLOB NOT NULL
+);
 
-CREATE TABLE stale (doc INTEGER PRIMARY KEY);
+CREATE TABLE unindexed_text (first INTEGER PRIMARY KEY);
 
-CREATE TABLE text_chunk (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, packed BLOB NOT NULL);
+CREATE TABLE removed_text (first INTEGER PRIMARY KEY, last INTEGER NOT NULL);
 """
-"""The stored text in chunks: of the blocks `first` to `last`, which are all of one source. The text of the newest
-blocks may still be pending; what is stale may still be in the index, though it is no longer true."""
+"""The stored text in compressed chunks: of the blocks `first` to `last`, all of one source. The fingerprint is of all
+that the text index holds of a chunk: texts, kinds and times. `unindexed_text` names chunks that are not in the text
+index, or differently; `removed_text` names ranges of blocks that may be in it, and whose chunks are gone."""
 
 SHORT_CACHE_TOKENS = """CASE WHEN u.cache_creation_5m_tokens IS NULL
     THEN u.cache_creation_tokens - coalesce(u.cache_creation_1h_tokens, 0) ELSE u.cache_creation_5m_tokens END"""
 """What is not said to live for an hour lives for five minutes."""
 
-TALLY = f"""
+USAGE_BY_DAY = f"""
 INSERT INTO usage_by_day
 SELECT u.id / {KEYS_PER_SOURCE} AS source, u.ts_us / {DAY} AS day, u.model, u.git_branch, count(*),
   sum(u.is_priced), sum(u.input_tokens), sum(u.output_tokens), sum(u.cache_read_tokens), sum({SHORT_CACHE_TOKENS}),
@@ -142,8 +145,8 @@ SELECT u.id / {KEYS_PER_SOURCE} AS source, u.ts_us / {DAY} AS day, u.model, u.gi
 FROM token_usage u WHERE u.is_visible = 1 AND u.id BETWEEN ? AND ? GROUP BY source, day, u.model, u.git_branch
 """
 """Sums the calls of a range of keys."""
-TALLIES = {
-    "usage_by_day": TALLY,
+DAY_SUMS = {
+    "usage_by_day": USAGE_BY_DAY,
     "tools_by_day": f"""
 INSERT INTO tools_by_day SELECT c.id / {KEYS_PER_SOURCE} AS source, c.ts_us / {DAY} AS day, c.name, count(*),
   sum(c.is_error),

@@ -1,21 +1,20 @@
-"""Search: what was asked for, found in the index and in what waits for it, with a snippet for each hit."""
+"""Search: what was asked for, found in the text index or the stored text, with a snippet for each hit."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from time import gmtime, strftime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from clew.catalog import database
 from clew.catalog.lookup import MANY, Match, Scope, TextReader, in_order
-from clew.catalog.query import Query, matches, parse, positive
+from clew.catalog.query import Query, parse, positive
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.snippets import Find, Snippet, finder, snippet
-from clew.catalog.text_index import KINDS
+from clew.catalog.text_index import KINDS, stale_ranges
 from clew.catalog.text_store import TextStore
-from clew.catalog.tokenizer import parts, words
 from clew.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,8 +37,6 @@ SEARCH_FIELDS = {
 LIMIT = 20
 _MAPPED = 1 << 30
 """So much of the rows is read without a copy."""
-_SURE = 1e9
-"""The rank of what is newer than the index."""
 
 _ROW = f"""
 SELECT k.text, coalesce(m.ts_us, s.ended_us), b.message % {KEYS_PER_SOURCE}, s.agent, s.native_id, s.title, s.project,
@@ -202,12 +199,11 @@ class Searcher:
         return substring(request.query) if request.mode == "substring" else regex(request.query)
 
     def _scope(self, request: Request) -> Scope:
-        stale = [doc for (doc,) in self._db.execute("SELECT doc FROM stale")]
         sources = request.sources
         if request.filters is not None:
             passing = self.matching_sources(request.filters)
             sources = passing if sources is None else passing & sources
-        return Scope(kinds_of(request.places), sources, stale)
+        return Scope(kinds_of(request.places), sources, stale_ranges(self._db))
 
     def matching_sources(self, filters: Filters) -> frozenset[int]:
         """The ids of the sources whose sessions pass all filters."""
@@ -218,18 +214,7 @@ class Searcher:
     def _by_words(self, query: Query, scope: Scope, request: Request) -> tuple[int, list[Match]]:
         end = request.offset + request.limit
         total, found = self._reader.find(query, scope, max(1, end), newest=request.newest)
-        new = list(self._waiting(query, scope))
-        return total + len(new), in_order([*found, *new], request.newest)[:end]
-
-    def _waiting(self, query: Query, scope: Scope) -> Iterator[Match]:
-        """What matches of the text that is not in the index yet."""
-        for doc, text in self._db.execute("SELECT doc, text FROM pending"):
-            row = self._row(doc, scope)
-            if row is not None and matches(query, [words(text), *parts(text)]):
-                yield Match(_SURE, row[1], doc)
-
-    def _waits(self) -> bool:
-        return self._db.execute("SELECT 1 FROM pending LIMIT 1").fetchone() is not None
+        return total, in_order(found, request.newest)[:end]
 
     def _by_text(self, wanted: Wanted, scope: Scope, request: Request) -> tuple[int, list[Match]]:
         from clew.catalog.text_scan import scan
@@ -244,7 +229,7 @@ class Searcher:
     def _row(self, doc: int, scope: Scope) -> tuple[Any, ...] | None:
         """What is known of a block; None where it is not to be shown."""
         row: tuple[Any, ...] | None = self._db.execute(_ROW, (doc,)).fetchone()
-        if row is None or not row[7] or doc in scope.stale:
+        if row is None or not row[7]:
             return None
         if scope.kinds is not None and row[0] not in scope.kinds:
             return None
@@ -252,14 +237,13 @@ class Searcher:
 
     def _hits(self, page: list[Match], find: Find) -> list[Hit]:
         hits = []
-        get = self.store.get if self._waits() else self.store.stored
         for match in page:
             row = self._db.execute(_ROW, (match.doc,)).fetchone()
             if row is not None:
                 kind, when, message, agent, session, title, project, _, credential_calls = row
                 calls = self._calls(match.doc // KEYS_PER_SOURCE, credential_calls)
                 # The whole text is redacted before anything is cut from it.
-                text = self._redact(get(match.doc) or "", calls)
+                text = self._redact(self.store.get(match.doc) or "", calls)
                 shown = snippet(text, find, _visible)
                 title, project = self._redact(title, calls), self._redact(project)
                 hits.append(Hit(agent, session, message or None, kind, match.when or when, title, project, shown))
@@ -280,8 +264,7 @@ def sources_with_text(db: sqlite3.Connection, reader: TextReader) -> Callable[[s
     def find(text: str, kinds: frozenset[str] | None) -> set[int]:
         from clew.catalog.text_scan import scan, substring
 
-        removed = {doc for (doc,) in db.execute("SELECT doc FROM stale")}
-        docs = set(scan(TextStore(db), reader, substring(text), Scope(kinds))) - removed
+        docs = scan(TextStore(db), reader, substring(text), Scope(kinds, None, stale_ranges(db)))
         rows = db.execute(_VISIBLE_BLOCKS, (json.dumps(list(docs)),))
         return {doc // KEYS_PER_SOURCE for doc, kind in rows if kinds is None or kind in kinds}
 

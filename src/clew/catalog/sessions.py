@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from clew.agents import registry
 from clew.agents.base import Agent, SourceFile, Unit
 from clew.analysis.facts import Facts, as_event, collect_facts
+from clew.catalog.database import key_range
 from clew.catalog.discovery import source_from_json
-from clew.catalog.row_writer import key_range
 from clew.catalog.text_store import TextStore
 from clew.errors import SourceUnreadable
 from clew.host import Host
@@ -108,7 +108,8 @@ def _candidates(db: sqlite3.Connection, reference: Reference, state: str) -> lis
     if reference.id == LAST:
         # The session that something was said in last, which cannot be after its file was written. Sub-agents do not
         # count while there are others.
-        order = "s.is_agent_session, min(s.ended_us, f.mtime_ns / 1000) DESC, s.native_id DESC LIMIT 1"
+        last_us = "CASE WHEN f.mtime_ns > 0 THEN min(s.ended_us, f.mtime_ns / 1000) ELSE s.ended_us END"
+        order = f"s.is_agent_session, {last_us} DESC, s.native_id DESC LIMIT 1"
         return [_Candidate(*row) for row in db.execute(f"{query} WHERE {where} ORDER BY {order}", values)]
     for condition in ("s.native_id = ?", "substr(s.native_id, 1, length(?2)) = ?2"):
         rows = db.execute(f"{query} WHERE {where} AND {condition} ORDER BY f.agent, f.path", [*values, reference.id])

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from clew.catalog.database import key_range
 from clew.catalog.lookup import Scope, TextReader
-from clew.catalog.row_writer import key_range
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.text_store import TextStore, cut, head_size
 from clew.errors import UsageError
@@ -123,15 +123,12 @@ def _told(pieces: list[str], run: str) -> tuple[str, ...]:
 
 def scan(store: TextStore, reader: TextReader, wanted: Wanted, scope: Scope) -> Iterator[int]:
     """The blocks that hold what is wanted, whether or not they are still true; those that wait for the index too."""
-    for doc, text in store.pending():
-        if _has(wanted, text):
-            yield doc
-    docs = reader.with_letters(wanted.literals, scope, FEW)
+    docs = None if store.has_unindexed() else reader.with_letters(wanted.literals, scope, FEW)
     if docs is None:
         yield from _all(store, wanted, scope)
         return
     for doc in sorted(docs):
-        found = store.stored(doc)
+        found = store.get(doc)
         if found is not None and _has(wanted, found):
             yield doc
 

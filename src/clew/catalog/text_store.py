@@ -1,4 +1,4 @@
-"""The stored text of every block, in packed chunks. It gives snippets, and it stays when a source is gone."""
+"""The stored text of every block, in compressed chunks. It gives snippets, and remains when a source is deleted."""
 
 from __future__ import annotations
 
@@ -6,64 +6,74 @@ import sqlite3
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
 from typing import NamedTuple
 
-from clew.catalog.schema import KEYS_PER_SOURCE
+import zstandard
 
-CHUNK = 64 << 10
-"""Bytes of text that are packed together: about what one look costs."""
-LEVEL = 1
-"""Higher levels cost several times as much and save a tenth."""
-WORTH_SHARING = 64
-"""Shorter texts are stored again rather than looked up elsewhere."""
-_KEPT = 4
-"""Chunks that a reader keeps at hand."""
+from clew.catalog.schema import KEYS_PER_SOURCE, SESSION_BLOCKS
+
+CHUNK_BYTES = 64 << 10
+"""Bytes of text that are compressed together: reading one text decompresses a chunk."""
+ZSTD_LEVEL = 3
+MIN_SHARED_CHARS = 64
+"""Shorter texts are stored again instead of being looked up in another block."""
+MAX_CACHED_CHUNKS = 4
+FINGERPRINT_BYTES = 12
+
+
+class PackedChunk(NamedTuple):
+    """A row of the table `text_chunk`."""
+
+    first: int
+    last: int
+    packed: bytes
+    fingerprint: bytes
 
 
 class Chunk(NamedTuple):
-    """Some blocks of one source: their keys, and the text of each as bytes; of a text that stands before, its key."""
+    """Blocks of one source: their keys, and the text of each; of a repeated text, the key of the block before."""
 
     docs: list[int]
     texts: list[bytes | int]
 
 
-class Packer:
-    """Packs texts in order: `store` is given chunks as rows of the table `text`, each of one source.
+class ChunkPacker:
+    """Packs texts into chunks, each of one source. A text that a source repeats is stored once."""
 
-    A text that a source repeats is stored once.
-    """
-
-    def __init__(self, store: Callable[[int, int, bytes], object]) -> None:
-        import zstandard
-
+    def __init__(self, store: Callable[[PackedChunk], object]) -> None:
         self._store = store
-        self._compress = zstandard.ZstdCompressor(level=LEVEL).compress
-        self._seen: dict[tuple[int, int], int] = {}
-        self._source = -1
+        self._compress = zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress
+        self._first_with: dict[tuple[int, int], int] = {}
+        self._region = -1, False
         self._docs: list[int] = []
         self._texts: list[bytes] = []
         self._shared: list[int] = []
+        self._metadata: list[str] = []
         self._size = 0
 
-    def add(self, doc: int, text: str) -> None:
-        """Store a text; `doc` is larger than any before."""
-        if doc // KEYS_PER_SOURCE != self._source:
+    def add(self, doc: int, kind: str, time_us: int, text: str) -> None:
+        """Store the text of a block; `doc` is larger than all before."""
+        source, number = divmod(doc, KEYS_PER_SOURCE)
+        if (source, number >= SESSION_BLOCKS) != self._region:
             self.flush()
-            self._seen.clear()
-            self._source = doc // KEYS_PER_SOURCE
+            if source != self._region[0]:
+                self._first_with.clear()
+            self._region = source, number >= SESSION_BLOCKS
         first = doc
-        if len(text) >= WORTH_SHARING:
-            # Text and length: two texts that differ and agree in both will not be met.
-            first = self._seen.setdefault((hash(text), len(text)), doc)
+        if len(text) >= MIN_SHARED_CHARS:
+            # By hash and length: that two different texts of a source agree in both is not expected to happen.
+            first = self._first_with.setdefault((hash(text), len(text)), doc)
         self._docs.append(doc)
         self._shared.append(0 if first == doc else first % KEYS_PER_SOURCE)
         self._texts.append(text.encode("utf-8", "surrogatepass") if first == doc else b"")
+        self._metadata.append(f"{kind}{time_us}")
         self._size += len(self._texts[-1])
-        if self._size >= CHUNK:
+        if self._size >= CHUNK_BYTES:
             self.flush()
 
     def flush(self) -> None:
-        """Pack what is waiting."""
+        """Pack the texts that were added since the last chunk."""
         if not self._docs:
             return
         first, last = self._docs[0], self._docs[-1]
@@ -71,28 +81,72 @@ class Packer:
         head.extend(doc - first for doc in self._docs)
         head.extend(map(len, self._texts))
         head.extend(self._shared)
-        packed = self._compress(head.tobytes() + b"".join(self._texts))
-        self._store(first, last, packed)
-        self._docs, self._texts, self._shared, self._size = [], [], [], 0
+        content = head.tobytes() + b"".join(self._texts)
+        fingerprint = blake2b(content, digest_size=FINGERPRINT_BYTES)
+        fingerprint.update(" ".join(self._metadata).encode())
+        self._store(PackedChunk(first, last, self._compress(content), fingerprint.digest()))
+        self._docs, self._texts, self._shared, self._metadata, self._size = [], [], [], [], 0
+
+
+class SourceTextWriter:
+    """Writes the chunks of one source, and notes what the text index has to add or remove."""
+
+    def __init__(self, db: sqlite3.Connection, source: int) -> None:
+        self._db, self._source = db, source
+        self._written: set[int] = set()
+
+    def write(self, chunks: Iterable[PackedChunk]) -> None:
+        """Write chunks; one that is stored already, and just so, is left alone."""
+        for chunk in chunks:
+            self._written.add(chunk.first)
+            query = "SELECT last, fingerprint FROM text_chunk WHERE first = ?"
+            stored = self._db.execute(query, (chunk.first,)).fetchone()
+            if stored == (chunk.last, chunk.fingerprint):
+                continue
+            if stored is not None:
+                self._remove(chunk.first, stored[0])
+            self._db.execute("INSERT OR REPLACE INTO text_chunk VALUES (?, ?, ?, ?)", chunk)
+            self._db.execute("INSERT OR IGNORE INTO unindexed_text VALUES (?)", (chunk.first,))
+
+    def finish(self) -> None:
+        """Remove the chunks of the source that were not written again."""
+        query = "SELECT first, last FROM text_chunk WHERE first BETWEEN ? AND ?"
+        span = (self._source * KEYS_PER_SOURCE, (self._source + 1) * KEYS_PER_SOURCE - 1)
+        for first, last in self._db.execute(query, span).fetchall():
+            if first not in self._written:
+                self._remove(first, last)
+                self._db.execute("DELETE FROM text_chunk WHERE first = ?", (first,))
+                self._db.execute("DELETE FROM unindexed_text WHERE first = ?", (first,))
+
+    def _remove(self, first: int, last: int) -> None:
+        query = "INSERT INTO removed_text VALUES (?, ?) ON CONFLICT DO UPDATE SET last = max(last, excluded.last)"
+        self._db.execute(query, (first, last))
+
+
+def mark_unindexed(db: sqlite3.Connection, messages: Iterable[int]) -> None:
+    """Have the text of messages indexed again: other messages than before are visible."""
+    by_source: dict[int, set[int]] = {}
+    for message in messages:
+        by_source.setdefault(message // KEYS_PER_SOURCE, set()).add(message)
+    for source, changed in by_source.items():
+        query = "SELECT id, message FROM block WHERE id BETWEEN ? AND ? AND chars > 0"
+        span = (source * KEYS_PER_SOURCE, source * KEYS_PER_SOURCE + SESSION_BLOCKS)
+        docs = [doc for doc, message in db.execute(query, span) if message in changed]
+        chunk = "SELECT max(first) AS first FROM text_chunk WHERE first <= ?"
+        insert = f"INSERT OR IGNORE INTO unindexed_text SELECT first FROM ({chunk}) WHERE first IS NOT NULL"
+        db.executemany(insert, [(doc,) for doc in docs])
 
 
 class TextStore:
     """Reads stored texts."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
-        import zstandard
-
         self._db = db
         self._decompress = zstandard.ZstdDecompressor().decompress
         self._chunks: list[tuple[int, int, bytes]] = []
 
     def get(self, doc: int) -> str | None:
         """The text of a block; None where none is stored."""
-        found = self._db.execute("SELECT text FROM pending WHERE doc = ?", (doc,)).fetchone()
-        return str(found[0]) if found is not None else self.stored(doc)
-
-    def stored(self, doc: int) -> str | None:
-        """The same for a block that does not wait for the index."""
         text = self._find(doc)
         if isinstance(text, int):
             text = self._find(text)
@@ -107,15 +161,24 @@ class TextStore:
         if doc > last:
             return None
         unpacked = self._decompress(packed)
-        self._chunks = [(first, last, unpacked), *self._chunks[: _KEPT - 1]]
+        self._chunks = [(first, last, unpacked), *self._chunks[: MAX_CACHED_CHUNKS - 1]]
         return text_in(first, unpacked, doc)
 
+    def chunk(self, first: int) -> Chunk:
+        """The chunk that begins with a block."""
+        (packed,) = self._db.execute("SELECT packed FROM text_chunk WHERE first = ?", (first,)).fetchone()
+        return cut(first, self._decompress(packed))
+
     def forget(self) -> None:
-        """Let go of what is kept at hand: it may have changed."""
+        """Empty the cache of chunks: they may have changed."""
         self._chunks = []
 
+    def has_unindexed(self) -> bool:
+        """True where the text index does not hold all texts."""
+        return self._db.execute("SELECT 1 FROM unindexed_text LIMIT 1").fetchone() is not None
+
     def chunks(self, spans: Iterable[tuple[int, int]] | None = None) -> Iterator[tuple[int, bytes]]:
-        """Every chunk, unpacked but not cut; with `spans`, those with keys in them."""
+        """Every chunk, decompressed but not split into texts; with `spans`, those with keys in them."""
         query = "SELECT first, packed FROM text_chunk"
         found: Iterable[tuple[int, bytes]]
         if spans is None:
@@ -124,10 +187,6 @@ class TextStore:
             found = (row for span in spans for row in self._db.execute(f"{query} WHERE first BETWEEN ? AND ?", span))
         for first, packed in found:
             yield first, self._decompress(packed)
-
-    def pending(self) -> Iterator[tuple[int, str]]:
-        """What is not in the index yet."""
-        yield from self._db.execute("SELECT doc, text FROM pending ORDER BY doc")
 
 
 def head_size(unpacked: bytes) -> int:
@@ -150,7 +209,7 @@ def text_in(first: int, unpacked: bytes, doc: int) -> bytes | int | None:
 
 
 def cut(first: int, unpacked: bytes) -> Chunk:
-    """A chunk in its blocks."""
+    """Split a chunk into its blocks."""
     head = array("I", unpacked[: head_size(unpacked)])
     count, place, base = head[0], 4 * len(head), first - first % KEYS_PER_SOURCE
     docs: list[int] = []

@@ -117,11 +117,10 @@ def _search(searcher: Searcher, request: Request) -> Found:
 
 
 def _repair(shelf: Library, *, is_index: bool) -> None:
-    from clew.catalog.mending import index_anew
-    from clew.catalog.sync import sync
+    from clew.catalog.sync import rebuild_text_index, sync
 
     if is_index:
-        index_anew(shelf.catalog_folder)
+        rebuild_text_index(shelf.catalog_folder)
     else:
         sync(shelf.hosts, shelf.catalog_folder, full=True)
 

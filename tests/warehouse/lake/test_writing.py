@@ -51,7 +51,7 @@ def test_every_statement_has_the_same_answer(tmp_path: Path, level: str) -> None
     machine, store = Machine(tmp_path, "one"), _lake(tmp_path)
     write_demo(machine.home)
     write(machine, store, level)
-    sync([Host.at(machine.home)], tmp_path / "catalog", count=1)
+    sync([Host.at(machine.home)], tmp_path / "catalog", workers=1)
     db = database.open_reader(tmp_path / "catalog")
     assert db is not None
     engine = DuckEngine(store)

@@ -40,7 +40,7 @@ class Machine:
     def statistics(self) -> dict[str, Rows]:
         """The answers of a catalog over the home."""
         folder = self.data / "catalog"
-        sync([Host.at(self.home)], folder, count=1)
+        sync([Host.at(self.home)], folder, workers=1)
         db = database.open_reader(folder)
         assert db is not None
         with closing(db):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clew.catalog import database, indexing, statements
+from clew.catalog import database, statements, text_index
 from clew.catalog.search import Request, Searcher, unmasked
 from clew.demo import write_demo
 from clew.warehouse.postgres.mirror import mirror, mirror_folder
@@ -69,7 +69,7 @@ def test_a_copy_keeps_in_step(url: str, tmp_path: Path, monkeypatch: pytest.Monk
     append(path, spelled(claude_lines(ONE, 20, 5)))
     machine.push(url)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(indexing, "touch_up", _interrupted)
+        patch.setattr(text_index, "update", _interrupted)
         mirror(url, folder)
     assert MirrorUpdate(url, folder).run()
     assert (hits(folder, "shuttle0x17"), hits(folder, "shuttle0x22")) == (1, 1)
