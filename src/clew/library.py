@@ -25,7 +25,8 @@ from clew.sources.wsl import host_at
 from clew.stored_session import StoredSession
 
 if TYPE_CHECKING:
-    from clew.catalog.access import OpenCatalog, ProgressCallback
+    from clew.catalog.access import OpenCatalog
+    from clew.catalog.sync import ProgressCallback
 
 __all__ = ["Library", "StoredSession", "every_host", "sessions"]
 
