@@ -46,6 +46,7 @@ def open_synced(
     *,
     text: bool,
     sync: bool = True,
+    prices: bool = False,
     on_progress: ProgressCallback | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> Iterator[OpenCatalog]:
@@ -53,15 +54,16 @@ def open_synced(
 
     `hosts` may be a function: it is called only if something has to be read. Where another sync is running, the
     catalog is used as it is. Where the folder cannot be written, sessions are read into a temporary catalog.
+    `prices`: costs must follow the prices of today.
     """
     warn = warn or _print_warning
     try:
-        report = _sync(hosts, folder, text, on_progress, warn) if sync else None
+        report = _sync(hosts, folder, text, prices, on_progress, warn) if sync else None
     except CatalogNotWritable as error:
         warn(f"{error}; sessions are read into a temporary catalog")
         with tempfile.TemporaryDirectory(prefix="clew-") as temporary:
             folder = Path(temporary, "catalog")
-            report = _sync(hosts, folder, text, on_progress, warn)
+            report = _sync(hosts, folder, text, prices, on_progress, warn)
             with _open(folder, report, is_temporary=True) as catalog:
                 yield catalog
         return
@@ -73,11 +75,12 @@ def _sync(
     hosts: Hosts,
     folder: Path,
     text: bool,
+    prices: bool,
     on_progress: ProgressCallback | None,
     warn: Callable[[str], None],
 ) -> SyncReport | None:
     try:
-        report = sync(hosts, folder, text=text, on_progress=on_progress)
+        report = sync(hosts, folder, text=text, prices=prices, on_progress=on_progress)
     except Busy:
         if open_reader(folder) is None:
             raise

@@ -268,7 +268,7 @@ def day_row(day: int) -> tuple[int, str, str, str]:
         return 0, "", "", ""
     from datetime import date, timedelta
 
-    from clew.catalog.days import month_of, week_of
+    from clew.model.time import month_of, week_of
 
     name = (date(1970, 1, 1) + timedelta(days=day)).isoformat()
     return day, name, week_of(name), month_of(name)

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clew.catalog.database import catalog_folder, folder_of
 from clew.catalog.sync import is_up_to_date, sync
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.progress import progress_bars
-from clew.cli.sourcing import REFRESH, wanted_sources
 
 if TYPE_CHECKING:
     from clew.catalog.change_detection import Hosts
@@ -37,9 +35,10 @@ def command(
     First, sessions and usage are read from files that changed; then the text index for `clew search` is updated. The
     catalog is a cache: only sessions whose files are gone exist in it alone. Exit code 5: another sync is running.
     """
-    hosts, folder = _hosts_and_folder(context, homes)
+    shelf = library(context, homes)
+    folder = shelf.catalog_folder
     as_json = wants_json(context, as_json)
-    _sync(hosts, folder, full, as_json)
+    _sync(lambda: shelf.hosts, folder, full, as_json)
     if forget_gone:
         from clew.catalog.sync import forget_gone as forget
 
@@ -47,20 +46,8 @@ def command(
     while watch:
         time.sleep(WATCH_INTERVAL_SECONDS)
         if not is_up_to_date(folder):
-            _sync(hosts, folder, False, as_json)
+            _sync(lambda: shelf.hosts, folder, False, as_json)
     return 0
-
-
-def _hosts_and_folder(context: click.Context, homes: tuple[str, ...]) -> tuple[Hosts, Path]:
-    """The hosts to read, looked for only if needed, and the folder of their catalog."""
-    named = (*context.find_root().obj["homes"], *homes)
-    if wanted_sources(context):
-        found = library(context, homes).hosts
-        return found, folder_of(found)
-    if context.meta.get(REFRESH) or not all(Path(home).is_dir() for home in named):
-        found = library(context, homes).hosts
-        return found, catalog_folder(named)
-    return lambda: library(context, homes).hosts, catalog_folder(named)
 
 
 def _sync(hosts: Hosts, folder: Path, full: bool, as_json: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from clew.catalog.filters import DUCKDB, POSTGRESQL, SPARK, WarehouseRows
 from clew.errors import UsageError
 from clew.warehouse.extras import require_extra
 from clew.warehouse.urls import is_server
@@ -11,6 +12,7 @@ from clew.warehouse.urls import is_server
 if TYPE_CHECKING:
     from clew.catalog.statements import Statement
 
+_DIALECTS = {"duckdb": DUCKDB, "postgres": POSTGRESQL, "postgresql": POSTGRESQL, "spark": SPARK}
 NAMES = ("sqlite", "duckdb:DIR", "postgresql://...", "spark://...")
 CATALOG = "sqlite"
 """The catalog itself."""
@@ -57,3 +59,8 @@ def open_engine(name: str) -> Engine:
         return open_spark(name)
     # The name is not repeated: it may hold a password.
     raise UsageError(f"--engine: choose from {', '.join(NAMES)}")
+
+
+def dialect_of(name: str) -> WarehouseRows:
+    """The SQL dialect of an engine that `open_engine` can open."""
+    return _DIALECTS[name.partition(":")[0].lower()]

@@ -2,7 +2,7 @@
 
 A row's `tsvector` has no positions: it says which words a text has, not where. So a single word is decided by the index
 alone; for a phrase the index finds candidates, and the text decides. Words are letters and digits
-(`catalog/tokens.py`), so no word has a meaning in the syntax of `tsvector` or `tsquery`.
+(`catalog/tokenizer.py`), so no word has a meaning in the syntax of `tsvector` or `tsquery`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from clew.catalog.query import All, Not, Phrase, Query, Some
-from clew.catalog.tokens import parts, words
+from clew.catalog.tokenizer import parts, words
 
 TRUNCATED = "TRUNCATED"
 """Marks texts with more or longer words than the server can store. All other words are in lower case."""
