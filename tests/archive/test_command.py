@@ -80,6 +80,7 @@ def test_where_nothing_is_found_that_is_said_and_nobody_is_sent_in_a_circle(home
         assert "there is no archive; `clew archive` makes one where it finds sessions" in told.err
 
 
+@pytest.mark.slow
 def test_sessions_that_are_gone_are_read_from_the_archive(home: Path) -> None:
     before = rows("--home", home)
     shown = clew("--home", home, "show", LATEST).out
@@ -96,6 +97,7 @@ def test_sessions_that_are_gone_are_read_from_the_archive(home: Path) -> None:
     assert all(row["gone"] for row in clew("archive", "list", "--json").json)
 
 
+@pytest.mark.slow
 def test_search_statistics_and_the_catalog_know_sessions_that_are_gone(home: Path) -> None:
     asked = [("search", "moon", "--json"), ("stats", "--engine", "sqlite", "--json")]
     before = [clew("--home", home, *words).raw for words in asked]

@@ -86,6 +86,7 @@ def session_name(path: bytes) -> str:
     return Path(os.fsdecode(path)).name
 
 
+@pytest.mark.slow
 def test_the_next_capture_stores_again_what_a_source_still_has(world: World, tmp_path: Path) -> None:
     """Whichever pack it is, and without a verify before it: the modification time of the pack shows it."""
     truth = rich(world)

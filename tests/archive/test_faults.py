@@ -152,6 +152,7 @@ def test_S05_a_prune_that_fails_at_any_call_keeps_what_it_should(tmp_path: Path)
     assert number > 6
 
 
+@pytest.mark.slow
 def test_S05_a_rebuild_of_the_index_that_fails_at_any_call_is_done_by_the_next_run(tmp_path: Path) -> None:
     number = 0
     while True:
@@ -200,6 +201,7 @@ def test_S04_kills_lose_and_double_nothing(capsys: pytest.CaptureFixture[str]) -
     assert "0 lost, 0 doubled, 0 damaged" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs resource limits")
 def test_S05_a_file_size_limit_ends_in_one_line(world: World) -> None:
     world.write(1, os.urandom(300_000).hex().encode())

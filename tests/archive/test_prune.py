@@ -67,6 +67,7 @@ def test_only_so_many_versions_stay(world: World) -> None:
     assert world.contents() == {world.session(1).name: [lines(3), lines(4)]}
 
 
+@pytest.mark.slow
 def test_the_oldest_go_until_it_fits(world: World) -> None:
     for number in range(10):
         aged(world, number, 10 - number, os.urandom(5000).hex().encode())
@@ -133,6 +134,7 @@ def test_many_small_packs_are_merged_by_a_capture(world: World) -> None:
     assert verify(world.archive).problems == []
 
 
+@pytest.mark.slow
 def test_small_blocks_become_one_when_they_are_repacked(world: World) -> None:
     for number in range(20):
         world.write(number, lines(number))
@@ -182,6 +184,7 @@ def test_S10_no_chunk_that_is_needed_goes(
     assert verify(world.archive).problems == []
 
 
+@pytest.mark.slow
 def test_captures_and_prunes_beside_each_other(world: World) -> None:
     problems: list[BaseException] = []
 

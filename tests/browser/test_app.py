@@ -238,7 +238,7 @@ def test_filters_answer_as_they_change(visit: Visit) -> None:
     assert page.locator("#filters select[name=agent]").input_value() == "codex"
     page.locator("#filters input[name=text]").fill("xyzzyxyzzy")
     page.keyboard.press("Tab")
-    page.get_by_text("No session passes").wait_for()
+    page.get_by_text("No session matches").wait_for()
 
 
 def test_branches_are_switched(visit: Visit) -> None:

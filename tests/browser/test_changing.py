@@ -20,7 +20,7 @@ _TOP = "Math.round(document.querySelector('article.here').getBoundingClientRect(
 
 _ALL_NEAR = """() => [...document.querySelectorAll('.w')].every((el) => {
     const box = el.getBoundingClientRect();
-    return el.dataset.done === '1' || box.bottom < -1200 || box.top > innerHeight + 1200;
+    return el.dataset.loaded === '1' || box.bottom < -1200 || box.top > innerHeight + 1200;
 })"""
 
 
@@ -157,9 +157,9 @@ def test_without_a_script_the_beginning_leads_to_what_became_of_it(opener: Opene
         page = watched.page
         page.goto(f"http://{app.host}{ADDRESS}")
         assert page.locator(".fork").count() == 0
-        page.get_by_role("link", name="as they stand now").click()
+        page.get_by_role("link", name="Show the current state").click()
         page.locator(".fork").wait_for()
-        assert page.get_by_role("link", name="as they stand now").count() == 0
+        assert page.get_by_role("link", name="Show the current state").count() == 0
 
 
 def test_the_way_that_a_reader_chose_stays_until_the_conversation_takes_another(opener: Opener, tmp_path: Path) -> None:

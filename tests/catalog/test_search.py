@@ -196,6 +196,7 @@ def test_Q04_many_hits_come_in_pages(tmp_path: Path) -> None:
         find(folder, "word", limit=10, offset=100_000)
 
 
+@pytest.mark.slow
 def test_Q02_random_queries_against_an_index_raise_nothing(catalog: Path) -> None:
     searcher = Searcher(catalog, unmasked)
     answered = 0
@@ -250,6 +251,7 @@ def test_what_is_no_longer_true_is_not_found(tmp_path: Path) -> None:
     assert (numbers(found), found.total) == ({2}, 1)
 
 
+@pytest.mark.slow
 def test_a_long_lived_searcher_sees_what_is_added_and_dropped(tmp_path: Path) -> None:
     folder = write_catalog(tmp_path / "c", ["one needle", "second", Said("of another needle", session=2)])
     searcher = Searcher(folder, unmasked)
@@ -386,6 +388,7 @@ def test_a_prefix_of_very_many_words_finds_all_of_them(
     assert (found.total, numbers(found)) == (len(expected), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [100, 128, 129, 1_000, 3_000])
 def test_very_long_words_are_found(tmp_path: Path, size: int) -> None:
     long = "ab" * (size // 2) + "c" * (size % 2)

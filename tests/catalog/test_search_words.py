@@ -107,6 +107,7 @@ def test_parts_of_camel_case(text: str, expected: list[list[str]]) -> None:
     assert parts(text) == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.lists(st.text("ab_ Xé漢.", max_size=8), min_size=1, max_size=6), st.text("ab_ Xé漢.", min_size=1, max_size=4))
 def test_the_index_finds_what_we_would_find(

@@ -238,6 +238,7 @@ def test_what_is_gone_stays_with_its_text(home: Path, folder: Path) -> None:
     check(home, folder)
 
 
+@pytest.mark.slow
 def test_a_copy_is_shown_once_whatever_came_first(home: Path, folder: Path, tmp_path: Path) -> None:
     fork = "00000000-4444-4444-8444-444444444444"
     copied = [{**line, "sessionId": fork} for line in claude_lines(ONE, 0, 20)]
@@ -253,6 +254,7 @@ def test_a_copy_is_shown_once_whatever_came_first(home: Path, folder: Path, tmp_
     check(home, folder)
 
 
+@pytest.mark.slow
 def test_of_copies_of_one_session_the_longest_is_shown_whichever_grows(
     home: Path, folder: Path, tmp_path: Path
 ) -> None:
@@ -483,6 +485,7 @@ def test_a_session_with_a_side_file_that_is_deleted_leaves_a_fresh_catalog(
     assert _is_steady(home, folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SIDE_FILES)
 def test_a_session_with_a_side_file_can_be_forgotten_and_is_read_again(home: Path, folder: Path, name: str) -> None:
     main, _ = _with_side_file(home, name)
@@ -517,6 +520,7 @@ def test_a_side_file_that_changes_is_read_again(home: Path, folder: Path, in_pla
     check(home, folder)
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_old_catalog_usable(home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(home, folder)
     before = dump(folder)
@@ -537,6 +541,7 @@ def test_a_full_disk_leaves_the_old_catalog_usable(home: Path, folder: Path, mon
     check(home, folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", range(9))
 def test_a_killed_sync_is_gone_on_with(home: Path, folder: Path, step: int) -> None:
     kill_at(step, lambda: run(home, folder))
@@ -549,6 +554,7 @@ def test_a_killed_sync_is_gone_on_with(home: Path, folder: Path, step: int) -> N
     check(home, folder)
 
 
+@pytest.mark.slow
 def test_several_workers_give_the_same(home: Path, folder: Path, tmp_path: Path) -> None:
     for number in range(12):
         write_claude(home, f"{number:08x}-6666-4666-8666-666666666666", 30, seed=number)

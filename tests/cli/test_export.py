@@ -103,6 +103,7 @@ def test_several_sessions_into_a_folder(demo: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out" / f"claude-code-{FORKED}.md").is_file()
 
 
+@pytest.mark.slow
 def test_sessions_of_one_name_do_not_replace_each_other(demo: Path, tmp_path: Path) -> None:
     copy = tmp_path / "home" / ".claude" / "projects" / "-p"
     copy.mkdir(parents=True)
@@ -209,6 +210,7 @@ def test_filing_needs_a_folder(demo: Path) -> None:
 # Back
 
 
+@pytest.mark.slow
 def test_every_session_of_the_demo_comes_back(demo: Path, tmp_path: Path) -> None:
     for number, session in enumerate(sources(demo)):
         document, target = tmp_path / f"{number}.json", tmp_path / f"{number}"

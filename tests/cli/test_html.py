@@ -75,6 +75,7 @@ def test_options_that_contradict_each_other_are_refused(demo: Path, words_: list
     assert clew("--home", demo, "export", *words_).code == 2
 
 
+@pytest.mark.slow
 def test_H03_a_page_can_carry_its_document_and_gives_it_back(demo: Path, tmp_path: Path) -> None:
     for session in Library(Host.at(demo)).sources():
         target = tmp_path / "x.html"

@@ -19,6 +19,7 @@ def record(place: Path, *messages: dict[str, Any] | bytes, more: tuple[str, ...]
     return run("record", "--store", place, "--session", "s", *more, input=given)
 
 
+@pytest.mark.slow
 def test_each_message_is_answered_when_it_is_safe(tmp_path: Path) -> None:
     done = record(tmp_path, {"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"})
     assert (done.code, done.err) == (0, "")
@@ -29,6 +30,7 @@ def test_each_message_is_answered_when_it_is_safe(tmp_path: Path) -> None:
     assert clew("list", "--home", tmp_path, "--json").json[0]["messages"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.seed("S1-56", "S1-49", "S1-5")
 def test_everything_that_a_message_can_say(tmp_path: Path) -> None:
     done = record(

@@ -97,6 +97,7 @@ def test_RD03_exports(worlds: Path, tmp_path: Path, form: str, packing: tuple[st
     assert nothing_below(out) == len(RECEIVERS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["date", "project"])
 def test_RD03_native_copies(worlds: Path, tmp_path: Path, layout: str) -> None:
     nothing_said(
@@ -810,6 +811,7 @@ def test_H08_masked_text_steers_no_terminal(tmp_path: Path, words: tuple[str, ..
         assert not any(char in text for char in "\x1b\x07\x9b\u202e\r\x08")
 
 
+@pytest.mark.slow
 def test_RD08_the_catalog_forgets_what_was_scrubbed(world: Path) -> None:
     """Neither a search nor the files of the catalog, free pages included, give it back."""
     words = ("search", PLANTED["prompt"], "--json", "--redact", "none")

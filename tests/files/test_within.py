@@ -173,6 +173,7 @@ class Full(OSError):
     """There is no room left."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["link", "rename", "fsync", "mkdir"])
 def test_R10_a_failure_at_any_point_leaves_everything_as_it_was(
     root: Path, monkeypatch: pytest.MonkeyPatch, step: str

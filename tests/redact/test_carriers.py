@@ -35,6 +35,7 @@ def test_there_are_many_carriers() -> None:
     assert sum(map(len, NAMED.values())) + len(COMMANDS) + len(PASSWORDS) + len(TOKENS) >= 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("is_password", "least"), [(False, 0.95), (True, 0.9)], ids=["tokens", "passwords"])
 def test_values_in_carriers_are_masked(is_password: bool, least: float) -> None:
     chance = random.Random(f"carriers/{is_password}")

@@ -19,6 +19,7 @@ def test_standard_input_is_masked(tmp_path: Path) -> None:
     assert "github_token" in done.err and VALUE not in done.err
 
 
+@pytest.mark.slow
 def test_lines_from_standard_input_stay_lines() -> None:
     lines = [{"text": "nothing"}, {"text": VALUE}]
     done = run("redact", "-", "--redact-plain", input="".join(json.dumps(line) + "\n" for line in lines).encode())

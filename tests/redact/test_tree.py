@@ -293,6 +293,7 @@ def test_the_path_that_a_tool_read_goes_to_its_result(path: str) -> None:
         assert path in masked
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_RD05_masking_twice_is_masking_once(data: st.DataObject) -> None:
     value = data.draw(planted_values)

@@ -81,6 +81,7 @@ def test_RD09_candidates_within_base64_are_counted_with_those_around_it() -> Non
     assert found[-1].rule == TOO_MANY_CANDIDATES and found[-1].end == len(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["password=", "://a:b", "sk-", "eyJ", "%3D%3D", "\\u0041", "cookie: a=1;"])
 def test_RD09_a_secret_behind_any_density_of_signs_is_masked(unit: str) -> None:
     value = PLANT.password()

@@ -132,6 +132,7 @@ def test_a_named_tool_of_the_same_message_does_not_end_the_other(tmp_path: Path,
     assert set(steps(done)) == {"f", "g"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("again", [False, True])
 def test_the_diff_of_a_named_tool_begins_with_what_was_there(tmp_path: Path, work: Path, again: bool) -> None:
     session = opened(tmp_path)

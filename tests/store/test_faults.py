@@ -60,6 +60,7 @@ def test_S05_faults_at_every_call_of_append(tmp_path: Path, kind: str, error: in
     assert every_fault(kind, error, work) > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "error"), KINDS)
 def test_S05_the_same_handle_goes_on(tmp_path: Path, kind: str, error: int) -> None:
     def work(system: System, at: int) -> None:
@@ -78,6 +79,7 @@ def test_S05_the_same_handle_goes_on(tmp_path: Path, kind: str, error: int) -> N
     every_fault(kind, error, work)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "error"), KINDS)
 @pytest.mark.parametrize("cut", [1, 30])
 def test_S05_faults_at_every_call_of_repair(tmp_path: Path, kind: str, error: int, cut: int) -> None:
@@ -215,6 +217,7 @@ print(count)
     assert int(done.stdout) > 10
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not System.write_through, reason="a sync follows each write on this system")
 @pytest.mark.parametrize(("kind", "error"), KINDS)
 def test_S05_faults_where_each_write_waits_for_the_disk(tmp_path: Path, kind: str, error: int) -> None:

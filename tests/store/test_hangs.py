@@ -49,6 +49,7 @@ print(json.dumps({**told, "count": count}))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["disk", "system"])
 def test_a_signal_handler_that_appends_is_told_and_never_waits_for_itself(tmp_path: Path, level: Durability) -> None:
     command = [sys.executable, "-X", "faulthandler", "-c", HANDLER, str(tmp_path), level]

@@ -31,6 +31,7 @@ def test_S04_sixty_kills_lose_and_double_nothing() -> None:
     assert "0 lost, 0 duplicate, 0 out of order, 0 torn reads" in done.stdout
 
 
+@pytest.mark.slow
 def test_S04_a_killed_command_leaves_what_it_acknowledged(tmp_path: Path) -> None:
     command = [*COMMAND, "record", "--store", str(tmp_path), "--session", "s"]
     writer = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -186,6 +186,7 @@ def test_what_a_killed_tool_did_to_the_workspace_is_undone(killed: Session, work
     assert_whole(tmp_path)
 
 
+@pytest.mark.slow
 def test_what_was_done_behind_a_kill_cannot_be_told_apart_and_is_kept(killed: Session, work: Path) -> None:
     (work / "mine.txt").write_bytes(b"mine")
     with killed.watch(killed.assistant("the next", uuid="r2")):

@@ -152,6 +152,7 @@ def test_any_number_of_models_can_be_counted() -> None:
     assert ledger.total().calls == 70_000
 
 
+@pytest.mark.slow
 def test_S13_times_without_a_zone_do_not_follow_the_machine(tmp_path: Path) -> None:
     def prompt(uuid: str, parent: str | None, time: str) -> dict[str, Any]:
         said = {"role": "user", "content": uuid}

@@ -176,6 +176,7 @@ def test_R15_a_bomb_is_refused(tmp_path: Path, make: Make, monkeypatch: pytest.M
     refused(tmp_path, tmp_path / "a", LimitExceeded)
 
 
+@pytest.mark.slow
 def test_R15_a_zip_file_that_grows_too_much_is_refused(tmp_path: Path) -> None:
     zipped(tmp_path / "a", [("x", b"\0" * (65 << 20))])
     refused(tmp_path, tmp_path / "a", LimitExceeded, "would unpack to")

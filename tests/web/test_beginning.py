@@ -88,6 +88,7 @@ def test_a_session_whose_first_messages_are_long_begins_with_more_of_it(tmp_path
         assert 'data-partial="1"' in page and app.get(f"{ADDRESS}/window/0").body.decode() in page
 
 
+@pytest.mark.slow
 def test_what_comes_of_the_first_messages_later_is_in_their_window(tmp_path: Path) -> None:
     long_session(tmp_path / "home", more=fork())
     with shown(tmp_path / "home", tmp_path / "catalog") as app:

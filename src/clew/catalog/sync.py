@@ -31,6 +31,7 @@ from clew.catalog.database import DATABASE, CatalogNotWritable, open_reader, ope
 from clew.catalog.lock import LOCK_WAIT_SECONDS, locked
 from clew.catalog.schema import add_indices, drop_indices
 from clew.catalog.sync_report import SyncCounts, SyncReport, read_report
+from clew.datadir import data_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -362,6 +363,22 @@ def forget_gone(folder: Path) -> int:
 def forget(folder: Path, path: str) -> int:
     """Erase what was read from one file. If it is still there, the next sync reads it again."""
     return _forget(folder, "path = ?", path)
+
+
+def catalogs_with(path: str) -> tuple[list[Path], list[Path]]:
+    """The catalogs in the data folder that hold a file: those of this version, and those that were moved aside."""
+    current: list[Path] = []
+    aside: list[Path] = []
+    for database in sorted(Path(data_path()).glob(f"catalog*/{DATABASE}")):
+        try:
+            with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as db:
+                if db.execute("SELECT 1 FROM source WHERE path = ?", (path,)).fetchone() is None:
+                    continue
+        except sqlite3.Error:
+            # What it holds cannot be told: it is named rather than passed over.
+            pass
+        (aside if ".aside-" in database.parent.name else current).append(database.parent)
+    return current, aside
 
 
 def rebuild_text_index(folder: Path) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from hashlib import blake2b
 from typing import NamedTuple
 
 import zstandard
 
+from clew.catalog.database import key_range
 from clew.catalog.schema import KEYS_PER_SOURCE, SESSION_BLOCKS
 
 CHUNK_BYTES = 64 << 10
@@ -19,7 +20,7 @@ ZSTD_LEVEL = 3
 MIN_SHARED_CHARS = 64
 """Shorter texts are stored again instead of being looked up in another block."""
 MAX_CACHED_CHUNKS = 4
-FINGERPRINT_BYTES = 12
+FINGERPRINT_BYTES = 16
 
 
 class PackedChunk(NamedTuple):
@@ -39,10 +40,13 @@ class Chunk(NamedTuple):
 
 
 class ChunkPacker:
-    """Packs texts into chunks, each of one source. A text that a source repeats is stored once."""
+    """Packs texts into chunks, each of one source. A text that a source repeats is stored once.
 
-    def __init__(self, store: Callable[[PackedChunk], object]) -> None:
-        self._store = store
+    Chunks with a fingerprint that is `known` are stored already: they are passed on without their content.
+    """
+
+    def __init__(self, store: Callable[[PackedChunk], object], known: Container[bytes] = ()) -> None:
+        self._store, self._known = store, known
         self._compress = zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress
         self._first_with: dict[tuple[int, int], int] = {}
         self._region = -1, False
@@ -82,9 +86,11 @@ class ChunkPacker:
         head.extend(map(len, self._texts))
         head.extend(self._shared)
         content = head.tobytes() + b"".join(self._texts)
-        fingerprint = blake2b(content, digest_size=FINGERPRINT_BYTES)
-        fingerprint.update(" ".join(self._metadata).encode())
-        self._store(PackedChunk(first, last, self._compress(content), fingerprint.digest()))
+        digest = blake2b(content, digest_size=FINGERPRINT_BYTES)
+        digest.update(f"{first} {last} {' '.join(self._metadata)}".encode())
+        fingerprint = digest.digest()
+        packed = b"" if fingerprint in self._known else self._compress(content)
+        self._store(PackedChunk(first, last, packed, fingerprint))
         self._docs, self._texts, self._shared, self._metadata, self._size = [], [], [], [], 0
 
 
@@ -95,13 +101,18 @@ class SourceTextWriter:
         self._db, self._source = db, source
         self._written: set[int] = set()
 
+    def stored_fingerprints(self) -> set[bytes]:
+        """The fingerprints of the chunks of the source."""
+        query = "SELECT fingerprint FROM text_chunk WHERE first BETWEEN ? AND ?"
+        return {fingerprint for (fingerprint,) in self._db.execute(query, key_range(self._source))}
+
     def write(self, chunks: Iterable[PackedChunk]) -> None:
         """Write chunks; one that is stored already, and just so, is left alone."""
         for chunk in chunks:
             self._written.add(chunk.first)
             query = "SELECT last, fingerprint FROM text_chunk WHERE first = ?"
             stored = self._db.execute(query, (chunk.first,)).fetchone()
-            if stored == (chunk.last, chunk.fingerprint):
+            if stored is not None and stored[1] == chunk.fingerprint:
                 continue
             if stored is not None:
                 self._remove(chunk.first, stored[0])
@@ -111,8 +122,7 @@ class SourceTextWriter:
     def finish(self) -> None:
         """Remove the chunks of the source that were not written again."""
         query = "SELECT first, last FROM text_chunk WHERE first BETWEEN ? AND ?"
-        span = (self._source * KEYS_PER_SOURCE, (self._source + 1) * KEYS_PER_SOURCE - 1)
-        for first, last in self._db.execute(query, span).fetchall():
+        for first, last in self._db.execute(query, key_range(self._source)).fetchall():
             if first not in self._written:
                 self._remove(first, last)
                 self._db.execute("DELETE FROM text_chunk WHERE first = ?", (first,))

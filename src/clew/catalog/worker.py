@@ -135,12 +135,14 @@ class IngestWorker:
             read.rows.clear()
             read.chunks.clear()
             read.is_begun, read.end = False, None
+            self._texts[task.id] = SourceTextWriter(self._db, task.id)
             read.error = f"{type(error).__name__}: {error}".encode("utf-8", "replace").decode()
         return read
 
     def _read_rows(self, read: _ReadSource) -> None:
         source = with_current_size(read.task.source)
-        packer = ChunkPacker(read.chunks.append)
+        self._texts[read.task.id] = SourceTextWriter(self._db, read.task.id)
+        packer = ChunkPacker(read.chunks.append, self._texts[read.task.id].stored_fingerprints())
         for step in ingest(registry.get(read.task.agent), source, read.task.id):
             if isinstance(step, Ingested):
                 packer.flush()
@@ -161,7 +163,6 @@ class IngestWorker:
         source = read.task.id
         if not read.is_begun:
             self._writer.delete_rows(source)
-            self._texts[source] = SourceTextWriter(self._db, source)
             read.is_begun = True
         for rows in read.rows:
             self._writer.write(rows)

@@ -23,11 +23,19 @@ MEDIA_TYPES = {
     "app.js": "text/javascript",
     "code.js": "text/javascript",
     "entry.js": "text/javascript",
+    "forms.js": "text/javascript",
+    "fragments.js": "text/javascript",
     "icon.svg": "image/svg+xml",
+    "keyboard.js": "text/javascript",
+    "live.js": "text/javascript",
     "page.css": "text/css",
+    "selection.js": "text/javascript",
+    "transcript.js": "text/javascript",
     "view.js": "text/javascript",
 }
 """All static files; no other name is served."""
+IMPORTED_MODULES = ("forms.js", "fragments.js", "keyboard.js", "live.js", "selection.js", "transcript.js")
+"""ES modules that app.js imports; pages preload them."""
 SHARED_WITH_EXPORT = frozenset({"code.js", "page.css", "view.js"})
 """Static files that exported pages use as well."""
 LOGIN_FILES = ("entry.js", "page.css", "app.css", "icon.svg")

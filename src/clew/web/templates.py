@@ -20,7 +20,7 @@ from clew.render.page.frame import theme, views
 from clew.render.safe import visible
 from clew.render.shell import shell_word
 from clew.render.tables import ago, size
-from clew.web.app import static_url
+from clew.web.app import IMPORTED_MODULES, static_url
 from clew.web.context import masking
 
 PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
@@ -74,6 +74,7 @@ def _environment(profile: str) -> Environment:
         "age": format_age,
         "cost_of": format_cost,
         "static": static_url,
+        "imported_modules": IMPORTED_MODULES,
         "quoted": shell_word,
         "link": lambda path, /, **params: link(path, profile, **params),
         "theme": Markup(theme()),

@@ -81,6 +81,7 @@ def test_a_lake_in_a_bucket_is_as_one_in_a_folder(tmp_path: Path, s3: str) -> No
     assert (again.written, again.objects) == (0, 0)
 
 
+@pytest.mark.slow
 def test_an_object_is_created_once(s3: str) -> None:
     store = open_store(s3)
     assert [store.put("a/b", b"first"), store.put("a/b", b"second")] == [True, False]

@@ -1,24 +1,25 @@
-// The link's secret is behind the #: it is sent once, in the body, and taken out of the address.
-const said = document.getElementById("entry");
+// The token of the link stands behind the #: it is sent once, in a request body, and removed from the address.
+const message = document.getElementById("entry");
 const token = new URLSearchParams(location.hash.slice(1)).get("token");
-const wanted = new URLSearchParams(location.search).get("to") || "/";
 
-async function enter() {
+async function signIn() {
   if (!token) {
-    said.textContent = "Open the link that `clew web` printed in your terminal.";
+    message.textContent = "Open the link that `clew web` printed in your terminal.";
     return;
   }
-  const answer = await fetch("/enter", {
+  const response = await fetch("/enter", {
     method: "POST",
     headers: { "Content-Type": "application/json", "X-Clew": "1" },
     body: JSON.stringify({ token }),
   });
-  if (answer.ok) {
+  if (response.ok) {
     history.replaceState(null, "", "/enter");
-    location.replace(wanted.startsWith("/") && !wanted.startsWith("//") ? wanted : "/");
+    location.replace("/");
   } else {
-    said.textContent = "This link was used already. `clew web` printed a fresh one in your terminal.";
+    message.textContent = "This link was used already. `clew web` printed a new one in your terminal.";
   }
 }
 
-enter().catch(() => { said.textContent = "clew does not answer any more. Start `clew web` again."; });
+signIn().catch(() => {
+  message.textContent = "clew does not answer. Start `clew web` again.";
+});

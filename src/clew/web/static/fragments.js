@@ -1,0 +1,169 @@
+/**
+ * Parts of pages that are fetched as HTML: panels that load when they are opened, lists that refresh themselves,
+ * and the rest of long texts. The server renders and escapes all of it.
+ */
+
+const { one, all } = clewView;
+
+const POLL_MS = 4000;
+const RETRY_MS = 2000;
+const NO_ANSWER = "clew does not answer. Is it still running?";
+
+/**
+ * Fetch a part of a page. A status of 400 is a part too: it explains what is wrong with the request.
+ * @param {string} url
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Response>}
+ */
+export async function fetchPart(url, signal) {
+  const response = await fetch(url, { headers: { "X-Clew": "1" }, signal });
+  if (!response.ok && response.status !== 400) {
+    throw new Error(errorText(await response.text()) || NO_ANSWER);
+  }
+  return response;
+}
+
+async function fetchHtml(url, signal) {
+  const response = await fetchPart(url, signal);
+  return response.text();
+}
+
+/** The text of an error page. */
+function errorText(html) {
+  const paragraph = one("main > p", parseHtml(html));
+  return paragraph && paragraph.textContent;
+}
+
+/** What to tell the user about an error. A browser that got no answer throws a TypeError. */
+export function describeError(error) {
+  return error instanceof TypeError ? NO_ANSWER : error.message;
+}
+
+/**
+ * @param {string} html
+ * @returns {DocumentFragment}
+ */
+export function parseHtml(html) {
+  const template = document.createElement("template");
+  template.innerHTML = html;
+  return template.content;
+}
+
+export function fill(element, html) {
+  element.innerHTML = html;
+  bindFragment(element);
+}
+
+/** Fetch a part and put it into an element. */
+export async function fillFrom(element, url, signal) {
+  fill(element, await fetchHtml(url, signal));
+}
+
+/** Make the elements below a root work: code colours, panels, reloads and the form that picks a record. */
+export function bindFragment(root) {
+  clewView.colour(root);
+  for (const details of all("details[data-load]", root)) {
+    details.addEventListener("toggle", () => {
+      if (details.open) {
+        loadDetails(details);
+      }
+    });
+    if (details.open) {
+      loadDetails(details);
+    }
+  }
+  for (const element of all("[data-reload]", root)) {
+    setTimeout(() => reload(element), Number(element.dataset.reload) * 1000);
+  }
+  for (const form of all("form.pick-record", root)) {
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      showRecord(form.elements.message.value);
+    });
+  }
+}
+
+/** Load the content of a panel, once unless it is asked for with a query. */
+async function loadDetails(details, query = "") {
+  if (details.dataset.loaded && !query) {
+    return;
+  }
+  details.dataset.loaded = "1";
+  const inside = one(".inside", details);
+  try {
+    await fillFrom(inside, details.dataset.load + query);
+  } catch {
+    inside.textContent = "This could not be loaded.";
+    delete details.dataset.loaded;
+  }
+}
+
+/** Show the native record of a message in its panel. */
+export function showRecord(message) {
+  const panel = one("#panel-record");
+  if (panel && /^\d{1,9}$/.test(message)) {
+    loadDetails(panel, `?message=${message}`);
+  }
+}
+
+/** Reload the findings of the secret scan, or the whole page. */
+async function reload(element) {
+  const findings = element.closest("#findings");
+  if (!findings) {
+    location.reload();
+    return;
+  }
+  try {
+    await fillFrom(findings, location.pathname + location.search);
+  } catch {
+    setTimeout(() => reload(element), RETRY_MS);
+  }
+}
+
+/** Refresh an element every few seconds while the page is visible. */
+function poll(element) {
+  let shown = "";
+  setInterval(async () => {
+    if (document.hidden) {
+      return;
+    }
+    try {
+      const html = await fetchHtml(element.dataset.poll);
+      if (html !== shown) {
+        shown = html;
+        fill(element, html);
+      }
+    } catch {
+      // The server was stopped; the page stays as it is.
+    }
+  }, POLL_MS);
+}
+
+/** Replace the link behind a cut text by the next part of the text. */
+async function showMore(link) {
+  let content;
+  try {
+    content = parseHtml(await fetchHtml(link.getAttribute("href")));
+  } catch {
+    link.textContent = "This could not be loaded; try again.";
+    return;
+  }
+  const added = content.firstElementChild;
+  link.replaceWith(content);
+  added.focus({ preventScroll: true });
+}
+
+export function initFragments() {
+  all("[data-poll]").forEach(poll);
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-more]");
+    if (link && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
+      event.preventDefault();
+      showMore(link);
+    }
+  });
+  // A heatmap wider than the screen shows the latest days.
+  for (const scroller of all(".scroll:has(> .heat)")) {
+    scroller.scrollLeft = scroller.scrollWidth;
+  }
+}

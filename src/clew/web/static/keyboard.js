@@ -1,0 +1,99 @@
+/** Keyboard shortcuts. */
+
+import { toggleFollowing } from "./live.js";
+import { restoreSelection, select, selectedMessage } from "./selection.js";
+import { currentWindow, isSessionPage, loadWindow, sessionMain, windowElement } from "./transcript.js";
+
+const { one, all, shown, cycle } = clewView;
+
+const MESSAGES = ".w > article";
+const PROMPTS = ".w > article.prompt";
+const ROWS = "main .list > li > a, main .hits a, main table.wide tbody a";
+
+/** Select the next or previous message, loading windows until one has such a message. */
+async function moveToMessage(selector, step) {
+  restoreSelection(false);
+  let messages = all(selector, sessionMain()).filter(shown);
+  let target = clewView.stepped(messages, selectedMessage(), step);
+  for (let number = currentWindow() + step; !messages[target] && windowElement(number); number += step) {
+    await loadWindow(number);
+    messages = all(selector, sessionMain()).filter(shown);
+    target = clewView.stepped(messages, selectedMessage(), step);
+  }
+  const article = clewView.clamped(messages, target);
+  if (article) {
+    article.scrollIntoView({ block: "start" });
+    select(article);
+  }
+}
+
+/** Focus the next or previous link of a list. */
+function moveToRow(step) {
+  const rows = all(ROWS).filter(shown);
+  const row = clewView.clamped(rows, rows.indexOf(document.activeElement) + step);
+  if (row) {
+    row.focus();
+  }
+}
+
+function move(selector, step) {
+  if (isSessionPage) {
+    moveToMessage(selector, step);
+  } else {
+    moveToRow(step);
+  }
+}
+
+function click(id) {
+  const element = document.getElementById(id);
+  if (element) {
+    element.click();
+  }
+}
+
+function focusSearch() {
+  const field = one("#query") || one(".in-session input[type=search]") || one("#quick");
+  if (field) {
+    field.focus();
+    field.select();
+  }
+}
+
+const ACTIONS = {
+  j: () => move(MESSAGES, 1),
+  k: () => move(MESSAGES, -1),
+  J: () => move(PROMPTS, 1),
+  K: () => move(PROMPTS, -1),
+  "[": () => click("newer"),
+  "]": () => click("older"),
+  "/": focusSearch,
+  "?": () => one("#keys").showModal(),
+  t: () => cycle("theme"),
+  d: () => cycle("diff"),
+  g: () => click(one("#back") ? "back" : "graph"),
+  f: toggleFollowing,
+};
+
+function onKey(event) {
+  const inField = clewView.inField(event.target);
+  if (inField && event.key === "Escape") {
+    event.target.blur();
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || inField || one("#keys").open) {
+    return;
+  }
+  const level = clewView.level(event.key);
+  if (level) {
+    level.checked = true;
+    level.dispatchEvent(new Event("change"));
+  } else if (Object.hasOwn(ACTIONS, event.key)) {
+    ACTIONS[event.key]();
+  } else {
+    return;
+  }
+  event.preventDefault();
+}
+
+export function initKeyboard() {
+  addEventListener("keydown", onKey);
+}

@@ -1,0 +1,174 @@
+/** Keeps a session page up to date while its session grows, and loads the outline of prompts and branches. */
+
+import { fillFrom } from "./fragments.js";
+import {
+  allWindows,
+  appendWindow,
+  goToStart,
+  isLoaded,
+  loadWindow,
+  refreshWindow,
+  sessionMain,
+  windowElement,
+} from "./transcript.js";
+
+const { one, all } = clewView;
+
+const FIRST_PAINT_MAX_MS = 1000;
+
+const followButton = one("#follow");
+let isFollowing = false;
+let stream = null;
+let knownMessages = 0;
+let knownEtags = null;
+let latestEvent = null;
+let queue = Promise.resolve();
+
+/** The active branch of each fork when the outline was loaded last, by the first branch of the fork. */
+const activeBranches = new Map();
+
+/** Show the active branches. What a reader chose stays until the conversation continues on another branch. */
+function updateBranches(outline) {
+  const active = new Set(JSON.parse(outline.dataset.active));
+  const isFirst = !activeBranches.size;
+  const changed = [];
+  for (const [parent, roots] of JSON.parse(outline.dataset.forks)) {
+    const branch = roots.find((root) => active.has(root));
+    const state = `${roots}:${branch}`;
+    clewView.fork(parent, roots);
+    if (branch && activeBranches.get(roots[0]) !== state) {
+      changed.push(branch);
+    }
+    activeBranches.set(roots[0], state);
+  }
+  if (isFirst) {
+    clewView.pick(changed);
+  } else {
+    changed.forEach(clewView.choose);
+  }
+  clewView.paint();
+}
+
+async function loadOutline() {
+  const contents = one("#toc");
+  try {
+    await fillFrom(contents, contents.dataset.load);
+  } catch {
+    return;
+  }
+  clewView.contents(all(".outline ol a", contents), (link) => link.scrollIntoView({ block: "nearest" }));
+  updateBranches(one(".outline", contents));
+  const main = sessionMain();
+  // The first window was rendered from the start of the file alone; later records may have changed it.
+  if (main.dataset.partial && isLoaded(windowElement(0))) {
+    delete main.dataset.partial;
+    await loadWindow(0, true);
+  }
+}
+
+/**
+ * Show what has changed in the session.
+ * @param {{messages: number, windows: string[]}} event the number of messages, and the etags of all windows
+ */
+async function onSessionGrew({ messages, windows }) {
+  const etags = windows.join();
+  const previousEtags = knownEtags;
+  if (etags === previousEtags) {
+    return;
+  }
+  knownEtags = etags;
+  const added = messages - knownMessages;
+  const oldCount = allWindows().length;
+  knownMessages = messages;
+  one("#messages").textContent = messages.toLocaleString("en");
+  for (let number = oldCount; number < windows.length; number += 1) {
+    appendWindow(number);
+  }
+  if (added < 0) {
+    location.reload();
+    return;
+  }
+  for (const element of allWindows()) {
+    await refreshWindow(element, windows[element.dataset.w]);
+  }
+  for (let number = oldCount; number < windows.length; number += 1) {
+    await loadWindow(number);
+  }
+  if (added) {
+    one("#news").textContent = `${added} new ${added === 1 ? "message" : "messages"}`;
+  }
+  // The first event may say only what the page shows already.
+  if (added || previousEtags) {
+    await loadOutline();
+  }
+  if (isFollowing) {
+    scrollToEnd();
+  }
+}
+
+function openStream() {
+  if (document.hidden || stream) {
+    return;
+  }
+  stream = new EventSource(`${sessionMain().dataset.session}/live`);
+  // Events are handled one after the other; of several that wait, only the latest counts.
+  stream.onmessage = (event) => {
+    latestEvent = event;
+    const handle = () => (event === latestEvent ? onSessionGrew(JSON.parse(event.data)) : null);
+    queue = queue.then(handle, handle);
+  };
+}
+
+function closeStream() {
+  if (stream) {
+    stream.close();
+    stream = null;
+  }
+}
+
+function scrollToEnd() {
+  scrollTo({ top: document.documentElement.scrollHeight });
+}
+
+async function setFollowing(on) {
+  isFollowing = on;
+  followButton.setAttribute("aria-pressed", String(on));
+  if (on) {
+    await loadWindow(allWindows().length - 1);
+    scrollToEnd();
+  }
+}
+
+export function toggleFollowing() {
+  if (followButton) {
+    setFollowing(!isFollowing);
+  }
+}
+
+/** Resolve after the first paint, or after a second. */
+function firstPaint() {
+  return new Promise((resolve) => {
+    if (document.hidden || !PerformanceObserver.supportedEntryTypes.includes("paint")) {
+      resolve();
+    }
+    new PerformanceObserver(resolve).observe({ type: "paint", buffered: true });
+    setTimeout(resolve, FIRST_PAINT_MAX_MS);
+  });
+}
+
+export async function initLive() {
+  knownMessages = Number(sessionMain().dataset.messages);
+  followButton.hidden = false;
+  followButton.addEventListener("click", toggleFollowing);
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) {
+      closeStream();
+    } else {
+      openStream();
+    }
+  });
+  await firstPaint();
+  openStream();
+  await loadOutline();
+  goToStart();
+}
