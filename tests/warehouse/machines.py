@@ -60,9 +60,9 @@ def engine(batches: Iterable[Batch], *, unique: bool = False) -> duckdb.DuckDBPy
 
 ROWS = tuple(name for name in PUBLIC if not name.endswith("_days"))
 DAYS = {
-    "usage_days": statements.usage_by("session").text,
-    "tool_days": statements.tools_by("session").text,
-    "change_days": statements.changed_files("session").text,
+    "usage_days": statements.aggregate(statements.USAGE, ["session"]).text,
+    "tool_days": statements.aggregate(statements.TOOLS, ["session"]).text,
+    "change_days": statements.aggregate(statements.CHANGES, ["session", "path"]).text,
 }
 """The catalog keeps its sums for each source, so only what they come to can be compared."""
 

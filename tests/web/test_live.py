@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from clew.catalog.browsing import Entry
+from clew.catalog.queries import Entry
 from clew.demo import write_demo
 from clew.web import live
 from tests.web.live_session import ADDRESS, line, session_file

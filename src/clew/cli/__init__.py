@@ -14,6 +14,7 @@ OPTIONS = {
     "--home DIR": "Home folder to read agents from; repeatable.",
     "--source NAME": "Only this source, as `clew sources` names it; repeatable.",
     "--refresh": "Fetch what is new on hosts first.",
+    "--no-sync": "Use the catalog as it is.",
     "--json": "Print JSON.",
     "--version": "Print the version and leave.",
     "-h, --help": "Show this message and exit.",

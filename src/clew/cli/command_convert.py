@@ -18,9 +18,10 @@ from clew.convert.losses import Converted, counted
 from clew.convert.prepare import Prepared, is_converted, prepare, prepare_original
 from clew.errors import UnknownReference, UsageError, WouldLose
 from clew.host import Host
-from clew.library import Library, StoredSession
+from clew.library import Library
 from clew.references import message_of
 from clew.render.shell import shell_line
+from clew.stored_session import StoredSession
 
 _SHOWN = 20
 

@@ -60,7 +60,7 @@ def command(
 def _catalogued(context: click.Context, homes: tuple[str, ...], is_elsewhere: bool) -> list[Problem]:
     """What the last sync found wrong with sources; nothing where only stores are asked about."""
     from clew.catalog import database
-    from clew.catalog.damage import problems
+    from clew.catalog.queries import problems
 
     if is_elsewhere:
         return []

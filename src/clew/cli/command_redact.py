@@ -8,11 +8,10 @@ from typing import Any
 
 import click
 
-from clew.cli.cataloguing import folder_for
-from clew.cli.each import UNREADABLE, chosen, each
 from clew.cli.options import as_json_option, common, filtering, library, take_filters, wants_json
 from clew.cli.output import opened, refuse_stores
 from clew.cli.redacting import STANDARD, TEXT, redacting, redaction
+from clew.cli.sessions import UNREADABLE, for_each_session
 from clew.errors import ClewError, UsageError
 
 _JSON = "--json"
@@ -105,7 +104,7 @@ def scan_command(
     json = wants_json(context, as_json)
     report = Report(redaction(context, TEXT), as_json=json, reveal=reveal)
     shelf = library(context, homes)
-    unreadable = each(chosen(shelf, references), take_filters(options, shelf), report.add)
+    unreadable = for_each_session(shelf, references, take_filters(options, shelf), report.add)
     report.finish(unreadable)
     return 1 if report.count else UNREADABLE if unreadable else 0
 
@@ -141,12 +140,10 @@ def scrub_command(
         raise UsageError("name the sessions, or choose them with filters such as --agent or --since")
     shelf = library(context, homes)
     scrub = Scrub(shelf, redaction(context, TEXT), write=write)
-    sessions, admitted = chosen(shelf, references), take_filters(options, shelf)
-    finish = partial(
-        scrub.finish, as_json=wants_json(context, as_json), catalog=folder_for(context, homes, shelf.hosts)
-    )
+    admitted = take_filters(options, shelf)
+    finish = partial(scrub.finish, as_json=wants_json(context, as_json), catalog=shelf.catalog_folder)
     try:
-        scrub.unreadable = each(sessions, admitted, scrub.session)
+        scrub.unreadable = for_each_session(shelf, references, admitted, scrub.session)
     except (ClewError, OSError):
         # Sessions before this one are changed: that is said, and the catalog must forget what they held.
         if scrub.rows:

@@ -18,9 +18,9 @@ from clew.file_history.history import FileHistory
 from clew.file_history.restore import RestoreStep, apply_plan, plan
 from clew.host import Host, data_dir
 from clew.io.paths import file_name, is_own_home
-from clew.library import StoredSession
 from clew.model.json import JSON
 from clew.store.change_journal import restore_journals, restore_lock, roll_back_interrupted_restores
+from clew.stored_session import StoredSession
 
 
 @click.command("restore")

@@ -20,9 +20,9 @@ from clew.convert.losses import Converted, counted
 from clew.convert.prepare import Prepared, is_converted, prepare
 from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.host import Host
-from clew.library import StoredSession
 from clew.references import message_of
 from clew.render.shell import shell_line, shell_word
+from clew.stored_session import StoredSession
 
 _SHOWN = 10
 

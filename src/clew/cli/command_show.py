@@ -12,17 +12,17 @@ from typing import NamedTuple
 import click
 
 from clew.agents.base import Unit, long_records, open_file
-from clew.cli.cataloguing import find
-from clew.cli.options import common, library, wants_json
+from clew.cli.options import common, wants_json
 from clew.cli.output import print_line, say
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.sessions import find_session
 from clew.errors import UnknownReference
 from clew.io.compress import seekable
 from clew.io.records import MAX_RECORD_BYTES, TOO_LONG
-from clew.library import StoredSession
 from clew.model.json import JSON
 from clew.references import branch_of, message_of
 from clew.render.detail import DETAILS, Detail, at_detail, is_remark
+from clew.stored_session import StoredSession
 
 _PIECE = 1 << 20
 
@@ -63,7 +63,7 @@ def command(
 
         show_file(context, homes, reference, path, unproved, as_json)
         return
-    session = find(context, homes, library(context, homes), reference, branches=True)
+    session = find_session(context, homes, reference)
     wanted = Wanted.by(session, reference)
     if raw:
         _print_raw(session, wanted, redaction(context, DATA))
@@ -89,7 +89,7 @@ class Wanted(NamedTuple):
         branch = branch_of(reference)
         if branch is None:
             return cls(message_of(reference), None)
-        from clew.cli.own import branch_path
+        from clew.cli.sessions import branch_path
 
         return cls(message_of(reference), frozenset(branch_path(session, branch)))
 

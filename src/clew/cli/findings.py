@@ -7,12 +7,12 @@ import sys
 import click
 
 from clew.agents.secret_scan import find_secrets
-from clew.cli.each import say_unscanned
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redacting import Redaction
+from clew.cli.sessions import say_unscanned
 from clew.errors import UsageError
-from clew.library import StoredSession
 from clew.model.json import JSON
+from clew.stored_session import StoredSession
 
 
 class Report:

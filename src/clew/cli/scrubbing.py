@@ -14,17 +14,19 @@ import click
 from clew.agents.registry import load_all
 from clew.archive.records import archive_folder
 from clew.catalog.database import DATABASE
-from clew.cli.each import say_unscanned
+from clew.catalog.memory import filter_sessions
 from clew.cli.output import print_json, say
 from clew.cli.redacting import Redaction
+from clew.cli.sessions import say_unscanned
 from clew.errors import Busy, SourceUnreadable
 from clew.filters import Filters
 from clew.host import ARCHIVED, REMOTES, data_dir, is_copy
 from clew.io.paths import link_refusal, link_to_session, walk
-from clew.library import Library, StoredSession
+from clew.library import Library
 from clew.migrate.scrub import Dirty, carry_out, files_of, is_archived, leftovers, other_name, plan
 from clew.model.json import JSON
 from clew.redact.redactor import Redactor
+from clew.stored_session import StoredSession
 
 _LONGEST_NAME = 100
 """Characters of the name of a folder for copies."""
@@ -46,7 +48,7 @@ def _linked_files(root: Path) -> Iterator[Path]:
 def _passes(session: StoredSession, filters: Filters) -> bool:
     """True where a session passes the filters, and where it cannot be read, so that nobody knows."""
     try:
-        return not session.path.is_file() or filters.admits(session)
+        return not session.path.is_file() or any(filter_sessions([session], filters))
     except (SourceUnreadable, OSError):
         return True
 

@@ -13,6 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 SOURCES = "clew.sources"
 REFRESH = "clew.refresh"
+NO_SYNC = "clew.no-sync"
 FAILED = "clew.failed"
 """Keys of what the contexts of one run share; `FAILED`: a host that was asked for did not answer."""
 
@@ -35,8 +36,12 @@ def _note_refresh(context: click.Context, _: click.Parameter, value: bool) -> No
     context.meta[REFRESH] = value or context.meta.get(REFRESH, False)
 
 
+def _note_no_sync(context: click.Context, _: click.Parameter, value: bool) -> None:
+    context.meta[NO_SYNC] = value or context.meta.get(NO_SYNC, False)
+
+
 def sourcing(function: F) -> F:
-    """--source and --refresh, before or behind the command; no command needs to know of them."""
+    """--source, --refresh and --no-sync, before or after the command; no command needs to know of them."""
     source = click.option(
         "--source",
         multiple=True,
@@ -48,7 +53,10 @@ def sourcing(function: F) -> F:
     refresh = click.option(
         "--refresh", is_flag=True, expose_value=False, callback=_note_refresh, help=OPTIONS["--refresh"]
     )
-    return source(refresh(function))
+    no_sync = click.option(
+        "--no-sync", is_flag=True, expose_value=False, callback=_note_no_sync, help=OPTIONS["--no-sync"]
+    )
+    return source(refresh(no_sync(function)))
 
 
 def wanted_sources(context: click.Context) -> list[str]:

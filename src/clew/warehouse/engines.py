@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from clew.catalog.filters import DUCKDB, POSTGRESQL, SPARK, WarehouseRows
 from clew.errors import UsageError
 
 if TYPE_CHECKING:
     from clew.catalog.statements import Statement
 
+_DIALECTS = {"duckdb": DUCKDB, "postgres": POSTGRESQL, "postgresql": POSTGRESQL, "spark": SPARK}
 NAMES = ("sqlite", "duckdb:DIR", "postgresql://...", "spark://...")
 CATALOG = "sqlite"
 """The catalog itself."""
@@ -60,3 +62,8 @@ def open_engine(name: str) -> Engine:
         return open_spark(name)
     # What was given may hold a password.
     raise UsageError(f"--engine: choose from {', '.join(NAMES)}")
+
+
+def dialect_of(name: str) -> WarehouseRows:
+    """The SQL dialect of an engine that `open_engine` can open."""
+    return _DIALECTS[name.partition(":")[0].lower()]

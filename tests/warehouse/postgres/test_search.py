@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from clew.catalog.query import BadQuery, parse
-from clew.catalog.search import PLACES, Found, Request, Searcher, unmasked
+from clew.catalog.search import SEARCH_FIELDS, Found, Request, Searcher, unmasked
 from clew.catalog.sync import sync
-from clew.catalog.tokens import parts, words
+from clew.catalog.tokenizer import parts, words
 from clew.demo import write_demo
 from clew.errors import UsageError
 from clew.filters import Filters
@@ -141,7 +141,7 @@ def values(found: Found) -> list[tuple[Any, ...]]:
 def same(world: World, **asked: Any) -> int:
     """Ask both; returns how many hits there are."""
     request = Request(**{"limit": 5_000, "newest": True, **asked})
-    mine, theirs = world.here.search(request).read(), world.there.search(request).read()
+    mine, theirs = world.here.search(request), world.there.search(request)
     assert theirs.total == mine.total == len(theirs.hits), asked
     assert values(theirs) == values(mine), asked
     assert [hit.when for hit in theirs.hits] == sorted((hit.when for hit in theirs.hits), reverse=True)
@@ -175,7 +175,7 @@ def test_words_of_the_texts_put_together_by_dice(world: World) -> None:
     assert hits > 20
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", SEARCH_FIELDS)
 def test_places_are_the_same(world: World, place: str) -> None:
     assert same(world, query="-zebra", places=(place,)) > 0
 
@@ -226,8 +226,8 @@ def test_filters_are_the_same(world: World, filters: dict[str, Any]) -> None:
 def test_pages_are_parts_of_the_whole(world: World) -> None:
     search = world.there.search
     for query in ("the", '"the user" OR the'):
-        whole = search(Request(query, limit=50)).read()
-        pages = [search(Request(query, limit=7, offset=at)).read() for at in range(0, 49, 7)]
+        whole = search(Request(query, limit=50))
+        pages = [search(Request(query, limit=7, offset=at)) for at in range(0, 49, 7)]
         assert {page.total for page in pages} == {whole.total}
         assert [hit for page in pages for hit in page.hits] == whole.hits[:49]
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clew.catalog.lookup import Match
 from clew.catalog.query import matches, parse, positive
-from clew.catalog.scanning import Wanted, regex, substring
 from clew.catalog.search import Found, Hit, Redact, Request, check, kinds_of, secrets_masked
 from clew.catalog.snippets import Find, finder, snippet
-from clew.catalog.tokens import parts, words
+from clew.catalog.text_scan import Wanted, regex, substring
+from clew.catalog.tokenizer import parts, words
 from clew.errors import TargetRefused
 from clew.render.safe import visible
 from clew.warehouse.postgres.connection import connect, shown, told

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from clew.catalog.query import All, Not, Phrase, Query, Some
-from clew.catalog.tokens import parts, words
+from clew.catalog.tokenizer import parts, words
 
 GIANT = "GIANT"
 """Marks texts with more or longer words than the server can keep. All words are in lower case."""
