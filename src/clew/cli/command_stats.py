@@ -104,7 +104,7 @@ def _stats(stack: ExitStack, shelf: Library, filters: Filters, engine: str | Non
     from clew.warehouse.engines import CATALOG, dialect_of, open_engine
 
     if engine is None or engine == CATALOG:
-        catalog = stack.enter_context(shelf.catalog(text=filters.needs_text, prices=True))
+        catalog = stack.enter_context(shelf.catalog(text=filters.needs_text))
         return catalog_stats(catalog.db, filters, catalog_text_finder(catalog.db, catalog.folder))
     opened = open_engine(engine)
     stack.callback(opened.close)
