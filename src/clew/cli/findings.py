@@ -53,8 +53,8 @@ class Report:
         say_unscanned(unreadable)
 
     def _print(self) -> None:
-        from clew.render.safe import one_line
         from clew.render.tables import Column
+        from clew.render.text_safety import one_line
 
         shown = self._may_reveal()
         columns = [Column("where"), Column("line", right=True), Column("kind"), Column("found", flexible=True)]

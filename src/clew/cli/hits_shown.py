@@ -71,7 +71,7 @@ def remainder(found: Found, offset: int) -> str | None:
 
 def complaint(error: BadQuery) -> str:
     """What is wrong with a query, and where."""
-    from clew.render.safe import visible
+    from clew.render.text_safety import visible
 
     return visible(f"clew: {error}\n")
 
@@ -79,6 +79,6 @@ def complaint(error: BadQuery) -> str:
 def _one_line(text: str) -> str:
     if text.isascii() and text.isprintable():
         return " ".join(text.split())
-    from clew.render.safe import one_line
+    from clew.render.text_safety import one_line
 
     return one_line(text)

@@ -150,7 +150,7 @@ class Scrub:
             # Paths lead programs to the copies, so they are whole unless somebody asked.
             print_json(self._masked(result) if self._masking.was_asked else result)
             return
-        from clew.render.safe import one_line, visible
+        from clew.render.text_safety import one_line, visible
 
         for row, redactor in zip(self.rows, self._redactors, strict=True):
             # The files are named without what was found in them.

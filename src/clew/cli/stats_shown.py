@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from clew.cli.output import CsvOutput
-from clew.render.safe import one_line
-from clew.render.sheet import write_csv
+from clew.render.csv import write_csv
 from clew.render.tables import Column, cell_width, count, table
+from clew.render.text_safety import one_line
 
 _BAR = 12
 _EIGHTHS = " ▏▎▍▌▋▊▉"

@@ -13,7 +13,7 @@ from clew.catalog.search import Found, Hit, Redact, Request, check, kinds_of, se
 from clew.catalog.snippets import Find, finder, snippet
 from clew.catalog.tokens import parts, words
 from clew.errors import TargetRefused
-from clew.render.safe import visible
+from clew.render.text_safety import visible
 from clew.warehouse.postgres.connection import connect, shown, told
 from clew.warehouse.postgres.schema import check_readable
 from clew.warehouse.postgres.words import GIANT, lookup

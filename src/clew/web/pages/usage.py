@@ -14,7 +14,7 @@ from clew.catalog.answer import over
 from clew.catalog.stats import BY, Choice, Row, Stats, report, with_names
 from clew.errors import UsageError
 from clew.filters import point_in_time
-from clew.render.sheet import write_csv
+from clew.render.csv import write_csv
 from clew.web.charts import Chart, mask_cell_names, usage_chart
 from clew.web.request import PageRequest, respond
 
