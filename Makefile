@@ -11,7 +11,7 @@ AXE     := axe-core@4.14.0
 # `make test PYTHON=python3.13` uses an environment of its own.
 VENV   := .venv$(if $(PYTHON),-$(notdir $(PYTHON)))
 PY     := $(VENV)/bin/python
-PIP    := $(PY) -m pip --disable-pip-version-check install -qq
+PIP    := $(PY) -m pip --disable-pip-version-check install -qq --no-compile
 CHECKED = $(wildcard src tests benchmarks scripts)
 
 .DEFAULT_GOAL := help
@@ -49,7 +49,7 @@ run: $(VENV)/.run-installed
 PYTEST = code=0; $(PY) -m pytest -n $(WORKERS) --durations=10 --durations-min=10 --ignore=$(REAL) --ignore=$(SCALE) \
 	-m $(1) || code=$$?; echo $$code > $(VENV)/.tested; exit $$code
 
-test: $(VENV)/.dev-installed
+test: $(VENV)/.test-installed
 	@$(call PYTEST,'not slow')
 
 test-slow: $(VENV)/.dev-installed sshd browser postgres axe
@@ -57,7 +57,7 @@ test-slow: $(VENV)/.dev-installed sshd browser postgres axe
 
 test-all: lint test test-slow test-real test-scale
 
-test-again: $(VENV)/.dev-installed
+test-again: $(VENV)/.test-installed
 	@$(PY) -m pytest --last-failed --last-failed-no-failures none -v --ignore=$(REAL) --ignore=$(SCALE)
 
 # The tests of other machines need an ssh server. It is installed only where that does not also start it.
@@ -110,9 +110,13 @@ $(VENV)/.run-installed: pyproject.toml | $(PY)
 	@$(PIP) --editable .
 	@touch $@
 
+$(VENV)/.test-installed: pyproject.toml | $(PY)
+	@$(PIP) --editable '.[test]'
+	@touch $(VENV)/.run-installed $@
+
 $(VENV)/.dev-installed: pyproject.toml | $(PY)
 	@$(PIP) --editable '.[dev]'
-	@touch $(VENV)/.run-installed $@
+	@touch $(VENV)/.run-installed $(VENV)/.test-installed $@
 
 $(VENV)/.spark-installed: $(VENV)/.dev-installed
 	@$(PIP) --editable '.[dev,spark]'

@@ -82,7 +82,7 @@ def is_in(session: str, name: str) -> bool:
 
 def main() -> None:
     """How many needles a search in this process finds, and how long queries take."""
-    from clew.catalog.place import catalog_folder
+    from clew.catalog.database import catalog_folder
     from clew.catalog.search import Request, Searcher
 
     home, folder, path = sys.argv[1:]

@@ -103,7 +103,7 @@ def _line(name: str, times: list[tuple[float, float]]) -> str:
 
 def _long_sessions(home: Path, folder: Path) -> list[tuple[str, int]]:
     """The pages of the sessions whose length is nearest to what is measured."""
-    from clew.catalog.place import catalog_folder, open_reader
+    from clew.catalog.database import catalog_folder, open_reader
 
     os.environ["CLEW_DATA_DIR"] = str(folder)
     db = open_reader(catalog_folder([home]))

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,6 +36,7 @@ PAYLOADS = st.builds(
 SAID = st.lists(st.sampled_from(["OK.", "a", "b\n", "é", "\\"]) | st.integers(0, 99).map(str), min_size=1, max_size=20)
 
 
+@pytest.mark.slow
 @given(st.lists(PAYLOADS, max_size=6), st.booleans())
 def test_items_of_any_content_come_back(payloads: list[dict[str, Any]], bare: bool) -> None:
     time = "2026-03-02T10:00:00.000Z"

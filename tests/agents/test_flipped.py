@@ -30,6 +30,7 @@ def flipped(content: bytes, chance: random.Random) -> bytes:
     return content[:at] + bytes([chance.choice(_BYTES)]) + content[at + 1 :]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", AGENTS)
 def test_P05_a_flipped_byte_moves_no_message(sessions: list[StoredSession], tmp_path: Path, agent: str) -> None:
     chance = random.Random(agent)

@@ -415,6 +415,7 @@ def test_claims(name: str, head: bytes, claim: Claim) -> None:
     assert Gemini().claims(Path(name), head) == claim
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(records(KEYS, WORDS), st.integers(0, 15)), max_size=5))
 def test_any_json_comes_back(tmp_path_factory: pytest.TempPathFactory, lines: list[Line]) -> None:
     path = tmp_path_factory.mktemp("any") / "session.jsonl"
@@ -424,6 +425,7 @@ def test_any_json_comes_back(tmp_path_factory: pytest.TempPathFactory, lines: li
     list(opened(path).problems())
 
 
+@pytest.mark.slow
 @given(st.lists(records(KEYS, WORDS), max_size=4), st.sampled_from([None, 2, 4]))
 def test_any_document_comes_back(
     tmp_path_factory: pytest.TempPathFactory, messages: list[Record], indent: int | None

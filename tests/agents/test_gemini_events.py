@@ -271,6 +271,7 @@ LINES = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(LINES, max_size=6), st.booleans())
 def test_whatever_a_record_holds_it_is_decoded(
     tmp_path_factory: pytest.TempPathFactory, values: list[JSON], is_document: bool

@@ -284,6 +284,7 @@ def test_header_only_sessions_are_empty(tmp_path: Path) -> None:
     proved(path)
 
 
+@pytest.mark.slow
 def test_P03_a_growing_message_stays_linear_in_the_document(tmp_path: Path) -> None:
     calls: list[JSON] = []
     records: list[Record] = [header(), user("a")]
@@ -341,6 +342,7 @@ def test_what_a_new_list_has_masked_is_shown_as_it_was_given(tmp_path: Path) -> 
     proved(path)
 
 
+@pytest.mark.slow
 @given(st.lists(EVENTS, max_size=8), st.integers(1, 7))
 def test_of_several_files_the_last_one_is_shown(
     tmp_path_factory: pytest.TempPathFactory, events: list[Record], cut: int

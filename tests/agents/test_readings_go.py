@@ -22,6 +22,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", AGENTS)
 def test_nothing_of_a_reading_waits_for_the_collector(home: Path, agent: str) -> None:
     sessions = list(Library(Host.at(home), agents=[agent]).sources())

@@ -486,6 +486,7 @@ def test_the_demo_comes_back(path: Path) -> None:
     assert problems(path) == []
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(records(KEYS, WORDS), st.integers(0, 15)), max_size=5))
 def test_any_json_comes_back(tmp_path_factory: pytest.TempPathFactory, lines: list[Line]) -> None:
     path = tmp_path_factory.mktemp("any") / "messages.jsonl"

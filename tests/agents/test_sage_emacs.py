@@ -421,6 +421,7 @@ class TestConformance(AgentConformance):
     fixtures: ClassVar[list[Path]] = project_files(DEMO)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(records(KEYS, WORDS), st.integers(0, 15)), max_size=5))
 def test_any_json_comes_back(tmp_path_factory: pytest.TempPathFactory, lines: list[Line]) -> None:
     path = tmp_path_factory.mktemp("any") / "conversation.jsonl"

@@ -376,6 +376,7 @@ def test_every_byte_comes_back(name: str, home: Path) -> None:
     assert problems(path) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["two spaces", "compact", "P07 CRLF", "messages first", "odd gaps"])
 def test_P09_cut_anywhere_every_complete_message_is_read(name: str, home: Path) -> None:
     whole = LAYOUTS[name]
@@ -397,6 +398,7 @@ def test_what_can_be_read_of_a_torn_one_is_known(home: Path) -> None:
     assert "torn-tail" in [problem.code for problem in problems(path)]
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(st.sampled_from(HEADER_KEYS), values(KEYS, WORDS), max_size=6),
     st.lists(records(KEYS, WORDS) | values(KEYS, WORDS), max_size=4),
@@ -421,6 +423,7 @@ def test_any_json_comes_back(
     assert problems(path) is not None
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_P15_a_byte_that_is_not_what_it_was_loses_nothing(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

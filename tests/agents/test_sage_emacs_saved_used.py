@@ -64,6 +64,7 @@ def test_it_is_listed_and_shown(home: Path, path: Path) -> None:
         assert "How does the xylophone sound?" in shown.out and "Like a metal one." in shown.out
 
 
+@pytest.mark.slow
 def test_the_catalog_stays_fresh(home: Path, path: Path) -> None:
     assert clew("--home", home, "sync").code == 0
     first = only_id(home)

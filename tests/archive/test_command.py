@@ -80,6 +80,7 @@ def test_where_nothing_is_found_that_is_said_and_nobody_is_sent_in_a_circle(home
         assert "there is no archive; `clew archive` makes one where it finds sessions" in told.err
 
 
+@pytest.mark.slow
 def test_sessions_that_are_gone_are_read_from_the_archive(home: Path) -> None:
     before = rows("--home", home)
     shown = clew("--home", home, "show", LATEST).out
@@ -96,6 +97,7 @@ def test_sessions_that_are_gone_are_read_from_the_archive(home: Path) -> None:
     assert all(row["gone"] for row in clew("archive", "list", "--json").json)
 
 
+@pytest.mark.slow
 def test_search_statistics_and_the_catalog_know_sessions_that_are_gone(home: Path) -> None:
     asked = [("search", "moon", "--json"), ("stats", "--engine", "sqlite", "--json")]
     before = [clew("--home", home, *words).raw for words in asked]
@@ -169,6 +171,7 @@ def test_prune_shows_before_it_does(home: Path) -> None:
     assert clew("archive", "verify").code == 0
 
 
+@pytest.mark.slow
 def test_busy_is_exit_code_5(home: Path, tmp_path: Path) -> None:
     with open_writer(tmp_path / "own" / "archive"):
         ran = clew("--home", home, "archive")
@@ -222,6 +225,7 @@ def test_sessions_of_another_machine_keep_their_origin(tmp_path: Path, monkeypat
     assert host.env["CODEX_HOME"] == str(host.home / ".codex")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 def test_watch_keeps_what_comes(world: World) -> None:
     path = world.write(1, lines(1))

@@ -48,6 +48,7 @@ def restored(world: World, target: Path) -> tuple[dict[str, bytes], list[Damage]
     return {path.name: path.read_bytes() for path in target.rglob("*.jsonl")}, damaged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", ["there", "gone"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_flipped_bit_anywhere_is_found_and_everything_else_is_restored(
@@ -85,6 +86,7 @@ def session_name(path: bytes) -> str:
     return Path(os.fsdecode(path)).name
 
 
+@pytest.mark.slow
 def test_the_next_capture_stores_again_what_a_source_still_has(world: World, tmp_path: Path) -> None:
     """Whichever pack it is, and without a verify before it: the modification time of the pack shows it."""
     truth = rich(world)

@@ -57,6 +57,7 @@ def harmful(world: World) -> list[Damage]:
     return [problem for problem in verify(world.archive).problems if not problem.harmless]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
 def test_S05_a_capture_that_fails_at_any_call_leaves_an_intact_archive(tmp_path: Path, code: int) -> None:
     number = 0
@@ -83,6 +84,7 @@ def test_S05_a_capture_that_fails_at_any_call_leaves_an_intact_archive(tmp_path:
     assert number > 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_prune", [False, True])
 def test_S05_a_statement_that_fails_leaves_an_intact_archive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_prune: bool
@@ -123,6 +125,7 @@ def pruned(world: World, system: System) -> None:
         prune(writer, plan(writer, Policy(keep_versions=1), 0))
 
 
+@pytest.mark.slow
 def test_S05_a_prune_that_fails_at_any_call_keeps_what_it_should(tmp_path: Path) -> None:
     number = 0
     while True:
@@ -149,6 +152,7 @@ def test_S05_a_prune_that_fails_at_any_call_keeps_what_it_should(tmp_path: Path)
     assert number > 6
 
 
+@pytest.mark.slow
 def test_S05_a_rebuild_of_the_index_that_fails_at_any_call_is_done_by_the_next_run(tmp_path: Path) -> None:
     number = 0
     while True:
@@ -190,12 +194,14 @@ def test_S05_a_full_disk_is_one_clear_line(world: World) -> None:
     assert len(world.packs()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_S04_kills_lose_and_double_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert archive_soak.main(["--kills", "25", "--seed", "7"]) == 0
     assert "0 lost, 0 doubled, 0 damaged" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs resource limits")
 def test_S05_a_file_size_limit_ends_in_one_line(world: World) -> None:
     world.write(1, os.urandom(300_000).hex().encode())

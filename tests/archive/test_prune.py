@@ -67,6 +67,7 @@ def test_only_so_many_versions_stay(world: World) -> None:
     assert world.contents() == {world.session(1).name: [lines(3), lines(4)]}
 
 
+@pytest.mark.slow
 def test_the_oldest_go_until_it_fits(world: World) -> None:
     for number in range(10):
         aged(world, number, 10 - number, os.urandom(5000).hex().encode())
@@ -119,6 +120,7 @@ def test_a_reader_goes_on_after_blocks_moved(world: World) -> None:
         assert [archive.content(version) for version in kept] == [world.session(at).read_bytes() for at in (1, 2, 3)]
 
 
+@pytest.mark.slow
 def test_many_small_packs_are_merged_by_a_capture(world: World) -> None:
     path = world.session(1)
     for number in range(2 * MAX_SMALL_PACKS + 2):
@@ -132,6 +134,7 @@ def test_many_small_packs_are_merged_by_a_capture(world: World) -> None:
     assert verify(world.archive).problems == []
 
 
+@pytest.mark.slow
 def test_small_blocks_become_one_when_they_are_repacked(world: World) -> None:
     for number in range(20):
         world.write(number, lines(number))
@@ -161,6 +164,7 @@ def test_a_pruned_record_that_comes_again_is_kept_again(world: World) -> None:
 _STEP = st.tuples(st.integers(0, 3), st.lists(st.integers(0, 12), min_size=1, max_size=6), st.booleans())
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(_STEP, min_size=1, max_size=6), st.integers(1, 3))
 def test_S10_no_chunk_that_is_needed_goes(
@@ -180,6 +184,7 @@ def test_S10_no_chunk_that_is_needed_goes(
     assert verify(world.archive).problems == []
 
 
+@pytest.mark.slow
 def test_captures_and_prunes_beside_each_other(world: World) -> None:
     problems: list[BaseException] = []
 

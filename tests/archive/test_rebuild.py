@@ -62,6 +62,7 @@ def test_the_index_is_rebuilt_by_the_next_capture(world: World, change: str) -> 
     assert verify(world.archive).problems == []
 
 
+@pytest.mark.slow
 def test_an_archive_without_an_index_is_not_taken_for_none(world: World, tmp_path: Path) -> None:
     before = several(world)
     for name in (INDEX, CHECKSUM):
@@ -147,6 +148,7 @@ def test_a_prune_that_was_killed_before_its_pack_was_in_the_index_is_finished(wo
     assert world.contents() == expected
 
 
+@pytest.mark.slow
 def test_a_damaged_pack_replaces_no_other(world: World) -> None:
     before = several(world)
     old = {path: path.read_bytes() for path in world.packs()}
@@ -181,6 +183,7 @@ def test_packs_of_another_archive_are_added(world: World, tmp_path: Path) -> Non
     assert verify(world.archive).problems == []
 
 
+@pytest.mark.slow
 def test_a_pack_that_cannot_be_read_is_never_removed(world: World) -> None:
     several(world)
     pack = world.packs()[0]

@@ -40,6 +40,7 @@ def test_an_intact_archive_has_no_problems(world: World) -> None:
     assert (proof.versions, proof.problems) == (3, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", ["stored", "rebuilt"])
 def test_a_flipped_bit_at_every_byte_is_named_and_everything_else_is_restored(world: World, index: str) -> None:
     pack = small(world)[0]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from clew.catalog import place
-from clew.catalog.schema import SPAN
+from clew.catalog import database, text_index
+from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.search import Found, Request, Searcher, unmasked
-from clew.catalog.text import TextWriter
-from clew.catalog.texts import Packer
-
-HEAP = 16 << 20
+from clew.catalog.text_store import ChunkPacker, SourceTextWriter
 
 
 class Said(NamedTuple):
@@ -22,12 +20,11 @@ class Said(NamedTuple):
     kind: str = "prompt"
     session: int = 1
     when: int = 0
-    shard: int = 0
 
 
 def write_catalog(folder: Path, blocks: Iterable[Said | str], pending: Iterable[Said | str] = ()) -> Path:
-    """A catalog over these blocks; those that are pending wait for the index."""
-    db = place.open_writer(folder)
+    """A catalog over these blocks; those that are pending are not in the text index."""
+    db = database.open_writer(folder)
     indexed = [_said(block) for block in blocks]
     waiting = [_said(block) for block in pending]
     rows = [(number, block) for number, block in enumerate([*indexed, *waiting], 1)]
@@ -46,19 +43,15 @@ def write_catalog(folder: Path, blocks: Iterable[Said | str], pending: Iterable[
         db.execute(_insert(db, "session"), _padded(db, "session", names))
         db.execute(_insert(db, "source"), _padded(db, "source", (session, f"/{session}", "claude-code", "live")))
     for name in sorted({block.kind for _, block in rows}):
-        db.execute("INSERT OR IGNORE INTO word (text) VALUES (?)", (name,))
-    words = dict(db.execute("SELECT text, id FROM word").fetchall())
+        db.execute("INSERT OR IGNORE INTO string (text) VALUES (?)", (name,))
+    words = dict(db.execute("SELECT text, id FROM string").fetchall())
     for number, block in rows:
-        key = block.session * SPAN + number
+        key = block.session * KEYS_PER_SOURCE + number
         db.execute(_insert(db, "message"), _padded(db, "message", (key, 1, b"%d" % number, "", b"", block.when)))
-        db.execute(_insert(db, "block"), _padded(db, "block", (key, key, 0, 0, words[block.kind])))
-    _index(folder, rows[: len(indexed)])
-    packer = Packer(lambda *chunk: db.execute("INSERT INTO text VALUES (?, ?, ?)", chunk))
-    for number, block in sorted(rows[: len(indexed)], key=lambda row: (row[1].session, row[0])):
-        packer.add(block.session * SPAN + number, block.text)
-    packer.flush()
-    for number, block in rows[len(indexed) :]:
-        db.execute("INSERT INTO pending VALUES (?, ?)", (block.session * SPAN + number, block.text))
+        db.execute(_insert(db, "block"), _padded(db, "block", (key, key, 0, 0, words[block.kind], len(block.text))))
+    _store(db, rows[: len(indexed)])
+    text_index.rebuild(db, folder)
+    _store(db, rows[len(indexed) :])
     db.close()
     return folder
 
@@ -67,14 +60,14 @@ def _said(block: Said | str) -> Said:
     return Said(block) if isinstance(block, str) else block
 
 
-def _index(folder: Path, rows: list[tuple[int, Said]]) -> None:
-    for shard in sorted({block.shard for _, block in rows} | {0}):
-        writer = TextWriter(place.shard_folder(folder, shard), HEAP)
+def _store(db: sqlite3.Connection, rows: list[tuple[int, Said]]) -> None:
+    for session in sorted({block.session for _, block in rows}):
+        writer = SourceTextWriter(db, session)
+        packer = ChunkPacker(lambda chunk, writer=writer: writer.write([chunk]))  # type: ignore[misc]
         for number, block in rows:
-            if block.shard == shard:
-                writer.add(block.session * SPAN + number, block.session, block.kind, block.when, block.text)
-        writer.commit()
-        writer.close()
+            if block.session == session:
+                packer.add(session * KEYS_PER_SOURCE + number, block.kind, block.when, block.text)
+        packer.flush()
 
 
 def _columns(db: object, table: str) -> list[tuple[str, str]]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from clew.catalog.access import OpenCatalog, open_synced
-from clew.catalog.locking import locked
+from clew.catalog.lock import locked
 from clew.catalog.search import Request, Searcher, unmasked
 from clew.errors import UsageError
 from clew.host import Host
@@ -46,7 +45,7 @@ def test_a_catalog_is_synced_before_it_is_opened(home: Path, tmp_path: Path) -> 
 
 
 def test_without_a_sync_the_catalog_is_used_as_it_is(home: Path, tmp_path: Path) -> None:
-    def unused() -> Iterator[Host]:
+    def unused() -> list[Host]:
         raise AssertionError
 
     with pytest.raises(UsageError), open_synced(unused, tmp_path / "catalog", text=True, sync=False):

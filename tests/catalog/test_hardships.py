@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from clew.catalog import indexing, mending, place, quick, workers
+from clew.catalog import database
 from clew.catalog.search import Request, Searcher, unmasked
-from clew.catalog.sync import sync
-from clew.catalog.text import TextWriter, shards
-from clew.host import Host
+from clew.catalog.sync import rebuild_text_index
+from clew.catalog.text_index import TextWriter, shards
 from tests.catalog.worlds import append, claude_lines, claude_path, run, spelled, write_claude
 
 SESSION = "aaaaaaaa-0000-4000-8000-000000000000"
@@ -40,7 +38,7 @@ def hits(folder: Path, words: str = "shuttle0x2") -> int:
 
 
 def ask(folder: Path, query: str) -> list[tuple[Any, ...]]:
-    db = place.open_reader(folder)
+    db = database.open_reader(folder)
     assert db is not None
     try:
         return db.execute(query).fetchall()
@@ -50,28 +48,6 @@ def ask(folder: Path, query: str) -> list[tuple[Any, ...]]:
 
 class Killed(BaseException):
     pass
-
-
-def test_text_is_recovered_whatever_the_number_of_its_shard(
-    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The second of two workers may be the only one that had anything to do."""
-
-    def second_alone(folder: Path, tasks: Any, _count: int, _tell: Any) -> workers.Work:
-        shop = workers.Shop(folder, 1)
-        for part in workers.batches(tasks):
-            shop.take(part)
-        raise Killed
-
-    write_claude(home, SESSION, 10)
-    with monkeypatch.context() as patched:
-        patched.setattr(workers, "run", second_alone)
-        patched.setattr("clew.catalog.sync.workers.run", second_alone, raising=False)
-        with pytest.raises(Killed):
-            run(home, folder)
-    assert "0" not in [Path(shard).name for shard in shards(folder / place.TEXT)]
-    run(home, folder)
-    assert hits(folder) == 1
 
 
 def test_a_new_index_that_was_not_finished_is_finished_by_the_next_sync(
@@ -85,20 +61,17 @@ def test_a_new_index_that_was_not_finished_is_finished_by_the_next_sync(
     with monkeypatch.context() as patched:
         patched.setattr(TextWriter, "commit", stopped)
         with pytest.raises(Killed):
-            mending.index_anew(folder)
+            rebuild_text_index(folder)
     run(home, folder)
     assert hits(folder) == 1
 
 
-def test_a_damaged_index_costs_no_session_whose_source_is_gone(
-    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(indexing, "PENDING", 100)
+def test_a_damaged_index_costs_no_session_whose_source_is_gone(home: Path, folder: Path) -> None:
     path, other = write_claude(home, SESSION, 10), write_claude(home, OTHER, 10, seed=1)
     run(home, folder)
     path.unlink()
     run(home, folder)
-    for shard in shards(folder / place.TEXT):
+    for shard in shards(folder / database.TEXT):
         (Path(shard) / "meta.json").write_text("garbage")
     append(other, spelled(claude_lines(OTHER, 10, 50, seed=1)))
     assert run(home, folder).moved is None
@@ -150,23 +123,6 @@ def test_a_torn_tail_of_any_depth_is_one_problem(home: Path, folder: Path) -> No
     run(home, folder)
     ((noted,),) = ask(folder, "SELECT problems FROM source")
     assert [problem["code"] for problem in json.loads(noted)] == ["too-deep"]
-
-
-def test_a_damaged_index_is_left_to_the_whole_sync_by_the_quick_one(
-    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(indexing, "PENDING", 100)
-    path = write_claude(home, SESSION, 5)
-    run(home, folder)
-    for shard in shards(folder / place.TEXT):
-        (Path(shard) / "meta.json").write_text("garbage")
-    append(path, spelled(claude_lines(SESSION, 5, 50)))
-    reader = place.open_reader(folder)
-    assert isinstance(reader, sqlite3.Connection)
-    assert quick._take(str(folder), reader, quick._version(reader), [1]) is None
-    reader.close()
-    sync([Host.at(home)], folder, count=1)
-    assert hits(folder, "shuttle0x42") == 1
 
 
 def test_odd_lines_of_any_agent_are_noted(home: Path, folder: Path) -> None:

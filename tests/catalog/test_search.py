@@ -11,16 +11,16 @@ from random import Random
 import pytest
 import re2
 
-from clew.catalog import lookup, place
+from clew.catalog import database, lookup
 from clew.catalog.scanning import literals_of
-from clew.catalog.schema import SPAN
+from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.search import PLACES, Request, Searcher, unmasked
 from clew.catalog.snippets import WIDTH
-from clew.catalog.text import TextWriter
-from clew.catalog.texts import Packer, TextStore
+from clew.catalog.text_index import TextWriter
+from clew.catalog.text_store import ChunkPacker, TextStore
 from clew.errors import UsageError
 from clew.model.json import JSON
-from tests.catalog.by_hand import HEAP, Said, find, numbers, write_catalog
+from tests.catalog.by_hand import Said, find, numbers, write_catalog
 from tests.catalog.test_query import random_queries
 
 TEXTS = [
@@ -187,7 +187,7 @@ def test_the_best_comes_first_or_the_newest(tmp_path: Path) -> None:
 
 
 def test_Q04_many_hits_come_in_pages(tmp_path: Path) -> None:
-    folder = write_catalog(tmp_path / "c", [Said(f"word number {at}", when=at, shard=at % 3) for at in range(500)])
+    folder = write_catalog(tmp_path / "c", [Said(f"word number {at}", when=at) for at in range(500)])
     pages = [find(folder, "wor*", newest=True, limit=70, offset=offset) for offset in range(0, 560, 70)]
     assert {page.total for page in pages} == {500}
     seen = [hit.message for page in pages for hit in page.hits]
@@ -196,6 +196,7 @@ def test_Q04_many_hits_come_in_pages(tmp_path: Path) -> None:
         find(folder, "word", limit=10, offset=100_000)
 
 
+@pytest.mark.slow
 def test_Q02_random_queries_against_an_index_raise_nothing(catalog: Path) -> None:
     searcher = Searcher(catalog, unmasked)
     answered = 0
@@ -229,43 +230,37 @@ def test_Q01_nothing_reaches_the_database_as_a_statement(catalog: Path, query: s
     assert find(catalog, "NOT zebra").total == before
 
 
-def test_what_waits_for_the_index_is_found_too(tmp_path: Path) -> None:
+def test_text_that_is_not_indexed_yet_is_found_by_its_letters_alone(tmp_path: Path) -> None:
     folder = write_catalog(
         tmp_path / "c", ["old needle"], pending=[Said("new needle in userName"), Said("hay", "output")]
     )
-    assert numbers(find(folder, "needle")) == {1, 2}
-    assert [hit.message for hit in find(folder, "needle").hits] == [2, 1]
-    assert numbers(find(folder, "user")) == {2}
+    assert numbers(find(folder, "needle")) == {1}
     assert numbers(find(folder, "eedl", mode="substring")) == {1, 2}
     assert numbers(find(folder, "nee+dle", mode="regex")) == {1, 2}
     assert numbers(find(folder, "hay", places=("prompts",))) == set()
 
 
 def test_what_is_no_longer_true_is_not_found(tmp_path: Path) -> None:
-    folder = write_catalog(tmp_path / "c", ["a needle", "another needle"], pending=["third needle"])
-    db = place.open_writer(folder)
-    db.executemany("INSERT INTO stale VALUES (?)", [(SPAN + 1,), (SPAN + 3,)])
+    blocks = [Said("a needle"), Said("another needle", session=2), Said("needles", session=3)]
+    folder = write_catalog(tmp_path / "c", blocks)
+    db = database.open_writer(folder)
+    db.execute("INSERT INTO removed_text SELECT first, last FROM text_chunk ORDER BY first LIMIT 1")
+    db.execute("INSERT INTO unindexed_text SELECT max(first) FROM text_chunk")
     db.close()
-    for mode in ("words", "substring", "regex"):
-        found = find(folder, "needle", mode=mode)
-        assert (numbers(found), found.total) == ({2}, 1)
+    found = find(folder, "needle*")
+    assert (numbers(found), found.total) == ({2}, 1)
 
 
+@pytest.mark.slow
 def test_a_long_lived_searcher_sees_what_is_added_and_dropped(tmp_path: Path) -> None:
     folder = write_catalog(tmp_path / "c", ["one needle", "second", Said("of another needle", session=2)])
     searcher = Searcher(folder, unmasked)
     assert searcher.search(Request("needle")).total == 2
-    writer = TextWriter(place.shard_folder(folder, 0), HEAP)
-    writer.drop(2)
-    writer.drop_docs([SPAN + 2])
-    writer.add(SPAN + 2, 1, "prompt", 0, "second needle")
-    writer.rollback()
-    writer.drop(2)
+    writer = TextWriter(folder / "text" / "0")
+    writer.remove([(2 * KEYS_PER_SOURCE, 3 * KEYS_PER_SOURCE)])
     writer.commit()
-    writer.close()
     assert numbers(searcher.search(Request("needle"))) == {1}
-    writer = TextWriter(place.shard_folder(folder, 5), HEAP)
-    writer.add(SPAN + 2, 1, "prompt", 0, "second needle")
+    writer.add(KEYS_PER_SOURCE + 2, "prompt", 0, "second needle")
     writer.commit()
     writer.close()
     assert numbers(searcher.search(Request("needle"))) == {1, 2}
@@ -288,6 +283,7 @@ def test_a_snippet_is_marked_and_on_one_line(tmp_path: Path) -> None:
 SECRET = "ghp_" + "Zx8Qw3Er5Ty7Ui9Op1As2Df4Gh6Jk8Lz0Xc3V"
 
 
+@pytest.mark.slow
 def test_RD06_a_snippet_is_cut_after_the_whole_text_is_masked(tmp_path: Path) -> None:
     for gap in range(0, 200, 9):
         text = f"{SECRET} {'.' * gap} needle {'.' * gap} {SECRET}"
@@ -304,9 +300,9 @@ def test_Q05_what_is_stored_again_is_no_longer_found(tmp_path: Path) -> None:
     folder = write_catalog(tmp_path / "c", [f"token {SECRET} end"])
     assert find(folder, SECRET).total == 1
     before = {path.name for path in (folder / "text" / "0").glob("*.term")}
-    writer = TextWriter(place.shard_folder(folder, 0), HEAP)
-    writer.drop(1)
-    writer.add(SPAN + 1, 1, "prompt", 0, "token [REDACTED] end")
+    writer = TextWriter(folder / "text" / "0")
+    writer.remove([(KEYS_PER_SOURCE, 2 * KEYS_PER_SOURCE)])
+    writer.add(KEYS_PER_SOURCE + 1, "prompt", 0, "token [REDACTED] end")
     writer.commit()
     writer.close()
     assert find(folder, SECRET).total == 0
@@ -316,24 +312,25 @@ def test_Q05_what_is_stored_again_is_no_longer_found(tmp_path: Path) -> None:
 
 
 def test_texts_come_back_as_they_went_in(tmp_path: Path) -> None:
-    db = place.open_writer(tmp_path / "c")
+    db = database.open_writer(tmp_path / "c")
     long = "same text again " * 20
     texts = {
-        SPAN + 1: long,
-        SPAN + 2: "x\ud800y\0",
-        SPAN + 3: long,
-        SPAN + 9: "é" * 100_000,
-        5 * SPAN + 1: long,
-        5 * SPAN + 2: "",
+        KEYS_PER_SOURCE + 1: long,
+        KEYS_PER_SOURCE + 2: "x\ud800y\0",
+        KEYS_PER_SOURCE + 3: long,
+        KEYS_PER_SOURCE + 9: "é" * 100_000,
+        5 * KEYS_PER_SOURCE + 1: long,
+        5 * KEYS_PER_SOURCE + 2: "",
     }
-    packer = Packer(lambda *chunk: db.execute("INSERT INTO text VALUES (?, ?, ?)", chunk))
+    packer = ChunkPacker(lambda chunk: db.execute("INSERT INTO text_chunk VALUES (?, ?, ?, ?)", chunk))
     for doc, text in texts.items():
-        packer.add(doc, text)
+        packer.add(doc, "prompt", 0, text)
     packer.flush()
     store = TextStore(db)
     assert {doc: store.get(doc) for doc in texts} == texts
-    assert [store.get(doc) for doc in (0, SPAN, SPAN + 4, 2 * SPAN, 9 * SPAN)] == [None] * 5
-    sizes = db.execute("SELECT sum(length(packed)) FROM text").fetchone()[0]
+    absent = (0, KEYS_PER_SOURCE, KEYS_PER_SOURCE + 4, 2 * KEYS_PER_SOURCE, 9 * KEYS_PER_SOURCE)
+    assert [store.get(doc) for doc in absent] == [None] * 5
+    sizes = db.execute("SELECT sum(length(packed)) FROM text_chunk").fetchone()[0]
     assert sizes < 2_000
 
 
@@ -391,6 +388,7 @@ def test_a_prefix_of_very_many_words_finds_all_of_them(
     assert (found.total, numbers(found)) == (len(expected), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [100, 128, 129, 1_000, 3_000])
 def test_very_long_words_are_found(tmp_path: Path, size: int) -> None:
     long = "ab" * (size // 2) + "c" * (size % 2)
@@ -440,7 +438,7 @@ def side_by_side(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
 
 def _found(searcher: Searcher, expression: str) -> set[int]:
     found = searcher.search(Request(expression, "regex", limit=1000), shown=slice(0))
-    return {match.doc % SPAN for match in found.matches}
+    return {match.doc % KEYS_PER_SOURCE for match in found.matches}
 
 
 def _matching(expression: str) -> set[int]:
@@ -457,6 +455,7 @@ def test_an_assertion_sees_nothing_but_its_text(side_by_side: Searcher, anchor: 
     assert _found(side_by_side, expression) == _matching(expression)
 
 
+@pytest.mark.slow
 def test_a_regular_expression_finds_what_it_matches_in_each_text_by_itself(side_by_side: Searcher) -> None:
     random = Random(7)
     for _ in range(500):
@@ -468,8 +467,8 @@ def test_hits_are_of_the_same_state_of_the_catalog_as_the_search(tmp_path: Path)
     folder = write_catalog(tmp_path / "c", ["the tide rises", "the tide falls"])
     searcher = Searcher(folder, unmasked)
     found = searcher.search(Request("tide"))
-    db = place.open_writer(folder)
-    for table in ("block", "message", "text"):
+    db = database.open_writer(folder)
+    for table in ("block", "message", "text_chunk"):
         db.execute(f"DELETE FROM {table}")
     db.close()
     assert found.total == len(found.hits) == 2

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clew.catalog.place import folder_of, open_reader
+from clew.catalog.database import folder_of, open_reader
 from clew.catalog.statements import Statement, catalogue
 from clew.catalog.sync import sync
 from clew.demo import write_demo

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import time
 from pathlib import Path
@@ -11,12 +12,15 @@ from typing import Any
 
 import pytest
 
-from clew.catalog import fresh, place
-from clew.catalog.locking import locked
+from clew.catalog import change_detection, database
+from clew.catalog.lock import locked
+from clew.catalog.row_writer import RowWriter
+from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.search import Request, Searcher, unmasked
-from clew.catalog.sync import _move_aside, forget, forget_gone
-from clew.catalog.writing import RowWriter
+from clew.catalog.sync import forget, forget_gone, is_up_to_date, move_aside, sync
+from clew.catalog.text_index import TextWriter, unindexed_text
 from clew.errors import Busy, SourceUnreadable
+from clew.host import Host
 from tests.catalog.worlds import (
     VIEWS,
     append,
@@ -69,6 +73,7 @@ def test_an_appended_file_is_read_alone(home: Path, folder: Path) -> None:
     check(home, folder)
 
 
+@pytest.mark.slow
 def test_calls_usage_and_titles_span_the_cut(home: Path, folder: Path) -> None:
     path = claude_path(home, ONE)
     lines = claude_lines(ONE, 0, 40)
@@ -86,10 +91,7 @@ def test_calls_usage_and_titles_span_the_cut(home: Path, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["title", "file"])
-def test_titles_and_files_that_were_appended_are_as_new_as_their_session(
-    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    monkeypatch.setattr("clew.catalog.indexing.PENDING", 0)
+def test_titles_and_files_that_were_appended_are_as_new_as_their_session(home: Path, folder: Path, kind: str) -> None:
     path = claude_path(home, ONE)
     lines = claude_lines(ONE, 0, 40)
     path.write_bytes(spelled(lines[:35]))
@@ -97,7 +99,6 @@ def test_titles_and_files_that_were_appended_are_as_new_as_their_session(
     lines[38]["message"]["content"][0]["input"]["file_path"] = "/home/mira/loom/warp.py"
     append(path, spelled([*lines[35:], {"type": "custom-title", "customTitle": "Warp and weft", "sessionId": ONE}]))
     run(home, folder)
-    assert _count(folder, "pending") == 0
     searcher = Searcher(folder, unmasked)
     # Without the look into the rows that completes a hit: the order is made of what the index knows.
     (match,) = searcher.search(Request("warp", places=(f"{kind}s",), newest=True)).matches
@@ -133,8 +134,8 @@ def test_rows_that_a_failed_sync_left_go_when_the_source_is_another(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("clew.catalog.workers.HELD", 1)
-        patch.setattr("clew.catalog.workers.Shop._note", fail)
+        patch.setattr("clew.catalog.worker.MAX_BUFFERED_CHARS", 1)
+        patch.setattr("clew.catalog.worker.IngestWorker._write_end", fail)
         with pytest.raises(KeyboardInterrupt):
             run(home, folder)
     assert _count(folder, "message") > 12
@@ -144,16 +145,16 @@ def test_rows_that_a_failed_sync_left_go_when_the_source_is_another(
 
 
 def test_what_finds_copies_is_there_after_every_sync(home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(*_: object, is_large: bool) -> None:
+    def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("clew.catalog.sync._settle", stop)
+        patch.setattr("clew.catalog.sync._finish_rows", stop)
         with pytest.raises(KeyboardInterrupt):
             run(home, folder)
-    assert _indices(folder).isdisjoint({"message_by_event", "use_by_id"})
+    assert _indices(folder).isdisjoint({"message_by_event", "usage_by_id"})
     run(home, folder)
-    assert _indices(folder).issuperset({"message_by_event", "use_by_id"})
+    assert _indices(folder).issuperset({"message_by_event", "usage_by_id"})
     check(home, folder)
 
 
@@ -237,6 +238,7 @@ def test_what_is_gone_stays_with_its_text(home: Path, folder: Path) -> None:
     check(home, folder)
 
 
+@pytest.mark.slow
 def test_a_copy_is_shown_once_whatever_came_first(home: Path, folder: Path, tmp_path: Path) -> None:
     fork = "00000000-4444-4444-8444-444444444444"
     copied = [{**line, "sessionId": fork} for line in claude_lines(ONE, 0, 20)]
@@ -252,6 +254,7 @@ def test_a_copy_is_shown_once_whatever_came_first(home: Path, folder: Path, tmp_
     check(home, folder)
 
 
+@pytest.mark.slow
 def test_of_copies_of_one_session_the_longest_is_shown_whichever_grows(
     home: Path, folder: Path, tmp_path: Path
 ) -> None:
@@ -275,10 +278,11 @@ def test_of_copies_of_one_session_the_longest_is_shown_whichever_grows(
 
 def shown_in(folder: Path, name: str) -> list[str]:
     """The files whose messages of a session are shown."""
-    db = place.open_reader(folder)
+    db = database.open_reader(folder)
     assert db is not None
-    query = f"SELECT DISTINCT f.path FROM message m JOIN session s ON s.id = m.id / {place.SPAN} JOIN source f"
-    query += " ON f.id = s.id WHERE m.shown = 1 AND s.native_id = ?"
+    query = f"SELECT DISTINCT f.path FROM message m JOIN session s ON s.id = m.id / {KEYS_PER_SOURCE}"
+    query += " JOIN source f"
+    query += " ON f.id = s.id WHERE m.is_visible = 1 AND s.native_id = ?"
     found = [path for (path,) in db.execute(query, (name,))]
     db.close()
     return found
@@ -295,15 +299,15 @@ def test_one_bad_file_stops_nothing(home: Path, folder: Path) -> None:
 
 def test_a_foreign_catalog_is_moved_aside(home: Path, folder: Path) -> None:
     folder.mkdir()
-    (folder / place.DATABASE).write_bytes(b"this is no database, and never was one" * 100)
+    (folder / database.DATABASE).write_bytes(b"this is no database, and never was one" * 100)
     moved = run(home, folder).moved
-    assert moved is not None and (Path(moved) / place.DATABASE).exists()
+    assert moved is not None and (Path(moved) / database.DATABASE).exists()
     check(home, folder)
 
 
 def test_S11_a_catalog_of_another_version_is_made_anew(home: Path, folder: Path) -> None:
     run(home, folder)
-    db = sqlite3.connect(folder / place.DATABASE)
+    db = sqlite3.connect(folder / database.DATABASE)
     db.execute("PRAGMA user_version = 999")
     db.commit()
     db.close()
@@ -344,13 +348,13 @@ def test_a_sync_that_was_killed_while_it_moved_finds_what_is_aside(home: Path, f
     claude_path(home, ONE).unlink()
     run(home, folder)
     _make_old(folder)
-    _move_aside(folder)
+    move_aside(folder)
     assert (run(home, folder).gone, run(home, folder).gone) == (1, 1)
     assert _count(folder, "sessions") == 2
 
 
 def _make_old(folder: Path) -> None:
-    db = sqlite3.connect(folder / place.DATABASE)
+    db = sqlite3.connect(folder / database.DATABASE)
     db.execute("PRAGMA user_version = 1")
     db.commit()
     db.close()
@@ -358,7 +362,7 @@ def _make_old(folder: Path) -> None:
 
 def _told(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     """What the views show, whatever became of the files."""
-    db = place.open_reader(folder)
+    db = database.open_reader(folder)
     assert db is not None
     shown = {view: db.execute(f"SELECT * FROM {view}").fetchall() for view in VIEWS}
     db.close()
@@ -368,37 +372,14 @@ def _told(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
-def test_no_connection_goes_through_a_fork(home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from clew.catalog import workers
-
-    opened: list[sqlite3.Connection] = []
-    open_writer, run_workers = place.open_writer, workers.run
-
-    def watched(where: Path | str) -> sqlite3.Connection:
-        opened.append(open_writer(where))
-        return opened[-1]
-
-    def checked(*given: Any) -> Any:
-        for db in opened:
-            with pytest.raises(sqlite3.ProgrammingError):
-                db.execute("SELECT 1")
-        return run_workers(*given)
-
-    monkeypatch.setattr(place, "open_writer", watched)
-    monkeypatch.setattr(workers, "run", checked)
-    run(home, folder)
-    assert opened
-
-
 def test_a_catalog_that_is_damaged_inside_is_made_anew(home: Path, folder: Path) -> None:
     run(home, folder)
-    db = sqlite3.connect(folder / place.DATABASE)
+    db = sqlite3.connect(folder / database.DATABASE)
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     db.close()
-    raw = bytearray((folder / place.DATABASE).read_bytes())
+    raw = bytearray((folder / database.DATABASE).read_bytes())
     raw[4096:] = os.urandom(len(raw) - 4096)
-    (folder / place.DATABASE).write_bytes(raw)
+    (folder / database.DATABASE).write_bytes(raw)
     assert run(home, folder).moved is not None
     check(home, folder)
 
@@ -416,9 +397,9 @@ def test_S01_nobody_else_can_read_the_catalog(home: Path, folder: Path) -> None:
         run(home, folder)
     finally:
         os.umask(before)
-    modes = {path.name: path.stat().st_mode & 0o077 for path in (folder, folder / place.DATABASE, folder / "lock")}
+    modes = {path.name: path.stat().st_mode & 0o077 for path in (folder, folder / database.DATABASE, folder / "lock")}
     assert set(modes.values()) == {0}
-    assert (folder / place.TEXT).stat().st_mode & 0o077 == 0
+    assert (folder / database.TEXT).stat().st_mode & 0o077 == 0
 
 
 def test_S03_sources_are_left_alone(home: Path, folder: Path) -> None:
@@ -481,9 +462,9 @@ def _with_side_file(home: Path, name: str) -> tuple[Path, Path]:
 
 def _is_steady(home: Path, folder: Path) -> bool:
     """The catalog is up to date, and the quick sync says so too."""
-    time.sleep(2 * fresh.RACY_NS / 1e9)
+    time.sleep(2 * change_detection.MTIME_GRACE_NS / 1e9)
     run(home, folder)
-    return fresh.is_fresh(folder) and run(home, folder).work == (0, 0, 0, 0)
+    return is_up_to_date(folder) and run(home, folder).work == (0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("name", SIDE_FILES)
@@ -504,6 +485,7 @@ def test_a_session_with_a_side_file_that_is_deleted_leaves_a_fresh_catalog(
     assert _is_steady(home, folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SIDE_FILES)
 def test_a_session_with_a_side_file_can_be_forgotten_and_is_read_again(home: Path, folder: Path, name: str) -> None:
     main, _ = _with_side_file(home, name)
@@ -518,11 +500,11 @@ def test_a_session_with_a_side_file_can_be_forgotten_and_is_read_again(home: Pat
 def test_rows_of_side_files_without_a_source_are_removed(home: Path, folder: Path) -> None:
     """Version 0.1 left such rows behind when a session was erased."""
     run(home, folder)
-    db = place.open_writer(folder)
-    db.execute("INSERT INTO beside VALUES ('/nowhere/metadata.json', 77, 1, 1)")
+    db = database.open_writer(folder)
+    db.execute("INSERT INTO side_file VALUES ('/nowhere/metadata.json', 77, 1, 1)")
     db.close()
     assert _is_steady(home, folder)
-    assert _one(folder, "SELECT count(*) FROM beside WHERE owner = 77") == 0
+    assert _one(folder, "SELECT count(*) FROM side_file WHERE owner = 77") == 0
 
 
 @pytest.mark.parametrize("in_place", [False, True])
@@ -538,6 +520,7 @@ def test_a_side_file_that_changes_is_read_again(home: Path, folder: Path, in_pla
     check(home, folder)
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_old_catalog_usable(home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(home, folder)
     before = dump(folder)
@@ -546,7 +529,7 @@ def test_a_full_disk_leaves_the_old_catalog_usable(home: Path, folder: Path, mon
     def full(*_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(RowWriter, "session", full)
+    monkeypatch.setattr(RowWriter, "write_session", full)
     with pytest.raises(SourceUnreadable, match="disk is full"):
         run(home, folder)
     after = dump(folder)
@@ -558,6 +541,7 @@ def test_a_full_disk_leaves_the_old_catalog_usable(home: Path, folder: Path, mon
     check(home, folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", range(9))
 def test_a_killed_sync_is_gone_on_with(home: Path, folder: Path, step: int) -> None:
     kill_at(step, lambda: run(home, folder))
@@ -570,37 +554,138 @@ def test_a_killed_sync_is_gone_on_with(home: Path, folder: Path, step: int) -> N
     check(home, folder)
 
 
+@pytest.mark.slow
 def test_several_workers_give_the_same(home: Path, folder: Path, tmp_path: Path) -> None:
-    from clew.catalog.sync import sync
-    from clew.host import Host
-
     for number in range(12):
         write_claude(home, f"{number:08x}-6666-4666-8666-666666666666", 30, seed=number)
-    sync([Host.at(home)], folder, count=3)
+    sync([Host.at(home)], folder, workers=3)
     check(home, folder)
     append(claude_path(home, ONE), spelled(claude_lines(ONE, 40, 3)))
-    sync([Host.at(home)], folder, count=3)
+    sync([Host.at(home)], folder, workers=3)
     check(home, folder)
 
 
-@pytest.mark.parametrize("fits", [1, 3, 14])
-def test_workers_take_all_portions_whatever_fits_into_the_queue(
-    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, fits: int
-) -> None:
-    from clew.catalog import workers
-    from clew.catalog.sync import sync
-    from clew.host import Host
-
-    monkeypatch.setattr(workers, "_QUEUE", fits)
-    monkeypatch.setattr(workers, "BATCH", 1)
+def test_workers_read_all_batches_however_many(home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew.catalog.worker.TRANSACTION_BYTES", 1)
     for number in range(12):
         write_claude(home, f"{number:08x}-6666-4666-8666-666666666666", 5, seed=number)
-    assert sync([Host.at(home)], folder, count=2).work.files == 14
+    assert sync([Host.at(home)], folder, workers=2).work.files == 14
     check(home, folder)
+
+
+def test_a_killed_worker_loses_nothing(home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew.catalog.worker.TRANSACTION_BYTES", 1)
+    parent, write = os.getpid(), RowWriter.write_session
+
+    def killed(writer: RowWriter, source: int, row: Any) -> None:
+        if os.getpid() != parent:
+            os._exit(9)
+        write(writer, source, row)
+
+    monkeypatch.setattr(RowWriter, "write_session", killed)
+    assert sync([Host.at(home)], folder, workers=2).sources == 2
+    check(home, folder)
+
+
+def test_sessions_come_before_text(home: Path, folder: Path) -> None:
+    stages: list[str] = []
+    report = run(home, folder, text=False, on_progress=lambda stage, _done, _total: stages.append(stage))
+    assert report.work.files == 2 and _count(folder, "sessions") == 2
+    assert set(stages) == {"sessions"}
+    db = database.open_reader(folder)
+    assert db is not None
+    assert unindexed_text(db).blocks == searchable(folder)
+    db.close()
+    assert run(home, folder, text=False).work == (0, 0, 0, 0)
+    assert not is_up_to_date(folder) and is_up_to_date(folder, text=False)
+    report = run(home, folder, on_progress=lambda stage, _done, _total: stages.append(stage))
+    assert report.work == (0, 0, 0, 0)
+    assert set(stages) == {"sessions", "text"}
+    check(home, folder)
+
+
+def test_text_of_changed_sources_is_not_found_before_it_is_indexed_again(home: Path, folder: Path) -> None:
+    run(home, folder)
+    claude_path(home, ONE).write_bytes(spelled(claude_lines(ONE, 0, 40, seed=7)))
+    run(home, folder, text=False)
+    for words, total in (("shuttle0x2", 0), ("shuttle1x2", 1), ("shuttle7x2", 0)):
+        assert _hits(folder, words) == total
+    run(home, folder)
+    assert (_hits(folder, "shuttle0x2"), _hits(folder, "shuttle7x2")) == (0, 1)
+    check(home, folder)
+
+
+def test_appended_lines_leave_the_index_of_other_text_alone(
+    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.catalog.text_store.CHUNK_BYTES", 200)
+    run(home, folder)
+    added: list[int] = []
+    add = TextWriter.add
+
+    def counted(writer: TextWriter, doc: int, kind: str, time_us: int, text: str) -> None:
+        added.append(doc)
+        add(writer, doc, kind, time_us, text)
+
+    monkeypatch.setattr(TextWriter, "add", counted)
+    append(claude_path(home, ONE), spelled(claude_lines(ONE, 40, 3)))
+    run(home, folder)
+    assert 3 <= len(added) < 20
+    monkeypatch.undo()
+    assert _hits(folder, "shuttle0x42") == 1
+    assert indexed(folder) == searchable(folder)
+
+
+def test_a_deleted_or_damaged_index_is_made_again(home: Path, folder: Path) -> None:
+    run(home, folder)
+    shutil.rmtree(folder / database.TEXT)
+    run(home, folder)
+    assert _hits(folder, "shuttle0x2") == 1
+    (folder / database.TEXT / "0" / "meta.json").write_text("garbage")
+    append(claude_path(home, ONE), spelled(claude_lines(ONE, 40, 3)))
+    run(home, folder)
+    check(home, folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no FIFOs")
+def test_a_fifo_in_the_place_of_a_session_is_a_problem_and_no_sync_waits_for_it(home: Path, folder: Path) -> None:
+    run(home, folder)
+    claude_path(home, ONE).unlink()
+    os.mkfifo(claude_path(home, ONE))
+    for _ in range(3):
+        assert run(home, folder).unreadable == 1
+        os.utime(claude_path(home, ONE))
+    assert _problems(folder) == ["unreadable"]
+
+
+def test_another_home_is_noticed(home: Path, folder: Path, tmp_path: Path) -> None:
+    run(home, folder)
+    write_claude(tmp_path / "other", "0f0f0f0f-7777-4777-8777-777777777777", 5)
+    assert sync([Host.at(home), Host.at(tmp_path / "other")], folder, workers=1).sources == 3
+
+
+def test_other_prices_change_the_costs_of_a_catalog(
+    home: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(home, folder)
+    before = _one(folder, "SELECT sum(cost_nano) FROM usage_days")
+    own = tmp_path / "prices.json"
+    own.write_text(json.dumps({"claude-sonnet-4-5": {"input": 1000, "output": 1000}}))
+    monkeypatch.setenv("CLEW_PRICES", str(own))
+    run(home, folder)
+    assert int(str(_one(folder, "SELECT sum(cost_nano) FROM usage_days"))) > int(str(before))
+
+
+def _hits(folder: Path, words: str) -> int:
+    searcher = Searcher(folder, unmasked)
+    try:
+        return searcher.search(Request(words)).total
+    finally:
+        searcher.close()
 
 
 def _indices(folder: Path) -> set[str]:
-    db = place.open_reader(folder)
+    db = database.open_reader(folder)
     assert db is not None
     names = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'index'")}
     db.close()
@@ -612,7 +697,7 @@ def _count(folder: Path, table: str) -> int:
 
 
 def _one(folder: Path, query: str, *values: str) -> object:
-    db = place.open_reader(folder)
+    db = database.open_reader(folder)
     assert db is not None
     (found,) = db.execute(query, values).fetchone()
     db.close()

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -134,6 +135,7 @@ def _codex(thread: str, size: int, count: int) -> list[dict[str, Any]]:
     return said if size else [head, *said]
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(_steps)
 def test_any_sequence_ends_as_one_first_sync(steps: list[tuple[Any, ...]]) -> None:

@@ -8,11 +8,15 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from clew.catalog import place
-from clew.catalog.resolve import settle
-from clew.catalog.sync import Report, sync
-from clew.catalog.text import shards
-from clew.catalog.writing import RowWriter, transaction
+from clew.catalog import database
+from clew.catalog.change_detection import text_index_is_complete
+from clew.catalog.database import transaction
+from clew.catalog.dedupe import update_visible_copies
+from clew.catalog.row_writer import RowWriter
+from clew.catalog.schema import KEYS_PER_SOURCE
+from clew.catalog.sync import sync
+from clew.catalog.sync_report import SyncReport
+from clew.catalog.text_index import TextWriter, shards
 from clew.host import Host
 from tests import children
 
@@ -103,23 +107,22 @@ def append(path: Path, text: bytes) -> None:
         file.write(text)
 
 
-def run(home: Path, folder: Path, **options: Any) -> Report:
+def run(home: Path, folder: Path, **options: Any) -> SyncReport:
     """One sync of a home."""
-    return sync([Host.at(home)], folder, count=1, **options)
+    return sync([Host.at(home)], folder, workers=1, **options)
 
 
 def dump(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     """All that the views show of sources that are there, in an order of its own; as if nothing had ever been gone."""
-    found = place.open_reader(folder)
+    found = database.open_reader(folder)
     assert found is not None
     db = sqlite3.connect(":memory:", isolation_level=None)
     found.backup(db)
     found.close()
     with transaction(db):
         for (number,) in db.execute("SELECT id FROM source WHERE state = 'gone'").fetchall():
-            RowWriter(db).drop(number)
-            db.execute("DELETE FROM source WHERE id = ?", (number,))
-        settle(db)
+            RowWriter(db).delete_source(number)
+        update_visible_copies(db)
     shown = {view: sorted(db.execute(f"SELECT * FROM {view}").fetchall(), key=repr) for view in VIEWS}
     shown["sources"] = sorted(db.execute("SELECT path, agent, state, size, problems FROM sources").fetchall(), key=repr)
     headers = db.execute("SELECT header FROM session").fetchall()
@@ -130,44 +133,38 @@ def dump(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 def texts(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
     """The stored text of every block that has one."""
-    from clew.catalog.texts import TextStore
+    from clew.catalog.text_store import TextStore
 
     store = TextStore(db)
-    query = "SELECT b.id, t.text, f.path FROM block b JOIN word t ON t.id = b.type JOIN source f ON f.id = b.id / ?"
-    rows = db.execute(f"{query} WHERE b.chars > 0", (place.SPAN,)).fetchall()
+    query = "SELECT b.id, t.text, f.path FROM block b JOIN string t ON t.id = b.type JOIN source f ON f.id = b.id / ?"
+    rows = db.execute(f"{query} WHERE b.chars > 0", (KEYS_PER_SOURCE,)).fetchall()
     return [(path, kind, store.get(doc)) for doc, kind, path in rows]
 
 
 def indexed(folder: Path) -> int:
-    """How many documents the text index holds, less those that are stale, and with those that wait for it."""
+    """How many documents the text index holds, which must be complete."""
     import tantivy
 
-    db = place.open_reader(folder)
+    db = database.open_reader(folder)
     assert db is not None
-    count = sum(tantivy.Index.open(str(shard)).searcher().num_docs for shard in shards(folder / place.TEXT))
-    (stale,) = db.execute("SELECT count(*) FROM stale").fetchone()
-    (waiting,) = db.execute("SELECT count(*) FROM pending").fetchone()
-    query = "SELECT count(*) FROM pending p JOIN block b ON b.id = p.doc JOIN message m ON m.id = b.message"
-    (hidden,) = db.execute(f"{query} WHERE m.shown = 0").fetchone()
+    count = sum(tantivy.Index.open(str(shard)).searcher().num_docs for shard in shards(folder / database.TEXT))
+    assert text_index_is_complete(db, folder)
     db.close()
-    return int(count - stale + waiting - hidden)
+    return int(count)
 
 
 def searchable(folder: Path) -> int:
     """How many blocks can be found: those with a text, of messages that are shown, titles and file names."""
-    db = place.open_reader(folder)
+    db = database.open_reader(folder)
     assert db is not None
     query = "SELECT count(*) FROM block b LEFT JOIN message m ON m.id = b.message WHERE b.chars > 0 AND b.kind <> 0"
-    (count,) = db.execute(f"{query} AND coalesce(m.shown, 1) = 1").fetchone()
+    (count,) = db.execute(f"{query} AND coalesce(m.is_visible, 1) = 1").fetchone()
     db.close()
     return int(count)
 
 
 def kill_at(step: int, work: Any) -> bool:
     """Do the work in a child that is killed when it has come to its nth effect; True where it came to its end."""
-    import clew.catalog.writing as writing
-    from clew.catalog.text import TextWriter
-
     left = [step]
 
     def counted(effect: Any) -> Any:
@@ -180,8 +177,8 @@ def kill_at(step: int, work: Any) -> bool:
         return wrapped
 
     def mortal() -> None:
-        writing.transaction.__exit__ = counted(writing.transaction.__exit__)  # type: ignore[method-assign]
-        writing.RowWriter.write = counted(writing.RowWriter.write)  # type: ignore[method-assign]
+        transaction.__exit__ = counted(transaction.__exit__)  # type: ignore[method-assign]
+        RowWriter.write = counted(RowWriter.write)  # type: ignore[method-assign]
         TextWriter.commit = counted(TextWriter.commit)  # type: ignore[method-assign]
         work()
 

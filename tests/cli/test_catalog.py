@@ -34,6 +34,7 @@ def clew(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.slow
 def test_sync_tells_what_it_did(home: Path) -> None:
     first = json.loads(clew("sync", "--home", str(home), "--json").stdout)
     assert (first["files"], first["lines"], first["sources"]) == (2, 53, 2)
@@ -43,6 +44,7 @@ def test_sync_tells_what_it_did(home: Path) -> None:
         assert (again["files"], again["lines"], again["rows"]) == (0, 0, 0)
 
 
+@pytest.mark.slow
 def test_a_sync_takes_in_what_was_appended(home: Path) -> None:
     clew("sync", "--home", str(home))
     append(claude_path(home, ONE), spelled(claude_lines(ONE, 40, 2)))
@@ -51,6 +53,7 @@ def test_a_sync_takes_in_what_was_appended(home: Path) -> None:
     assert json.loads(rows) == {"n": 54}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -76,6 +79,7 @@ def test_list_says_the_same_with_and_without_a_catalog(home: Path, words: tuple[
     assert (after.stdout, after.returncode) == (before.stdout, before.returncode)
 
 
+@pytest.mark.slow
 def test_list_asks_the_sources_where_the_catalog_is_old(home: Path) -> None:
     clew("sync", "--home", str(home))
     append(claude_path(home, TWO), spelled(claude_lines(TWO, 12, 3, 1)))
@@ -83,6 +87,7 @@ def test_list_asks_the_sources_where_the_catalog_is_old(home: Path) -> None:
     assert {row["id"]: row["messages"] for row in listed} == {ONE: 40, TWO: 15}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", [ONE, "0b", "@last", f"{ONE}#3", "claude-code:0a", "0", "zzz"])
 def test_show_says_the_same_with_and_without_a_catalog(home: Path, reference: str) -> None:
     os.utime(claude_path(home, TWO), (2e9, 2e9))
@@ -92,6 +97,7 @@ def test_show_says_the_same_with_and_without_a_catalog(home: Path, reference: st
     assert (after.stdout, after.stderr, after.returncode) == (before.stdout, before.stderr, before.returncode)
 
 
+@pytest.mark.slow
 def test_show_remembers_what_is_gone(home: Path) -> None:
     clew("sync", "--home", str(home))
     claude_path(home, TWO).unlink()
@@ -101,6 +107,7 @@ def test_show_remembers_what_is_gone(home: Path) -> None:
     assert clew("list", "--home", str(home), "--json").stdout.count(TWO) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "query",
     [
@@ -120,6 +127,7 @@ def test_Q01_sql_only_reads(home: Path, query: str) -> None:
     }
 
 
+@pytest.mark.slow
 def test_sql_prints_tables_and_csv(home: Path) -> None:
     assert "clew sync" in clew("sql", "--home", str(home), "SELECT 1").stderr
     clew("sync", "--home", str(home))
@@ -132,6 +140,7 @@ def test_sql_prints_tables_and_csv(home: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_doctor_lists_what_a_sync_could_not_read(home: Path) -> None:
     append(claude_path(home, ONE), b'{"type":"us')
     bad = claude_path(home, TWO).with_suffix(".jsonl.gz")
@@ -158,6 +167,7 @@ def test_tail_follows_a_session_that_grows(home: Path) -> None:
         process.terminate()
 
 
+@pytest.mark.slow
 def test_tail_masks_values_that_it_learns_while_it_follows(home: Path) -> None:
     program = "import sys; from clew.cli.start import run; sys.argv[0] = 'clew'; run()"
     words = ["tail", "--home", str(home), "-f", "-n", "1", "--json", "--redact", "secrets", "--patience", "10", ONE]
@@ -176,23 +186,24 @@ def test_tail_masks_values_that_it_learns_while_it_follows(home: Path) -> None:
         process.terminate()
 
 
+@pytest.mark.slow
 def test_a_sync_with_nothing_to_do_loads_next_to_nothing(home: Path) -> None:
     clew("sync", "--home", str(home))
     time.sleep(0.2)
     clew("sync", "--home", str(home))
     script = (
-        "import sys\nfrom clew.catalog.quick import quick_sync\n"
-        f"assert quick_sync([{str(home)!r}]) is not None\n"
-        "print(sorted({'msgspec', 'tantivy', 'rich', 'click', 'typing', 'pathlib', 'zstandard'} & set(sys.modules)))"
+        f"import sys; sys.argv[1:] = ['sync', '--home', {str(home)!r}]\n"
+        "from clew.cli.start import run\n"
+        "try: run()\n"
+        "except SystemExit as done: assert not done.code\n"
+        "heavy = {'msgspec', 'tantivy', 'rich', 'zstandard', 'clew.agents', 'clew.library', 'concurrent.futures'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
     )
-    run = subprocess.run(
-        [sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{script}"],
-        capture_output=True,
-        text=True,
-    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert run.stdout.strip() == "[]", run.stderr
 
 
+@pytest.mark.slow
 def test_S01_every_folder_that_a_sync_makes_is_for_its_owner_alone(demo: Path, tmp_path: Path) -> None:
     own = tmp_path / "share" / "clew"
     assert run("--home", demo, "sync", env={**os.environ, "CLEW_DATA_DIR": str(own)}, umask=0o022).code == 0
@@ -200,6 +211,7 @@ def test_S01_every_folder_that_a_sync_makes_is_for_its_owner_alone(demo: Path, t
     assert {str(path): oct(path.stat().st_mode & 0o777) for path in folders if path.stat().st_mode & 0o077} == {}
 
 
+@pytest.mark.slow
 def test_a_sync_goes_on_after_a_session_with_a_side_file_was_forgotten(home: Path) -> None:
     folder = home / ".sage/sessions/s1"
     folder.mkdir(parents=True)
@@ -215,6 +227,7 @@ def test_a_sync_goes_on_after_a_session_with_a_side_file_was_forgotten(home: Pat
         assert json.loads(done.stdout)["sources"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

@@ -243,6 +243,7 @@ def test_a_file_of_nobody(tmp_path: Path) -> None:
 # Homes
 
 
+@pytest.mark.slow
 def test_the_home_may_stand_before_or_behind_the_command(demo: Path) -> None:
     expected = clew("--home", demo, "list", "--json").raw
     assert clew("list", "--home", demo, "--json").raw == expected

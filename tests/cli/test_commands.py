@@ -234,6 +234,7 @@ READING = [
 ]
 
 
+@pytest.mark.slow
 def test_S03_no_reading_command_changes_anything(demo: Path) -> None:
     before = state(demo)
     folders = {path: path.stat().st_mtime_ns for path in demo.rglob("*") if path.is_dir()}
@@ -244,6 +245,7 @@ def test_S03_no_reading_command_changes_anything(demo: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in demo.rglob("*") if path.is_dir()} == folders
 
 
+@pytest.mark.slow
 def test_the_installed_command_runs(demo: Path) -> None:
     ran = run("--home", demo, "list", "--json")
     assert (ran.code, ran.err) == (0, "")

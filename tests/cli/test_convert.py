@@ -75,6 +75,7 @@ def test_a_session_in_the_targets_own_home_is_found(demo: Path, tmp_path: Path) 
     assert done.json["session_id"] == PLAIN
 
 
+@pytest.mark.slow
 def test_unknown_words_get_one_clear_line(demo: Path, tmp_path: Path) -> None:
     unknown = run("--home", demo, "convert", PLAIN, "--to", "nobody", "--home", tmp_path)
     assert unknown.code == 2
@@ -166,6 +167,7 @@ def test_resume_refuses_losses(demo: Path, tmp_path: Path) -> None:
     assert "a picture" in done.err
 
 
+@pytest.mark.slow
 def test_resume_becomes_the_agent(demo: Path, tmp_path: Path) -> None:
     project, programs = tmp_path / "project", tmp_path / "bin"
     project.mkdir()
@@ -183,11 +185,13 @@ def test_resume_becomes_the_agent(demo: Path, tmp_path: Path) -> None:
     assert done.out == f"{project} {tmp_path / 'home'} --resume {session}\n"
 
 
+@pytest.mark.slow
 def test_resume_says_what_is_missing(demo: Path, tmp_path: Path) -> None:
     empty = {**os.environ, "PATH": str(tmp_path)}
     assert "not installed" in run("resume", PLAIN, "--home", demo, env=empty).err
 
 
+@pytest.mark.slow
 def test_resume_writes_nothing_where_the_agent_is_not_installed(tmp_path: Path) -> None:
     clew("demo", tmp_path / "home")
     before = sorted((tmp_path / "home").rglob("*"))
@@ -300,6 +304,7 @@ def test_nothing_is_converted_into_a_home_without_a_name(demo: Path) -> None:
     assert clew("--home", demo, "convert", PLAIN, "--to", "codex", "--home", "").code == 2
 
 
+@pytest.mark.slow
 def test_P11_a_pipe_in_the_place_of_the_names_of_threads_does_not_block(tmp_path: Path) -> None:
     home = tmp_path / "home"
     clew("demo", home)

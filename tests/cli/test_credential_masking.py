@@ -65,6 +65,7 @@ def write_session(home: Path, value: str, tool: str, written: Path | None = None
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", CALLS)
 def test_a_value_of_a_credential_file_is_masked_in_search_and_show(tmp_path: Path, tool: str) -> None:
     value = PLANT.chars(5).lower() + "-quay"

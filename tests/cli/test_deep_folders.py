@@ -36,6 +36,7 @@ def deep_home(demo: Path, tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["rm", "-rf", str(home)], check=True)
 
 
+@pytest.mark.slow
 def test_commands_go_on(deep_home: Path, demo: Path) -> None:
     sessions = clew("--home", demo, "list", "--json").json
     assert len(clew("--home", deep_home, "list", "--json").json) == len(sessions)

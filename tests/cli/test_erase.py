@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from clew.catalog.search import Request, Searcher, unmasked
+from clew.catalog.sync import move_aside
 from clew.store import Store
 from tests.cli.running import clew
 from tests.store.support import assert_whole, lines, log_of
@@ -54,6 +56,7 @@ def test_S17_without_write_nothing_is_changed(place: Path) -> None:
     assert {path: path.read_bytes() for path in _files((place,))} == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [("secret-1", "secret-2"), ("#1", "#2"), ("secret-2", "#1")])
 def test_S17_messages_are_gone_from_every_file(place: Path, names: tuple[str, ...]) -> None:
     data = place.parent / "data"
@@ -138,3 +141,25 @@ def test_a_snapshot_that_names_the_log_as_its_backup_erases_one_message(place: P
     assert f"not erased: {folder / 'messages.jsonl'}, named by a snapshot" in done.err
     assert [record["type"] for record in lines(log_of(place))] == ["erased", "assistant", "user"]
     assert (folder / "metadata.json").exists() and len(lines(log_of(place, "other"))) == 1
+
+
+def test_S17_a_session_is_gone_from_the_catalogs_of_other_homes(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = place.parent / "data"
+    monkeypatch.setenv("HOME", str(place))
+    assert clew("sync").code == 0
+    assert clew("sync", "--home", place).code == 0
+    assert len(list(data.glob("catalog*/catalog.sqlite"))) == 2
+    assert clew("erase", "s", "--write", "--home", place).code == 0
+    for folder in data.glob("catalog*"):
+        searcher = Searcher(folder, unmasked)
+        assert searcher.search(Request(WORD)).total == 0 < searcher.search(Request(KEPT)).total
+        searcher.close()
+
+
+def test_S17_a_catalog_that_was_moved_aside_is_named(place: Path) -> None:
+    data = place.parent / "data"
+    assert clew("sync", "--home", place).code == 0
+    (catalog,) = data.glob("catalog-*")
+    aside = move_aside(catalog)
+    done = clew("erase", "s", "--write", "--home", place)
+    assert done.code == 0 and f"the catalog {aside}, which is no longer used" in done.err

@@ -72,6 +72,7 @@ def test_markdown_to_stdout_and_to_a_file(demo: Path, tmp_path: Path) -> None:
     assert len(short.raw) < len(printed.raw)
 
 
+@pytest.mark.slow
 @pytest.mark.seed("S2-4")
 def test_markdown_of_the_document_is_that_of_the_source(demo: Path, tmp_path: Path) -> None:
     for session in sources(demo):
@@ -102,6 +103,7 @@ def test_several_sessions_into_a_folder(demo: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out" / f"claude-code-{FORKED}.md").is_file()
 
 
+@pytest.mark.slow
 def test_sessions_of_one_name_do_not_replace_each_other(demo: Path, tmp_path: Path) -> None:
     copy = tmp_path / "home" / ".claude" / "projects" / "-p"
     copy.mkdir(parents=True)
@@ -153,6 +155,7 @@ def test_compressed_documents_are_written_and_read(
     assert native.read_bytes() == next(demo.rglob(f"{FORKED}.jsonl")).read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.seed("S2-52")
 def test_compressed_documents_to_stdout(demo: Path) -> None:
     assert json.loads(gzip.decompress(clew("--home", demo, "export", FORKED, "--gz").raw))["agent"] == "claude-code"
@@ -207,6 +210,7 @@ def test_filing_needs_a_folder(demo: Path) -> None:
 # Back
 
 
+@pytest.mark.slow
 def test_every_session_of_the_demo_comes_back(demo: Path, tmp_path: Path) -> None:
     for number, session in enumerate(sources(demo)):
         document, target = tmp_path / f"{number}.json", tmp_path / f"{number}"

@@ -86,6 +86,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bad", [False, True])
 @pytest.mark.parametrize("redact", ["none", "secrets"])
 def test_ndjson_is_that_of_one_process(
@@ -117,6 +118,7 @@ def test_one_file_is_that_of_one_process(
     assert files(tmp_path / "several") == files(tmp_path / "one")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bad", [False, True])
 @pytest.mark.parametrize(
     "options",
@@ -137,6 +139,7 @@ def test_a_folder_is_that_of_one_process(
     assert len(files(tmp_path / "several")) == (30 - bad if options[-1] != "ndjson" else len(files(tmp_path / "one")))
 
 
+@pytest.mark.slow
 def test_a_file_in_the_way_stops_everything_behind_it(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[int]
 ) -> None:
@@ -174,6 +177,7 @@ def test_a_large_session_is_streamed(home: Path, monkeypatch: pytest.MonkeyPatch
     assert _TIME.sub(b"", several.raw) == _TIME.sub(b"", one.raw)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0, 1 << 20])
 @pytest.mark.parametrize("target", ["ndjson", "folder"])
 def test_a_process_that_dies_is_named_and_its_sessions_written(
@@ -220,6 +224,7 @@ def are_gone(group: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_ends_all_processes(tmp_path: Path) -> None:
     folder = tmp_path / ".claude" / "projects" / "-p"
     folder.mkdir(parents=True)
@@ -241,6 +246,7 @@ SLEEP = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whom", ["the command", "all"])
 def test_an_interrupt_ends_all_processes_and_leaves_no_file(home: Path, tmp_path: Path, whom: str) -> None:
     out = tmp_path / "out"

@@ -35,6 +35,7 @@ def test_sub_agents_stand_inside_the_page_of_their_session(demo: Path, tmp_path:
     assert len(inside) == 2 and all(next(elements(one, tag="article")).get("id") for one in inside)
 
 
+@pytest.mark.slow
 def test_a_site_has_a_page_for_each_session_and_an_index(demo: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
     ran = clew("--home", demo, "export", "--site", site)
@@ -74,6 +75,7 @@ def test_options_that_contradict_each_other_are_refused(demo: Path, words_: list
     assert clew("--home", demo, "export", *words_).code == 2
 
 
+@pytest.mark.slow
 def test_H03_a_page_can_carry_its_document_and_gives_it_back(demo: Path, tmp_path: Path) -> None:
     for session in Library(Host.at(demo)).sources():
         target = tmp_path / "x.html"
@@ -118,6 +120,7 @@ def test_pages_are_masked_unless_somebody_says_otherwise(tmp_path: Path) -> None
     assert SECRET in clew("--home", home, "export", "--to", "html", "--redact", "none").out
 
 
+@pytest.mark.slow
 def test_H09_long_lines_are_shown_quickly_on_a_terminal(tmp_path: Path) -> None:
     import time
 

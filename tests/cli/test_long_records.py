@@ -107,6 +107,7 @@ def straddling(size: int = 3 * MEGABYTE) -> str:
     return (f"The key is {SECRET} here. " * (size // 20))[:size]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", ALL)
 def test_it_comes_back_byte_for_byte(tmp_path: Path, write: Write) -> None:
     path = write(tmp_path / "home", straddling())
@@ -128,6 +129,7 @@ def test_it_is_one_problem_with_its_place_and_size(tmp_path: Path, write: Write)
     assert (b"\n" not in text and text.startswith(b"{") and text.endswith(b"}")) if is_line else len(text) == first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", ALL)
 def test_a_remark_with_its_size_stands_in_its_place(tmp_path: Path, write: Write) -> None:
     path = write(tmp_path / "home", straddling())
@@ -140,6 +142,7 @@ def test_a_remark_with_its_size_stands_in_its_place(tmp_path: Path, write: Write
     assert all(message["index"] for message in data.lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", ALL)
 def test_redaction_masks_it_whole(tmp_path: Path, write: Write) -> None:
     home = tmp_path / "home"
@@ -162,6 +165,7 @@ def test_a_scan_says_what_it_did_not_read(tmp_path: Path, write: Write) -> None:
     assert row["kind"] == "unread" and row["line"] == (1 if path.suffix == ".json" else row["line"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", [pytest.param(write, id=name) for name, write in LINES.items()])
 def test_what_stands_around_it_is_read(tmp_path: Path, write: Write) -> None:
     home = tmp_path / "home"
@@ -175,6 +179,7 @@ def test_what_stands_around_it_is_read(tmp_path: Path, write: Write) -> None:
     assert row["messages"] == 3
 
 
+@pytest.mark.slow
 def test_no_piece_of_it_is_taken_for_a_record(tmp_path: Path) -> None:
     """A line that is built so that its last piece is a whole record says nothing all the same."""
     path = claude(tmp_path / "home", "short")
@@ -188,6 +193,7 @@ def test_no_piece_of_it_is_taken_for_a_record(tmp_path: Path) -> None:
         assert "Forged." not in str(messages)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packer", ["gzip", "zstd"])
 def test_it_may_be_packed(tmp_path: Path, packer: str) -> None:
     path = claude(tmp_path / "home", straddling())
@@ -249,6 +255,7 @@ def long_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 WORDS = ["show", "graph", "redact scan", "verify", "stats", "list", "sync"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "wait4"), reason="nobody tells what a process used")
 @pytest.mark.parametrize("words", WORDS)
 def test_a_line_of_100_megabytes_takes_little_memory(long_home: Path, words: str) -> None:
@@ -260,6 +267,7 @@ def test_a_line_of_100_megabytes_takes_little_memory(long_home: Path, words: str
     assert words != "verify" or b"1 of 1 files came back identical" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["\n" * 2 * MEGABYTE, " " * 3 * MEGABYTE], ids=["lines", "one line"])
 def test_much_blank_space_before_a_record_is_passed_over(tmp_path: Path, text: str) -> None:
     path = tmp_path / "notes.jsonl"
@@ -268,6 +276,7 @@ def test_much_blank_space_before_a_record_is_passed_over(tmp_path: Path, text: s
     assert "The key is" in masked and SECRET not in masked
 
 
+@pytest.mark.slow
 def test_a_higher_limit_holds_for_redaction_too(tmp_path: Path) -> None:
     file = tmp_path / "long.jsonl"
     record = {"type": "user", "key": f"The key is {SECRET} here.", "text": "tide " * 13_500_000}

@@ -44,6 +44,7 @@ def home(tmp_path: Path, project: Path) -> Path:
     return tmp_path / "home"
 
 
+@pytest.mark.slow
 def test_archive_restore(tmp_path: Path) -> None:
     home = tmp_path / "home"
     for number in range(FOLDERS):
@@ -57,6 +58,7 @@ def test_archive_restore(tmp_path: Path) -> None:
     assert tree(out) == tree(home)
 
 
+@pytest.mark.slow
 def test_restore_of_a_session(home: Path, project: Path) -> None:
     words = ("--home", home, "restore", f"{SESSION}#{1 + 2 * FOLDERS}", "--into", project, "--write")
     done = limited(*words)

@@ -69,6 +69,7 @@ def held(text: str) -> list[str]:
     return [name for name, secret in SECRETS.items() if secret in text]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("sail",), ("--regex", "sail"), ("--substring", "sail"), ("sail", "-n", "1")])
 def test_a_search_obeys_the_rules_of_the_person_on_every_path(tmp_path: Path, words: tuple[str, ...]) -> None:
     claude(tmp_path, prompt("sail to Saint-Malo"), reply("m1", 1, 2))
@@ -86,6 +87,7 @@ def test_a_search_obeys_the_rules_of_the_person_on_every_path(tmp_path: Path, wo
         assert "Saint-Malo" not in run("--home", tmp_path, "search", *words, "--json", "--redact", "secrets").out
 
 
+@pytest.mark.slow
 def test_a_search_shows_no_project_in_clear(home: Path) -> None:
     sync(home)
     for run in (clew, installed):
@@ -157,12 +159,14 @@ def ran(*words: str | Path) -> Ran:
     return done
 
 
+@pytest.mark.slow
 def test_text_on_the_terminal_is_masked(archived: Path) -> None:
     for words in COMMANDS:
         done = ran("--home", archived, *words)
         assert held(printed(done)) == [], (words, printed(done))
 
 
+@pytest.mark.slow
 def test_json_is_masked_on_demand_and_whole_otherwise(archived: Path) -> None:
     for words in filter(None, COMMANDS):
         asked = ran("--home", archived, *words, "--json", *ASKED)
@@ -174,6 +178,7 @@ def test_json_is_masked_on_demand_and_whole_otherwise(archived: Path) -> None:
             assert held(done.err) == [], words
 
 
+@pytest.mark.slow
 def test_statistics_as_csv_are_masked_on_demand(archived: Path) -> None:
     for words in STATS[1:]:
         assert held(clew("--home", archived, *words, "--csv").out), words
@@ -191,6 +196,7 @@ QUERIES = [
 ]
 
 
+@pytest.mark.slow
 def test_sql_masks_every_cell_on_demand(archived: Path) -> None:
     for query in QUERIES:
         for form in ((), ("--csv",), ("--json",)):
@@ -202,6 +208,7 @@ def test_sql_masks_every_cell_on_demand(archived: Path) -> None:
             assert bool(held(whole.out) or query.startswith("SELECT CAST")) == ("[REDACTED" in done.out), (query, form)
 
 
+@pytest.mark.slow
 def test_the_rules_of_the_person_hold_for_every_command(archived: Path) -> None:
     write_own_rules("(?i)odd|sail|app")
     for words in COMMANDS:
@@ -307,6 +314,7 @@ def test_commands_of_the_store_are_masked(stored: Path) -> None:
         assert held(printed(done)) == [], (words, printed(done))
 
 
+@pytest.mark.slow
 def test_problems_of_the_store_are_masked(stored: Path, tmp_path: Path) -> None:
     log = stored / ".sage" / "sessions" / SECRETS["project"] / "messages.jsonl"
     log.write_text(log.read_text() + f'{{"type": "{SECRETS["tool"]}", broken\n' + f'{{"{SECRETS["tool"]}": 1}}\n')
@@ -334,6 +342,7 @@ def test_a_message_is_masked_before_it_is_cut(stored: Path) -> None:
     assert not any(piece in done.out for piece in pieces), done.out
 
 
+@pytest.mark.slow
 def test_a_credential_file_is_masked_by_its_name_in_blame(home: Path, tmp_path: Path) -> None:
     file = tmp_path / ".env"
     for text in ("PLAIN=tangerine42harbour\n", "".join(f"A{at}=tangerine42harbour\n" for at in range(2_000))):

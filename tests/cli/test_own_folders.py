@@ -36,6 +36,7 @@ def plant_journal(project: Path, victim: Path) -> None:
     (journals / "x.pending").write_bytes(msgspec.msgpack.encode(Journal(str(copies), str(victim), files)))
 
 
+@pytest.mark.slow
 @linux_only
 @pytest.mark.parametrize(
     ("variable", "value", "code"), [("XDG_DATA_HOME", ".local/share", 0), ("CLEW_DATA_DIR", ".local/share/clew", 2)]
@@ -101,6 +102,7 @@ def refused_in_one_line(folder: Path, words: tuple[str, ...], env: dict[str, str
     return done.stderr.strip()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", WORDS, ids=" ".join)
 @pytest.mark.parametrize("variable", ["CLEW_DATA_DIR", "CLEW_CONFIG_DIR"])
 def test_commands_say_so_in_one_line(tmp_path: Path, words: tuple[str, ...], variable: str) -> None:
@@ -108,6 +110,7 @@ def test_commands_say_so_in_one_line(tmp_path: Path, words: tuple[str, ...], var
     assert said == f"clew: {variable}='data': not an absolute path"
 
 
+@pytest.mark.slow
 @linux_only
 @pytest.mark.parametrize("words", [("list",), ("sync",), ("--home", "/tmp", "sync", "--json")], ids=" ".join)
 def test_a_relative_home_is_named_as_it_is_set(tmp_path: Path, words: tuple[str, ...]) -> None:
@@ -116,6 +119,7 @@ def test_a_relative_home_is_named_as_it_is_set(tmp_path: Path, words: tuple[str,
     assert refused_in_one_line(tmp_path, words, {**env, "HOME": "rel"}) == "clew: HOME='rel': not an absolute path"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("list",), ("sync",), ("archive",)], ids=" ".join)
 def test_a_data_folder_that_is_a_file_is_called_one(tmp_path: Path, words: tuple[str, ...]) -> None:
     (file := tmp_path / "file").touch()
@@ -124,6 +128,7 @@ def test_a_data_folder_that_is_a_file_is_called_one(tmp_path: Path, words: tuple
     assert said.startswith(f"clew: {file}: is a file, not a folder")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", ["abc", "0", "-1", "64MB", "1.5"])
 @pytest.mark.parametrize("words", [("list",), ("sync",)], ids=" ".join)
 def test_a_limit_that_is_no_number_is_refused(tmp_path: Path, words: tuple[str, ...], value: str) -> None:

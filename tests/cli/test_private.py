@@ -53,6 +53,7 @@ def below(folder: Path) -> list[Path]:
     return list(folder.iterdir())
 
 
+@pytest.mark.slow
 def test_clews_own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "own" / "data"))
     demo = tmp_path / "home"
@@ -79,6 +80,7 @@ def test_the_copy_of_another_machine(tmp_path: Path) -> None:
     assert open_to_others(tmp_path / "remotes") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spelled", ["{}", "file://{}", "local://{}"])
 def test_a_lake(demo: Path, tmp_path: Path, there: Path, spelled: str) -> None:
     pytest.importorskip("pyarrow")

@@ -33,6 +33,7 @@ def pages(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()} if folder.is_dir() else {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -70,6 +71,7 @@ def test_what_msgspec_does_without_is_there_for_others(monkeypatch: pytest.Monke
     assert import_module("typing_extensions").Protocol
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["site", "claude", "file"])
 def test_what_is_refused_is_refused_in_the_same_words(name: str, demo: Path, tmp_path: Path) -> None:
     """A page is in the way; an agent keeps its sessions there; a file has the name of the folder."""
@@ -86,6 +88,7 @@ def test_what_is_refused_is_refused_in_the_same_words(name: str, demo: Path, tmp
     assert not (demo / ".claude" / "projects" / "x").exists()
 
 
+@pytest.mark.slow
 def test_nothing_to_export_and_what_cannot_be_read_give_the_same_codes(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     site = tmp_path / "site"
@@ -101,6 +104,7 @@ def test_nothing_to_export_and_what_cannot_be_read_give_the_same_codes(tmp_path:
         assert ran.err.splitlines()[-1] == told.err.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_session_that_cannot_be_read_is_said_and_passed_over(tmp_path: Path) -> None:
     folder = tmp_path / ".claude" / "projects" / "-p"
     folder.mkdir(parents=True)

@@ -19,6 +19,7 @@ def record(place: Path, *messages: dict[str, Any] | bytes, more: tuple[str, ...]
     return run("record", "--store", place, "--session", "s", *more, input=given)
 
 
+@pytest.mark.slow
 def test_each_message_is_answered_when_it_is_safe(tmp_path: Path) -> None:
     done = record(tmp_path, {"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"})
     assert (done.code, done.err) == (0, "")
@@ -29,6 +30,7 @@ def test_each_message_is_answered_when_it_is_safe(tmp_path: Path) -> None:
     assert clew("list", "--home", tmp_path, "--json").json[0]["messages"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.seed("S1-56", "S1-49", "S1-5")
 def test_everything_that_a_message_can_say(tmp_path: Path) -> None:
     done = record(
@@ -72,6 +74,7 @@ def test_everything_that_a_message_can_say(tmp_path: Path) -> None:
     assert_whole(tmp_path)
 
 
+@pytest.mark.slow
 def test_bad_lines_are_named_and_the_others_recorded(tmp_path: Path) -> None:
     bad: list[dict[str, Any] | bytes] = [
         b"not json\n",
@@ -99,6 +102,7 @@ def test_bad_lines_are_named_and_the_others_recorded(tmp_path: Path) -> None:
     assert_whole(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_same_message_twice_is_recorded_once(tmp_path: Path) -> None:
     message = {"role": "user", "content": "x", "uuid": "mine"}
     first, again = record(tmp_path, message, message), record(tmp_path, message)
@@ -107,12 +111,14 @@ def test_the_same_message_twice_is_recorded_once(tmp_path: Path) -> None:
     assert len(lines(log_of(tmp_path))) == 1
 
 
+@pytest.mark.slow
 def test_an_older_parent_makes_a_branch(tmp_path: Path) -> None:
     record(tmp_path, *({"role": "user", "content": name, "uuid": name} for name in "abc"))
     record(tmp_path, {"role": "user", "content": "d", "parent": "a"}, {"role": "user", "content": "e", "parent": None})
     assert len(Store(tmp_path).get("s").branches()) == 3
 
 
+@pytest.mark.slow
 def test_the_store_may_be_named_itself_and_the_level_chosen(tmp_path: Path) -> None:
     message = {"role": "user", "content": "x"}
     assert record(tmp_path / ".sage", message, more=("--durability", "system")).code == 0
@@ -127,6 +133,7 @@ def test_nothing_in_nothing_out(tmp_path: Path) -> None:
     assert not log_of(tmp_path).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [("--redact", "secrets"), ()], ids=["option", "settings"])
 def test_every_call_with_redaction_records_and_masks(tmp_path: Path, asked: tuple[str, ...]) -> None:
     secret = Planter("record").github()
@@ -142,6 +149,7 @@ def test_every_call_with_redaction_records_and_masks(tmp_path: Path, asked: tupl
     assert not any(secret.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 
 
+@pytest.mark.slow
 def test_a_store_may_lie_in_the_data_folder_beside_copies(own_home: Path) -> None:
     data = own_home / ".local/share/clew"
     done = record(data / "mystore", {"role": "user", "content": "hello"})

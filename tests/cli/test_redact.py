@@ -97,6 +97,7 @@ def test_RD03_exports(worlds: Path, tmp_path: Path, form: str, packing: tuple[st
     assert nothing_below(out) == len(RECEIVERS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["date", "project"])
 def test_RD03_native_copies(worlds: Path, tmp_path: Path, layout: str) -> None:
     nothing_said(
@@ -105,6 +106,7 @@ def test_RD03_native_copies(worlds: Path, tmp_path: Path, layout: str) -> None:
     assert nothing_below(tmp_path / "out") == len(RECEIVERS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", RECEIVERS)
 def test_RD03_conversions(worlds: Path, tmp_path: Path, target: str) -> None:
     for source in sorted(row["id"] for row in clew("--home", worlds, "list", "--json").json):
@@ -228,6 +230,7 @@ def test_no_key_is_made_where_nothing_is_masked(demo: Path) -> None:
     assert not (data_dir() / "redaction.key").exists()
 
 
+@pytest.mark.slow
 def test_a_key_that_is_none_is_refused(world: Path) -> None:
     key = data_dir() / "redaction.key"
     key.parent.mkdir(parents=True)
@@ -240,6 +243,7 @@ def test_a_key_that_is_none_is_refused(world: Path) -> None:
 # Recording
 
 
+@pytest.mark.slow
 @pytest.mark.seed("S0-20", "S0-21", "S0-30")
 def test_RD03_recorded_messages_are_masked_before_they_reach_the_disk(tmp_path: Path) -> None:
     plant = Planter("record")
@@ -273,6 +277,7 @@ def own_env(home: Path) -> dict[str, str]:
     return {**os.environ, "HOME": str(home), "CLEW_DATA_DIR": str(home / "clew")}
 
 
+@pytest.mark.slow
 def test_a_store_may_say_that_it_is_masked(tmp_path: Path) -> None:
     secret = Planter("store").github()
     (tmp_path / ".sage").mkdir()
@@ -288,6 +293,7 @@ def test_a_store_may_say_that_it_is_masked(tmp_path: Path) -> None:
 # Errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     [
@@ -337,6 +343,7 @@ def test_L01_an_unknown_reference_is_masked(world: Path) -> None:
 # Previews
 
 
+@pytest.mark.slow
 def test_RD06_titles_are_cut_after_masking(tmp_path: Path) -> None:
     """A prompt with a secret at every place around where titles end."""
     secret = Planter("cut").github()
@@ -359,6 +366,7 @@ def test_RD06_titles_are_cut_after_masking(tmp_path: Path) -> None:
 # Scanning
 
 
+@pytest.mark.slow
 def test_RD07_scan_tells_rule_and_place_and_never_the_value(worlds: Path) -> None:
     done = nothing_said(clew("--home", worlds, "redact", "scan"), "scan", (1,))
     assert len(done.out.splitlines()) > len(PLANTED)
@@ -386,6 +394,7 @@ def test_RD07_reveal_needs_a_terminal(world: Path, words: tuple[str, ...]) -> No
     assert "terminal" in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "shown"), [("yes", True), ("no", False), ("", False), ("y", False)])
 def test_RD07_reveal_needs_a_typed_yes(world: Path, tmp_path: Path, answer: str, shown: bool) -> None:
     printed = at_terminal(tmp_path, answer, "--home", str(world), "redact", "scan", SESSION, "--reveal")
@@ -802,6 +811,7 @@ def test_H08_masked_text_steers_no_terminal(tmp_path: Path, words: tuple[str, ..
         assert not any(char in text for char in "\x1b\x07\x9b\u202e\r\x08")
 
 
+@pytest.mark.slow
 def test_RD08_the_catalog_forgets_what_was_scrubbed(world: Path) -> None:
     """Neither a search nor the files of the catalog, free pages included, give it back."""
     words = ("search", PLANTED["prompt"], "--json", "--redact", "none")
@@ -977,6 +987,7 @@ def without_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLEW_DATA_DIR", "/proc/clew/data")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_data_folder")
 @pytest.mark.parametrize(
     "words",
@@ -1001,6 +1012,7 @@ def test_without_a_key_everything_is_masked_plainly(world: Path, words: tuple[st
     assert "nothing found" not in done.err and "could not" not in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("scan",), ("scrub", "--agent", "claude-code")], ids=" ".join)
 def test_a_session_that_cannot_be_scanned_is_not_called_clean(world: Path, words: tuple[str, ...]) -> None:
     data_dir().mkdir(parents=True)

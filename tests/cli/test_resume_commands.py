@@ -102,6 +102,7 @@ def test_a_recorded_folder_cannot_become_an_option_of_cd(tmp_path: Path) -> None
     assert printed(home_of("-P/x", tmp_path)).out.startswith("cd -- -P/x && ")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_a_folder_is_not_printed(tmp_path: Path) -> None:
     done = printed(home_of("/a\0b", tmp_path))
     assert "cd " not in done.out and done.out.endswith(f"claude --resume {SESSION}\n")
@@ -126,6 +127,7 @@ def test_an_id_with_shell_syntax_is_one_argument(tmp_path: Path, agent: dict[str
     assert not list(tmp_path.rglob("owned"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
 def test_the_agent_is_started_without_a_shell(tmp_path: Path, agent: dict[str, str], name: str) -> None:
     folder = tmp_path / "project" / name
@@ -136,6 +138,7 @@ def test_the_agent_is_started_without_a_shell(tmp_path: Path, agent: dict[str, s
     assert not list(tmp_path.rglob("owned"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", ["", "."])
 def test_no_program_of_the_sessions_folder_is_started(tmp_path: Path, agent: dict[str, str], entry: str) -> None:
     """An entry of PATH that means the present folder does not mean the one that a session names."""
@@ -149,6 +152,7 @@ def test_no_program_of_the_sessions_folder_is_started(tmp_path: Path, agent: dic
     assert told(home)[0] == os.fsencode(folder.resolve()) and not (home / "owned").exists()
 
 
+@pytest.mark.slow
 def test_a_session_without_a_folder_is_not_started(tmp_path: Path, agent: dict[str, str]) -> None:
     done = run("resume", SESSION, "--home", home_of("", tmp_path / "home"), env=agent, cwd=tmp_path)
     assert done.code != 0 and "Traceback" not in done.err and "--print" in done.err

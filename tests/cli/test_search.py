@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from clew import Host, Library
-from clew.catalog import place
+from clew.catalog import database
 from clew.catalog.index_entries import entry_of
 from clew.catalog.search import Request, Searcher, unmasked
-from clew.catalog.text import KINDS
+from clew.catalog.text_index import KINDS
 from clew.catalog.tokens import words
 from tests.cli.running import LATEST, clew, run
 from tests.unit.samples import SESSION, claude_line, write_lines
@@ -57,7 +57,7 @@ def said(home: Path) -> Iterator[tuple[str, str, int, str, str]]:
 def test_every_block_of_every_agent_is_found(demo: Path) -> None:
     met: set[tuple[str, str]] = set()
     clew("--home", demo, "sync")
-    searcher = Searcher(place.catalog_folder([demo]), unmasked)
+    searcher = Searcher(database.catalog_folder([demo]), unmasked)
     for agent, session, index, kind, text in said(demo):
         met.add((agent, kind))
         hits = searcher.search(Request(" ".join(dict.fromkeys(words(text)[:40])), limit=500)).hits
@@ -166,6 +166,7 @@ def test_what_makes_no_sense_is_refused(demo: Path, given: list[str]) -> None:
     assert ran.code == 2 and not ran.out
 
 
+@pytest.mark.slow
 def test_as_a_process_it_says_the_same(demo: Path, data: Path) -> None:
     clew("--home", demo, "sync")
     env = {**os.environ, "CLEW_DATA_DIR": str(data)}
@@ -234,6 +235,7 @@ def found_in(answer: Any) -> list[str]:
     return sorted(f"{hit['session']} {hit['message']} {hit['kind']} {hit['snippet']}" for hit in answer["hits"])
 
 
+@pytest.mark.slow
 def test_a_prefix_of_very_many_words_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "data"))
     text = " ".join(f"needle_a{number:05x}" for number in range(20_000))
@@ -251,7 +253,7 @@ def test_a_prefix_of_very_many_words_is_no_damage(tmp_path: Path, monkeypatch: p
 def test_S11_a_broken_index_is_made_anew(tmp_path: Path, demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path))
     before = search(demo, "test", "-n", "99")
-    [meta] = place.catalog_folder([demo]).glob("text/*/meta.json")
+    [meta] = database.catalog_folder([demo]).glob("text/*/meta.json")
     meta.write_text("{broken", encoding="utf-8")
     ran = clew("--home", demo, "search", "test", "-n", "99", "--json")
     assert "anew" in ran.err, ran.err
@@ -334,6 +336,7 @@ def test_a_full_disk_is_said_in_a_line(demo: Path) -> None:
     assert b"Traceback" not in done.stderr and done.stderr.count(b"\n") <= 2
 
 
+@pytest.mark.slow
 def test_a_question_can_be_stopped(demo: Path) -> None:
     search(demo, "bell")
     endless = "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT count(*) FROM t"

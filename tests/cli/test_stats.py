@@ -83,6 +83,7 @@ def test_who_asks_for_tools_is_told_of_the_catalog(demo: Path) -> None:
     assert clew("stats", "--home", demo, "--by", "tool", "--json").err == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_who_reads_no_further_gets_no_more(unbuffered: str, tmp_path: Path) -> None:
     said = [prompt(f"shuttle {number} of the loom", uuid=f"u{number}") for number in range(1500)]
@@ -258,6 +259,7 @@ def _on_terminal(*words: str | Path) -> bytes:
         os.close(other)
 
 
+@pytest.mark.slow
 def test_csv_sends_no_control_sequences_to_a_terminal(tmp_path: Path) -> None:
     home, model = tmp_path / "home", "so\x1b]0;owned\x07n\x9b31met"
     claude(home, prompt("hello"), reply("m1", 5, 7, model=model))

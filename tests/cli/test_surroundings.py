@@ -52,6 +52,7 @@ def test_head_gets_what_it_wants(tmp_path: Path) -> None:
     assert done.stderr == b""
 
 
+@pytest.mark.slow
 def test_an_interrupt_is_130(tmp_path: Path) -> None:
     long_session(tmp_path)
     process = subprocess.Popen(
@@ -80,6 +81,7 @@ def test_an_interrupted_export_leaves_no_file(tmp_path: Path, monkeypatch: pytes
     assert list((tmp_path / "out").iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["verify"], ["show"], ["graph"], ["export"]])
 def test_P11_a_file_that_cannot_be_read_is_one_line(tmp_path: Path, words: list[str]) -> None:
     fifo = tmp_path / f"{SESSION}.jsonl"
@@ -197,6 +199,7 @@ def on_a_terminal(*words: str | Path, settings: Mapping[str, str] = PLAIN) -> st
     return seen.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "flags", "is_coloured"),
     [
@@ -221,6 +224,7 @@ def test_a_session_is_paged_in_colours_where_the_pager_shows_them(
 FORBIDDEN = ("\x9b", "\x9d", "\b", "\x07", "\x00", "\x7f", "\u202e", "\u2066", "\u200b", "\u2060", "\ufeff")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

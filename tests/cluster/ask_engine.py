@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from clew.catalog import place
+from clew.catalog import database
 from clew.catalog.statements import catalogue
 from clew.catalog.stats import Ask
 from clew.warehouse.engines import open_engine
@@ -33,7 +33,7 @@ def main(engine: str, *names: str) -> None:
 
 
 def _catalog() -> Ask:
-    db = place.open_reader(place.catalog_folder())
+    db = database.open_reader(database.catalog_folder())
     assert db is not None
     return lambda statement: db.execute(*statement).fetchall()
 

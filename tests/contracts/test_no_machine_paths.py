@@ -25,6 +25,7 @@ def checked_files() -> list[Path]:
     return [ROOT / name for name in done.stdout.decode().split("\0") if name and (ROOT / name).is_file()]
 
 
+@pytest.mark.slow
 def test_no_file_names_this_machine() -> None:
     found = []
     for path in checked_files():

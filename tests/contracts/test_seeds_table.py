@@ -34,15 +34,18 @@ def test_all_items_are_there() -> None:
     assert len(load_checklist().items) == 247
 
 
+@pytest.mark.slow
 def test_every_item_has_a_test_or_waits() -> None:
     missing = uncovered(load_checklist(), collect_marks())
     assert not missing, "no test for:\n" + "\n".join(f"{item.id}  {item.text}" for item in missing)
 
 
+@pytest.mark.slow
 def test_every_marked_id_is_an_item() -> None:
     assert not unknown_ids(load_checklist(), collect_marks())
 
 
+@pytest.mark.slow
 def test_the_page_is_fresh() -> None:
     page = render_page(load_checklist(), collect_marks())
     print(page)

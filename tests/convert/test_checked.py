@@ -38,6 +38,7 @@ def below(folder: Path) -> Iterator[StoredSession]:
     return (StoredSession(*each) for each in at_path(folder))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", AGENTS)
 def test_the_demo(demo: Path, tmp_path: Path, target: str) -> None:
     shelf = Library(Host.at(demo))

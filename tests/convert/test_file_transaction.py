@@ -105,6 +105,7 @@ def failures(write: Callable[[], object], home: Path, name: str, for_good: bool)
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="which file a descriptor means is not told here")
 @pytest.mark.parametrize(("name", "for_good"), [*((name, False) for name in CALLS), ("write", True), ("fsync", True)])
 class TestFailures:
+    @pytest.mark.slow
     @pytest.mark.parametrize("target", registry.names())
     def test_a_conversion_leaves_all_or_nothing(
         self, demo: Path, tmp_path: Path, target: str, name: str, for_good: bool

@@ -55,6 +55,7 @@ def found(home: Path) -> list[str]:
     return [session.id for session in Library(Host.at(home)).sources() if not session.is_subagent]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="there is no such signal")
 @pytest.mark.parametrize("target", ["claude-code", "codex", "gemini", "sage-agent", "sage-emacs"])
 def test_the_next_try_finds_nothing_in_its_way(demo: Path, tmp_path: Path, target: str) -> None:
@@ -71,6 +72,7 @@ def test_the_next_try_finds_nothing_in_its_way(demo: Path, tmp_path: Path, targe
         assert len(found(home)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="there is no such signal")
 @pytest.mark.parametrize("place", ["codex", "gemini"])
 def test_neither_on_the_way_back(demo: Path, tmp_path: Path, place: str) -> None:

@@ -36,6 +36,7 @@ def blocks(texts: list[str]) -> list[dict[str, Any]]:
     return [{"type": "text", "text": text} for text in texts]
 
 
+@pytest.mark.slow
 @given(TEXTS, st.lists(TEXTS, min_size=1, max_size=3))
 def test_texts_of_any_number_come_back_once(prompt: list[str], replies: list[list[str]]) -> None:
     talk = [("user", prompt), *(("assistant", reply) for reply in replies), ("user", ["again"])]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from clew.catalog.answer import over
 from clew.catalog.counted import database
-from clew.catalog.place import folder_of, open_reader
+from clew.catalog.database import folder_of, open_reader
 from clew.catalog.stats import Choice, Stats
 from clew.catalog.sync import sync
 from clew.catalog.tally import count

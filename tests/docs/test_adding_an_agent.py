@@ -33,6 +33,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     registry.get.cache_clear()
 
 
+@pytest.mark.slow
 def test_the_example_keeps_every_law(package: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--override-ini=addopts=", str(package)]
     environment = {**os.environ, "PYTHONPATH": str(package)}
@@ -61,6 +62,7 @@ def test_the_entry_point_leads_to_it(package: Path, monkeypatch: pytest.MonkeyPa
     assert [link.session_id for link in session.header.subagents or ()] == [helper.id]
 
 
+@pytest.mark.slow
 def test_the_example_is_typed(package: Path) -> None:
     files = ("hello_agent.py", "hello_events.py")
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(package / "cache"), *files]

@@ -95,6 +95,7 @@ def lived(act: Act, at: int) -> bool:
     return not system.is_dead
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("act", [before, behind, again, undo, unsettled, unsettled_whole])
 def test_S04_killed_at_any_call_of_a_look(act: Act) -> None:
     last = next(at for at in count(1) if lived(act, at))

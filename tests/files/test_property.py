@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -230,6 +231,7 @@ def do(world: World, step: tuple[object, ...]) -> None:
             raise AssertionError(step)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.dictionaries(PATHS, texts()), st.lists(STEPS, max_size=14))
 def test_what_is_called_exact_is_what_was_there(files: Disk, steps: list[tuple[object, ...]]) -> None:

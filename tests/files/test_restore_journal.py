@@ -76,6 +76,7 @@ def killed(work: Path, at: int) -> bool:
     return killed_at(at, lambda: restore(work), _CALLS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["settle", "restore"])
 def test_R10_killed_at_every_call(work: Path, tmp_path: Path, how: str) -> None:
     """What the next one finds is as before, or all of it is done; nobody else's file is touched."""
@@ -124,6 +125,7 @@ def _cut_off(work: Path) -> None:
     raise AssertionError("no kill left it half done")
 
 
+@pytest.mark.slow
 def test_R09_what_somebody_wrote_since_is_left_alone(work: Path, tmp_path: Path) -> None:
     _cut_off(work)
     (work / "changed").write_bytes(b"by hand\n")
@@ -132,6 +134,7 @@ def test_R09_what_somebody_wrote_since_is_left_alone(work: Path, tmp_path: Path)
     assert (work / "sub" / "gone").read_bytes() == b"will go\n" and not (work / "new").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_link", [True, False])
 def test_another_folder_in_the_place_of_the_target_is_left_alone(work: Path, tmp_path: Path, is_link: bool) -> None:
     _cut_off(work)
@@ -148,6 +151,7 @@ def test_another_folder_in_the_place_of_the_target_is_left_alone(work: Path, tmp
     assert roll_back_interrupted_restores(tmp_path / "own")
 
 
+@pytest.mark.slow
 def test_a_target_that_was_named_by_a_link_is_put_back(work: Path, tmp_path: Path) -> None:
     real = tmp_path / "real"
     work.rename(real)
@@ -159,6 +163,7 @@ def test_a_target_that_was_named_by_a_link_is_put_back(work: Path, tmp_path: Pat
     assert tree(real) == before
 
 
+@pytest.mark.slow
 def test_without_its_copies_it_says_so_and_how_to_go_on(work: Path, tmp_path: Path) -> None:
     _cut_off(work)
     (tmp_path / "rescue" / "changed").write_bytes(b"flipped\n")
@@ -170,6 +175,7 @@ def test_without_its_copies_it_says_so_and_how_to_go_on(work: Path, tmp_path: Pa
     assert roll_back_interrupted_restores(tmp_path / "own") == []
 
 
+@pytest.mark.slow
 def test_one_that_is_going_on_is_not_taken_back(work: Path, tmp_path: Path) -> None:
     _cut_off(work)
     half = tree(work)
@@ -195,12 +201,14 @@ def test_one_that_is_going_on_is_not_taken_back(work: Path, tmp_path: Path) -> N
     assert tree(work) != half
 
 
+@pytest.mark.slow
 def test_S01_it_is_told_where_nobody_else_looks(work: Path, tmp_path: Path) -> None:
     _cut_off(work)
     for path in ((tmp_path / "own"), *(tmp_path / "own").rglob("*"), tmp_path / "rescue"):
         assert path.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["doctor", "undo", "restore"])
 def test_R10_the_next_command_takes_it_back_and_says_so(
     work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str

@@ -6,6 +6,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
@@ -180,29 +181,34 @@ def tried(steps: st.SearchStrategy[Step], examples: int, named: bool = True) -> 
     return total
 
 
+@pytest.mark.slow
 def test_of_watched_tools_everything_is_exact() -> None:
     total = tried(st.one_of(*COMMON, WHOLE, NAMED), 60)
     assert total["exact"] > 20 * (total["unknown"] + total["unproved"])
     assert total["run not told"] == total["line not told"] == 0
 
 
+@pytest.mark.slow
 def test_beside_a_person_what_is_called_exact_was_there() -> None:
     total = tried(BESIDE, 60)
     assert total["exact"] > total["unknown"] + total["unproved"]
     assert total["run not told"] == total["line not told"] == 0
 
 
+@pytest.mark.slow
 def test_of_files_that_no_record_names_nothing_is_called_exact_across_an_edit() -> None:
     total = tried(BESIDE, 60, named=False)
     assert total["exact"] > total["unknown"] + total["unproved"]
     assert total["run not told"] == total["line not told"] == 0
 
 
+@pytest.mark.slow
 def test_beside_a_person_and_tools_that_are_cut_off_what_is_called_exact_was_there() -> None:
     total = tried(CUT_OFF, 60)
     assert total["run not told"] == 0
 
 
+@pytest.mark.slow
 def test_beside_tools_that_are_not_watched_what_is_called_exact_was_there() -> None:
     total = tried(ALONE, 60)
     assert total["run not told"] == 0

@@ -94,6 +94,7 @@ def test_R04_a_link_in_the_place_is_not_written_through(root: Path) -> None:
     assert (root / "link").is_symlink()
 
 
+@pytest.mark.slow
 def test_R05_a_folder_that_is_swapped_for_a_link_while_writing() -> None:
     """The write lands inside the folder, or fails."""
     with in_memory() as folder:
@@ -172,6 +173,7 @@ class Full(OSError):
     """There is no room left."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["link", "rename", "fsync", "mkdir"])
 def test_R10_a_failure_at_any_point_leaves_everything_as_it_was(
     root: Path, monkeypatch: pytest.MonkeyPatch, step: str
@@ -208,6 +210,7 @@ def test_R10_a_failure_at_any_point_leaves_everything_as_it_was(
     assert failures >= 6
 
 
+@pytest.mark.slow
 def test_R10_all_five_hundred_or_none(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(500):
         (root / f"f{number}").write_bytes(b"old")
@@ -281,6 +284,7 @@ def test_R05_a_folder_that_was_closed_and_replaced_is_not_opened_again(root: Pat
     assert list(outside.iterdir()) == [] and not (root / "d1/f").exists()
 
 
+@pytest.mark.slow
 def test_a_path_of_many_parts_is_opened_again(root: Path) -> None:
     deep = "/".join("a" * 300)
     with Within(root) as within:

@@ -38,6 +38,7 @@ def files(draw: st.DrawFn) -> bytes:
     return b"".join(spelled)
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=300) | files())
 @pytest.mark.seed("S4-31")
 def test_every_byte_is_in_exactly_one_record(raw: bytes) -> None:
@@ -50,6 +51,7 @@ def test_every_byte_is_in_exactly_one_record(raw: bytes) -> None:
         at = record.stop + len(record.end)
 
 
+@pytest.mark.slow
 @given(st.lists(RECORDS, min_size=1, max_size=6), SPELLINGS, st.data())
 @pytest.mark.seed("S1-31")
 def test_P09_truncation_at_any_byte_loses_at_most_the_last_record(
@@ -66,6 +68,7 @@ def test_P09_truncation_at_any_byte_loses_at_most_the_last_record(
     assert len(found) <= whole + 1
 
 
+@pytest.mark.slow
 @given(files(), st.data())
 @pytest.mark.seed("S0-47")
 def test_reading_in_two_parts_equals_reading_at_once(raw: bytes, data: st.DataObject) -> None:
@@ -76,6 +79,7 @@ def test_reading_in_two_parts_equals_reading_at_once(raw: bytes, data: st.DataOb
     assert read(raw[:cut]) + second == read(raw)
 
 
+@pytest.mark.slow
 @given(files())
 def test_a_record_is_spelled_again_as_it_was(raw: bytes) -> None:
     from clew.io.codec import DIALECTS

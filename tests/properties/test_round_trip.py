@@ -43,6 +43,7 @@ def prove(raw: bytes, folder: Path) -> None:
     assert facts.messages == sum(unit.is_message for unit in AGENT.units(source))
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(records(KEYS, TEXTS), st.integers(0, 15)), min_size=1, max_size=5))
 @pytest.mark.seed("S2-3")
 def test_arbitrary_records_come_back(
@@ -51,6 +52,7 @@ def test_arbitrary_records_come_back(
     prove(b"".join(spell(*line) for line in lines), tmp_path_factory.mktemp("records"))
 
 
+@pytest.mark.slow
 @given(files())
 def test_arbitrary_files_come_back(tmp_path_factory: pytest.TempPathFactory, raw: bytes) -> None:
     prove(raw, tmp_path_factory.mktemp("files"))

@@ -35,7 +35,7 @@ PARTS = "day agent model project branch session tool".split()
 """What a row of `clew stats` can stand for."""
 VIEWS = "sessions messages blocks tool_calls usage usage_days file_changes todos sources".split()
 """The tables that `clew sql` tells people of."""
-TABLES = "session source beside word text todo change folder".split()
+TABLES = "session source side_file string text_chunk todo change watched_folder".split()
 """What the catalog really consists of, which can be asked as well."""
 
 INVOCATIONS: dict[str, tuple[str, ...]] = {
@@ -438,6 +438,7 @@ def test_every_command_is_looked_at() -> None:
     assert (set(INVOCATIONS) | set(ELSEWHERE)) - set(COMMANDS) == {""}, "there is no such command"
 
 
+@pytest.mark.slow
 @every_home
 def test_every_canary_is_in_some_output_that_is_not_masked(subject: Subject) -> None:
     """Else nothing that is masked could be found out to be none."""
@@ -451,6 +452,7 @@ def test_every_canary_is_in_some_output_that_is_not_masked(subject: Subject) -> 
     assert not missing, "\n".join(missing)
 
 
+@pytest.mark.slow
 @every_home
 def test_no_command_gives_out_a_canary(subject: Subject) -> None:
     crowded = Counter[str]()
@@ -469,6 +471,7 @@ def test_no_command_gives_out_a_canary(subject: Subject) -> None:
     assert +crowded == {}, "hidden unread: the canaries stand too densely to prove anything"
 
 
+@pytest.mark.slow
 @every_home
 def test_scrubbed_files_hold_no_canary(subject: Subject) -> None:
     done = subject.run(f"redact scrub --agent {subject.planted.agent} --write")
@@ -490,6 +493,7 @@ def read_lake(folder: Path) -> bytes:
     return "\n".join(text).encode()
 
 
+@pytest.mark.slow
 def test_every_invocation_can_give_out_a_canary(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Without masking, each shows one in the home of some agent: else to look at it proves nothing."""
     left = {(command, template) for command, templates in INVOCATIONS.items() for template in templates}
@@ -520,6 +524,7 @@ SILENT_PAGES = frozenset({"/running", "/secrets"})
 """Pages that show nothing of a session, masked or not."""
 
 
+@pytest.mark.slow
 @every_home
 def test_no_page_holds_a_canary(subject: Subject) -> None:
     with shown(subject.planted.home, subject.folder / "catalog", "secrets") as app:
@@ -532,6 +537,7 @@ def test_no_page_holds_a_canary(subject: Subject) -> None:
         assert set(PAGE_VIEWS) - seen == set(), "no link leads there"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("subject", [("claude-code", "valid")], indirect=True, ids="-".join)
 def test_every_page_can_hold_a_canary(subject: Subject) -> None:
     """Without masking, each page shows one: else to look at it proves nothing."""
@@ -584,6 +590,7 @@ def first_event(app: Shown, path: str) -> bytes:
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["metrics", "redacted"])
 @pytest.mark.parametrize("subject", [(agent, "odd") for agent in AGENTS], indirect=True, ids="-".join)
 def test_no_row_of_a_server_holds_a_canary(

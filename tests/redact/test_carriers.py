@@ -35,6 +35,7 @@ def test_there_are_many_carriers() -> None:
     assert sum(map(len, NAMED.values())) + len(COMMANDS) + len(PASSWORDS) + len(TOKENS) >= 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("is_password", "least"), [(False, 0.95), (True, 0.9)], ids=["tokens", "passwords"])
 def test_values_in_carriers_are_masked(is_password: bool, least: float) -> None:
     chance = random.Random(f"carriers/{is_password}")
@@ -51,6 +52,7 @@ def _is_readable(each: Planted, text: str) -> bool:
     return any(form in content for form in forms(each.value) if len(form) >= SHORTEST)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_nothing_stays_readable_in_noise_and_encodings(encoding: str) -> None:
     chance = random.Random(f"combinations/{encoding}")

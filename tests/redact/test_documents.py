@@ -26,6 +26,7 @@ def _redactor(profile: str = "secrets") -> Redactor:
     return Redactor(Setting(profile, Marker(b"k")))
 
 
+@pytest.mark.slow
 def test_RD09_a_document_of_thousands_of_keys_shows_none_and_keeps_its_members() -> None:
     keys = [PLANT.github() for _ in range(6000)]
     masked = _masked([{"type": "user", "text": key} for key in keys], _redactor())
@@ -34,6 +35,7 @@ def test_RD09_a_document_of_thousands_of_keys_shows_none_and_keeps_its_members()
     assert not any(key in text for key in keys)
 
 
+@pytest.mark.slow
 def test_a_document_of_some_keys_among_many_calm_items_keeps_all_else() -> None:
     key = PLANT.github()
     items = [{"role": "user", "content": f"Nothing to see in number {n}."} for n in range(8000)]
@@ -43,6 +45,7 @@ def test_a_document_of_some_keys_among_many_calm_items_keeps_all_else() -> None:
     assert masked[:5000] + masked[5001:] == items[:5000] + items[5001:]
 
 
+@pytest.mark.slow
 def test_a_document_of_many_short_blocks_without_a_secret_stays() -> None:
     blocks = [{"text": f"word{n}"} for n in range(20_000)]
     assert _masked(blocks, _redactor()) == blocks
@@ -57,6 +60,7 @@ def test_a_key_over_three_blocks_is_hidden_in_each() -> None:
     assert masked[3] == {"text": "And?"}
 
 
+@pytest.mark.slow
 def test_the_findings_of_a_value_with_many_keys_are_all_told() -> None:
     keys = [PLANT.github() for _ in range(4000)]
     found = _redactor().findings({"list": [{"text": key} for key in keys]})

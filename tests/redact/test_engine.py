@@ -46,6 +46,7 @@ def hidden(text: str, value: str, profile: str = "secrets", path: str | None = N
 # --- RD01: the score
 
 
+@pytest.mark.slow
 def test_RD01_our_own_set_is_found_whole_and_nothing_else() -> None:
     score = ours([row for seed in range(1, 6) for row in labelled.records(seed, 18)])
     missed = {kind: row for kind, row in score.kinds.items() if row[0] < row[1]}
@@ -195,6 +196,7 @@ def test_RD05_a_marker_keeps_nothing_of_the_value() -> None:
     assert not any(value[place : place + 3] in marker for place in range(len(value) - 2))
 
 
+@pytest.mark.slow
 def test_RD05_redaction_is_idempotent() -> None:
     mark = Marker(b"k")
     for row in labelled.records(3, 18):
@@ -267,6 +269,7 @@ def hostile() -> list[str]:
     return mixed + noise
 
 
+@pytest.mark.slow
 def test_RD09_ten_thousand_hostile_texts_raise_nothing() -> None:
     for text in hostile():
         last = 0
@@ -316,6 +319,7 @@ def test_known_values_are_found_in_every_spelling(spell: object, value: str) -> 
     assert not scan("nothing of the kind here", known=Known([value]))
 
 
+@pytest.mark.slow
 def test_many_texts_at_once_give_what_each_gives() -> None:
     texts = [row["text"] for row in labelled.records(2, 18)] + [
         "",
@@ -360,6 +364,7 @@ def test_places_count_characters() -> None:
     assert redact(text) == text.replace(value, PLAIN)
 
 
+@pytest.mark.slow
 def test_the_repository_holds_no_secret() -> None:
     root = Path(__file__).resolve().parents[2]
     found = []

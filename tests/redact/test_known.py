@@ -174,6 +174,7 @@ def test_a_password_that_is_a_name_in_the_format_leaves_the_format_whole() -> No
     assert [json.loads(line) for line in native.splitlines()] == masked
 
 
+@pytest.mark.slow
 def test_a_record_that_is_masked_whole_keeps_no_token_as_a_key_or_an_id() -> None:
     token = Planter("key").aws_id()[:-2] + "37"
     record: JSON = {"type": "user", token: 1, "uuid": UUID, "n": int(DIGITS), "k": [f"ab{at}" for at in range(200_005)]}

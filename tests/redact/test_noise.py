@@ -70,6 +70,7 @@ def test_RD13_noise_in_the_same_string(noise: str, name: str) -> None:
     assert masked_file(text) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISE)
 def test_RD13_noise_in_the_same_record_and_the_same_session(noise: str) -> None:
     lines = list(map(NOISE[noise], range(COUNT)))
@@ -90,6 +91,7 @@ def test_RD13_noise_in_the_same_record_and_the_same_session(noise: str) -> None:
     assert [redactor.value(each)["text"] for each in records] == [*lines, *hidden]
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.sampled_from(sorted(NOISE)), min_size=1, max_size=4, unique=True),
     st.sampled_from([*HIDDEN, *FORMS]),

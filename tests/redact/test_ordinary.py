@@ -83,6 +83,7 @@ def _hidden_in_file(content: bytes, profile: str) -> int:
     return redactor.masked["too_many_candidates"] + masked.count(b"REDACTED:too_many_candidates")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", ["secrets", "all"])
 @pytest.mark.parametrize(
     "also",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from clew.redact.scanner import standard
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,6 +50,7 @@ def test_there_are_files() -> None:
     assert len(own_files()) > 300
 
 
+@pytest.mark.slow
 def test_L06_the_project_passes_its_own_scanner() -> None:
     rules, found = standard(), []
     for path in own_files():

@@ -133,6 +133,7 @@ def _carried(chance: random.Random) -> Any:
     ])  # fmt: skip
 
 
+@pytest.mark.slow
 def test_no_record_passes_in_which_a_closer_look_finds_a_number() -> None:
     chance = random.Random(7)
     values = [_carried(chance) for _ in range(4000)]

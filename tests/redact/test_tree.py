@@ -293,6 +293,7 @@ def test_the_path_that_a_tool_read_goes_to_its_result(path: str) -> None:
         assert path in masked
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_RD05_masking_twice_is_masking_once(data: st.DataObject) -> None:
     value = data.draw(planted_values)
@@ -331,6 +332,7 @@ def test_RD05_markers_give_nothing_away(key: bytes | None) -> None:
         assert tags(Redactor(Setting("secrets", Marker(b"another"))).learn_and_mask({"a": TOKEN})) != [first]
 
 
+@pytest.mark.slow
 @given(values(["a", "text", "id", "token"], ["a", "x y"]))
 def test_any_json_passes_through(value: Any) -> None:
     masked = once(value, "all")
@@ -381,6 +383,7 @@ def test_a_line_is_spelled_as_before_but_for_what_is_masked(ascii_only: bool, se
     assert masked == expected
 
 
+@pytest.mark.slow
 @given(values(["a", "text", "id", "token"], ["a", "x y"]), st.booleans())
 def test_splicing_changes_only_what_it_is_told(value: Any, ascii_only: bool) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only)
@@ -428,6 +431,7 @@ def test_a_number_of_any_length_stays() -> None:
     assert masked["c"].startswith("use [REDACTED")
 
 
+@pytest.mark.slow
 def test_values_with_lone_surrogates_are_masked_like_others() -> None:
     values = [{"text": f"\ud800 {n} password=aB3{n}xYz{n}"} for n in range(3000)]
     one = redactor()
@@ -461,6 +465,7 @@ def test_a_line_that_answers_a_call_is_masked_by_the_file_the_call_was_about() -
     assert "blue-harbour" not in masked[1]
 
 
+@pytest.mark.slow
 def test_json_within_thousands_of_texts_and_lines_is_masked() -> None:
     texts = [json.dumps([json.dumps({"password": f"aB{n}xYz{m}"}) for m in range(60)]) for n in range(1500)]
     together, apart = redactor(), redactor()

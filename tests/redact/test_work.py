@@ -63,6 +63,7 @@ def test_RD09_what_looks_like_a_border_does_not_begin_a_new_string(border: str) 
     assert (found.rule, found.end) == (TOO_MANY_CANDIDATES, len(text))
 
 
+@pytest.mark.slow
 def test_RD09_what_is_masked_unchecked_is_masked_between_and_behind_markers() -> None:
     text = DENSE * 2500 + "[REDACTED]secret1[REDACTED:assigned_password:abcdefgh]secret2" * 3
     assert "secret" not in redact(text)
@@ -80,12 +81,14 @@ def test_RD09_candidates_within_base64_are_counted_with_those_around_it() -> Non
     assert found[-1].rule == TOO_MANY_CANDIDATES and found[-1].end == len(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["password=", "://a:b", "sk-", "eyJ", "%3D%3D", "\\u0041", "cookie: a=1;"])
 def test_RD09_a_secret_behind_any_density_of_signs_is_masked(unit: str) -> None:
     value = PLANT.password()
     assert value not in redact(f"{unit * 20_000}\nDB_PASSWORD={value}\n")
 
 
+@pytest.mark.slow
 def test_RD09_a_record_of_too_many_strings_is_masked_whole_and_keeps_its_shape() -> None:
     value = PLANT.github()
     uuid = "0b0e2d8c-5a0f-4a5e-9d53-0d5a4f3c2b11"
@@ -136,6 +139,7 @@ def test_RD09_a_record_of_too_many_bytes_is_masked_whole(monkeypatch: pytest.Mon
     assert b"".join(mask_file(partial(BytesIO, text.encode()), redactor)).decode() == "word [REDACTED] " * 3000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/srv/app/.env", "/srv/app/secrets.yaml", "/srv/credentials.json"])
 def test_RD09_a_long_credential_file_is_read_like_a_short_one(path: str) -> None:
     lines = [f'  "NAME_{number}": "value-{number:05}",' for number in range(3000)]
@@ -150,6 +154,7 @@ def test_RD09_a_long_credential_file_is_read_like_a_short_one(path: str) -> None
     assert "end-of" not in redact(" " * 100_000 + "\n" + long, path=path)
 
 
+@pytest.mark.slow
 def test_RD09_thousands_of_records_with_a_key_each_lose_their_keys_alone() -> None:
     keys = [PLANT.github() for _ in range(6000)]
     records = [
@@ -164,6 +169,7 @@ def test_RD09_thousands_of_records_with_a_key_each_lose_their_keys_alone() -> No
     assert [redactor.value(each)["text"] for each in values] == [["[REDACTED]"] * 40] * 100
 
 
+@pytest.mark.slow
 def test_texts_that_are_searched_together_are_each_masked_within_their_borders() -> None:
     texts = [f"token {PLANT.github()} end" if n % 2 else "an ordinary text" for n in range(6000)]
     found = scan_all(texts)
@@ -216,6 +222,7 @@ def _masked(lines: list[str], setting: Setting) -> list[bytes]:
     return b"".join(mask_file(partial(BytesIO, content), Redactor(setting))).splitlines()
 
 
+@pytest.mark.slow
 def test_short_records_without_a_sign_stay_with_rules_of_the_users_own() -> None:
     lines = [json.dumps({"text": f"nothing {n}"}) + "\n" for n in range(6000)]
     masked = _masked(
@@ -225,6 +232,7 @@ def test_short_records_without_a_sign_stay_with_rules_of_the_users_own() -> None
     assert masked[-1] == b'{"text": "[REDACTED]"}'
 
 
+@pytest.mark.slow
 def test_every_user_of_many_short_records_is_hidden_and_each_still_parses() -> None:
     lines = [json.dumps({"cwd": f"/home/nora{n}/x", "win": f"C:\\Users\\nora{n}\\x"}) + "\n" for n in range(3000)]
     masked = _masked(lines, Setting("paths", Marker()))
@@ -273,12 +281,14 @@ def test_a_text_that_was_clean_before_its_value_was_known_is_masked_in_every_rec
     assert [json.loads(line).get("note") for line in masked] == ["it was [REDACTED] then"] * 2 + [None]
 
 
+@pytest.mark.slow
 def test_a_document_of_many_passwords_loses_each_and_keeps_all_else() -> None:
     members = {f"k{n}": f"password={PLANT.password()}" for n in range(5000)}
     [masked] = _masked([json.dumps(members) + "\n"], Setting("secrets", Marker()))
     assert json.loads(masked) == dict.fromkeys(members, "password=[REDACTED]")
 
 
+@pytest.mark.slow
 def test_a_long_list_of_short_rows_with_one_secret_keeps_all_else() -> None:
     value = PLANT.github()
     text = json.dumps([[n, n % 7, f"n{n}"] for n in range(60_000)] + [{"token": value}])
@@ -292,6 +302,7 @@ def test_a_large_document_with_one_secret_keeps_all_else() -> None:
     assert json.loads(masked) == members | {"last": "use [REDACTED]"}
 
 
+@pytest.mark.slow
 def test_a_known_value_is_masked_in_thousands_of_records_with_a_key_each() -> None:
     value = PLANT.password()
     known = [json.dumps({"a": f"DB_PASSWORD={value}"}) + "\n"]
@@ -306,6 +317,7 @@ def test_RD09_runs_of_backslashes_among_escapes_are_read_once() -> None:
     assert scan(text)
 
 
+@pytest.mark.slow
 def test_a_line_that_is_no_json_keeps_its_end_when_the_rest_of_it_is_masked() -> None:
     broken = '{"text": "' + " ".join(PLANT.github() for _ in range(9000)) + "\n"
     last = json.dumps({"text": "nothing"})

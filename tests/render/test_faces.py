@@ -66,6 +66,7 @@ def check(found: list[StoredSession], details: tuple[Detail, ...]) -> int:
     return blocks
 
 
+@pytest.mark.slow
 def test_every_face_shows_the_same_blocks_in_the_same_order(tmp_path: Path) -> None:
     write_demo(tmp_path)
     assert check(sessions(tmp_path), DETAILS) > 500
@@ -93,6 +94,7 @@ def _in(folder: Path, home: Path) -> list[StoredSession]:
         return []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("detail", DETAILS)
 def test_a_page_of_full_detail_holds_every_level(tmp_path: Path, detail: Detail) -> None:
     """What a level shows in Markdown is what stays in a page when its deeper classes are hidden."""

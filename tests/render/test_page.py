@@ -223,6 +223,7 @@ def test_a_branch_without_words_is_called_by_what_it_begins_with(block: dict[str
 # The frame
 
 
+@pytest.mark.slow
 def test_every_message_counts(home: Path) -> None:
     for session in sessions(home):
         counted = len([unit for unit in session.units() if unit.is_message])

@@ -113,6 +113,7 @@ def test_escaped_text_is_read_as_the_visible_text(value: str) -> None:
         assert unescape(html) == shown
 
 
+@pytest.mark.slow
 def test_H01_hostile_text_in_every_field_of_every_agent(home: Path) -> None:
     agents: Counter[str] = Counter()
     poison: Iterator[str] = cycle(HOSTILE)
@@ -229,6 +230,7 @@ def test_H06_an_id_is_given_once() -> None:
     assert faults(html) == [] and html.count('id="m3"') == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["text", "thinking", "tool_result", "tool_use", "injected", "patch"])
 def test_H11_a_huge_message_is_cut_and_quickly(kind: str) -> None:
     huge = "one line of it <b>\n" * (100_000_000 // 19)
@@ -253,6 +255,7 @@ LONG_LINES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_H11_one_line_without_an_end_is_no_slower() -> None:
     for text in LONG_LINES:
         began = time.process_time()

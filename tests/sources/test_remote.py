@@ -62,6 +62,7 @@ def added(box: Box) -> Box:
     return box
 
 
+@pytest.mark.slow
 def test_a_file_in_the_place_of_a_folder_is_a_problem_of_that_file_alone(added: Box) -> None:
     name = ".claude/projects/-p/d.jsonl"
     put(added, f"{name}/y.jsonl", line("u1"))
@@ -75,6 +76,7 @@ def test_a_file_in_the_place_of_a_folder_is_a_problem_of_that_file_alone(added: 
     assert copied(added, f"{name}/y.jsonl").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.seed("S2-17", "S2-18", "S2-19", "S2-22")
 def test_a_host_is_read_and_left_as_it_is(box: Box) -> None:
     before = state(box.home)
@@ -98,11 +100,13 @@ def test_a_host_is_read_and_left_as_it_is(box: Box) -> None:
     assert next(library.sessions(agent="sage-agent")).header.source.type == "remote"
 
 
+@pytest.mark.slow
 def test_copies_are_for_the_user_alone(added: Box) -> None:
     assert (data_dir() / "remotes" / "box").stat().st_mode & 0o077 == 0
     assert all(path.stat().st_mode & 0o077 == 0 for path in copies().rglob("*") if path.is_file())
 
 
+@pytest.mark.slow
 def test_what_has_not_changed_costs_nothing(added: Box) -> None:
     assert fetched()["received"] == 0
     assert added.connections() == 2
@@ -111,6 +115,7 @@ def test_what_has_not_changed_costs_nothing(added: Box) -> None:
     assert row["agents"]["sage-agent"] == 2
 
 
+@pytest.mark.slow
 def test_a_file_that_grows_costs_what_is_new(added: Box) -> None:
     name = f".claude/projects/-p/{SESSION}.jsonl"
     put(added, name, line("u1", "x" * 500_000))
@@ -126,6 +131,7 @@ def test_a_file_that_grows_costs_what_is_new(added: Box) -> None:
     assert fetched()["received"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [line("u3", "y" * 2000), line("u3"), b""], ids=["longer", "shorter", "empty"])
 def test_a_file_that_was_rewritten_comes_whole(added: Box, content: bytes) -> None:
     name = f".claude/projects/-p/{SESSION}.jsonl"
@@ -141,6 +147,7 @@ def kept(box: Box, name: str) -> Path:
     return (data_dir() / "remotes" / "box" / "kept").joinpath(*(box.home / name).parts[1:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [line("u1"), line("u3"), b""], ids=["cut", "rewritten", "empty"])
 def test_an_earlier_copy_of_a_file_that_became_shorter_is_kept(added: Box, content: bytes) -> None:
     name = f".claude/projects/-p/{SESSION}.jsonl"
@@ -165,6 +172,7 @@ def test_an_earlier_copy_of_a_file_that_became_shorter_is_kept(added: Box, conte
     assert kept(added, name).read_bytes() == long
 
 
+@pytest.mark.slow
 def test_the_longest_of_several_earlier_copies_is_kept(added: Box) -> None:
     name = f".claude/projects/-p/{SESSION}.jsonl"
     versions = [line("u1", "x" * 500), line("u2"), line("u3", "y" * 200), b"", line("u4", "z" * 900), b""]
@@ -178,6 +186,7 @@ def test_the_longest_of_several_earlier_copies_is_kept(added: Box) -> None:
             assert count == (longest_that_was_cut != before)
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_read_any_more_keeps_its_copy(added: Box) -> None:
     """The list has it, with a new size, but its content does not come."""
     name = f".claude/projects/-p/{SESSION}.jsonl"
@@ -189,6 +198,7 @@ def test_a_file_that_cannot_be_read_any_more_keeps_its_copy(added: Box) -> None:
     assert kept(added, name).read_bytes() == line("u1")
 
 
+@pytest.mark.slow
 def test_a_refresh_says_how_many_files_became_shorter(added: Box) -> None:
     name = f".claude/projects/-p/{SESSION}.jsonl"
     put(added, name, line("u1") * 2)
@@ -199,6 +209,7 @@ def test_a_refresh_says_how_many_files_became_shorter(added: Box) -> None:
     assert "clew: box: 1 files became shorter over there; the earlier copies are in " in ran.err
 
 
+@pytest.mark.slow
 def test_a_file_rewritten_in_the_second_of_the_visit_is_noticed(added: Box) -> None:
     name = f".claude/projects/-p/{SESSION}.jsonl"
     now = int(time.time())
@@ -209,6 +220,7 @@ def test_a_file_rewritten_in_the_second_of_the_visit_is_noticed(added: Box) -> N
     assert copied(added, name).read_bytes() == line("u2")
 
 
+@pytest.mark.slow
 def test_a_broken_copy_is_mended(added: Box) -> None:
     name = f".claude/projects/-p/{SESSION}.jsonl"
     put(added, name, line("u1") * 3)
@@ -219,6 +231,7 @@ def test_a_broken_copy_is_mended(added: Box) -> None:
         assert copied(added, name).read_bytes() == line("u1") * 3
 
 
+@pytest.mark.slow
 def test_what_is_gone_over_there_stays_here(added: Box) -> None:
     gone = next(added.home.rglob(f"{FORKED}.jsonl"))
     content = gone.read_bytes()
@@ -234,6 +247,7 @@ def test_what_is_gone_over_there_stays_here(added: Box) -> None:
     assert clew("list").code == 1
 
 
+@pytest.mark.slow
 def test_what_comes_back_is_not_gone(added: Box) -> None:
     path = next(added.home.rglob(f"{FORKED}.jsonl"))
     shutil.move(path, added.home / "kept")
@@ -243,6 +257,7 @@ def test_what_comes_back_is_not_gone(added: Box) -> None:
     assert (visit["gone"], visit["received"]) == (0, 0)
 
 
+@pytest.mark.slow
 def test_a_host_that_is_down_is_one_line(added: Box) -> None:
     assert clew("sources", "add", "down", "--no-fetch").code == 0
     for words in (["sources", "fetch"], ["sources", "check"], ["list", "--refresh"], ["--refresh"]):
@@ -263,6 +278,7 @@ def test_a_host_that_is_down_is_one_line(added: Box) -> None:
     assert clew("show", "@last", "--source", "down", "--refresh").code == 7
 
 
+@pytest.mark.slow
 def test_one_host_that_is_down_stops_no_other(added: Box) -> None:
     assert clew("sources", "add", "down", "--no-fetch").code == 0
     put(added, f".claude/projects/-p/{SESSION}.jsonl", line("u1"))
@@ -292,6 +308,7 @@ def _lost_list_of_sources() -> dict[str, tuple[int, int, str]]:
     return before
 
 
+@pytest.mark.slow
 def test_a_first_visit_that_fails_keeps_an_earlier_mirror(added: Box) -> None:
     before = _lost_list_of_sources()
     added.on_login("echo 'go away' >&2; exit 1")
@@ -302,6 +319,7 @@ def test_a_first_visit_that_fails_keeps_an_earlier_mirror(added: Box) -> None:
     assert state(data_dir() / "remotes") == before
 
 
+@pytest.mark.slow
 def test_a_first_visit_that_is_interrupted_keeps_an_earlier_mirror(added: Box) -> None:
     before = _lost_list_of_sources()
     connections = added.connections()
@@ -316,12 +334,14 @@ def test_a_first_visit_that_is_interrupted_keeps_an_earlier_mirror(added: Box) -
     assert state(data_dir() / "remotes") == before
 
 
+@pytest.mark.slow
 def test_a_leftover_mirror_of_the_same_host_is_used_again(added: Box) -> None:
     before = _lost_list_of_sources()
     assert clew("sources", "add", "box").code == 0
     assert set(state(data_dir() / "remotes")) == set(before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["--no-fetch"]], ids=["fetch", "no-fetch"])
 @pytest.mark.parametrize("notes", ["whole", "damaged", "of an older version"])
 def test_a_leftover_mirror_of_another_host_is_not_taken_over(added: Box, notes: str, options: list[str]) -> None:
@@ -380,6 +400,7 @@ def test_any_login_shell_and_what_it_sets(box: Box, shell: str) -> None:
     assert rows[0]["source"]["path"] == str(box.home / "elsewhere" / "projects" / "-p" / f"{SESSION}.jsonl")
 
 
+@pytest.mark.slow
 def test_variables_of_the_host_lead_outside_its_home(box: Box) -> None:
     config = box.folder / "srv"
     box.on_login(f"CLAUDE_CONFIG_DIR='{config}'; export CLAUDE_CONFIG_DIR")
@@ -389,6 +410,7 @@ def test_variables_of_the_host_lead_outside_its_home(box: Box) -> None:
     assert source.startswith(f"{config}/projects/")
 
 
+@pytest.mark.slow
 def test_our_own_variables_do_not_hold_over_there(box: Box, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
     assert clew("sources", "add", "box").code == 0
@@ -407,6 +429,7 @@ def tools(box: Box, *without: str) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_without_a_digest_a_file_that_grew_comes_whole(box: Box) -> None:
     tools(box, "sha256sum")
     name = f".claude/projects/-p/{SESSION}.jsonl"
@@ -434,6 +457,7 @@ def test_the_tools_of_a_small_system(box: Box) -> None:
     assert copied(box, name).read_bytes() == (box.home / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_the_other_kind_of_stat(box: Box) -> None:
     folder = tools(box, "stat")
     (folder / "stat").write_text(
@@ -452,12 +476,14 @@ def test_a_host_without_a_shell_for_it(box: Box) -> None:
     assert ran.err.startswith("clew: box: sh: not found here.")
 
 
+@pytest.mark.slow
 def test_a_host_that_falls_silent(box: Box, tmp_path: Path) -> None:
     box.on_login("exec sleep 20")
     with pytest.raises(RemoteFailed, match=r"box: no answer for 1 seconds\."):
         fetch(Target("box"), Mirror(tmp_path / "m", "box"), library.Host.local().now(), idle=1)
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_a_visit(box: Box) -> None:
     box.on_login("sleep 30")
     process = subprocess.Popen([*COMMAND, "sources", "add", "box"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -469,6 +495,7 @@ def test_an_interrupt_ends_a_visit(box: Box) -> None:
     assert [source.name for source in sources()] == ["local"]
 
 
+@pytest.mark.slow
 def test_a_connection_that_breaks_keeps_what_came(added: Box) -> None:
     for number in range(20):
         put(added, f".claude/projects/-p/{number:02}.jsonl", line(f"u{number:02}", "x" * 100_000))
@@ -487,6 +514,7 @@ def test_a_connection_that_breaks_keeps_what_came(added: Box) -> None:
     assert fetched()["received"] == (20 - len(came)) * len(line("u00", "x" * 100_000))
 
 
+@pytest.mark.slow
 def test_W09_names_over_there_do_nothing(added: Box, tmp_path: Path) -> None:
     mark = added.home / "executed"
     kept = ["two  spaces ", "$(touch executed)", "`touch executed`", "; touch executed;", "-n", "é ü 漢", "'", "&x"]
@@ -501,6 +529,7 @@ def test_W09_names_over_there_do_nothing(added: Box, tmp_path: Path) -> None:
     assert not mark.exists()
 
 
+@pytest.mark.slow
 def test_W09_links_are_not_followed(added: Box) -> None:
     secret = added.folder / "secret.jsonl"
     secret.write_bytes(line("u1"))
@@ -518,6 +547,7 @@ def test_W09_links_are_not_followed(added: Box) -> None:
     assert not copied(added, ".claude/projects/-p").exists()
 
 
+@pytest.mark.slow
 def test_keys_are_never_copied(added: Box) -> None:
     for name in "auth.json .credentials.json oauth_creds.json .env .env.local id_ed25519 server.pem".split():
         put(added, f".claude/projects/-p/{name}", b"secret")
@@ -525,6 +555,7 @@ def test_keys_are_never_copied(added: Box) -> None:
     assert not copied(added, ".claude/projects/-p").exists()
 
 
+@pytest.mark.slow
 def test_what_agents_keep_beside_their_sessions_comes_too(added: Box) -> None:
     wanted = (".codex/session_index.jsonl", ".gemini/projects.json")
     for name in (
@@ -541,6 +572,7 @@ def test_what_agents_keep_beside_their_sessions_comes_too(added: Box) -> None:
     assert not came & {".codex/auth.json", ".codex/config.toml", ".gemini/oauth_creds.json", ".claude/settings.json"}
 
 
+@pytest.mark.slow
 def test_many_sessions_come_in_one_connection(box: Box) -> None:
     for number in range(400):
         put(box, f".claude/projects/-p{number % 7}/{number:03}.jsonl", line(f"u{number}"))
@@ -549,6 +581,7 @@ def test_many_sessions_come_in_one_connection(box: Box) -> None:
     assert len(list(copies().rglob("[0-9]*.jsonl"))) >= 400
 
 
+@pytest.mark.slow
 def test_choosing_sources(added: Box, home: Path) -> None:
     shutil.copytree(added.home, home, dirs_exist_ok=True)
     both = clew("show", FORKED)
@@ -571,6 +604,7 @@ def test_choosing_sources(added: Box, home: Path) -> None:
     assert unknown.err == "clew: there is no source 'nowhere'; there are local, box\n"
 
 
+@pytest.mark.slow
 def test_a_source_is_known_by_its_name(box: Box) -> None:
     assert clew("sources", "add", "box", "--name", "attic").code == 0
     (attic,) = chosen(sources(), ["attic"])

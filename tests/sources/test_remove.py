@@ -78,18 +78,21 @@ def test_a_host_without_copies_is_removed_without_a_visit(mirror: Mirror) -> Non
     assert not mirror.folder.exists()
 
 
+@pytest.mark.slow
 def test_copies_of_files_that_the_host_still_has_need_no_permission(added: Box) -> None:
     assert clew("sources", "remove", "box").code == 0
     assert added.connections() == 2
     assert not _folder().exists()
 
 
+@pytest.mark.slow
 def test_a_lost_state_file_is_made_good_by_the_visit(added: Box) -> None:
     (_folder() / "state.json").unlink()
     assert clew("sources", "remove", "box").code == 0
     assert not _folder().exists()
 
 
+@pytest.mark.slow
 def test_files_that_went_since_the_last_visit_are_noticed(added: Box) -> None:
     next(added.home.rglob(f"{FORKED}.jsonl")).unlink()
     before = state(_folder() / "files")

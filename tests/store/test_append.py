@@ -232,6 +232,7 @@ def test_what_came_in_without_the_lock_is_noticed(tmp_path: Path, level: Durabil
     assert len(said(log_of(tmp_path))) == (3 if torn else 4)
 
 
+@pytest.mark.slow
 def test_S08_another_handle_is_let_in(tmp_path: Path, level: Durability) -> None:
     """In the same thread, in another thread and in another process: all get the lock, and numbers stay in order."""
     one, other = with_two_messages(tmp_path, level), Store(tmp_path, durability=level).session("s")
@@ -297,6 +298,7 @@ def test_S07_threads_share_a_handle(tmp_path: Path, level: Durability) -> None:
     assert all(record["parentUuid"] == before["uuid"] for before, record in pairwise(records))
 
 
+@pytest.mark.slow
 def test_S07_processes_without_a_pause(tmp_path: Path, level: Durability) -> None:
     program = """
 import sys
@@ -363,6 +365,7 @@ def test_a_message_after_the_log_was_replaced_is_in_the_new_one(tmp_path: Path, 
 KINDS = [("before", errno.EIO), ("before", errno.EINTR), ("torn", errno.ENOSPC), ("short", errno.EIO)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "error"), KINDS)
 def test_S05_faults_at_every_call_of_many_appends(tmp_path: Path, kind: str, error: int, level: Durability) -> None:
     at = 0
@@ -397,6 +400,7 @@ def test_S05_short_writes_are_finished(tmp_path: Path, level: Durability) -> Non
     assert said(log_of(tmp_path)) == ["first", "second", *map(str, range(20))]
 
 
+@pytest.mark.slow
 def test_S04_what_an_interrupt_meets_is_there_once_or_not_at_all(tmp_path: Path, level: Durability) -> None:
     """A person presses Ctrl-C at any moment: what was acknowledged is there, and the session goes on."""
     program = """
@@ -446,6 +450,7 @@ def _is_large(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 5_000_000
 
 
+@pytest.mark.slow
 def test_S04_writers_without_a_pause_are_killed(tmp_path: Path, level: Durability) -> None:
     """What was acknowledged outlives the process, however it ends; the others go on at once."""
     program = """

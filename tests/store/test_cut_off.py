@@ -80,6 +80,7 @@ def undone_behind_a_kill(at: int) -> bool:
     return not system.is_dead
 
 
+@pytest.mark.slow
 def test_S04_killed_at_any_call_behind_a_tool_it_can_be_undone() -> None:
     last = next(at for at in count(1) if undone_behind_a_kill(at))
     assert last > 15
@@ -131,6 +132,7 @@ def test_a_named_tool_of_the_same_message_does_not_end_the_other(tmp_path: Path,
     assert set(steps(done)) == {"f", "g"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("again", [False, True])
 def test_the_diff_of_a_named_tool_begins_with_what_was_there(tmp_path: Path, work: Path, again: bool) -> None:
     session = opened(tmp_path)

@@ -329,6 +329,7 @@ def test_other_hard_links_of_the_log_are_named(session: Session, tmp_path: Path)
     assert [str(session.folder / "messages.jsonl") in copy for copy in erase(session).copies] == [True]
 
 
+@pytest.mark.slow
 def test_messages_that_others_append_meanwhile_are_not_lost(tmp_path: Path) -> None:
     store = Store(tmp_path, system=Quick())
     with store.session("s") as session:

@@ -41,6 +41,7 @@ def every_fault(kind: str, error: int, work: Callable[[System, int], None]) -> i
             return at - 1
 
 
+@pytest.mark.slow
 @pytest.mark.seed("S1-31")
 @pytest.mark.parametrize(("kind", "error"), KINDS)
 def test_S05_faults_at_every_call_of_append(tmp_path: Path, kind: str, error: int) -> None:
@@ -59,6 +60,7 @@ def test_S05_faults_at_every_call_of_append(tmp_path: Path, kind: str, error: in
     assert every_fault(kind, error, work) > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "error"), KINDS)
 def test_S05_the_same_handle_goes_on(tmp_path: Path, kind: str, error: int) -> None:
     def work(system: System, at: int) -> None:
@@ -77,6 +79,7 @@ def test_S05_the_same_handle_goes_on(tmp_path: Path, kind: str, error: int) -> N
     every_fault(kind, error, work)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "error"), KINDS)
 @pytest.mark.parametrize("cut", [1, 30])
 def test_S05_faults_at_every_call_of_repair(tmp_path: Path, kind: str, error: int, cut: int) -> None:
@@ -214,6 +217,7 @@ print(count)
     assert int(done.stdout) > 10
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not System.write_through, reason="a sync follows each write on this system")
 @pytest.mark.parametrize(("kind", "error"), KINDS)
 def test_S05_faults_where_each_write_waits_for_the_disk(tmp_path: Path, kind: str, error: int) -> None:
@@ -263,6 +267,7 @@ def _check_erased(place: Path, session: Session) -> None:
     assert_whole(place)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "error"), KINDS)
 def test_S05_faults_at_every_call_of_erase(tmp_path: Path, kind: str, error: int) -> None:
     def work(system: System, at: int) -> None:
@@ -275,6 +280,7 @@ def test_S05_faults_at_every_call_of_erase(tmp_path: Path, kind: str, error: int
     assert every_fault(kind, error, work) > 20
 
 
+@pytest.mark.slow
 def test_S04_a_kill_at_every_call_of_erase(tmp_path: Path) -> None:
     at = 0
     while True:
@@ -291,6 +297,7 @@ def test_S04_a_kill_at_every_call_of_erase(tmp_path: Path) -> None:
     assert at > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [["a", "b", "new"], None], ids=["named", "everything"])
 @pytest.mark.parametrize(("kind", "error"), KINDS)
 def test_S05_faults_at_every_call_of_snapshot(tmp_path: Path, kind: str, error: int, names: list[str] | None) -> None:

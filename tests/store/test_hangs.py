@@ -49,6 +49,7 @@ print(json.dumps({**told, "count": count}))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["disk", "system"])
 def test_a_signal_handler_that_appends_is_told_and_never_waits_for_itself(tmp_path: Path, level: Durability) -> None:
     command = [sys.executable, "-X", "faulthandler", "-c", HANDLER, str(tmp_path), level]
@@ -124,6 +125,7 @@ assert handlers() == before, "the store has taken a signal for itself"
 """
 
 
+@pytest.mark.slow
 def test_no_process_is_kept_alive_by_an_open_session_and_signals_stay_the_programs(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", OPEN, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False

@@ -127,6 +127,7 @@ with locked(SYSTEM, Path(sys.argv[1])):
 """
 
 
+@pytest.mark.slow
 def test_S08_a_live_holder_is_named_and_a_dead_one_does_not_block(tmp_path: Path) -> None:
     with Store(tmp_path).session("s") as session:
         session.user("x")
@@ -236,6 +237,7 @@ def test_S04_a_write_at_the_level_disk_waits_for_the_disk(tmp_path: Path) -> Non
             assert (flags & os.O_DSYNC == os.O_DSYNC) == (level == "disk")
 
 
+@pytest.mark.slow
 def test_S09_a_reader_sees_old_or_new_metadata() -> None:
     with in_memory() as folder:
         _swap_while_read(folder)
@@ -508,6 +510,7 @@ erase_record(Path(sys.argv[1]), sys.argv[2])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("durability", ["disk", "system"])
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_S17_what_was_erased_does_not_come_back_from_an_open_handle(
@@ -533,6 +536,7 @@ def test_S17_what_was_erased_does_not_come_back_from_an_open_handle(
     assert known["messageCount"] == 8
 
 
+@pytest.mark.slow
 def test_S17_erasing_that_is_cut_off_leaves_no_words_that_are_gone_from_the_log(tmp_path: Path) -> None:
     """Wherever it stops: what the metadata say stands in the log, or the words are gone from both."""
     for at in range(1, 60):
@@ -657,6 +661,7 @@ def test_a_pipe_in_place_of_a_file_is_refused_or_passed_over(tmp_path: Path) -> 
     assert len(list(Library(Host.at(tmp_path)).sources())) == 3
 
 
+@pytest.mark.slow
 def test_a_linked_session_folder_is_not_written_to(tmp_path: Path) -> None:
     """Readers do not follow such links, so what was written there would belong to another session."""
     store = Store(tmp_path, system=Quick())

@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the writers are forked")
 
 
+@pytest.mark.slow
 def test_S04_sixty_kills_lose_and_double_nothing() -> None:
     """The share of the soak that runs every time; `python scripts/kill_soak.py` is the whole."""
     command = [sys.executable, str(ROOT / "scripts" / "kill_soak.py"), "--kills", "60", "--seed", "7"]
@@ -30,6 +31,7 @@ def test_S04_sixty_kills_lose_and_double_nothing() -> None:
     assert "0 lost, 0 duplicate, 0 out of order, 0 torn reads" in done.stdout
 
 
+@pytest.mark.slow
 def test_S04_a_killed_command_leaves_what_it_acknowledged(tmp_path: Path) -> None:
     command = [*COMMAND, "record", "--store", str(tmp_path), "--session", "s"]
     writer = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -59,6 +61,7 @@ with Store(sys.argv[1]).session("s") as session:
 """
 
 
+@pytest.mark.slow
 def test_S07_eight_writers_and_four_readers(tmp_path: Path) -> None:
     count = 25
     stop = threading.Event()

@@ -122,6 +122,7 @@ def test_wrong_metadata_stop_nothing_and_are_mended(tmp_path: Path) -> None:
     assert Store(tmp_path).project(WORKSPACE).append("user", "y").seq == 2
 
 
+@pytest.mark.slow
 def test_S05_faults_at_every_call(tmp_path: Path) -> None:
     at = 0
     while True:

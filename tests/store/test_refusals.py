@@ -190,6 +190,7 @@ def test_a_wrong_setting_is_blamed_on_who_gave_it(tmp_path: Path) -> None:
         Store(tmp_path, durability="disk")
 
 
+@pytest.mark.slow
 def test_a_file_where_a_store_should_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
@@ -242,6 +243,7 @@ def test_a_session_that_was_not_closed_is_nothing_wrong(tmp_path: Path) -> None:
     assert clew("doctor", tmp_path).code == 1
 
 
+@pytest.mark.slow
 def test_sessions_without_token_counts_are_not_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "data"))
     home = tmp_path / "home"
@@ -337,6 +339,7 @@ def test_the_branch_is_not_read_from_what_is_no_file_of_git(how: str, tmp_path: 
         assert branch_of(find_head(work)) is None
 
 
+@pytest.mark.slow
 def test_an_empty_session_id_is_refused(tmp_path: Path) -> None:
     ran = run("record", "--store", tmp_path, "--session", "", input=b'{"role": "user", "content": "x"}\n')
     assert ran.code == 2 and "not a session id" in ran.err

@@ -237,6 +237,7 @@ def test_S14_the_same_where_everything_is_watched(tmp_path: Path, work: Path, mo
     assert (work / "page.html").read_bytes() == b"<p>one\r\n"
 
 
+@pytest.mark.slow
 def test_S14_on_a_real_small_file_system(tmp_path: Path) -> None:
     program = """
 import os, sys
@@ -309,6 +310,7 @@ for number in range(100000):
 """
 
 
+@pytest.mark.slow
 def test_S10_kills_leave_no_record_without_its_copy(tmp_path: Path, work: Path) -> None:
     states: list[FileState] = []
     for kill in range(100):
@@ -332,6 +334,7 @@ def test_S10_kills_leave_no_record_without_its_copy(tmp_path: Path, work: Path) 
     assert_whole(tmp_path)
 
 
+@pytest.mark.slow
 def test_S10_clearing_while_others_write_removes_nothing_named(tmp_path: Path, work: Path) -> None:
     children = [
         subprocess.Popen([sys.executable, "-c", KILLED, tmp_path, work], stdout=subprocess.PIPE) for _ in range(2)

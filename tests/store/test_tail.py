@@ -19,6 +19,7 @@ def written(place: Path, count: int) -> bytes:
     return log_of(place).read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.seed("S1-31")
 def test_S06_every_truncation_point(tmp_path: Path) -> None:
     """Every byte of the last three of a hundred records, around every line end, and some of the others."""

@@ -339,6 +339,7 @@ def test_R04_links_are_not_followed(session: Session, work: Path, tmp_path: Path
     assert tree(outside) == {"a.txt": (b"three\n", 0o644), "c.txt": (b"c", 0o644)}
 
 
+@pytest.mark.slow
 def test_R05_a_folder_that_turns_into_a_link_meanwhile(session: Session, work: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -495,6 +496,7 @@ def test_R10_a_fault_at_every_call_takes_everything_back(
     assert leftovers == [] or call == "unlink"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "error"), [("before", errno.EIO), ("torn", errno.ENOSPC)])
 def test_R10_a_fault_at_every_call_of_the_store(
     session: Session, work: Path, tmp_path: Path, kind: str, error: int
@@ -524,6 +526,7 @@ def test_R10_a_fault_at_every_call_of_the_store(
     assert all(one.problem.code != "backup-damaged" for one in examine(tmp_path))
 
 
+@pytest.mark.slow
 def test_R10_five_hundred_files_or_none(session: Session, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     session.user("go")
     step(session, "many", lambda: [write(f"f{number}", b"%d" % number)() for number in range(500)])
@@ -704,6 +707,7 @@ def test_folders_that_are_empty_now_go_and_others_stay(session: Session, work: P
     assert [path.name for path in (work / "x/y").iterdir()] == ["mine"]
 
 
+@pytest.mark.slow
 def test_R10_more_folders_than_can_be_open(session: Session, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     session.user("go")
     step(session, "many", lambda: [write(f"d{number}/e/f", b"%d" % number)() for number in range(700)])

@@ -186,6 +186,7 @@ def test_what_a_killed_tool_did_to_the_workspace_is_undone(killed: Session, work
     assert_whole(tmp_path)
 
 
+@pytest.mark.slow
 def test_what_was_done_behind_a_kill_cannot_be_told_apart_and_is_kept(killed: Session, work: Path) -> None:
     (work / "mine.txt").write_bytes(b"mine")
     with killed.watch(killed.assistant("the next", uuid="r2")):
@@ -278,6 +279,7 @@ def test_a_killed_tool_in_a_workspace_that_was_moved(killed: Session, work: Path
     assert files(now) == BEFORE
 
 
+@pytest.mark.slow
 def test_the_command_shows_each_edit_and_keeps_it(
     session: Session, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,6 +119,7 @@ def test_R10_a_fault_half_way_takes_places_back_too(
     pytest.fail("it never went through")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS.keys())
 def test_R10_a_crash_half_way_takes_places_back_too(session: Session, work: Path, tmp_path: Path, script: str) -> None:
     before = tree(work)

@@ -256,6 +256,7 @@ def test_R09_copies_of_a_file_and_of_what_was_in_a_folder_of_its_name(session: S
     assert kept == {"a": b"mine, now", "earlier/a/b": b"mine, before"}
 
 
+@pytest.mark.slow
 def test_R09_copies_in_more_folders_than_can_be_open(session: Session, work: Path) -> None:
     conflict(session, *(f"d{number}/f" for number in range(300)))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

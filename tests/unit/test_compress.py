@@ -96,6 +96,7 @@ def zstd_bomb(size: int) -> bytes:
     return zstandard.ZstdCompressor().compress(bytes(size))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bomb", [gzip_bomb, zstd_bomb], ids=["gzip", "zstd"])
 def test_P10_a_bomb_stops_at_the_limit(tmp_path: Path, bomb: object) -> None:
     assert callable(bomb)

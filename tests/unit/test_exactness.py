@@ -144,6 +144,7 @@ def test_P01_deep_neighbours_are_survived(tmp_path: Path) -> None:
     claimant(tmp_path / "deep.jsonl")
 
 
+@pytest.mark.slow
 def test_any_number_of_models_can_be_counted() -> None:
     ledger = UsageLedger()
     for number in range(70_000):
@@ -151,6 +152,7 @@ def test_any_number_of_models_can_be_counted() -> None:
     assert ledger.total().calls == 70_000
 
 
+@pytest.mark.slow
 def test_S13_times_without_a_zone_do_not_follow_the_machine(tmp_path: Path) -> None:
     def prompt(uuid: str, parent: str | None, time: str) -> dict[str, Any]:
         said = {"role": "user", "content": uuid}

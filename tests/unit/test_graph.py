@@ -223,6 +223,7 @@ def test_P12_one_uuid_twice_is_two_messages() -> None:
     assert links.messages.tolist() == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_P12_a_long_chain() -> None:
     size = 100_000
     links = Links()
@@ -243,6 +244,7 @@ def test_P12_a_long_chain_backwards() -> None:
     assert links.cycles == []
 
 
+@pytest.mark.slow
 def test_P12_many_children() -> None:
     links = Links()
     links.add("root", None, PROMPT, 1)

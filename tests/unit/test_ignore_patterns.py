@@ -60,6 +60,7 @@ def test_a_list_means_what_it_means_to_git(tree: Path, patterns: list[str]) -> N
     assert ignored_by_clew(patterns) == ignored_by_git(tree, patterns)
 
 
+@pytest.mark.slow
 def test_random_lists_mean_what_they_mean_to_git(tree: Path) -> None:
     chance = random.Random(5)
     lines = [line for patterns in LISTS for line in patterns if line.strip() and not line.startswith("!")]

@@ -130,6 +130,7 @@ ANYTHING = values(["messages", "a"], ["é", "\n"])
 objects = st.dictionaries(st.text(max_size=4), ANYTHING, max_size=4)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     st.dictionaries(st.text(max_size=4), ANYTHING, max_size=3),

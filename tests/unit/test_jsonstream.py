@@ -39,6 +39,7 @@ def layouts(value: Any) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 @given(ELEMENTS, VALUES, st.sampled_from(["compact", "indented", "lines"]), st.integers(1, 40))
 def test_every_layout_reads_the_same_in_pieces_of_any_size(items: Any, more: Any, layout: str, piece: int) -> None:
     value = {"list": items, "more": more if not isinstance(more, list) else {"x": more}}

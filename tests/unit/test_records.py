@@ -81,8 +81,8 @@ def test_P01_any_depth_comes_back(tmp_path: Path, depth: int, space: bytes) -> N
     found = [problem.code for problem in problems_of(tmp_path, record + b"\n")]
     read_as_record = bool(values(record + b"\n"))
     assert read_as_record is ("too-deep" not in found)
+    # Between this depth and 100,000, how deep the decoder can go depends on the version of Python.
     assert read_as_record or depth > MAX_DEPTH
-    assert not read_as_record or depth < 1000
 
 
 def test_P01_a_record_before_the_deep_one_is_recovered() -> None:

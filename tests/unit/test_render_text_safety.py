@@ -73,6 +73,7 @@ def test_H08_a_hostile_sequence_is_shown(sequence: str) -> None:
     shown.encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("color", [False, True])
 def test_H08_no_sequence_gets_through_the_terminal_view(color: bool) -> None:
     for sequence in HOSTILE:

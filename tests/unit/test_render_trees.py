@@ -104,6 +104,7 @@ def test_dot_labels_cannot_leave_their_quotes() -> None:
     assert re.fullmatch(r'  n1 \[label="(?:[^"\\]|\\.)*", style=bold\];\n', lines[1])
 
 
+@pytest.mark.slow
 def test_a_deep_and_a_wide_tree_are_drawn() -> None:
     size = 100_000
     deep = grow(said(index, index - 1 or None) for index in range(1, size + 1))

@@ -144,6 +144,7 @@ def test_R15_R07_twins_are_refused(tmp_path: Path, make: Make) -> None:
     refused(tmp_path, tmp_path / "a", PathRefused, "same file on some systems")
 
 
+@pytest.mark.slow
 def test_R15_too_many_entries_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert unpacking.MAX_ENTRIES < 1_000_000
     monkeypatch.setattr(unpacking, "MAX_ENTRIES", 3000)
@@ -175,6 +176,7 @@ def test_R15_a_bomb_is_refused(tmp_path: Path, make: Make, monkeypatch: pytest.M
     refused(tmp_path, tmp_path / "a", LimitExceeded)
 
 
+@pytest.mark.slow
 def test_R15_a_zip_file_that_grows_too_much_is_refused(tmp_path: Path) -> None:
     zipped(tmp_path / "a", [("x", b"\0" * (65 << 20))])
     refused(tmp_path, tmp_path / "a", LimitExceeded, "would unpack to")
@@ -223,6 +225,7 @@ def test_an_encrypted_zip_file_is_refused(tmp_path: Path) -> None:
     refused(tmp_path, tmp_path / "a", SourceUnreadable, "encrypted")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 @pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
 def test_R15_any_damaged_byte_of_a_zip_file_is_told(tmp_path: Path, method: int, flip: int) -> None:

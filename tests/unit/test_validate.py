@@ -145,6 +145,7 @@ def test_P12_missing_parents_and_circles_are_reported_where_they_stand(tmp_path:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.seed("S3-30")
 def test_a_uuid_that_stands_twice_is_reported_however_far_apart(tmp_path: Path) -> None:
     between = [claude_line("user", f"n{number}", None) for number in range(5000)]
@@ -344,6 +345,7 @@ def test_real_files_never_stop_the_check(shared: Path) -> None:
     assert checked
 
 
+@pytest.mark.slow
 @pytest.mark.seed("S4-30")
 def test_content_is_never_held(tmp_path: Path) -> None:
     text = "x" * 20_000

@@ -34,6 +34,7 @@ def test_one_worker_or_one_task_needs_no_process(workers: int) -> None:
     assert list(run_in_workers(slow_at_first, [7], workers=workers)) == [(7, PARENT)]
 
 
+@pytest.mark.slow
 def test_tasks_wait_until_results_are_taken(tmp_path: Path) -> None:
     results = run_in_workers(lambda task: (tmp_path / str(task)).touch(), range(40), workers=2, ahead=2)
     next(results)
@@ -48,6 +49,7 @@ def die_at_three(task: int) -> str:
     return f"made {task}"
 
 
+@pytest.mark.slow
 def test_what_a_dead_process_left_is_done_here() -> None:
     assert list(run_in_workers(die_at_three, range(9), workers=2)) == [f"made {task}" for task in range(9)]
 
@@ -68,6 +70,7 @@ def test_a_failure_is_raised() -> None:
         list(run_in_workers(refuse, range(4), workers=2))
 
 
+@pytest.mark.slow
 def test_large_results_are_complete() -> None:
     results = run_in_workers(lambda task: bytes([task]) * 3_000_000, range(5), workers=2)
     assert [(set(result), len(result)) for result in results] == [({task}, 3_000_000) for task in range(5)]
@@ -100,6 +103,7 @@ def test_two_at_once_end_only_their_own_workers() -> None:
     assert done.stdout.split() == b"[('0', '0'), ('1', '1')]".split()
 
 
+@pytest.mark.slow
 def test_workers_of_a_killed_process_leave() -> None:
     code = (
         "import time; from clew.io.workers import run_in_workers;"

@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from clew.agents.base import SourceFile
-from clew.catalog import place, statements
+from clew.catalog import database, statements
 from clew.catalog.sync import sync
 from clew.host import Host
 from clew.sources.local import in_homes
@@ -76,8 +76,8 @@ def shown(db: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, ...]]]:
 def catalogued(homes: Iterable[Path], folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     """The same from a new catalog over some homes."""
     shutil.rmtree(folder, ignore_errors=True)
-    sync([Host.at(home) for home in homes], folder, count=1)
-    db = place.open_reader(folder)
+    sync([Host.at(home) for home in homes], folder, workers=1)
+    db = database.open_reader(folder)
     assert db is not None
     try:
         rows = {name: sorted(db.execute(f"SELECT {_columns(db, name)} FROM {name}"), key=repr) for name in ROWS}

@@ -29,6 +29,7 @@ SESSION = "aaaaaaaa-7777-4777-8777-777777777777"
 KEY = b"k" * 32
 
 
+@pytest.mark.slow
 def test_the_tables_are_those_of_the_catalog(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "one")
     write_demo(machine.home)
@@ -181,6 +182,7 @@ def test_the_tag_of_a_path_needs_the_key(tmp_path: Path) -> None:
     assert len(set(tags)) == 2
 
 
+@pytest.mark.slow
 def test_metrics_count_what_the_catalog_counts(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "one")
     write_demo(machine.home)
@@ -280,6 +282,7 @@ def test_the_ids_of_calls_are_equal_on_all_machines_and_are_no_ids(tmp_path: Pat
     assert not any(call.startswith("toolu") for call in found[0])
 
 
+@pytest.mark.slow
 def test_levels_name_messages_alike(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "one")
     write_demo(machine.home)

@@ -91,6 +91,7 @@ def untitled(rows: dict[str, list[tuple[Any, ...]]]) -> dict[str, list[tuple[Any
     return {**rows, "sessions": sessions}
 
 
+@pytest.mark.slow
 @settings(
     max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), phases=(Phase.explicit, Phase.generate)
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from clew.catalog import place
+from clew.catalog import database
 from clew.catalog.sync import sync
 from clew.host import Host
 from clew.web.app import static_url
@@ -49,7 +49,7 @@ class Shown(Served):
 
     def catalog_row(self, query: str) -> tuple[Any, ...]:
         """One row of the catalog."""
-        db = place.open_reader(self.context.folder)
+        db = database.open_reader(self.context.folder)
         assert db is not None
         row: tuple[Any, ...] = db.execute(query).fetchone()
         db.close()

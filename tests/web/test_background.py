@@ -7,19 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from clew.catalog import place
-from clew.catalog.locking import locked
+from clew.catalog import database
+from clew.catalog.lock import locked
 from clew.demo import write_demo
 from clew.host import Host
 from clew.web.background import CatalogUpdater, SecretScan, SyncUpdate
 from tests.web.live_session import SESSION, session_file
 
 
+@pytest.mark.slow
 def test_a_sync_fills_the_catalog(tmp_path: Path) -> None:
     session_file(tmp_path / "home")
     update = SyncUpdate([Host.at(tmp_path / "home")], tmp_path / "catalog")
     assert update.run()
-    db = place.open_reader(tmp_path / "catalog")
+    db = database.open_reader(tmp_path / "catalog")
     assert db is not None and db.execute("SELECT native_id FROM sessions").fetchall() == [(SESSION,)]
     db.close()
 
@@ -31,6 +32,7 @@ def test_a_sync_of_another_process_counts_as_ours(tmp_path: Path) -> None:
         assert SyncUpdate([Host.at(tmp_path / "home")], tmp_path / "catalog").run()
 
 
+@pytest.mark.slow
 def test_a_sync_that_fails_is_reported(tmp_path: Path) -> None:
     (tmp_path / "catalog").write_text("a file where the folder should be")
     updater = CatalogUpdater(SyncUpdate([Host.at(tmp_path)], tmp_path / "catalog"))
@@ -44,6 +46,7 @@ def test_a_sync_that_fails_is_reported(tmp_path: Path) -> None:
     assert {"off", "failed"} <= states <= {"off", "working", "failed"}
 
 
+@pytest.mark.slow
 def test_modules_of_the_current_folder_are_never_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`clew web` may be started inside a repository of anyone's making."""
     repository, mark = tmp_path / "repository", tmp_path / "mark"

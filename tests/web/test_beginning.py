@@ -54,6 +54,7 @@ def is_begun(app: Shown, address: str = ADDRESS) -> bool:
     return main.get("data-partial") == "1"
 
 
+@pytest.mark.slow
 def test_the_first_window_of_a_long_session_is_the_one_that_it_has_when_it_is_read_whole(tmp_path: Path) -> None:
     long_session(tmp_path / "home")
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
@@ -76,6 +77,7 @@ def test_no_more_is_read_for_the_first_window_than_it_takes(tmp_path: Path, monk
         assert is_begun(app)
 
 
+@pytest.mark.slow
 def test_a_session_whose_first_messages_are_long_begins_with_more_of_it(tmp_path: Path) -> None:
     path = long_session(tmp_path / "home")
     lines = path.read_text().splitlines(keepends=True)
@@ -86,6 +88,7 @@ def test_a_session_whose_first_messages_are_long_begins_with_more_of_it(tmp_path
         assert 'data-partial="1"' in page and app.get(f"{ADDRESS}/window/0").body.decode() in page
 
 
+@pytest.mark.slow
 def test_what_comes_of_the_first_messages_later_is_in_their_window(tmp_path: Path) -> None:
     long_session(tmp_path / "home", more=fork())
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
@@ -94,6 +97,7 @@ def test_what_comes_of_the_first_messages_later_is_in_their_window(tmp_path: Pat
         assert "The conversation forks here" in app.get(ADDRESS).body.decode()
 
 
+@pytest.mark.slow
 def test_a_session_that_is_not_long_or_not_in_lines_or_masked_is_read_whole(tmp_path: Path) -> None:
     write_demo(tmp_path / "home")
     long_session(tmp_path / "home")
@@ -107,6 +111,7 @@ def test_a_session_that_is_not_long_or_not_in_lines_or_masked_is_read_whole(tmp_
         assert not is_begun(app)
 
 
+@pytest.mark.slow
 def test_a_title_that_was_given_at_the_end_is_the_title_of_the_beginning(tmp_path: Path) -> None:
     title = json.dumps({"type": "custom-title", "customTitle": "Told at the end", "sessionId": SESSION}) + "\n"
     long_session(tmp_path / "home", more=title)
@@ -114,6 +119,7 @@ def test_a_title_that_was_given_at_the_end_is_the_title_of_the_beginning(tmp_pat
         assert is_begun(app) and '<h1 id="title">Told at the end</h1>' in app.get(ADDRESS).body.decode()
 
 
+@pytest.mark.slow
 def test_a_session_that_has_become_shorter_is_shown_as_it_is(tmp_path: Path) -> None:
     path = long_session(tmp_path / "home")
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
@@ -122,6 +128,7 @@ def test_a_session_that_has_become_shorter_is_shown_as_it_is(tmp_path: Path) -> 
         assert f'data-messages="{COUNT - 100}"' in app.get(ADDRESS).body.decode()
 
 
+@pytest.mark.slow
 def test_several_who_ask_for_a_session_wait_for_one_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     long_session(tmp_path / "home")
     reads, real = list[int](), transcript.full_transcript
@@ -142,6 +149,7 @@ def test_several_who_ask_for_a_session_wait_for_one_reading(tmp_path: Path, monk
         assert len(set(threads.map(asked, range(3)))) == 1 and len(reads) == 1
 
 
+@pytest.mark.slow
 def test_before_anybody_asks_the_templates_are_compiled_and_sessions_were_shown_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +168,7 @@ def test_before_anybody_asks_the_templates_are_compiled_and_sessions_were_shown_
     assert len(windows) == agents > 2
 
 
+@pytest.mark.slow
 def test_a_long_session_that_cannot_be_read_any_more_is_told_of(tmp_path: Path) -> None:
     path = long_session(tmp_path / "home")
     with shown(tmp_path / "home", tmp_path / "catalog") as app:

@@ -45,6 +45,7 @@ def test_H01_no_list_holds_what_is_not_ours(poisoned: Shown, path: str) -> None:
     poisoned.page(path)
 
 
+@pytest.mark.slow
 def test_H01_no_session_holds_what_is_not_ours(poisoned: Shown, sessions: list[str]) -> None:
     for session in sessions:
         poisoned.page(session)
@@ -70,11 +71,13 @@ def test_H01_a_command_to_copy_runs_nothing_else(tmp_path: Path) -> None:
     assert told == [["clew", word, f"claude-code:{name}{end}"] for word, end in ends.items()]
 
 
+@pytest.mark.slow
 def test_H01_no_hit_holds_what_is_not_ours(poisoned: Shown) -> None:
     for query in ("alert", "script", "evil", "javascript", "onerror"):
         poisoned.page(f"/search?q={query}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE)
 def test_H01_what_is_asked_for_is_shown_as_text(poisoned: Shown, text: str) -> None:
     asked = quote(text, safe="")

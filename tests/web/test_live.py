@@ -52,6 +52,7 @@ def event(answer: http.client.HTTPResponse) -> dict[str, Any]:
     pytest.fail("nothing is told")
 
 
+@pytest.mark.slow
 def test_what_is_written_is_told_within_a_second(tmp_path: Path) -> None:
     path = session_file(tmp_path / "home")
     with shown(tmp_path / "home", tmp_path / "catalog") as app, stream(app) as told:
@@ -68,6 +69,7 @@ def test_what_is_written_is_told_within_a_second(tmp_path: Path) -> None:
             assert f"Number {number}." in app.get(f"{ADDRESS}/window/0").body.decode()
 
 
+@pytest.mark.slow
 def test_of_each_window_it_is_told_whether_it_shows_something_else(tmp_path: Path) -> None:
     path = session_file(tmp_path / "home")
     with path.open("a") as out:
@@ -88,6 +90,7 @@ def test_of_each_window_it_is_told_whether_it_shows_something_else(tmp_path: Pat
         assert changed["messages"] == 121 and changed["windows"][0] != grown[0] and changed["windows"][1:] == grown[1:]
 
 
+@pytest.mark.slow
 def test_a_line_that_is_still_being_written_does_no_harm(tmp_path: Path) -> None:
     path = session_file(tmp_path / "home")
     with shown(tmp_path / "home", tmp_path / "catalog") as app, stream(app) as told:
@@ -103,6 +106,7 @@ def test_a_line_that_is_still_being_written_does_no_harm(tmp_path: Path) -> None
         assert "Second." in app.get(ADDRESS).body.decode()
 
 
+@pytest.mark.slow
 def test_W07_streams_are_limited_and_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "MAX_STREAMS", 2)
     session_file(tmp_path / "home")
@@ -120,6 +124,7 @@ def test_W07_streams_are_limited_and_let_go(tmp_path: Path, monkeypatch: pytest.
         pytest.fail("streams that nobody reads are not let go")
 
 
+@pytest.mark.slow
 def test_W07_streams_that_are_asked_for_at_once_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "MAX_STREAMS", 2)
     session_file(tmp_path / "home")
@@ -137,6 +142,7 @@ def test_W07_streams_that_are_asked_for_at_once_are_limited(tmp_path: Path, monk
             assert sorted(answer.status for answer in answers) == [200, 200, 503, 503, 503, 503]
 
 
+@pytest.mark.slow
 def test_W07_a_stream_of_no_session_takes_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "MAX_STREAMS", 1)
     session_file(tmp_path / "home")
@@ -156,6 +162,7 @@ def started(home: Path, *options: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_link_and_ends_quietly(tmp_path: Path) -> None:
     write_demo(tmp_path / "home")
     running = started(tmp_path / "home")
@@ -207,6 +214,7 @@ def ask(port: int, path: str, cookie: str) -> bytes:
     return body
 
 
+@pytest.mark.slow
 def test_W04_another_address_must_be_allowed(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     running = started(tmp_path / "home", "--host", "0.0.0.0")
@@ -214,6 +222,7 @@ def test_W04_another_address_must_be_allowed(tmp_path: Path) -> None:
     assert running.returncode == 2 and "--allow-remote" in said and out == ""
 
 
+@pytest.mark.slow
 def test_a_server_on_all_addresses_answers_to_its_link_and_to_each_address(tmp_path: Path) -> None:
     write_demo(tmp_path / "home")
     running = started(tmp_path / "home", "--host", "0.0.0.0", "--allow-remote")

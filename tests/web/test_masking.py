@@ -84,6 +84,7 @@ def shown_by(app: Shown, path: str, **headers: str) -> str:
     return answer.body.decode() + "\n".join(f"{name}: {value}" for name, value in answer.headers.items())
 
 
+@pytest.mark.slow
 def test_no_page_shows_a_secret_and_no_address_holds_one(masked: Shown) -> None:
     for path in PAGES:
         assert held(shown_by(masked, path)) == [], path
@@ -91,6 +92,7 @@ def test_no_page_shows_a_secret_and_no_address_holds_one(masked: Shown) -> None:
             assert held(shown_by(masked, path, X_Clew="1")) == [], path
 
 
+@pytest.mark.slow
 def test_whatever_is_linked_opens_and_shows_no_secret(masked: Shown) -> None:
     """Every address that pages of this server lead to, as far as they go."""
     waiting, met = ["/", "/search?q=sail"], set[str]()
@@ -133,6 +135,7 @@ def test_a_credential_file_is_masked_because_of_its_name(masked: Shown) -> None:
     assert TYPED not in shown_by(masked, changes)
 
 
+@pytest.mark.slow
 def test_without_masking_everything_is_shown(tmp_path: Path) -> None:
     write_home(tmp_path / "home")
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
@@ -144,6 +147,7 @@ def test_without_masking_everything_is_shown(tmp_path: Path) -> None:
         assert held(shown_by(app, "/files?redact=secrets")) == []
 
 
+@pytest.mark.slow
 def test_pages_obey_the_rules_of_the_person(tmp_path: Path) -> None:
     claude(
         tmp_path / "home", prompt("sail to Saint-Malo", cwd="/srv/Saint-Malo"), reply("m1", 1, 2, cwd="/srv/Saint-Malo")
@@ -165,6 +169,7 @@ def test_pages_obey_the_rules_of_the_person(tmp_path: Path) -> None:
         assert "[REDACTED] to Saint-Malo" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("--redact", "none"), ("--redact", "secrets")], ids=" ".join)
 def test_rules_that_cannot_be_used_are_reported_at_the_start(tmp_path: Path, words: tuple[str, ...]) -> None:
     config = Path(os.environ["XDG_CONFIG_HOME"]) / "clew" / "redaction.toml"

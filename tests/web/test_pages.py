@@ -16,7 +16,7 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from clew.catalog import place
+from clew.catalog import database
 from clew.catalog.browsing import Used
 from clew.demo import write_demo
 from clew.web.templates import format_cost
@@ -50,7 +50,7 @@ PAGES = [
 
 @pytest.fixture(scope="module")
 def rows(demo: Shown) -> sqlite3.Connection:
-    db = place.open_reader(demo.context.folder)
+    db = database.open_reader(demo.context.folder)
     assert db is not None
     return db
 
@@ -68,6 +68,7 @@ def test_every_page_has_its_landmarks(demo: Shown, path: str) -> None:
     assert "talk" in every and wanted <= every
 
 
+@pytest.mark.slow
 def test_S03_no_page_changes_anything_below_the_home(tmp_path: Path) -> None:
     home = tmp_path / "home"
     write_demo(home)
@@ -89,6 +90,7 @@ def _state(home: Path) -> dict[str, tuple[int, int, bytes]]:
     return found
 
 
+@pytest.mark.slow
 def test_every_link_leads_somewhere(demo: Shown) -> None:
     known: dict[str, None] = dict.fromkeys(PAGES)
     waiting = list(PAGES)
@@ -104,6 +106,7 @@ def test_every_link_leads_somewhere(demo: Shown) -> None:
     assert len(known) > 60
 
 
+@pytest.mark.slow
 def test_home_says_what_the_catalog_comes_to(demo: Shown, rows: sqlite3.Connection) -> None:
     sums = "sum(calls), sum(input_tokens) + sum(output_tokens)"
     calls, tokens = rows.execute(f"SELECT {sums} FROM usage_days").fetchone()
@@ -118,6 +121,7 @@ def test_home_says_what_the_catalog_comes_to(demo: Shown, rows: sqlite3.Connecti
     assert f"{day}{used} model calls" in words(named(tree, "tr"))
 
 
+@pytest.mark.slow
 def test_one_session_is_no_more_than_one(demo: Shown) -> None:
     said = words(demo.page("/"))
     assert re.search(r"\b1 session started", said) and not re.search(r"\b1 sessions started", said)
@@ -129,6 +133,7 @@ def test_a_cost_that_nobody_knows_is_named_once(demo: Shown) -> None:
     assert "cost cost" not in words(demo.page("/sessions")).lower()
 
 
+@pytest.mark.slow
 def test_only_what_is_going_on_is_said_to_run(tmp_path: Path) -> None:
     # The demo is written just now, and tells of weeks ago.
     write_demo(tmp_path / "home")
@@ -150,6 +155,7 @@ def test_sessions_are_listed_with_their_subagents(demo: Shown, rows: sqlite3.Con
     assert [one for one in shown_ids if not one.startswith("agent-")][:3] == [row[0] for row in rows.execute(query)][:3]
 
 
+@pytest.mark.slow
 def test_a_call_leads_to_its_sub_agent_and_the_sub_agent_back(demo: Shown, rows: sqlite3.Connection) -> None:
     query = "SELECT s.native_id, s.message_count, p.native_id, p.title FROM sessions s"
     query += " JOIN sessions p ON p.session_id = s.parent_session_id WHERE s.agent = 'claude-code'"
@@ -305,6 +311,7 @@ def test_usage_is_exact_and_a_sheet(demo: Shown, rows: sqlite3.Connection) -> No
     assert demo.get("/usage.csv").headers["content-type"].startswith("text/csv")
 
 
+@pytest.mark.slow
 def test_what_has_no_price_is_unknown_and_not_nothing(demo: Shown, rows: sqlite3.Connection) -> None:
     query = "SELECT model FROM usage_days GROUP BY model HAVING sum(priced_calls) = 0"
     unpriced = [row[0] for row in rows.execute(query)]
@@ -349,6 +356,7 @@ def until(holds: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_secrets_are_masked_and_found(tmp_path: Path) -> None:
     write_demo(tmp_path / "home")
     secret = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z" + "Qa"
@@ -395,13 +403,14 @@ def test_an_empty_home_says_what_to_do(tmp_path: Path) -> None:
 def test_before_the_first_sync_pages_wait(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
-        (tmp_path / "catalog" / place.DATABASE).rename(tmp_path / "away")
+        (tmp_path / "catalog" / database.DATABASE).rename(tmp_path / "away")
         tree = app.page("/")
         assert named(tree, "main")[0].get("data-reload") == "2"
-        (tmp_path / "away").rename(tmp_path / "catalog" / place.DATABASE)
+        (tmp_path / "away").rename(tmp_path / "catalog" / database.DATABASE)
         assert "clew demo" in words(app.page("/"))
 
 
+@pytest.mark.slow
 def test_a_session_whose_source_is_gone_is_shown_from_the_catalog(tmp_path: Path) -> None:
     write_demo(tmp_path / "home")
     with shown(tmp_path / "home", tmp_path / "catalog"):
@@ -415,6 +424,7 @@ def test_a_session_whose_source_is_gone_is_shown_from_the_catalog(tmp_path: Path
         assert app.get(f"{MEAN}/graph").status == 200
 
 
+@pytest.mark.slow
 def test_H11_a_huge_message_is_cut_and_the_rest_can_be_had(tmp_path: Path) -> None:
     path, text = session_file(tmp_path / "home"), "".join(f"Word {number} <&>. " for number in range(40_000))
     path.write_text(line(1, text))
@@ -440,6 +450,7 @@ def test_H11_a_huge_message_is_cut_and_the_rest_can_be_had(tmp_path: Path) -> No
         assert len(app.get("/sessions").body) + len(app.get("/search?q=words").body) < 100_000
 
 
+@pytest.mark.slow
 def test_a_view_for_paper_has_every_message_and_every_row_can_be_had(demo: Shown, rows: sqlite3.Connection) -> None:
     for agent, session, count in rows.execute("SELECT agent, native_id, message_count FROM sessions").fetchall():
         address = f"/session/{agent}/{session}"
@@ -452,6 +463,7 @@ def test_a_view_for_paper_has_every_message_and_every_row_can_be_had(demo: Shown
         assert bool(shown_all) == (len(words(few)) < len(words(every)))
 
 
+@pytest.mark.slow
 def test_long_sessions_come_in_windows(tmp_path: Path) -> None:
     project = tmp_path / "home" / ".claude" / "projects" / "-home-ada-long"
     project.mkdir(parents=True)

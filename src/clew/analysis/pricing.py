@@ -30,6 +30,7 @@ _DOTTED = re.compile(r"^(claude-.*\d)\.(\d)")
 
 OVERRIDE = "prices.json"
 """The user's own prices, in the folder for settings."""
+TABLE_PATH = f"{__file__.removesuffix('pricing.py')}prices.json"
 _NANO = 1000
 """Trillionths of a dollar in a nano-dollar."""
 _KINDS = ("input", "output", "cache_read", "cache_creation_5m", "cache_creation_1h")
@@ -157,7 +158,7 @@ _tables: dict[tuple[str, int | None], PriceTable] = {}
 
 
 def _load(place: str | None) -> PriceTable:
-    with open(f"{__file__.removesuffix('pricing.py')}prices.json", "rb") as file:
+    with open(TABLE_PATH, "rb") as file:
         table = json.loads(file.read())
     return PriceTable(table["date"], table["models"], _own(place) if place is not None else {})
 

@@ -5,22 +5,20 @@ from __future__ import annotations
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clew.catalog import place
-from clew.catalog.fresh import is_fresh
-from clew.errors import Busy, SourceUnreadable, UsageError
+from clew.catalog.change_detection import Hosts
+from clew.catalog.database import CatalogNotWritable, open_reader
+from clew.catalog.sync import ProgressCallback, sync
+from clew.catalog.sync_report import SyncReport
+from clew.errors import Busy, UsageError
 
 if TYPE_CHECKING:
-    from clew.catalog.sync import Report
-    from clew.host import Host
-
-ProgressCallback = Callable[[str, int, int], None]
-"""Called with the stage ("sessions" or "text"), the bytes done and the bytes in total."""
+    from clew.catalog.text_index import UnindexedText
 
 
 @dataclass(frozen=True)
@@ -30,19 +28,20 @@ class OpenCatalog:
     db: sqlite3.Connection
     folder: Path
     """The folder with the database and the text index, for `Searcher`."""
-    report: Report | None = None
-    """What the sync did; None where nothing had to be done."""
+    report: SyncReport | None = None
+    """What the sync found and did; None without a sync."""
     is_temporary: bool = False
 
-    def unindexed_text(self) -> tuple[int, int]:
-        """Count the blocks, and their characters, that a text search cannot find yet."""
-        blocks, chars = self.db.execute("SELECT count(*), coalesce(sum(length(text)), 0) FROM pending").fetchone()
-        return int(blocks), int(chars)
+    def unindexed_text(self) -> UnindexedText:
+        """Count the text that a search by words cannot find yet."""
+        from clew.catalog.text_index import unindexed_text
+
+        return unindexed_text(self.db)
 
 
 @contextmanager
 def open_synced(
-    hosts: Iterable[Host] | Callable[[], Iterable[Host]],
+    hosts: Hosts,
     folder: Path,
     *,
     text: bool,
@@ -52,63 +51,46 @@ def open_synced(
 ) -> Iterator[OpenCatalog]:
     """Open the catalog in `folder`, after a sync with `hosts`; `text`: the text index is needed too.
 
-    `hosts` may be a function: it is called only if something has to be read. Where another sync is at work, the
+    `hosts` may be a function: it is called only if something has to be read. Where another sync is running, the
     catalog is used as it is. Where the folder cannot be written, sessions are read into a temporary catalog.
     """
     warn = warn or _print_warning
-    report = _sync(hosts, folder, text, on_progress, warn) if sync and not is_fresh(folder) else None
-    if isinstance(report, _NotWritable):
-        warn(f"{report.reason}; sessions are read into a temporary catalog")
+    try:
+        report = _sync(hosts, folder, text, on_progress, warn) if sync else None
+    except CatalogNotWritable as error:
+        warn(f"{error}; sessions are read into a temporary catalog")
         with tempfile.TemporaryDirectory(prefix="clew-") as temporary:
-            folder = Path(temporary) / "catalog"
-            made = _sync(hosts, folder, text, on_progress, warn)
-            if isinstance(made, _NotWritable):
-                raise SourceUnreadable(made.reason)
-            with _opened(folder, made, is_temporary=True) as catalog:
+            folder = Path(temporary, "catalog")
+            report = _sync(hosts, folder, text, on_progress, warn)
+            with _open(folder, report, is_temporary=True) as catalog:
                 yield catalog
         return
-    with _opened(folder, report, is_temporary=False) as catalog:
+    with _open(folder, report, is_temporary=False) as catalog:
         yield catalog
 
 
-@dataclass(frozen=True)
-class _NotWritable:
-    reason: str
-
-
 def _sync(
-    hosts: Iterable[Host] | Callable[[], Iterable[Host]],
+    hosts: Hosts,
     folder: Path,
     text: bool,
     on_progress: ProgressCallback | None,
     warn: Callable[[str], None],
-) -> Report | _NotWritable | None:
-    from clew.catalog.sync import sync
-
-    def tell(done: int, total: int) -> None:
-        if on_progress is not None:
-            on_progress("sessions", done, total)
-
-    del text  # both stages are one until now
+) -> SyncReport | None:
     try:
-        report = sync(hosts() if callable(hosts) else hosts, folder, tell=tell)
+        report = sync(hosts, folder, text=text, on_progress=on_progress)
     except Busy:
-        if place.open_reader(folder) is None:
+        if open_reader(folder) is None:
             raise
         warn("another sync is running; the catalog is used as it is")
         return None
-    except SourceUnreadable as error:
-        return _NotWritable(str(error))
-    except OSError as error:
-        return _NotWritable(f"{folder}: the catalog cannot be written: {error.strerror or error}")
     if report.moved is not None:
         warn(f"the catalog could not be read; it was moved to {report.moved} and built again")
     return report
 
 
 @contextmanager
-def _opened(folder: Path, report: Report | None, is_temporary: bool) -> Iterator[OpenCatalog]:
-    db = place.open_reader(folder)
+def _open(folder: Path, report: SyncReport | None, is_temporary: bool) -> Iterator[OpenCatalog]:
+    db = open_reader(folder)
     if db is None:
         raise UsageError("there is no catalog yet; `clew sync` makes one")
     try:

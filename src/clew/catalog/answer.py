@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clew.catalog import place
+from clew.catalog import database
 from clew.catalog.stats import Choice, Stats
 from clew.errors import Busy
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def fresh_stats(folder: Path, choice: Choice) -> Stats | None:
     """Statistics from a catalog; None where a source has changed since. Other prices price it anew."""
     from clew.analysis.pricing import prices
-    from clew.catalog.fresh import is_fresh
+    from clew.catalog.sync import is_up_to_date as is_fresh
 
-    db = place.open_reader(folder) if is_fresh(folder) else None
+    db = database.open_reader(folder) if is_fresh(folder) else None
     if db is None:
         return None
     known = db.execute("SELECT value FROM meta WHERE key = 'prices'").fetchone()
@@ -35,13 +35,13 @@ def fresh_stats(folder: Path, choice: Choice) -> Stats | None:
 
 def _repriced(folder: Path) -> bool:
     """Bring the costs in a catalog to the prices of today; False where another process is writing."""
-    from clew.catalog.locking import locked
-    from clew.catalog.repricing import reprice
-    from clew.catalog.writing import transaction
+    from clew.catalog.database import transaction
+    from clew.catalog.lock import locked
+    from clew.catalog.row_writer import update_costs
 
     try:
-        with locked(folder, 0), closing(place.open_writer(folder)) as db, transaction(db):
-            reprice(db)
+        with locked(folder, 0), closing(database.open_writer(folder)) as db, transaction(db):
+            update_costs(db)
     except (Busy, sqlite3.OperationalError):
         return False
     return True

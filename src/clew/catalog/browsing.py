@@ -11,8 +11,8 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from clew.agents.file_evidence import absolute
-from clew.catalog.schema import SPAN
-from clew.catalog.writing import span_of
+from clew.catalog.database import key_range
+from clew.catalog.schema import KEYS_PER_SOURCE
 
 DEEPEST = 8
 """Sub-agents of sub-agents that a list shows."""
@@ -76,7 +76,7 @@ class Page(NamedTuple):
 
 def page(db: sqlite3.Connection, chosen: Collection[int] | None, limit: int, offset: int = 0) -> Page:
     """Sessions, the latest first, with their sub-agents below them; `chosen` are those that may be shown."""
-    query = "SELECT id, session_id, parent_session_id FROM session WHERE shown = 1 ORDER BY ended_us DESC, id DESC"
+    query = "SELECT id, session_id, parent_session_id FROM session WHERE is_visible = 1 ORDER BY ended_us DESC, id DESC"
     rows = [row for row in db.execute(query) if chosen is None or row[0] in chosen]
     known = {key for _, key, _ in rows}
     tops = [number for number, key, parent in rows if parent not in known or parent == key]
@@ -92,7 +92,7 @@ def with_children(db: sqlite3.Connection, entries: list[Entry], chosen: Collecti
         if not waiting:
             break
         marks = ", ".join("?" * len(waiting))
-        query = f"SELECT s.id FROM session s WHERE s.shown = 1 AND s.parent_session_id IN ({marks}) ORDER BY s.id"
+        query = f"SELECT s.id FROM session s WHERE s.is_visible = 1 AND s.parent_session_id IN ({marks}) ORDER BY s.id"
         numbers = [row[0] for row in db.execute(query, waiting) if chosen is None or row[0] in chosen]
         found = [entry for entry in _entries(db, numbers) if entry.key not in seen]
         for entry in found:
@@ -127,7 +127,7 @@ def _used(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, Used]:
     marks = ", ".join("?" * len(numbers))
     created = "sum(cache_creation_5m_tokens), sum(cache_creation_1h_tokens)"
     query = f"""SELECT source, sum(calls), sum(priced_calls), sum(input_tokens), sum(output_tokens),
-      sum(cache_read_tokens), {created}, sum(cost_nano) FROM tally WHERE source IN ({marks}) GROUP BY source"""
+      sum(cache_read_tokens), {created}, sum(cost_nano) FROM usage_by_day WHERE source IN ({marks}) GROUP BY source"""
     return {row[0]: _used_of(row[1:]) for row in db.execute(query, numbers)}
 
 
@@ -139,20 +139,20 @@ def _used_of(row: Sequence[Any]) -> Used:
 
 def entry(db: sqlite3.Connection, agent: str, identity: str) -> Entry | None:
     """The session with this very id; of several copies the one that is shown."""
-    query = "SELECT id FROM session WHERE agent = ? AND native_id = ? ORDER BY shown DESC, id LIMIT 1"
+    query = "SELECT id FROM session WHERE agent = ? AND native_id = ? ORDER BY is_visible DESC, id LIMIT 1"
     row = db.execute(query, (agent, identity)).fetchone()
     return _entries(db, [row[0]])[0] if row is not None else None
 
 
 def smallest(db: sqlite3.Connection) -> list[Entry]:
     """Of each agent the shortest session with something in it."""
-    query = "SELECT id, min(message_count) FROM session WHERE shown = 1 AND message_count > 3 GROUP BY agent"
+    query = "SELECT id, min(message_count) FROM session WHERE is_visible = 1 AND message_count > 3 GROUP BY agent"
     return _entries(db, [row[0] for row in db.execute(query)])
 
 
 def by_key(db: sqlite3.Connection, key: str) -> Entry | None:
     """The session with this key."""
-    row = db.execute("SELECT id FROM session WHERE session_id = ? AND shown = 1", (key,)).fetchone()
+    row = db.execute("SELECT id FROM session WHERE session_id = ? AND is_visible = 1", (key,)).fetchone()
     return _entries(db, [row[0]])[0] if row is not None else None
 
 
@@ -162,7 +162,7 @@ def neighbours(db: sqlite3.Connection, entry: Entry) -> tuple[Entry | None, Entr
     older = "(ended_us, id) < (?, ?) ORDER BY ended_us DESC, id DESC"
     found = []
     for condition in (newer, older):
-        query = f"SELECT id FROM session WHERE shown = 1 AND is_agent_session = 0 AND {condition} LIMIT 1"
+        query = f"SELECT id FROM session WHERE is_visible = 1 AND is_agent_session = 0 AND {condition} LIMIT 1"
         row = db.execute(query, (entry.ended_us, entry.number)).fetchone()
         found.append(_entries(db, [row[0]])[0] if row is not None else None)
     return found[0], found[1]
@@ -173,7 +173,7 @@ def written_since(db: sqlite3.Connection, mtime_ns: int, said_us: int, limit: in
 
     A file that was copied is new, and what it tells of is not.
     """
-    query = "SELECT s.id FROM session s JOIN source f ON f.id = s.id WHERE s.shown = 1 AND f.state = 'live'"
+    query = "SELECT s.id FROM session s JOIN source f ON f.id = s.id WHERE s.is_visible = 1 AND f.state = 'live'"
     query += " AND max(f.mtime_ns, f.ctime_ns) >= ? AND (s.ended_us = 0 OR s.ended_us >= ?)"
     query += " ORDER BY s.ended_us DESC, s.id DESC LIMIT ?"
     return _entries(db, [row[0] for row in db.execute(query, (mtime_ns, said_us, limit))])
@@ -189,18 +189,19 @@ class Moment(NamedTuple):
 
 def moments(db: sqlite3.Connection, number: int) -> list[Moment]:
     """The messages of a session whose time is known."""
-    query = f"SELECT m.id % {SPAN}, m.ts_us, k.text FROM message m JOIN word k ON k.id = m.kind"
+    query = f"SELECT m.id % {KEYS_PER_SOURCE}, m.ts_us, k.text FROM message m JOIN string k ON k.id = m.kind"
     query += " WHERE m.id BETWEEN ? AND ? AND m.ts_us > 0 ORDER BY m.id"
-    return [Moment(*row) for row in db.execute(query, span_of(number))]
+    return [Moment(*row) for row in db.execute(query, key_range(number))]
 
 
 def calls_of(db: sqlite3.Connection, number: int) -> list[tuple[int, Used]]:
     """What each message of a session used; 0 is for what belongs to none. Each call is counted once in a home."""
     created = "sum(cache_creation_tokens), NULL"
-    query = f"""SELECT message % {SPAN} AS at, count(*), sum(is_priced), sum(input_tokens), sum(output_tokens),
-      sum(cache_read_tokens), {created}, sum(cost_nano) FROM use WHERE shown = 1 AND id BETWEEN ? AND ?
+    query = f"""SELECT message % {KEYS_PER_SOURCE} AS at, count(*), sum(is_priced), sum(input_tokens),
+      sum(output_tokens),
+      sum(cache_read_tokens), {created}, sum(cost_nano) FROM token_usage WHERE is_visible = 1 AND id BETWEEN ? AND ?
       GROUP BY at ORDER BY at"""
-    return [(row[0], _used_of(row[1:])) for row in db.execute(query, span_of(number))]
+    return [(row[0], _used_of(row[1:])) for row in db.execute(query, key_range(number))]
 
 
 class Change(NamedTuple):
@@ -219,10 +220,11 @@ class Change(NamedTuple):
 def changes_of(db: sqlite3.Connection, number: int) -> list[Change]:
     """What a session did to files, in its order."""
     folder = _folders(db, [number]).get(number)
-    query = f"SELECT c.message % {SPAN}, c.path, o.text, c.lines_added, c.lines_removed, m.ts_us FROM change c"
-    query += " JOIN word o ON o.id = c.op JOIN message m ON m.id = c.message"
+    query = f"SELECT c.message % {KEYS_PER_SOURCE}, c.path, o.text, c.lines_added, c.lines_removed, m.ts_us"
+    query += " FROM change c"
+    query += " JOIN string o ON o.id = c.op JOIN message m ON m.id = c.message"
     query += f" WHERE c.id BETWEEN ? AND ? AND {_NAMED} ORDER BY c.id"
-    changes = (Change(*row) for row in db.execute(query, span_of(number)))
+    changes = (Change(*row) for row in db.execute(query, key_range(number)))
     return [change._replace(path=absolute(change.path, folder)) for change in changes]
 
 
@@ -246,8 +248,10 @@ class TouchedFile(NamedTuple):
 def files(db: sqlite3.Connection) -> list[TouchedFile]:
     """Every file that a session changed, however its path was recorded; the latest first."""
     folders = _folders(db)
-    query = f"SELECT c.id / {SPAN} AS number, c.path, count(*), sum(c.lines_added), sum(c.lines_removed), max(m.ts_us)"
-    query += f" FROM change c JOIN message m ON m.id = c.message WHERE m.shown = 1 AND {_NAMED} GROUP BY number, c.path"
+    query = f"SELECT c.id / {KEYS_PER_SOURCE} AS number, c.path, count(*), sum(c.lines_added),"
+    query += " sum(c.lines_removed), max(m.ts_us)"
+    query += f" FROM change c JOIN message m ON m.id = c.message WHERE m.is_visible = 1 AND {_NAMED}"
+    query += " GROUP BY number, c.path"
     found: dict[str, TouchedFile] = {}
     for number, path, *counts in db.execute(query):
         name = absolute(path, folders.get(number))
@@ -270,7 +274,8 @@ def _sum(one: int | None, other: int | None) -> int | None:
 
 def sessions_of_file(db: sqlite3.Connection, path: str) -> list[tuple[Entry, list[Change]]]:
     """The sessions that changed a file, the latest first, with what they did to it."""
-    query = f"SELECT DISTINCT c.id / {SPAN} FROM change c JOIN message m ON m.id = c.message WHERE m.shown = 1"
+    query = f"SELECT DISTINCT c.id / {KEYS_PER_SOURCE} FROM change c JOIN message m ON m.id = c.message"
+    query += " WHERE m.is_visible = 1"
     query += " AND (substr(c.path, -length(?1)) = ?1 OR c.path LIKE 'file:%')"
     numbers = [row[0] for row in db.execute(query, (path.rpartition("/")[2],))]
     entries = sorted(_entries(db, numbers), key=lambda entry: (entry.ended_us, entry.number), reverse=True)
@@ -281,9 +286,10 @@ def sessions_of_file(db: sqlite3.Connection, path: str) -> list[tuple[Entry, lis
 def names(db: sqlite3.Connection) -> dict[str, list[str]]:
     """What filters can be chosen from: agents, projects and models."""
     queries = {
-        "agent": "SELECT DISTINCT agent FROM session WHERE shown = 1 ORDER BY agent",
-        "project": "SELECT DISTINCT project FROM session WHERE shown = 1 AND project <> '' ORDER BY project",
-        "model": "SELECT DISTINCT o.text FROM tally t JOIN word o ON o.id = t.model WHERE o.text <> '' ORDER BY o.text",
+        "agent": "SELECT DISTINCT agent FROM session WHERE is_visible = 1 ORDER BY agent",
+        "project": "SELECT DISTINCT project FROM session WHERE is_visible = 1 AND project <> '' ORDER BY project",
+        "model": "SELECT DISTINCT o.text FROM usage_by_day t JOIN string o ON o.id = t.model WHERE o.text <> ''"
+        " ORDER BY o.text",
     }
     return {name: [row[0] for row in db.execute(query)] for name, query in queries.items()}
 
@@ -298,8 +304,8 @@ class Facets(NamedTuple):
 
 
 _FACETS = f"""SELECT s.agent, s.project, k.text, coalesce(o.text, '') FROM block b
-  JOIN session s ON s.id = b.id / {SPAN} JOIN word k ON k.id = b.kind
-  LEFT JOIN message m ON m.id = b.message LEFT JOIN word o ON o.id = m.model
+  JOIN session s ON s.id = b.id / {KEYS_PER_SOURCE} JOIN string k ON k.id = b.kind
+  LEFT JOIN message m ON m.id = b.message LEFT JOIN string o ON o.id = m.model
   WHERE b.id IN """
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from clew.catalog.schema import SPAN
+from clew.catalog.schema import KEYS_PER_SOURCE
 
 if TYPE_CHECKING:
     from clew.filters import Filters
@@ -28,9 +28,9 @@ def chosen(db: sqlite3.Connection, filters: Filters, holding: Holding) -> frozen
     """The sources whose sessions pass all filters."""
     found = {row[0] for row in db.execute(_QUERY) if _passes(row, filters)}
     if filters.file is not None:
-        found &= {doc // SPAN for doc in holding(filters.file, frozenset({"file"}))}
+        found &= {doc // KEYS_PER_SOURCE for doc in holding(filters.file, frozenset({"file"}))}
     if filters.text is not None:
-        found &= {doc // SPAN for doc in holding(filters.text, None)}
+        found &= {doc // KEYS_PER_SOURCE for doc in holding(filters.text, None)}
     return frozenset(found)
 
 

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from clew.catalog.days import month_of, spelled, week_of
-from clew.catalog.keys import session_key
+from clew.catalog.ids import session_key
 from clew.catalog.statements import TOKENS
 from clew.catalog.tally import DAY, Counted, Use, uses
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
@@ -9,7 +10,7 @@ from msgspec import UNSET
 
 from clew.agents.base import Agent, EventsWithFacts, SourceFile
 from clew.analysis.usage import scoped
-from clew.catalog.header import names, session_row
+from clew.catalog.ids import session_key
 from clew.catalog.index_entries import ApiCall, entry_of
 from clew.catalog.listing import header_of
 from clew.catalog.rows import RowMaker, Rows, microseconds
@@ -60,7 +61,7 @@ def ingest(agent: Agent, source: SourceFile, number: int) -> Iterator[Step]:
     if credential_calls:
         # Search masks the output of these calls wherever the session repeats it.
         header["credential_calls"] = credential_calls
-    maker.finish(names(header), microseconds(header["ended_at"]))
+    maker.finish(searchable_title(header), microseconds(header["ended_at"]))
     yield maker.take_rows()
     yield Ingested(session_row(agent.id, header, maker), facts.records, problems)
 
@@ -83,3 +84,32 @@ class MessageOfCall:
     def get(self, key: str) -> int:
         """The index of the message, or 0; the id of the session may stand before the key."""
         return self._messages.get(key) or self._messages.get(key.rpartition(" ")[2], 0)
+
+
+def searchable_title(header: dict[str, Any]) -> str:
+    """The text by which a session is found as a whole: its title and its short name."""
+    return "\n".join(filter(None, (header["title"], header.get("slug"))))
+
+
+def session_row(agent: str, header: dict[str, Any], maker: RowMaker) -> tuple[Any, ...]:
+    """The row of a session, but for its key."""
+    parent = header["parent_session_id"]
+    return (
+        1,
+        session_key(agent, header["id"]),
+        agent,
+        header["id"],
+        session_key(agent, parent) if parent else "",
+        int(header["is_agent_session"]),
+        header["title"] or "",
+        header["project"] or "",
+        header["git_branch"] or "",
+        header["agent_version"] or "",
+        microseconds(header["started_at"]),
+        microseconds(header["ended_at"]),
+        header["messages"],
+        header["prompt_count"],
+        maker.errors,
+        maker.active_us,
+        json.dumps(header, ensure_ascii=False),
+    )

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clew.analysis.usage import Usage
-from clew.catalog.keys import packed_uuid
+from clew.catalog.database import key_range
+from clew.catalog.ids import packed_uuid
 from clew.catalog.listing import Header, row_of
-from clew.catalog.schema import SPAN
-from clew.catalog.writing import COUNTS, span_of
+from clew.catalog.row_writer import COUNTS
+from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.filters import EDITING, Filters
 from clew.model.json import JSON
 from clew.model.time import parse_time
@@ -89,7 +90,8 @@ def _has(name: str, header: Header) -> bool:
 def _usages(db: sqlite3.Connection) -> dict[int, Usage]:
     """What each source itself says that was used, whatever other files repeat."""
     sums = ", ".join(f"sum(CASE WHEN o.id IS NULL THEN u.{name} ELSE o.{name} END)" for name in COUNTS)
-    query = f"SELECT u.id / {SPAN} AS source, count(*), {sums} FROM use u LEFT JOIN own_use o ON o.id = u.id"
+    query = f"SELECT u.id / {KEYS_PER_SOURCE} AS source, count(*), {sums} FROM token_usage u"
+    query += " LEFT JOIN recorded_usage o ON o.id = u.id"
     return {source: Usage(*counts) for source, *counts in db.execute(f"{query} GROUP BY source")}
 
 
@@ -108,4 +110,4 @@ def _find_titles(db: sqlite3.Connection, found: list[Stored], rows: dict[int, di
 
 def _holds(db: sqlite3.Connection, source: int, uuid: str) -> bool:
     query = "SELECT 1 FROM message WHERE id BETWEEN ? AND ? AND uuid = ?"
-    return db.execute(query, (*span_of(source), packed_uuid(uuid))).fetchone() is not None
+    return db.execute(query, (*key_range(source), packed_uuid(uuid))).fetchone() is not None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clew.catalog.query import Not, Phrase, Query, Some
-from clew.catalog.text import GIANT, KINDS, META, shards
+from clew.catalog.text_index import GIANT, KINDS, META, shards
 from clew.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ class Scope(NamedTuple):
 
     kinds: frozenset[str] | None = None
     sources: frozenset[int] | None = None
-    stale: Sequence[int] = ()
-    """Blocks that are no longer true."""
+    stale: Sequence[tuple[int, int]] = ()
+    """Ranges of blocks of which the index may hold another text."""
 
 
 class Match(NamedTuple):
@@ -172,7 +172,10 @@ class _Shard:
         if scope.sources is not None:
             limits.append((must, self._any("source", sorted(scope.sources))))
         if scope.stale:
-            limits.append((self._tantivy.Occur.MustNot, self._any("doc", list(scope.stale))))
+            unsigned = self._tantivy.FieldType.Unsigned
+            for first, last in scope.stale:
+                stale = self._queries.range_query(self._schema, "doc", unsigned, first, last)
+                limits.append((self._tantivy.Occur.MustNot, stale))
         return queries.boolean_query([(must, asked), *limits]) if limits else asked
 
     def _any(self, field: str, values: list[int]) -> tantivy.Query:

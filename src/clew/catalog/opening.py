@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from clew.agents import registry
 from clew.agents.base import Agent, SourceFile, Unit
 from clew.analysis.facts import Facts, as_event, collect_facts
-from clew.catalog.discover import from_notes
+from clew.catalog.discovery import source_from_json
 from clew.catalog.listed import Stored
 from clew.catalog.remembered import messages_of, session_of
 from clew.host import Host
@@ -51,7 +51,7 @@ def opened(db: sqlite3.Connection, number: int, host: Host | None = None) -> Sto
     """The session of a row."""
     query = "SELECT f.agent, f.path, f.size, f.state, f.found, s.header FROM session s JOIN source f ON f.id = s.id"
     agent, path, size, state, notes, header = db.execute(f"{query} WHERE s.id = ?", (number,)).fetchone()
-    source = from_notes(agent, path, notes)
+    source = source_from_json(agent, path, notes)
     if state != "gone":
         return StoredSession(registry.get(agent), source, host)
     kept = Stored(number, agent, path, size, json.loads(header))

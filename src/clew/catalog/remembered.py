@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
+from clew.catalog.database import key_range
 from clew.catalog.listed import Stored
-from clew.catalog.texts import TextStore
-from clew.catalog.writing import span_of
+from clew.catalog.text_store import TextStore
 from clew.model.json import JSON
 from clew.model.time import spell_time
 
@@ -25,9 +25,9 @@ def session_of(stored: Stored) -> dict[str, JSON]:
 def messages_of(db: sqlite3.Connection, stored: Stored) -> Iterator[dict[str, JSON]]:
     """The messages with their texts; arguments of tools are known as text alone."""
     store = TextStore(db)
-    query = "SELECT m.id, r.text, m.ts_us, o.text FROM message m JOIN word r ON r.id = m.role"
-    query += " JOIN word o ON o.id = m.model WHERE m.id BETWEEN ? AND ? ORDER BY m.id"
-    for index, (key, role, time, model) in enumerate(db.execute(query, span_of(stored.number)).fetchall(), 1):
+    query = "SELECT m.id, r.text, m.ts_us, o.text FROM message m JOIN string r ON r.id = m.role"
+    query += " JOIN string o ON o.id = m.model WHERE m.id BETWEEN ? AND ? ORDER BY m.id"
+    for index, (key, role, time, model) in enumerate(db.execute(query, key_range(stored.number)).fetchall(), 1):
         message: dict[str, JSON] = {"index": index, "role": role, "content": list(_blocks(db, store, key, stored))}
         if time:
             message["timestamp"] = spell_time(datetime.fromtimestamp(time / 1_000_000, UTC))
@@ -38,20 +38,21 @@ def messages_of(db: sqlite3.Connection, stored: Stored) -> Iterator[dict[str, JS
 
 def calls_with_output(db: sqlite3.Connection, store: TextStore, number: int, calls: Iterable[str]) -> list[JSON]:
     """Return the blocks of some calls of a session and of their results, as `messages_of` has them."""
-    query = "SELECT b.id, t.text FROM block b JOIN word t ON t.id = b.type WHERE b.id BETWEEN ? AND ? AND b.call_id = ?"
+    query = "SELECT b.id, t.text FROM block b JOIN string t ON t.id = b.type WHERE b.id BETWEEN ? AND ?"
+    query += " AND b.call_id = ?"
     return [
         {"type": kind, "tool_id": call, _TEXTS[kind]: {"text": text} if kind == "tool_use" else text}
         for call in calls
-        for doc, kind in db.execute(query, (*span_of(number), call))
+        for doc, kind in db.execute(query, (*key_range(number), call))
         if kind in _TEXTS and (text := store.get(doc))
     ]
 
 
 def _blocks(db: sqlite3.Connection, store: TextStore, message: int, stored: Stored) -> Iterator[dict[str, JSON]]:
-    query = "SELECT b.id, t.text, b.call_id, coalesce(n.text, '') FROM block b JOIN word t ON t.id = b.type"
-    query += " LEFT JOIN call c ON c.message = b.message AND c.call_id = b.call_id LEFT JOIN word n ON n.id = c.name"
+    query = "SELECT b.id, t.text, b.call_id, coalesce(n.text, '') FROM block b JOIN string t ON t.id = b.type"
+    query += " LEFT JOIN call c ON c.message = b.message AND c.call_id = b.call_id LEFT JOIN string n ON n.id = c.name"
     query += " WHERE b.message = ? AND b.id BETWEEN ? AND ? ORDER BY b.id"
-    for doc, kind, call, name in db.execute(query, (message, *span_of(stored.number))):
+    for doc, kind, call, name in db.execute(query, (message, *key_range(stored.number))):
         if kind not in _TEXTS:
             continue
         text = store.get(doc) or ""

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import Any, TypeAlias
 
 from clew.catalog import changes
-from clew.catalog.index_entries import FILE, TITLE
-from clew.catalog.keys import event_key, key_of, packed_uuid
-from clew.catalog.schema import SPAN
+from clew.catalog.ids import event_key, key_of, packed_uuid
+from clew.catalog.index_entries import FILE, TITLE, ApiCall, BlockEntry, MessageEntry
+from clew.catalog.schema import KEYS_PER_SOURCE, SESSION_BLOCKS
+from clew.model.time import parse_time
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any, TypeAlias
-
-    from clew.catalog.index_entries import ApiCall, BlockEntry, MessageEntry
-
-    Row: TypeAlias = tuple[Any, ...]
+Row: TypeAlias = tuple[Any, ...]
 
 PAUSE = 300_000_000
 """Microseconds without a message after which nobody was at work."""
@@ -54,8 +50,6 @@ def microseconds(time: Any) -> int:
             return _since_epoch(datetime.fromisoformat(time))
         except ValueError:
             pass
-    from clew.model.time import parse_time
-
     stamp = parse_time(time)
     return _since_epoch(stamp) if stamp is not None else 0
 
@@ -69,7 +63,7 @@ class RowMaker:
     """Makes the rows of one source, message by message."""
 
     def __init__(self, agent: str, session: str, source: int) -> None:
-        self._agent, self._session, self._base = agent, session, source * SPAN
+        self._agent, self._session, self._base = agent, session, source * KEYS_PER_SOURCE
         self.seq = self.blocks = self.calls = self.changes = self.todos = 0
         self.used = self.last_us = self.active_us = self.errors = 0
         self._times: dict[int, tuple[int, str]] = {}
@@ -142,13 +136,12 @@ class RowMaker:
             return self._last[1]
         return event_key(self._agent, self._session, packed_uuid(uuid))
 
-    def _block(self, message: int, time: int, idx: int, type_: str, kind: str, text: str, call: str) -> int:
+    def _block(self, message: int, time: int, idx: int, type_: str, kind: str, text: str, call: str) -> None:
         self.blocks += 1
         key = self._base + self.blocks
         self.rows.blocks.append((key, message, idx, type_, kind, len(text), call))
         if text and kind:
             self.rows.texts.append((key, kind, time, text))
-        return key
 
     def _call(self, message: int, time: int, call_id: str, name: str, given: dict[str, Any]) -> None:
         self.calls += 1
@@ -186,6 +179,7 @@ class RowMaker:
 
     def finish(self, title: str, time: int) -> None:
         """Add what is known at the end of the session, with its time: the files it touched, and its title."""
+        self.blocks = SESSION_BLOCKS
         for path in self._paths:
             self._block(0, time, 0, FILE, FILE, path, "")
         if title:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from clew.catalog.database import key_range
 from clew.catalog.lookup import Scope, TextReader
-from clew.catalog.schema import SPAN
-from clew.catalog.texts import TextStore, cut, head_size
+from clew.catalog.schema import KEYS_PER_SOURCE
+from clew.catalog.text_store import TextStore, cut, head_size
 from clew.errors import UsageError
 
 _ASSERTIONS = ("^", "$", r"\A", r"\z", r"\b", r"\B")
@@ -122,15 +123,12 @@ def _told(pieces: list[str], run: str) -> tuple[str, ...]:
 
 def scan(store: TextStore, reader: TextReader, wanted: Wanted, scope: Scope) -> Iterator[int]:
     """The blocks that hold what is wanted, whether or not they are still true; those that wait for the index too."""
-    for doc, text in store.pending():
-        if _has(wanted, text):
-            yield doc
-    docs = reader.with_letters(wanted.literals, scope, FEW)
+    docs = None if store.has_unindexed() else reader.with_letters(wanted.literals, scope, FEW)
     if docs is None:
         yield from _all(store, wanted, scope)
         return
     for doc in sorted(docs):
-        found = store.stored(doc)
+        found = store.get(doc)
         if found is not None and _has(wanted, found):
             yield doc
 
@@ -142,12 +140,12 @@ def _has(wanted: Wanted, text: str) -> bool:
 def _all(store: TextStore, wanted: Wanted, scope: Scope) -> Iterator[int]:
     spans = None
     if scope.sources is not None:
-        spans = [(source * SPAN, source * SPAN + SPAN - 1) for source in sorted(scope.sources)]
+        spans = [key_range(source) for source in sorted(scope.sources)]
     found: set[int] = set()
     source = -1
     for first, unpacked in store.chunks(spans):
-        if first // SPAN != source:
-            source = first // SPAN
+        if first // KEYS_PER_SOURCE != source:
+            source = first // KEYS_PER_SOURCE
             found.clear()
         if wanted.is_local and not found and not wanted.is_in(unpacked, head_size(unpacked)):
             continue

@@ -1,8 +1,8 @@
 """The tables of the catalog. Inside, keys are small integers; the views give the rows that every engine is shown.
 
-The key of a row says which source it came from: `source * SPAN + number`. So workers need not agree on keys, a source's
-rows stand together, and they go away as one range. A source holds one session, so a session's key is its source's.
-A message that several files repeat has a row for each of them, of which one is `shown`.
+The key of a row tells its source: `source * KEYS_PER_SOURCE + number`. So processes need not agree on keys, the rows of
+a source lie together, and are deleted as one range. A source holds one session, so a session has the key of its source.
+A message that several files repeat has a row for each of them, of which one is visible.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
 
-VERSION = 8
+VERSION = 9
 """Of the tables, and of what is written into them: a catalog of another version is built anew."""
-SPAN = 1 << 26
+KEYS_PER_SOURCE = 1 << 26
 """How many rows of a kind one source may have."""
+SESSION_BLOCKS = KEYS_PER_SOURCE // 2
+"""Blocks of the session as a whole (title, names of files) are numbered from here, so that appended messages do not
+change the keys of others."""
 DAY = 86_400_000_000
 """Microseconds of a day."""
 APPLICATION = 0x636C6577
@@ -24,44 +27,41 @@ APPLICATION = 0x636C6577
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 
-CREATE TABLE folder (path TEXT PRIMARY KEY, mtime_ns INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE watched_folder (path TEXT PRIMARY KEY, mtime_ns INTEGER NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE source (
   id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, agent TEXT NOT NULL, state TEXT NOT NULL,
   size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, inode INTEGER NOT NULL,
-  fingerprint BLOB NOT NULL, shard INTEGER NOT NULL,
-  host TEXT NOT NULL, found TEXT NOT NULL, problems TEXT NOT NULL
+  fingerprint BLOB NOT NULL, host TEXT NOT NULL, found TEXT NOT NULL, problems TEXT NOT NULL
 );
 
 CREATE INDEX source_look ON source (id, path, size, mtime_ns, ctime_ns, inode, state, problems);
 
-CREATE TABLE beside (
+CREATE TABLE side_file (
   path TEXT NOT NULL, owner INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL,
   PRIMARY KEY (path, owner)
 ) WITHOUT ROWID;
 
-CREATE TABLE flight (source INTEGER PRIMARY KEY);
+CREATE TABLE needs_dedupe (source INTEGER PRIMARY KEY);
 
-CREATE TABLE unsettled (source INTEGER PRIMARY KEY, message INTEGER NOT NULL, use INTEGER NOT NULL);
-
-CREATE TABLE loose (key BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE orphaned_key (key BLOB PRIMARY KEY) WITHOUT ROWID;
 
 CREATE TABLE session (
-  id INTEGER PRIMARY KEY, shown INTEGER NOT NULL, session_id TEXT NOT NULL, agent TEXT NOT NULL,
+  id INTEGER PRIMARY KEY, is_visible INTEGER NOT NULL, session_id TEXT NOT NULL, agent TEXT NOT NULL,
   native_id TEXT NOT NULL, parent_session_id TEXT NOT NULL, is_agent_session INTEGER NOT NULL, title TEXT NOT NULL,
   project TEXT NOT NULL, git_branch TEXT NOT NULL, agent_version TEXT NOT NULL, started_us INTEGER NOT NULL,
   ended_us INTEGER NOT NULL, message_count INTEGER NOT NULL, turn_count INTEGER NOT NULL,
   error_count INTEGER NOT NULL, active_us INTEGER NOT NULL, header TEXT NOT NULL
 );
 CREATE INDEX session_by_id ON session (session_id);
-CREATE INDEX session_hidden ON session (session_id) WHERE shown = 0;
+CREATE INDEX session_hidden ON session (session_id) WHERE is_visible = 0;
 
-CREATE TABLE word (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+CREATE TABLE string (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 
 CREATE TABLE day (id INTEGER PRIMARY KEY, day_utc TEXT NOT NULL, week_utc TEXT NOT NULL, month_utc TEXT NOT NULL);
 
 CREATE TABLE message (
-  id INTEGER PRIMARY KEY, shown INTEGER NOT NULL, event BLOB NOT NULL, uuid NOT NULL, parent BLOB NOT NULL,
+  id INTEGER PRIMARY KEY, is_visible INTEGER NOT NULL, event BLOB NOT NULL, uuid NOT NULL, parent BLOB NOT NULL,
   ts_us INTEGER NOT NULL, gap_us INTEGER NOT NULL, kind INTEGER NOT NULL, role INTEGER NOT NULL,
   model INTEGER NOT NULL, git_branch INTEGER NOT NULL, flags INTEGER NOT NULL, text_chars INTEGER NOT NULL
 );
@@ -76,20 +76,20 @@ CREATE TABLE call (
   name INTEGER NOT NULL, is_error INTEGER NOT NULL, ts_us INTEGER NOT NULL, duration_us INTEGER NOT NULL
 );
 
-CREATE TABLE use (
-  id INTEGER PRIMARY KEY, shown INTEGER NOT NULL, usage_id BLOB NOT NULL, message INTEGER NOT NULL,
+CREATE TABLE token_usage (
+  id INTEGER PRIMARY KEY, is_visible INTEGER NOT NULL, usage_id BLOB NOT NULL, message INTEGER NOT NULL,
   model INTEGER NOT NULL, git_branch INTEGER NOT NULL, ts_us INTEGER NOT NULL, input_tokens INTEGER,
   output_tokens INTEGER, cache_creation_tokens INTEGER, cache_read_tokens INTEGER, cache_creation_5m_tokens INTEGER,
   cache_creation_1h_tokens INTEGER, reasoning_tokens INTEGER, cost_nano INTEGER NOT NULL, is_priced INTEGER NOT NULL
 );
 
-CREATE TABLE own_use (
+CREATE TABLE recorded_usage (
   id INTEGER PRIMARY KEY, input_tokens INTEGER, output_tokens INTEGER, cache_creation_tokens INTEGER,
   cache_read_tokens INTEGER, cache_creation_5m_tokens INTEGER, cache_creation_1h_tokens INTEGER,
   reasoning_tokens INTEGER
 );
 
-CREATE TABLE tally (
+CREATE TABLE usage_by_day (
   source INTEGER NOT NULL, day INTEGER NOT NULL, model INTEGER NOT NULL, git_branch INTEGER NOT NULL,
   calls INTEGER NOT NULL, priced_calls INTEGER NOT NULL, input_tokens INTEGER, output_tokens INTEGER,
   cache_read_tokens INTEGER, cache_creation_5m_tokens INTEGER, cache_creation_1h_tokens INTEGER,
@@ -102,12 +102,12 @@ CREATE TABLE change (
   lines_added INTEGER, lines_removed INTEGER
 );
 
-CREATE TABLE tool_tally (
+CREATE TABLE tools_by_day (
   source INTEGER NOT NULL, day INTEGER NOT NULL, name INTEGER NOT NULL, tool_calls INTEGER NOT NULL,
   tool_errors INTEGER NOT NULL, tool_us INTEGER NOT NULL, longest_us INTEGER NOT NULL, PRIMARY KEY (source, day, name)
 ) WITHOUT ROWID;
 
-CREATE TABLE change_tally (
+CREATE TABLE changes_by_day (
   source INTEGER NOT NULL, day INTEGER NOT NULL, path TEXT NOT NULL, lines_added INTEGER,
   lines_removed INTEGER, PRIMARY KEY (source, day, path)
 ) WITHOUT ROWID;
@@ -117,41 +117,49 @@ CREATE TABLE todo (
 );
 """
 
-_INDICES = {"message_by_event": "message (event)", "use_by_id": "use (usage_id)"}
+_INDICES = {"message_by_event": "message (event)", "usage_by_id": "token_usage (usage_id)"}
 """What finds copies."""
 
 TEXT_TABLES = """
-CREATE TABLE pending (doc INTEGER PRIMARY KEY, text TEXT NOT NULL);
+CREATE TABLE text_chunk (
+  first INTEGER PRIMARY KEY, last INTEGER NOT NULL, packed BLOB NOT NULL, fingerprint BLOB NOT NULL
+);
 
-CREATE TABLE stale (doc INTEGER PRIMARY KEY);
+CREATE TABLE unindexed_text (first INTEGER PRIMARY KEY);
 
-CREATE TABLE text (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, packed BLOB NOT NULL);
+CREATE TABLE removed_text (first INTEGER PRIMARY KEY, last INTEGER NOT NULL);
 """
-"""The stored text in chunks: of the blocks `first` to `last`, which are all of one source. The text of the newest
-blocks may still be pending; what is stale may still be in the index, though it is no longer true."""
+"""The stored text in compressed chunks: of the blocks `first` to `last`, all of one source. The fingerprint is of all
+that the text index holds of a chunk: texts, kinds and times. `unindexed_text` names chunks that are not in the text
+index, or differently; `removed_text` names ranges of blocks that may be in it, and whose chunks are gone."""
 
 _SHORT_LIVED = """CASE WHEN u.cache_creation_5m_tokens IS NULL
     THEN u.cache_creation_tokens - coalesce(u.cache_creation_1h_tokens, 0) ELSE u.cache_creation_5m_tokens END"""
 """What is not said to live for an hour lives for five minutes."""
 
-TALLY = f"""
-INSERT INTO tally SELECT u.id / {SPAN} AS source, u.ts_us / {DAY} AS day, u.model, u.git_branch, count(*),
+USAGE_BY_DAY = f"""
+INSERT INTO usage_by_day
+SELECT u.id / {KEYS_PER_SOURCE} AS source, u.ts_us / {DAY} AS day, u.model, u.git_branch, count(*),
   sum(u.is_priced), sum(u.input_tokens), sum(u.output_tokens), sum(u.cache_read_tokens), sum({_SHORT_LIVED}),
   sum(u.cache_creation_1h_tokens), sum(u.reasoning_tokens), sum(u.cost_nano), min(u.ts_us), max(u.ts_us)
-FROM use u WHERE u.shown = 1 AND u.id BETWEEN ? AND ? GROUP BY source, day, u.model, u.git_branch
+FROM token_usage u WHERE u.is_visible = 1 AND u.id BETWEEN ? AND ? GROUP BY source, day, u.model, u.git_branch
 """
 """Sums the calls of a range of keys."""
-TALLIES = {
-    "tally": TALLY,
-    "tool_tally": f"""
-INSERT INTO tool_tally SELECT c.id / {SPAN} AS source, c.ts_us / {DAY} AS day, c.name, count(*), sum(c.is_error),
+DAY_SUMS = {
+    "usage_by_day": USAGE_BY_DAY,
+    "tools_by_day": f"""
+INSERT INTO tools_by_day SELECT c.id / {KEYS_PER_SOURCE} AS source, c.ts_us / {DAY} AS day, c.name, count(*),
+  sum(c.is_error),
   sum(c.duration_us), max(c.duration_us)
-FROM call c JOIN message m ON m.id = c.message WHERE m.shown = 1 AND c.id BETWEEN ? AND ? GROUP BY source, day, c.name
+FROM call c JOIN message m ON m.id = c.message WHERE m.is_visible = 1 AND c.id BETWEEN ? AND ?
+  GROUP BY source, day, c.name
 """,
-    "change_tally": f"""
-INSERT INTO change_tally SELECT c.id / {SPAN} AS source, m.ts_us / {DAY} AS day, c.path, sum(c.lines_added),
+    "changes_by_day": f"""
+INSERT INTO changes_by_day SELECT c.id / {KEYS_PER_SOURCE} AS source, m.ts_us / {DAY} AS day, c.path,
+  sum(c.lines_added),
   sum(c.lines_removed)
-FROM change c JOIN message m ON m.id = c.message WHERE m.shown = 1 AND c.id BETWEEN ? AND ? GROUP BY source, day, c.path
+FROM change c JOIN message m ON m.id = c.message WHERE m.is_visible = 1 AND c.id BETWEEN ? AND ?
+  GROUP BY source, day, c.path
 """,
 }
 """The tables of sums, and how each is made for a range of keys."""
@@ -163,68 +171,71 @@ CREATE VIEW sessions AS SELECT
   s.started_us, s.ended_us, d.day_utc, s.message_count, s.turn_count, s.error_count, s.active_us,
   f.path AS source_path, f.host AS source_host, f.state
 FROM session s LEFT JOIN source f ON f.id = s.id LEFT JOIN day d ON d.id = s.started_us / {DAY}
-WHERE s.shown = 1;
+WHERE s.is_visible = 1;
 
 CREATE VIEW messages AS SELECT
   lower(hex(m.event)) AS event_id, s.session_id,
   CASE typeof(m.uuid) WHEN 'blob' THEN lower(substr(hex(m.uuid), 1, 8) || '-' || substr(hex(m.uuid), 9, 4) || '-' ||
     substr(hex(m.uuid), 13, 4) || '-' || substr(hex(m.uuid), 17, 4) || '-' || substr(hex(m.uuid), 21))
     ELSE m.uuid END AS native_uuid,
-  lower(hex(m.parent)) AS parent_event_id, m.id % {SPAN} AS seq, m.ts_us, d.day_utc, m.gap_us, k.text AS kind,
+  lower(hex(m.parent)) AS parent_event_id, m.id % {KEYS_PER_SOURCE} AS seq, m.ts_us, d.day_utc, m.gap_us,
+  k.text AS kind,
   r.text AS role, o.text AS model, b.text AS git_branch, m.flags & 1 AS is_sidechain, m.flags >> 1 & 1 AS is_meta,
   m.text_chars
-FROM message m JOIN session s ON s.id = m.id / {SPAN} LEFT JOIN day d ON d.id = m.ts_us / {DAY}
-  LEFT JOIN word k ON k.id = m.kind LEFT JOIN word r ON r.id = m.role LEFT JOIN word o ON o.id = m.model
-  LEFT JOIN word b ON b.id = m.git_branch
-WHERE m.shown = 1;
+FROM message m JOIN session s ON s.id = m.id / {KEYS_PER_SOURCE} LEFT JOIN day d ON d.id = m.ts_us / {DAY}
+  LEFT JOIN string k ON k.id = m.kind LEFT JOIN string r ON r.id = m.role LEFT JOIN string o ON o.id = m.model
+  LEFT JOIN string b ON b.id = m.git_branch
+WHERE m.is_visible = 1;
 
 CREATE VIEW blocks AS SELECT
   lower(hex(m.event)) AS event_id, b.idx, t.text AS type, k.text AS kind, b.chars, b.call_id
-FROM block b JOIN message m ON m.id = b.message LEFT JOIN word t ON t.id = b.type LEFT JOIN word k ON k.id = b.kind
-WHERE m.shown = 1;
+FROM block b JOIN message m ON m.id = b.message LEFT JOIN string t ON t.id = b.type LEFT JOIN string k ON k.id = b.kind
+WHERE m.is_visible = 1;
 
 CREATE VIEW tool_calls AS SELECT
   c.call_id, s.session_id, lower(hex(m.event)) AS event_id, coalesce(lower(hex(a.event)), '') AS result_event_id,
   s.agent, s.project, n.text AS name, c.is_error, c.ts_us, d.day_utc, c.duration_us
-FROM call c JOIN message m ON m.id = c.message JOIN session s ON s.id = c.id / {SPAN}
-  LEFT JOIN message a ON a.id = c.result LEFT JOIN word n ON n.id = c.name LEFT JOIN day d ON d.id = c.ts_us / {DAY}
-WHERE m.shown = 1;
+FROM call c JOIN message m ON m.id = c.message JOIN session s ON s.id = c.id / {KEYS_PER_SOURCE}
+  LEFT JOIN message a ON a.id = c.result LEFT JOIN string n ON n.id = c.name LEFT JOIN day d ON d.id = c.ts_us / {DAY}
+WHERE m.is_visible = 1;
 
 CREATE VIEW usage AS SELECT
   lower(hex(u.usage_id)) AS usage_id, s.session_id, coalesce(lower(hex(m.event)), '') AS event_id, s.agent,
   o.text AS model, s.project, b.text AS git_branch, u.ts_us, d.day_utc, d.week_utc, d.month_utc, u.input_tokens,
   u.output_tokens, u.cache_read_tokens, {_SHORT_LIVED} AS cache_creation_5m_tokens, u.cache_creation_1h_tokens,
   u.reasoning_tokens, u.cost_nano, u.is_priced
-FROM use u JOIN session s ON s.id = u.id / {SPAN} LEFT JOIN message m ON m.id = u.message
-  LEFT JOIN word o ON o.id = u.model LEFT JOIN word b ON b.id = u.git_branch LEFT JOIN day d ON d.id = u.ts_us / {DAY}
-WHERE u.shown = 1;
+FROM token_usage u JOIN session s ON s.id = u.id / {KEYS_PER_SOURCE} LEFT JOIN message m ON m.id = u.message
+  LEFT JOIN string o ON o.id = u.model LEFT JOIN string b ON b.id = u.git_branch LEFT JOIN day d
+  ON d.id = u.ts_us / {DAY}
+WHERE u.is_visible = 1;
 
 CREATE VIEW usage_days AS SELECT
   s.session_id, s.agent, o.text AS model, s.project, b.text AS git_branch, d.day_utc, d.week_utc, d.month_utc, t.calls,
   t.priced_calls, t.input_tokens, t.output_tokens, t.cache_read_tokens, t.cache_creation_5m_tokens,
   t.cache_creation_1h_tokens, t.reasoning_tokens, t.cost_nano, t.min_ts_us, t.max_ts_us
-FROM tally t JOIN session s ON s.id = t.source LEFT JOIN word o ON o.id = t.model
-  LEFT JOIN word b ON b.id = t.git_branch LEFT JOIN day d ON d.id = t.day;
+FROM usage_by_day t JOIN session s ON s.id = t.source LEFT JOIN string o ON o.id = t.model
+  LEFT JOIN string b ON b.id = t.git_branch LEFT JOIN day d ON d.id = t.day;
 
 CREATE VIEW file_changes AS SELECT
   lower(hex(m.event)) AS event_id, s.session_id, s.agent, s.project, c.path, o.text AS op, c.lines_added,
   c.lines_removed, m.ts_us, d.day_utc
-FROM change c JOIN message m ON m.id = c.message JOIN session s ON s.id = c.id / {SPAN}
-  LEFT JOIN word o ON o.id = c.op LEFT JOIN day d ON d.id = m.ts_us / {DAY}
-WHERE m.shown = 1;
+FROM change c JOIN message m ON m.id = c.message JOIN session s ON s.id = c.id / {KEYS_PER_SOURCE}
+  LEFT JOIN string o ON o.id = c.op LEFT JOIN day d ON d.id = m.ts_us / {DAY}
+WHERE m.is_visible = 1;
 
 CREATE VIEW tool_days AS SELECT
   s.session_id, s.agent, s.project, n.text AS name, d.day_utc, t.tool_calls, t.tool_errors, t.tool_us, t.longest_us
-FROM tool_tally t JOIN session s ON s.id = t.source LEFT JOIN word n ON n.id = t.name LEFT JOIN day d ON d.id = t.day;
+FROM tools_by_day t JOIN session s ON s.id = t.source LEFT JOIN string n ON n.id = t.name LEFT JOIN day d
+  ON d.id = t.day;
 
 CREATE VIEW change_days AS SELECT
   s.session_id, s.agent, s.project, t.path, d.day_utc, t.lines_added, t.lines_removed
-FROM change_tally t JOIN session s ON s.id = t.source LEFT JOIN day d ON d.id = t.day;
+FROM changes_by_day t JOIN session s ON s.id = t.source LEFT JOIN day d ON d.id = t.day;
 
 CREATE VIEW todos AS SELECT
   lower(hex(m.event)) AS event_id, s.session_id, t.idx, t.content, t.status
-FROM todo t JOIN message m ON m.id = t.message JOIN session s ON s.id = t.id / {SPAN}
-WHERE m.shown = 1;
+FROM todo t JOIN message m ON m.id = t.message JOIN session s ON s.id = t.id / {KEYS_PER_SOURCE}
+WHERE m.is_visible = 1;
 
 CREATE VIEW sources AS SELECT path, agent, state, size, problems FROM source;
 """
@@ -234,7 +245,7 @@ def create(db: sqlite3.Connection) -> None:
     """Make all tables in an empty file."""
     db.executescript(f"BEGIN; {TABLES} {VIEWS} {TEXT_TABLES}")
     add_indices(db)
-    db.execute("INSERT INTO word VALUES (0, '')")
+    db.execute("INSERT INTO string VALUES (0, '')")
     db.execute("INSERT INTO day VALUES (0, '', '', '')")
     db.execute(f"PRAGMA application_id = {APPLICATION}")
     db.execute(f"PRAGMA user_version = {VERSION}")

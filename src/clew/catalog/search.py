@@ -1,21 +1,20 @@
-"""Search: what was asked for, found in the index and in what waits for it, with a snippet for each hit."""
+"""Search: what was asked for, found in the text index or the stored text, with a snippet for each hit."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from time import gmtime, strftime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from clew.catalog import place
+from clew.catalog import database
 from clew.catalog.lookup import MANY, Match, Scope, TextReader, in_order
-from clew.catalog.query import Query, matches, parse, positive
-from clew.catalog.schema import SPAN
+from clew.catalog.query import Query, parse, positive
+from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.snippets import Find, Snippet, finder, snippet
-from clew.catalog.text import KINDS
-from clew.catalog.texts import TextStore
-from clew.catalog.tokens import parts, words
+from clew.catalog.text_index import KINDS, stale_ranges
+from clew.catalog.text_store import TextStore
 from clew.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,13 +37,12 @@ PLACES = {
 LIMIT = 20
 _MAPPED = 1 << 30
 """So much of the rows is read without a copy."""
-_SURE = 1e9
-"""The rank of what is newer than the index."""
 
 _ROW = f"""
-SELECT k.text, coalesce(m.ts_us, s.ended_us), b.message % {SPAN}, s.agent, s.native_id, s.title, s.project,
-  coalesce(m.shown, s.shown), json_extract(s.header, '$.credential_calls')
-FROM block b JOIN session s ON s.id = b.id / {SPAN} JOIN word k ON k.id = b.kind LEFT JOIN message m ON m.id = b.message
+SELECT k.text, coalesce(m.ts_us, s.ended_us), b.message % {KEYS_PER_SOURCE}, s.agent, s.native_id, s.title, s.project,
+  coalesce(m.is_visible, s.is_visible), json_extract(s.header, '$.credential_calls')
+FROM block b JOIN session s ON s.id = b.id / {KEYS_PER_SOURCE} JOIN string k ON k.id = b.kind LEFT JOIN message m
+  ON m.id = b.message
 WHERE b.id = ?
 """
 
@@ -149,12 +147,12 @@ class Searcher:
     """Answers requests from one catalog; may live long, and sees what later syncs add."""
 
     def __init__(self, folder: Path | str, redact: Redact = secrets_masked) -> None:
-        db = place.open_reader(folder)
+        db = database.open_reader(folder)
         if db is None:
             raise UsageError("there is no catalog yet; `clew sync` makes one")
         self._db: sqlite3.Connection = db
         db.execute(f"PRAGMA mmap_size = {_MAPPED}")
-        self._reader = TextReader(f"{folder}/{place.TEXT}")
+        self._reader = TextReader(f"{folder}/{database.TEXT}")
         self._store: TextStore | None = None
         self._redact = redact
 
@@ -200,12 +198,11 @@ class Searcher:
         return substring(request.query) if request.mode == "substring" else regex(request.query)
 
     def _scope(self, request: Request) -> Scope:
-        stale = [doc for (doc,) in self._db.execute("SELECT doc FROM stale")]
         sources = request.sources
         if request.filters is not None:
             passing = self.chosen(request.filters)
             sources = passing if sources is None else passing & sources
-        return Scope(kinds_of(request.places), sources, stale)
+        return Scope(kinds_of(request.places), sources, stale_ranges(self._db))
 
     def chosen(self, filters: Filters) -> frozenset[int]:
         """The sources whose sessions pass all filters."""
@@ -223,18 +220,7 @@ class Searcher:
     def _by_words(self, query: Query, scope: Scope, request: Request) -> tuple[int, list[Match]]:
         end = request.offset + request.limit
         total, found = self._reader.find(query, scope, max(1, end), newest=request.newest)
-        new = list(self._waiting(query, scope))
-        return total + len(new), in_order([*found, *new], request.newest)[:end]
-
-    def _waiting(self, query: Query, scope: Scope) -> Iterator[Match]:
-        """What matches of the text that is not in the index yet."""
-        for doc, text in self._db.execute("SELECT doc, text FROM pending"):
-            row = self._row(doc, scope)
-            if row is not None and matches(query, [words(text), *parts(text)]):
-                yield Match(_SURE, row[1], doc)
-
-    def _waits(self) -> bool:
-        return self._db.execute("SELECT 1 FROM pending LIMIT 1").fetchone() is not None
+        return total, in_order(found, request.newest)[:end]
 
     def _by_text(self, wanted: Wanted, scope: Scope, request: Request) -> tuple[int, list[Match]]:
         from clew.catalog.scanning import scan
@@ -249,22 +235,21 @@ class Searcher:
     def _row(self, doc: int, scope: Scope) -> tuple[Any, ...] | None:
         """What is known of a block; None where it is not to be shown."""
         row: tuple[Any, ...] | None = self._db.execute(_ROW, (doc,)).fetchone()
-        if row is None or not row[7] or doc in scope.stale:
+        if row is None or not row[7]:
             return None
         if scope.kinds is not None and row[0] not in scope.kinds:
             return None
-        return row if scope.sources is None or doc // SPAN in scope.sources else None
+        return row if scope.sources is None or doc // KEYS_PER_SOURCE in scope.sources else None
 
     def _hits(self, page: list[Match], find: Find) -> list[Hit]:
         hits = []
-        get = self.store.get if self._waits() else self.store.stored
         for match in page:
             row = self._db.execute(_ROW, (match.doc,)).fetchone()
             if row is not None:
                 kind, when, message, agent, session, title, project, _, credential_calls = row
-                calls = self._calls(match.doc // SPAN, credential_calls)
+                calls = self._calls(match.doc // KEYS_PER_SOURCE, credential_calls)
                 # The whole text is redacted before anything is cut from it.
-                text = self._redact(get(match.doc) or "", calls)
+                text = self._redact(self.store.get(match.doc) or "", calls)
                 shown = snippet(text, find, _visible)
                 title, project = self._redact(title, calls), self._redact(project)
                 hits.append(Hit(agent, session, message or None, kind, match.when or when, title, project, shown))

@@ -1,149 +1,152 @@
-"""The catalog brought up to date. Interrupted at any point, the next sync goes on and ends in the same state."""
+"""Brings a catalog up to date. Interrupted at any point, the next sync goes on and ends in the same state.
+
+1. Changes are detected by stat alone. If there are none, that is all.
+2. Changed sources are read into rows and stored text; then lists and statistics are right.
+3. The text index is brought up to date from the stored text, for search.
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
-from clew.catalog import discover, indexing, place, workers
-from clew.catalog.carrying import MARK, carry_over
-from clew.catalog.fresh import COMPANION, Outlook, file_mark, is_same, look, note_time, print_of
-from clew.catalog.locking import WAIT, locked
-from clew.catalog.resolve import settle
+from clew.catalog.change_detection import (
+    NO_SOURCE_ID,
+    ChangeSet,
+    Hosts,
+    content_unchanged,
+    detect_changes,
+    fingerprint,
+    has_unfinished_work,
+    hosts_changed,
+    stat_signature,
+    text_index_is_complete,
+    update_recorded_mtime,
+)
+from clew.catalog.database import DATABASE, CatalogNotWritable, open_reader, open_writer, transaction
+from clew.catalog.lock import LOCK_WAIT_SECONDS, locked
 from clew.catalog.schema import add_indices, drop_indices
-from clew.catalog.workers import Task, Work
-from clew.catalog.writing import RowWriter, span_of, transaction
-from clew.errors import SourceUnreadable
-from clew.host import Host
-from clew.sources.local import Found
+from clew.catalog.sync_report import SyncCounts, SyncReport, read_report
+from clew.datadir import data_path
 
-WORTH_SPREADING = 4 << 20
-"""From this many bytes on, several processes are quicker than one."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from clew.catalog.discovery import WatchList
+    from clew.catalog.worker import Task
+    from clew.host import Host
+    from clew.sources.local import Found
 
+MIN_PARALLEL_BYTES = 4 << 20
+"""From so many bytes on, several processes are quicker than one."""
+NOT_COPIED_YET = "not carried over yet"
+"""A file of this name marks a catalog that was moved aside, and whose sessions were not copied into the new one."""
 
-class Report(NamedTuple):
-    """What a sync did."""
-
-    work: Work
-    sources: int
-    gone: int
-    problems: int
-    moved: str | None = None
-    """Where a catalog was moved that could not be used."""
-    unreadable: int = 0
-    """Sources that could not be opened or read."""
-    passed_over: tuple[str, ...] = ()
-    """Sources whose names are no text: the catalog has no place for them."""
-
-    def counts(self) -> dict[str, int]:
-        """The same as plain numbers."""
-        files, lines, rows, size = self.work
-        done = {"files": files, "lines": lines, "rows": rows, "bytes": size}
-        return {**done, "sources": self.sources, "gone": self.gone, "problems": self.problems}
-
-
-Tell = Callable[[int, int], None]
-"""Is told of bytes done, and of all there are."""
+ProgressCallback = Callable[[str, int, int], None]
+"""Called with the stage ("sessions" or "text"), the bytes done and the bytes in total."""
 
 
 def sync(
-    hosts: Iterable[Host],
+    hosts: Hosts,
     folder: Path,
     *,
+    text: bool = True,
     full: bool = False,
-    tell: Tell | None = None,
-    count: int | None = None,
-    wait: float = WAIT,
-) -> Report:
-    """Bring a catalog up to date with its hosts. Raises Busy where another sync is at work."""
-    hosts = tuple(hosts)
-    with locked(folder, wait):
-        moved = _move_aside(folder) if _is_foreign(folder) else None
+    on_progress: ProgressCallback | None = None,
+    workers: int | None = None,
+    wait: float = LOCK_WAIT_SECONDS,
+) -> SyncReport:
+    """Bring the catalog in `folder` up to date with its hosts.
+
+    Without `text`, the text index is left for a later sync. `full` reads every source again. Raises Busy where another
+    sync is running for longer than `wait` seconds, and CatalogNotWritable.
+    """
+    if not full:
+        report = _report_if_unchanged(hosts, folder, text)
+        if report is not None:
+            return report
+    try:
+        with locked(folder, wait):
+            return _sync_locked(tuple(hosts() if callable(hosts) else hosts), folder, text, full, on_progress, workers)
+    except OSError as error:
+        raise _not_writable(folder, error.strerror or error) from error
+
+
+def is_up_to_date(folder: Path, *, text: bool = True) -> bool:
+    """True where there is a catalog, and a sync would have nothing to do."""
+    return _report_if_unchanged(list, folder, text) is not None
+
+
+def _report_if_unchanged(hosts: Hosts, folder: Path, text: bool) -> SyncReport | None:
+    db = open_reader(folder)
+    if db is None:
+        return None
+    with closing(db):
         try:
-            carry_over(folder)
-            return _sync(hosts, folder, full, tell, count)._replace(moved=moved)
+            if has_unfinished_work(db) or (text and not text_index_is_complete(db, folder)):
+                return None
+            if not detect_changes(db, os.environ).is_empty or hosts_changed(db, hosts):
+                return None
+            return read_report(db, SyncCounts())
+        except sqlite3.Error:
+            # The catalog is damaged: a sync with the lock replaces it.
+            return None
+
+
+def _sync_locked(
+    hosts: tuple[Host, ...],
+    folder: Path,
+    text: bool,
+    full: bool,
+    on_progress: ProgressCallback | None,
+    workers: int | None,
+) -> SyncReport:
+    from clew.catalog.text_index import IndexNotWritable, IndexUnreadable
+    from clew.catalog.upgrade import copy_missing_sessions
+
+    def run() -> SyncReport:
+        copy_missing_sessions(folder)
+        return _run(hosts, folder, text, full, on_progress, workers)
+
+    moved = move_aside(folder) if _is_unusable(folder) else None
+    try:
+        try:
+            report = run()
         except sqlite3.DatabaseError as error:
             if not _is_corrupt(error):
-                raise SourceUnreadable(f"{folder}: the catalog cannot be written: {error}") from error
-            moved = _move_aside(folder)
-            carry_over(folder)
-            return _sync(hosts, folder, full, tell, count)._replace(moved=moved)
-        except indexing.WriteFailed as error:
-            raise SourceUnreadable(f"{folder}: the catalog cannot be written: {error}") from error
-        except indexing.Unusable:
-            from clew.catalog.mending import rebuild
-
-            # The rows and the text are whole, sessions among them whose source is gone.
-            rebuild(folder)
-            return _sync(hosts, folder, full, tell, count)._replace(moved=moved)
+                raise
+            moved = move_aside(folder)
+            report = run()
+    except (sqlite3.DatabaseError, IndexNotWritable, IndexUnreadable) as error:
+        raise _not_writable(folder, error) from error
+    return report._replace(moved=moved)
 
 
-def forget_gone(folder: Path) -> int:
-    """Erase the sessions whose sources are gone: rows, text and index. Returns how many there were."""
-    return _forget(folder, "state = 'gone'")
-
-
-def forget(folder: Path, path: str) -> int:
-    """Erase what was read from one file. If it is still there, the next sync reads it anew."""
-    return _forget(folder, "path = ?", path)
-
-
-def _forget(folder: Path, which: str, *values: str) -> int:
-    with locked(folder):
-        db = place.open_writer(folder)
-        try:
-            sources = [number for (number,) in db.execute(f"SELECT id FROM source WHERE {which}", values)]
-            with transaction(db):
-                for number in sources:
-                    RowWriter(db).drop(number)
-                    db.execute("DELETE FROM source WHERE id = ?", (number,))
-                drop_orphans(db)
-                if sources:
-                    # The next sync must look for sessions: the file may still be there, in a folder that is as it was.
-                    db.execute("DELETE FROM folder")
-                flights = {(message // place.SPAN,) for message in settle(db)}
-                db.executemany("INSERT OR IGNORE INTO flight VALUES (?)", flights)
-            db.execute("VACUUM")
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        finally:
-            db.close()
-    if sources:
-        from clew.catalog.mending import index_anew
-
-        # Dropped documents stay in the files of an index until they are joined: only a new one is free of them.
-        index_anew(folder)
-    return len(sources)
-
-
-def drop_orphans(db: sqlite3.Connection) -> None:
-    """Remove what is noted of the side files of sources that are gone or erased: it would never match again."""
-    live = "SELECT id FROM source WHERE state <> 'gone'"
-    db.execute(f"DELETE FROM beside WHERE owner <> ? AND owner NOT IN ({live})", (COMPANION,))
+def _not_writable(folder: Path, reason: object) -> CatalogNotWritable:
+    return CatalogNotWritable(f"{folder}: the catalog cannot be written: {reason}")
 
 
 def _is_corrupt(error: sqlite3.DatabaseError) -> bool:
-    words = str(error)
-    return "malformed" in words or "not a database" in words or "no such table" in words or "no such column" in words
+    return any(words in str(error) for words in ("malformed", "not a database", "no such table", "no such column"))
 
 
-def _is_foreign(folder: Path) -> bool:
-    """True where something lies in the catalog's place that is none of this version."""
-    path = folder / place.DATABASE
+def _is_unusable(folder: Path) -> bool:
+    """True where there is a database that is no catalog of this version."""
+    path = folder / DATABASE
     if not path.exists() or path.stat().st_size == 0:
         return False
-    reader = place.open_reader(folder)
+    reader = open_reader(folder)
     if reader is None:
         return True
     reader.close()
     return False
 
 
-def _move_aside(folder: Path) -> str:
-    """Put away what cannot be used; the lock stays where it is."""
+def move_aside(folder: Path) -> str:
+    """Move a catalog that cannot be used to a folder beside it; the lock file stays."""
     aside = folder.with_name(f"{folder.name}.aside-{time.strftime('%Y%m%d-%H%M%S')}")
     while aside.exists():
         aside = aside.with_name(f"{aside.name}+")
@@ -151,212 +154,248 @@ def _move_aside(folder: Path) -> str:
     for entry in list(folder.iterdir()):
         if entry.name != "lock":
             entry.rename(aside / entry.name)
-    (aside / MARK).touch(mode=0o600)
+    (aside / NOT_COPIED_YET).touch(mode=0o600)
     return str(aside)
 
 
-def _sync(hosts: tuple[Host, ...], folder: Path, full: bool, tell: Tell | None, count: int | None) -> Report:
-    db = place.open_writer(folder)
-    try:
-        indexing.recover(db, folder)
-        found = look(db, os.environ)
-        anew = found.anew or full
-        plan = _Plan(db, folder)
-        if anew:
-            now = time.time_ns()
-            places = discover.places(hosts, now)
-            plan.look_for(hosts)
-            with transaction(db):
-                discover.consult_again(db, places)
-        plan.compare(found, full)
-        if plan.tasks:
-            indexing.check_shards(folder)
-        plan.begin()
-        # No connection goes through a fork: each worker opens its own, and we another when they are done.
-        db.close()
-        work = plan.carry_out(tell, count)
-        db = place.open_writer(folder)
-        _settle(db, folder, is_large=bool(plan.tasks))
-        if anew:
-            with transaction(db):
-                discover.note_places(db, places, folder)
-        return _report(db, work)._replace(passed_over=plan.passed_over)
-    finally:
-        db.close()
+def _run(
+    hosts: tuple[Host, ...],
+    folder: Path,
+    text: bool,
+    full: bool,
+    on_progress: ProgressCallback | None,
+    workers: int | None,
+) -> SyncReport:
+    # No connection goes through a fork: this one is closed while sources are read.
+    with closing(open_writer(folder)) as db:
+        plan = _Plan(db, hosts, folder)
+        plan.find_changes(full)
+    counts = _ingest(folder, plan.tasks, on_progress, workers)
+    with closing(open_writer(folder)) as db:
+        _finish_rows(db, plan, hosts)
+        if text:
+            from clew.catalog import text_index
+
+            report_text = (lambda done, total: on_progress("text", done, total)) if on_progress is not None else None
+            text_index.update(db, folder, report_text)
+        return read_report(db, counts)._replace(passed_over=plan.passed_over)
 
 
-def _settle(db: sqlite3.Connection, folder: Path, is_large: bool) -> None:
+def _ingest(folder: Path, tasks: list[Task], on_progress: ProgressCallback | None, workers: int | None) -> SyncCounts:
+    if not tasks:
+        return SyncCounts()
+    from clew.catalog.worker import ingest_sources
+
+    total = sum(task.source.size for task in tasks)
+    done = 0
+
+    def on_batch(counts: SyncCounts) -> None:
+        nonlocal done
+        done += counts.bytes
+        if on_progress is not None:
+            on_progress("sessions", done, total)
+
+    return ingest_sources(
+        folder, tasks, workers or (1 if total < MIN_PARALLEL_BYTES else os.cpu_count() or 1), on_batch
+    )
+
+
+def _finish_rows(db: sqlite3.Connection, plan: _Plan, hosts: tuple[Host, ...]) -> None:
+    """Do what needs the rows of all sources: choose among copies, bring costs to the prices of today."""
+    from clew.catalog.dedupe import update_visible_copies
+    from clew.catalog.row_writer import update_costs
+
     with transaction(db):
         add_indices(db)
-        shown = settle(db)
-        # Should we be killed before they are in the index, their sources are read anew.
-        flights = {(message // place.SPAN,) for message in shown}
-        db.executemany("INSERT OR IGNORE INTO flight VALUES (?)", flights)
-        _price(db)
-    indexing.touch_up(db, folder, shown, is_large)
+        update_visible_copies(db)
+        update_costs(db)
+        if plan.watch_list is not None:
+            from clew.catalog.discovery import record_watch_list
 
-
-def _price(db: sqlite3.Connection) -> None:
-    from clew.catalog.repricing import reprice
-
-    reprice(db)
-
-
-def _has(db: sqlite3.Connection, query: str) -> bool:
-    return db.execute(query).fetchone() is not None
-
-
-def _report(db: sqlite3.Connection, work: Work) -> Report:
-    (sources, gone, problems) = db.execute(
-        "SELECT count(*), coalesce(sum(state = 'gone'), 0), coalesce(sum(problems NOT IN ('', '[]')), 0) FROM source"
-    ).fetchone()
-    (unreadable,) = db.execute(
-        """SELECT count(*) FROM source WHERE problems LIKE '%"unreadable"%' AND state <> 'gone'"""
-    ).fetchone()
-    return Report(work, sources, gone, problems, unreadable=unreadable)
+            record_watch_list(db, plan.watch_list, hosts)
 
 
 class _Plan:
-    """What must be done to which source."""
+    """Finds the sources that have to be read."""
 
-    def __init__(self, db: sqlite3.Connection, folder: Path) -> None:
-        self._db, self._folder = db, folder
+    def __init__(self, db: sqlite3.Connection, hosts: tuple[Host, ...], folder: Path) -> None:
+        self._db, self._hosts, self._folder = db, hosts, folder
         self.tasks: list[Task] = []
         self.passed_over: tuple[str, ...] = ()
-        self._added: set[int] = set()
-        self._work = Work()
+        self.watch_list: WatchList | None = None
+        """What to watch from now on; None where sessions were not looked for."""
 
-    def look_for(self, hosts: tuple[Host, ...]) -> None:
+    def find_changes(self, full: bool) -> None:
+        """Compare the catalog with the file system. Afterwards `tasks` is what has to be read."""
+        changes = detect_changes(self._db, os.environ)
+        if full or changes.needs_discovery or hosts_changed(self._db, self._hosts):
+            self._discover()
+        self._find_changed(changes, full)
+        if self.tasks and self._db.execute("SELECT 1 FROM message LIMIT 1").fetchone() is None:
+            drop_indices(self._db)
+
+    def _discover(self) -> None:
         """Look for sources; note those that are new, and those that are gone."""
+        from clew.catalog import discovery
+        from clew.sources.local import in_homes
+
+        self.watch_list = discovery.watch_list(self._hosts, self._folder)
         known = {
-            path: (number, state) for number, path, state in self._db.execute("SELECT id, path, state FROM source")
+            path: (source, state) for source, path, state in self._db.execute("SELECT id, path, state FROM source")
         }
-        present = {str(found.source.path): found for found in discover.sources(hosts)}
-        self.passed_over = tuple(sorted(path for path in present if not discover.is_text(path)))
+        present = {str(found.source.path): found for found in in_homes(self._hosts)}
+        self.passed_over = tuple(sorted(path for path in present if not discovery.is_text(path)))
         for path in self.passed_over:
             del present[path]
-        lost = {path: number for path, (number, state) in known.items() if path not in present and state != "gone"}
+        missing = {path: source for path, (source, state) in known.items() if path not in present and state != "gone"}
         with transaction(self._db):
             for path, found in present.items():
-                if path in known:
-                    self._note(known[path][0], path, found, known[path][1])
-                else:
-                    self._add(path, found, lost)
-            for number in lost.values():
-                self._lose(number)
-            drop_orphans(self._db)
+                source, state = known.get(path) or (self._find_renamed(path, missing) or self._add(path, found), "new")
+                self._record(source, found, state)
+            for source in missing.values():
+                self._mark_missing(source)
+            self._delete_orphaned_side_files()
+            discovery.reread_agents_with_changed_files(self._db, self.watch_list)
 
-    def _add(self, path: str, found: Found, lost: dict[str, int]) -> None:
-        number = self._renamed(path, lost)
-        if number is None:
-            query = "INSERT INTO source VALUES (NULL, ?, ?, 'new', -1, -1, -1, -1, x'', -1, ?, ?, '[]')"
-            cursor = self._db.execute(query, (path, found.agent.id, "", discover.written_down(found.source)))
-            number = cursor.lastrowid
-        assert number is not None
-        self._note(number, path, found, "new")
+    def _add(self, path: str, found: Found) -> int:
+        query = "INSERT INTO source VALUES (NULL, ?, ?, 'new', -1, -1, -1, -1, x'', '', '', '[]')"
+        source = self._db.execute(query, (path, found.agent.id)).lastrowid
+        assert source is not None
+        return source
 
-    def _renamed(self, path: str, lost: dict[str, int]) -> int | None:
-        """The source that has another name now: the same file, with the same beginning."""
-        if not lost:
+    def _find_renamed(self, path: str, missing: dict[str, int]) -> int | None:
+        """The source whose file has this path now: the same inode, with the same content at its beginning."""
+        if not missing:
             return None
         try:
-            inode = os.stat(path).st_ino
+            found = os.stat(path)
         except OSError:
             return None
         query = "SELECT id, path, size, fingerprint FROM source WHERE inode = ? AND state = 'live'"
-        for number, old, size, fingerprint in self._db.execute(query, (inode,)).fetchall():
-            if old in lost and _still_begins(path, size, fingerprint):
-                del lost[old]
-                self._db.execute("UPDATE source SET path = ?, state = 'new', size = -1 WHERE id = ?", (path, number))
-                return int(number)
+        for source, old, size, recorded in self._db.execute(query, (found.st_ino,)).fetchall():
+            if old in missing and found.st_size >= size >= 0 and _has_fingerprint(path, size, recorded):
+                del missing[old]
+                self._db.execute("UPDATE source SET path = ?, state = 'new', size = -1 WHERE id = ?", (path, source))
+                return int(source)
         return None
 
-    def _note(self, number: int, path: str, found: Found, state: str) -> None:
-        source = found.source
-        host = source.origin.host if source.origin is not None else None
+    def _record(self, source: int, found: Found, state: str) -> None:
+        from clew.catalog.discovery import side_files, source_to_json
+
         if state == "gone":
-            self._db.execute("UPDATE source SET state = 'new', size = -1 WHERE id = ?", (number,))
+            self._db.execute("UPDATE source SET state = 'new', size = -1 WHERE id = ?", (source,))
+        host = found.source.origin.host if found.source.origin is not None else None
         self._db.execute(
             "UPDATE source SET agent = ?, host = ?, found = ? WHERE id = ?",
-            (found.agent.id, host or "", discover.written_down(source), number),
+            (found.agent.id, host or "", source_to_json(found.source), source),
         )
-        known = set(self._db.execute("SELECT * FROM beside WHERE owner = ?", (number,)))
-        files = {(file, number, *file_mark(file)) for file in discover.files_of(source)}
-        if files != known:
-            self._db.execute("DELETE FROM beside WHERE owner = ?", (number,))
-            self._db.executemany("INSERT INTO beside VALUES (?, ?, ?, ?)", files)
-            # The header may say something else now: the source is read whole, if need be by the next sync.
-            self._db.execute("UPDATE source SET size = -1 WHERE id = ?", (number,))
-        del path
+        recorded = set(self._db.execute("SELECT * FROM side_file WHERE owner = ?", (source,)))
+        files = {(path, source, *stat_signature(path)) for path in side_files(found.source)}
+        if files != recorded:
+            self._db.execute("DELETE FROM side_file WHERE owner = ?", (source,))
+            self._db.executemany("INSERT INTO side_file VALUES (?, ?, ?, ?)", files)
+            # The header may come from a side file. Should this sync be killed, the next one reads the source.
+            self._db.execute("UPDATE source SET size = -1 WHERE id = ?", (source,))
 
-    def _lose(self, number: int) -> None:
-        """The file is gone; what it said stays."""
-        if _has(self._db, f"SELECT 1 FROM session WHERE id = {int(number)}"):
-            self._db.execute("UPDATE source SET state = 'gone' WHERE id = ?", (number,))
-            self._db.execute("INSERT OR IGNORE INTO unsettled VALUES (?, ?, ?)", (number, *[number * place.SPAN] * 2))
-        else:
-            self._db.execute("DELETE FROM source WHERE id = ?", (number,))
+    def _mark_missing(self, source: int) -> None:
+        """The file is gone; the catalog keeps the session that was read from it."""
+        if self._db.execute("SELECT 1 FROM session WHERE id = ?", (source,)).fetchone() is None:
+            from clew.catalog.row_writer import RowWriter
 
-    def compare(self, found: Outlook, full: bool) -> None:
-        """Decide about every source that is not as it was."""
-        changed = dict.fromkeys(found.changed)
+            RowWriter(self._db).delete_source(source)
+            return
+        self._db.execute("UPDATE source SET state = 'gone' WHERE id = ?", (source,))
+        self._db.execute("INSERT OR IGNORE INTO needs_dedupe VALUES (?)", (source,))
+
+    def _delete_orphaned_side_files(self) -> None:
+        """Files of sources that are gone or deleted would never match what is recorded of them."""
+        live = "SELECT id FROM source WHERE state <> 'gone'"
+        self._db.execute(f"DELETE FROM side_file WHERE owner <> ? AND owner NOT IN ({live})", (NO_SOURCE_ID,))
+
+    def _find_changed(self, changes: ChangeSet, full: bool) -> None:
+        changed = dict.fromkeys(changes.changed_sources)
         query = "SELECT id FROM source WHERE state <> 'gone'" + ("" if full else " AND (state = 'new' OR size = -1)")
-        changed.update(dict.fromkeys(number for (number,) in self._db.execute(query)))
-        for number in changed:
-            self._decide(number, full)
+        changed.update(dict.fromkeys(source for (source,) in self._db.execute(query)))
+        for source in changed:
+            self._decide(source, full)
 
-    def _decide(self, number: int, full: bool) -> None:
-        query = "SELECT path, agent, state, shard, found FROM source WHERE id = ?"
-        row = self._db.execute(query, (number,)).fetchone()
+    def _decide(self, source: int, full: bool) -> None:
+        query = "SELECT path, agent, state, found FROM source WHERE id = ? AND state <> 'gone'"
+        row = self._db.execute(query, (source,)).fetchone()
         if row is None:
             return
-        path, agent, state, shard, notes = row
-        if state == "gone":
-            return
-        try:
-            os.stat(path)
-        except OSError:
+        path, agent, state, notes = row
+        if not Path(path).exists():
             with transaction(self._db):
-                self._lose(number)
-            return
-        if not full and state == "live" and is_same(self._db, number):
+                self._mark_missing(source)
+        elif not full and state == "live" and content_unchanged(self._db, source):
             with transaction(self._db):
-                note_time(self._db, number)
-            return
-        source = discover.from_notes(agent, path, notes)
-        # A sync that was killed may have written a part of it.
-        rows = self._db.execute("SELECT 1 FROM message WHERE id BETWEEN ? AND ?", span_of(number)).fetchone()
-        self.tasks.append(Task(number, agent, source, shard, shard >= 0 or state != "new" or rows is not None))
+                update_recorded_mtime(self._db, source)
+        else:
+            from clew.catalog.discovery import source_from_json
+            from clew.catalog.worker import Task
 
-    def begin(self) -> None:
-        """Note what will be read whole; from then on nothing is asked of the rows."""
-        if not self.tasks:
-            return
-        with transaction(self._db):
-            flights = [(task.number,) for task in self.tasks]
-            self._db.executemany("INSERT OR IGNORE INTO flight VALUES (?)", flights)
-            if not _has(self._db, "SELECT 1 FROM message"):
-                drop_indices(self._db)
-
-    def carry_out(self, tell: Tell | None, count: int | None) -> Work:
-        """Read whole what must be read whole."""
-        if not self.tasks:
-            return self._work
-        total = sum(task.source.size for task in self.tasks)
-        count = count or (1 if total < WORTH_SPREADING else os.cpu_count() or 1)
-        done = 0
-
-        def told(work: Work) -> None:
-            nonlocal done
-            done += work.size
-            if tell is not None:
-                tell(done, total)
-
-        return self._work.plus(workers.run(self._folder, self.tasks, count, told))
+            self.tasks.append(Task(source, agent, source_from_json(agent, path, notes)))
 
 
-def _still_begins(path: str, size: int, prefix: bytes) -> bool:
+def _has_fingerprint(path: str, size: int, recorded: bytes) -> bool:
     try:
-        return os.stat(path).st_size >= size >= 0 and print_of(path, size) == prefix
+        return fingerprint(path, size) == recorded
     except OSError:
         return False
+
+
+def forget_gone(folder: Path) -> int:
+    """Erase the sessions whose files are gone: rows, text and index. Returns how many there were."""
+    return _forget(folder, "state = 'gone'")
+
+
+def forget(folder: Path, path: str) -> int:
+    """Erase what was read from one file. If it is still there, the next sync reads it again."""
+    return _forget(folder, "path = ?", path)
+
+
+def catalogs_with(path: str) -> tuple[list[Path], list[Path]]:
+    """The catalogs in the data folder that hold a file: those of this version, and those that were moved aside."""
+    current: list[Path] = []
+    aside: list[Path] = []
+    for database in sorted(Path(data_path()).glob(f"catalog*/{DATABASE}")):
+        try:
+            with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as db:
+                if db.execute("SELECT 1 FROM source WHERE path = ?", (path,)).fetchone() is None:
+                    continue
+        except sqlite3.Error:
+            # What it holds cannot be told: it is named rather than passed over.
+            pass
+        (aside if ".aside-" in database.parent.name else current).append(database.parent)
+    return current, aside
+
+
+def rebuild_text_index(folder: Path) -> None:
+    """Delete the text index of a catalog and make another one of the stored text."""
+    from clew.catalog import text_index
+
+    with locked(folder), closing(open_writer(folder)) as db:
+        text_index.rebuild(db, folder)
+
+
+def _forget(folder: Path, condition: str, *values: str) -> int:
+    from clew.catalog import text_index
+    from clew.catalog.dedupe import update_visible_copies
+    from clew.catalog.row_writer import RowWriter
+
+    with locked(folder), closing(open_writer(folder)) as db:
+        sources = [source for (source,) in db.execute(f"SELECT id FROM source WHERE {condition}", values)]
+        if not sources:
+            return 0
+        with transaction(db):
+            for source in sources:
+                RowWriter(db).delete_source(source)
+            # The next sync must look for sessions: the file may still be there, in a folder that did not change.
+            db.execute("DELETE FROM watched_folder")
+            update_visible_copies(db)
+        db.execute("VACUUM")
+        # Deleted documents stay in the files of an index until segments are merged: only a new one is free of them.
+        text_index.rebuild(db, folder)
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return len(sources)

@@ -22,7 +22,7 @@ from clew.analysis.calls import UNKNOWN, Calls, Columns, sound
 from clew.analysis.pricing import PriceTable, prices
 from clew.analysis.session import project_of
 from clew.analysis.usage import FIELDS, MOST
-from clew.catalog.keys import session_key
+from clew.catalog.ids import session_key
 from clew.catalog.statements import TOKENS
 from clew.errors import SourceUnreadable
 from clew.io.workers import run_in_workers

@@ -12,7 +12,7 @@ import click
 
 from clew.agents import registry
 from clew.agents.base import Agent, SourceFile
-from clew.catalog import place
+from clew.catalog import database
 from clew.cli.sourcing import REFRESH, wanted_sources
 from clew.errors import UnknownReference
 from clew.filters import Filters
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 def folder_for(context: click.Context, homes: tuple[str, ...], hosts: Sequence[Host]) -> Path:
     """The catalog over the homes and sources that were named; without any, over the default sources."""
     named = bool(context.find_root().obj["homes"] or homes or wanted_sources(context))
-    return place.folder_of(hosts) if named else place.catalog_folder()
+    return database.folder_of(hosts) if named else database.catalog_folder()
 
 
 def fresh_folder(context: click.Context, homes: tuple[str, ...], hosts: Sequence[Host]) -> Path | None:
     """The same, where the catalog is there and nothing has changed since; None: the sources must be asked."""
-    from clew.catalog.fresh import is_fresh
+    from clew.catalog.sync import is_up_to_date as is_fresh
 
     if context.meta.get(REFRESH):
         return None
@@ -47,7 +47,7 @@ def fresh_catalog(
 ) -> Iterator[sqlite3.Connection | None]:
     """The catalog, opened for reading, where it is fresh."""
     folder = fresh_folder(context, homes, shelf.hosts)
-    db = place.open_reader(folder) if folder is not None else None
+    db = database.open_reader(folder) if folder is not None else None
     try:
         yield db
     finally:
@@ -78,11 +78,11 @@ class _Known:
     """A session in the catalog, as a reference is resolved."""
 
     def __init__(self, name: str, id: str, is_subagent: bool, path: str, notes: str) -> None:
-        from clew.catalog.discover import from_notes
+        from clew.catalog.discovery import source_from_json
 
         self.id, self.is_subagent = id, bool(is_subagent)
         self.agent: Agent = registry.get(name)
-        self.source: SourceFile = from_notes(name, path, notes)
+        self.source: SourceFile = source_from_json(name, path, notes)
 
 
 def find(
@@ -113,7 +113,7 @@ def _gone(context: click.Context, homes: tuple[str, ...], shelf: Library, refere
     from clew.catalog.remembered import messages_of, session_of
     from clew.cli.output import say
 
-    db = place.open_reader(folder_for(context, homes, shelf.hosts))
+    db = database.open_reader(folder_for(context, homes, shelf.hosts))
     if db is None:
         return None
     stored = {one.path: one for one in sessions(db, "gone")}

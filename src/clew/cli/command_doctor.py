@@ -59,12 +59,12 @@ def command(
 
 def _catalogued(context: click.Context, homes: tuple[str, ...], is_elsewhere: bool) -> list[Problem]:
     """What the last sync found wrong with sources; nothing where only stores are asked about."""
-    from clew.catalog import place
+    from clew.catalog import database
     from clew.catalog.damage import problems
 
     if is_elsewhere:
         return []
-    db = place.open_reader(place.catalog_folder((*context.find_root().obj["homes"], *homes)))
+    db = database.open_reader(database.catalog_folder((*context.find_root().obj["homes"], *homes)))
     return problems(db) if db is not None else []
 
 

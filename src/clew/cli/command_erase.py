@@ -9,8 +9,7 @@ import click
 
 from clew.agents.sage_agent.locate import AGENT
 from clew.agents.sage_agent.records import ERASED, summary_line
-from clew.cli.cataloguing import folder_for
-from clew.cli.options import common, library, wants_json
+from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.own import own_session
 from clew.cli.redacting import DATA, TEXT, Redaction, redacting_output, redaction
@@ -57,12 +56,11 @@ def command(
     masking = redaction(context, DATA if json else TEXT)
     masking.prepare()
     said = _said(session, uuids, masking)
-    shelf = library(context, homes)
     done = Erased(len(uuids) or sum(1 for _ in session.records()), 0, [])
     copies = _copies(session)
     if write:
         done = _erase(session, uuids)
-        copies += _forget(folder_for(context, homes, shelf.hosts), session.folder / MESSAGES)
+        copies += _forget(session.folder / MESSAGES)
     row: dict[str, JSON] = {
         "erased": write,
         "session": session.id,
@@ -145,15 +143,18 @@ def _copies(session: Session) -> list[str]:
     return archived + [str(path) for path in sorted((data_dir() / "rescue").glob(f"{AGENT}-{session.id[:8]}-*"))]
 
 
-def _forget(catalog: Path, log: Path) -> list[str]:
-    """Take the session out of the catalog; what is left of it comes back with the next sync."""
-    from clew.catalog.place import DATABASE
-    from clew.catalog.sync import forget
+def _forget(log: Path) -> list[str]:
+    """Erase the session from every catalog; what is left of it comes back with the next sync.
 
-    if not (catalog / DATABASE).exists():
-        return []
-    try:
-        forget(catalog, str(log))
-    except Busy:
-        return [f"the catalog {catalog}: another sync is at work; `clew sync --full` does it"]
-    return []
+    Returns the catalogs that still hold it.
+    """
+    from clew.catalog.sync import catalogs_with, forget
+
+    current, aside = catalogs_with(str(log))
+    left = [f"the catalog {folder}, which is no longer used: delete it" for folder in aside]
+    for folder in current:
+        try:
+            forget(folder, str(log))
+        except Busy:
+            left.append(f"the catalog {folder}: another sync is running; `clew sync --full` does it")
+    return left

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from clew.cli.options import common, filtering, library, take_filters, wants_json
 from clew.cli.output import print_json, say
+from clew.cli.progress import progress_bar
 from clew.errors import UsageError
 from clew.warehouse.columns import LEVELS
 
@@ -79,13 +78,8 @@ def _push(url: str, shelf: Library, level: str, is_dry: bool, options: dict[str,
     filters = take_filters(options, shelf)
     found = shelf.sources() if filters == type(filters)() else shelf.sessions(filters)
     sources = [session.source for session in found]
-    with ExitStack() as stack:
-        bar = None
-        if sys.stderr.isatty() and not as_json:
-            from clew.cli.command_sync import progress
-
-            bar = progress(stack)
-        return push(url, sources, writer(level), is_dry=is_dry, tell=bar)
+    with progress_bar("pushing", is_quiet=as_json) as on_progress:
+        return push(url, sources, writer(level), is_dry=is_dry, tell=on_progress)
 
 
 def _tell(report: Report, is_dry: bool) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clew.catalog.place import DATABASE, catalog_folder
+from clew.catalog.database import DATABASE, catalog_folder
 from clew.catalog.query import BadQuery
 from clew.catalog.search import LIMIT, PLACES, Found, Redact, Request, Searcher, check, unmasked
 from clew.cli import hits_shown
@@ -101,7 +101,7 @@ def _found_at_once(context: click.Context, homes: tuple[str, ...], request: Requ
 
     Nothing that reads sessions is loaded for it.
     """
-    from clew.catalog.fresh import is_fresh
+    from clew.catalog.sync import is_up_to_date as is_fresh
 
     named = [*context.find_root().obj["homes"], *homes]
     if wanted_sources(context) or context.meta.get(REFRESH) or not all(map(os.path.isdir, named)):
@@ -169,10 +169,10 @@ def _found_on(engine: str, request: Request, redact: Redact) -> Found:
 
 
 def _mend(hosts: Sequence[Host], folder: Path, is_index: bool) -> None:
-    from clew.catalog.mending import index_anew
+    from clew.catalog.sync import rebuild_text_index
 
     if is_index:
-        index_anew(folder)
+        rebuild_text_index(folder)
     else:
         _sync(hosts, folder, full=True)
 
@@ -186,13 +186,13 @@ def _search(folder: Path, request: Request, redact: Redact) -> Found:
 
 
 def _bring_up_to_date(hosts: Sequence[Host], folder: Path) -> None:
-    from clew.catalog.fresh import is_fresh
+    from clew.catalog.sync import is_up_to_date as is_fresh
 
     if is_fresh(folder):
         return
     told: list[str] = []
 
-    def tell(*_: int) -> None:
+    def tell(*_: object) -> None:
         # Said once, and only where something is read: a look at the files alone is not worth a word.
         if not told:
             told.append("clew: bringing the catalog up to date")
@@ -207,11 +207,11 @@ def _bring_up_to_date(hosts: Sequence[Host], folder: Path) -> None:
 
 
 def _sync(
-    hosts: Sequence[Host], folder: Path, full: bool = False, tell: Callable[[int, int], None] | None = None
+    hosts: Sequence[Host], folder: Path, full: bool = False, tell: Callable[[str, int, int], None] | None = None
 ) -> None:
     from clew.catalog.sync import sync
 
-    report = sync(hosts, folder, full=full, tell=tell)
+    report = sync(hosts, folder, full=full, on_progress=tell)
     if report.moved is not None:
         say(f"clew: the catalog could not be used; it was moved to {report.moved} and made anew")
 

@@ -35,10 +35,10 @@ def command(context: click.Context, /, query: str, as_csv: bool, homes: tuple[st
     what to mask. That masks each cell by itself, as the question left it: a text that the question cut or encoded may
     not be found.
     """
-    from clew.catalog import place
+    from clew.catalog import database
 
     folder = folder_for(context, homes, library(context, homes).hosts)
-    db = place.open_reader(folder)
+    db = database.open_reader(folder)
     if db is None:
         raise SourceUnreadable("there is no catalog yet; `clew sync` makes it")
     db.set_authorizer(_only_reading)

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from clew.catalog import place
+from clew.catalog import database
 from clew.catalog.answer import counted_stats, fresh_stats, over
 from clew.catalog.stats import BLOCK, BY, Choice, Stats, report, with_names
 from clew.cli.options import FILTER_NAMES, check_agents, common, filtering, wants_json
@@ -118,7 +118,7 @@ def _stats(context: click.Context, homes: tuple[str, ...], choice: Choice, by: s
     """Statistics from the catalog where it is fresh, else from the sources as far as they tell, else after a sync."""
     named = (*context.find_root().obj["homes"], *homes)
     if not wanted_sources(context) and not context.meta.get(REFRESH):
-        stats = fresh_stats(place.catalog_folder(named), choice)
+        stats = fresh_stats(database.catalog_folder(named), choice)
         if stats is not None:
             return stats
     from clew.cli.options import library
@@ -151,7 +151,7 @@ def _catalogued(context: click.Context, homes: tuple[str, ...], choice: Choice) 
     hosts = library(context, homes).hosts
     folder = folder_for(context, homes, hosts)
     sync(hosts, folder)
-    db = place.open_reader(folder)
+    db = database.open_reader(folder)
     if db is None:
         raise SourceUnreadable(f"{folder}: the catalog cannot be read")
     return over(db, choice, is_full=True)

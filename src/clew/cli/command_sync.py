@@ -1,41 +1,43 @@
-"""clew sync: the catalog brought up to date."""
+"""clew sync: bring the catalog up to date."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from clew.cli.cataloguing import folder_for
+from clew.catalog.database import catalog_folder, folder_of
+from clew.catalog.sync import is_up_to_date, sync
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
-from clew.host import Host
+from clew.cli.progress import progress_bars
+from clew.cli.sourcing import REFRESH, wanted_sources
 
-_PAUSE = 1.0
-"""Seconds between two looks while watching."""
+if TYPE_CHECKING:
+    from clew.catalog.change_detection import Hosts
+    from clew.catalog.sync_report import SyncReport
+
+WATCH_INTERVAL_SECONDS = 1.0
 
 
 @click.command("sync")
-@click.option("--watch", is_flag=True, help="Go on, and take in what changes.")
+@click.option("--watch", is_flag=True, help="Keep running, and sync again when something changes.")
 @click.option("--full", is_flag=True, help="Read every source again.")
-@click.option("--forget-gone", is_flag=True, help="Erase the sessions whose sources are gone.")
+@click.option("--forget-gone", is_flag=True, help="Erase the sessions whose files are gone.")
 @common
 @click.pass_context
 def command(
     context: click.Context, /, watch: bool, full: bool, forget_gone: bool, homes: tuple[str, ...], as_json: bool
 ) -> int:
-    """Bring the catalog up to date: what search and statistics look into.
+    """Bring the catalog up to date: the index of all sessions that other commands ask.
 
-    Files that did not change cost a look at their time; files that grew, their new lines. The catalog is a cache:
-    without it everything is read from the sources; only sessions whose sources are gone live in it alone. Exit code
-    5: another sync is at work.
+    First, sessions and usage are read from files that changed; then the text index for `clew search` is updated. The
+    catalog is a cache: only sessions whose files are gone exist in it alone. Exit code 5: another sync is running.
     """
-    hosts = library(context, homes).hosts
-    folder = folder_for(context, homes, hosts)
+    hosts, folder = _hosts_and_folder(context, homes)
     as_json = wants_json(context, as_json)
     _sync(hosts, folder, full, as_json)
     if forget_gone:
@@ -43,55 +45,45 @@ def command(
 
         say(f"{forget(folder)} sessions erased")
     while watch:
-        time.sleep(_PAUSE)
-        if not _is_fresh(folder):
+        time.sleep(WATCH_INTERVAL_SECONDS)
+        if not is_up_to_date(folder):
             _sync(hosts, folder, False, as_json)
     return 0
 
 
-def _is_fresh(folder: Path) -> bool:
-    from clew.catalog.fresh import is_fresh
+def _hosts_and_folder(context: click.Context, homes: tuple[str, ...]) -> tuple[Hosts, Path]:
+    """The hosts to read, looked for only if needed, and the folder of their catalog."""
+    named = (*context.find_root().obj["homes"], *homes)
+    if wanted_sources(context):
+        found = library(context, homes).hosts
+        return found, folder_of(found)
+    if context.meta.get(REFRESH) or not all(Path(home).is_dir() for home in named):
+        found = library(context, homes).hosts
+        return found, catalog_folder(named)
+    return lambda: library(context, homes).hosts, catalog_folder(named)
 
-    return is_fresh(folder)
 
-
-def _sync(hosts: tuple[Host, ...], folder: Path, full: bool, as_json: bool) -> None:
-    from clew.catalog.sync import sync
-
-    with ExitStack() as stack:
-        report = sync(hosts, folder, full=full, tell=progress(stack) if sys.stderr.isatty() and not as_json else None)
+def _sync(hosts: Hosts, folder: Path, full: bool, as_json: bool) -> None:
+    with progress_bars(is_quiet=as_json) as on_progress:
+        report = sync(hosts, folder, full=full, on_progress=on_progress)
     if report.moved is not None:
-        say(f"clew: the catalog could not be used; it was moved to {report.moved} and made anew")
+        say(f"clew: the catalog could not be used; it was moved to {report.moved} and built again")
     for path in report.passed_over:
-        say(f"clew: {ascii(path)[1:-1]}: its name is no text, so it is left out of the catalog; `clew list` shows it")
+        say(f"clew: {ascii(path)[1:-1]}: skipped: the file name is not valid UTF-8")
     if report.unreadable:
         say(f"clew: sources that cannot be read: {report.unreadable}; `clew doctor` lists them")
     if as_json:
         print_json(report.counts())
     elif sys.stderr.isatty():
-        work = report.work
-        read = f"{_some(work.files, 'file')} read, {_some(work.lines, 'line')}"
-        say(f"{read}; {_some(report.sources, 'source')}, {report.gone} of them gone")
-        if report.problems:
-            say(f"{_some(report.problems, 'source')} with problems; `clew doctor` lists them")
+        _print_summary(report)
 
 
-def _some(number: int, thing: str) -> str:
+def _print_summary(report: SyncReport) -> None:
+    read = f"{_counted(report.work.files, 'file')} read, {_counted(report.work.lines, 'line')}"
+    say(f"{read}; {_counted(report.sources, 'source')}, {report.gone} of them gone")
+    if report.problems:
+        say(f"{_counted(report.problems, 'source')} with problems; `clew doctor` lists them")
+
+
+def _counted(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
-
-
-def progress(stack: ExitStack) -> Callable[[int, int], None]:
-    """A bar that appears when there is something to tell."""
-    state: dict[str, object] = {}
-
-    def tell(done: int, total: int) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
-
-        if "bar" not in state:
-            columns = ("reading", BarColumn(), DownloadColumn(), TimeRemainingColumn())
-            bar = stack.enter_context(Progress(*columns, console=Console(stderr=True), transient=True))
-            state.update(bar=bar, task=bar.add_task("", total=total))
-        state["bar"].update(state["task"], completed=done)  # type: ignore[attr-defined]
-
-    return tell

@@ -21,7 +21,7 @@ def answered(words: list[str]) -> int | None:
     # The process ends with its answer, and makes much until then.
     gc.disable()
     from clew.catalog.answer import fresh_stats
-    from clew.catalog.place import catalog_folder
+    from clew.catalog.database import catalog_folder
     from clew.catalog.stats import BY, Choice, report
 
     if by not in BY or not all(map(os.path.isdir, homes)):

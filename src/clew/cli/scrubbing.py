@@ -13,7 +13,7 @@ import click
 
 from clew.agents.registry import load_all
 from clew.archive.records import archive_folder
-from clew.catalog.place import DATABASE
+from clew.catalog.database import DATABASE
 from clew.cli.each import say_unscanned
 from clew.cli.output import print_json, say
 from clew.cli.redacting import Redaction
@@ -200,13 +200,12 @@ def _folder_name(session: StoredSession) -> str:
 
 def _purge(shelf: Library, catalog: Path) -> None:
     """Take what was cleaned out of a catalog: its rows, its text index, and the pages that it no longer uses."""
-    from clew.catalog.mending import index_anew
-    from clew.catalog.place import open_writer
-    from clew.catalog.sync import sync
+    from clew.catalog.database import open_writer
+    from clew.catalog.sync import rebuild_text_index, sync
 
     try:
         sync(shelf.hosts, catalog, full=True)
-        index_anew(catalog)
+        rebuild_text_index(catalog)
         rows = open_writer(catalog)
     except Busy:
         say(f"clew: not removed from {catalog}: another sync is at work; `clew sync --full` does it")

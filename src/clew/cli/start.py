@@ -33,9 +33,7 @@ def _run() -> None:
 
 
 def _is_answered(words: list[str]) -> bool:
-    """Answer a plain request for `sync`, `stats` or pages before click is loaded; False where it takes more."""
-    if "sync" in words and _synced(words):
-        return True
+    """Answer a plain request for `stats` or pages before click is loaded; False where it takes more."""
     code = None
     if "stats" in words:
         from clew.cli.quick_stats import answered
@@ -48,32 +46,6 @@ def _is_answered(words: list[str]) -> bool:
     if code is not None:
         sys.exit(code)
     return False
-
-
-def _synced(words: list[str]) -> bool:
-    """Do a plain sync with little or nothing to do before anything is loaded; False where it takes more."""
-    homes, others = _homes(words)
-    if others not in (["sync"], ["sync", "--json"], ["--json", "sync"]) or "" in homes or sys.stderr.isatty():
-        return False
-    from clew.catalog.quick import quick_sync
-
-    found = quick_sync(homes)
-    if found is None:
-        return False
-    # As JSON is spelled by whoever loads more: a number for each name.
-    shown = ",".join(f'"{name}":{count}' for name, count in found.items())
-    return _print(f"{{{shown}}}\n" if len(others) == 2 else "")
-
-
-def _homes(words: list[str]) -> tuple[list[str], list[str]]:
-    """The homes that are named, and the other words."""
-    homes, others, rest = [], [], iter(words)
-    for word in rest:
-        if word == "--home":
-            homes.append(next(rest, ""))
-        else:
-            others.append(word)
-    return homes, others
 
 
 def help_text(program: str) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from clew.analysis.pricing import PriceTable
+from clew.catalog.ids import session_key
 from clew.catalog.ingest import Ingested
-from clew.catalog.keys import session_key
 from clew.catalog.rows import Rows
 from clew.catalog.schema import DAY, day_row
 from clew.warehouse.columns import COUNTS, RATES, TABLES, Table

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Mapping
+from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -19,7 +20,6 @@ from clew.agents.base import SourceFile, with_current_size
 from clew.agents.masking import masked_source
 from clew.analysis.pricing import prices
 from clew.catalog.ingest import ingest as rows_of
-from clew.catalog.keys import blake2b
 from clew.catalog.rows import Rows
 from clew.errors import ClewError, PathRefused
 from clew.host import Origin

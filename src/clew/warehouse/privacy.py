@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-from clew.catalog.keys import blake2b
 from clew.errors import UsageError
 from clew.redact.masks import MARKER, PLAIN, Marker
 from clew.redact.redactor import Redactor, Setting

@@ -11,12 +11,12 @@ import os
 import secrets
 import tempfile
 from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from clew.agents.base import SourceFile
 from clew.analysis.pricing import prices
-from clew.catalog.keys import blake2b
 from clew.datadir import private_folder
 from clew.errors import SourceUnreadable
 from clew.host import config_dir, data_dir

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from clew.agents.masking import learn_session
-from clew.catalog import browsing, place
+from clew.catalog import browsing, database
 from clew.catalog.browsing import Entry
 from clew.catalog.opening import opened
 from clew.catalog.search import Searcher
@@ -226,7 +226,7 @@ class AppContext:
         """A read-only connection of this thread. Opened again when the catalog was replaced by a new file."""
         identity = self._catalog_identity()
         if getattr(self._thread, "identity", None) != identity:
-            db = place.open_reader(self.folder)
+            db = database.open_reader(self.folder)
             if db is None:
                 raise NoCatalog("there is no catalog yet")
             self._thread.db, self._thread.identity, self._thread.searchers = db, identity, {}
@@ -235,7 +235,7 @@ class AppContext:
 
     def _catalog_identity(self) -> tuple[int, int]:
         try:
-            stat = (self.folder / place.DATABASE).stat()
+            stat = (self.folder / database.DATABASE).stat()
         except OSError:
             raise NoCatalog("there is no catalog yet") from None
         return stat.st_dev, stat.st_ino
@@ -262,7 +262,7 @@ class AppContext:
 
     def _catalog_state(self) -> object:
         state = []
-        for name in (place.DATABASE, f"{place.DATABASE}-wal"):
+        for name in (database.DATABASE, f"{database.DATABASE}-wal"):
             try:
                 stat = (self.folder / name).stat()
                 state.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))

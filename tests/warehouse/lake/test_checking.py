@@ -35,6 +35,7 @@ def _object(lake: Path, table: str) -> Path:
     return sorted((lake / f"table={table}").rglob("*.parquet"))[0]
 
 
+@pytest.mark.slow
 def test_a_sound_lake_is_proved_before_and_after_it_is_merged(tmp_path: Path) -> None:
     machine, store = Machine(tmp_path, "one"), FolderStore(tmp_path / "lake")
     write_demo(machine.home)
@@ -59,6 +60,7 @@ def _damage(path: Path, how: str) -> None:
         path.write_bytes(content)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "how", "is_merged"),
     [
@@ -87,6 +89,7 @@ def test_what_is_damaged_or_missing_comes_back(tmp_path: Path, table: str, how: 
     assert write(machine, store).written == 0
 
 
+@pytest.mark.slow
 def test_a_damaged_object_is_kept_aside_and_what_is_left_still_counts(tmp_path: Path) -> None:
     machine, store = _lake(tmp_path)
     before = rows(store)
@@ -107,6 +110,7 @@ def test_a_damaged_object_is_kept_aside_and_what_is_left_still_counts(tmp_path: 
     assert (rows(store), write(machine, store).written) == (before, 0)
 
 
+@pytest.mark.slow
 def test_a_session_that_is_on_no_machine_keeps_what_is_left_and_stays_named(tmp_path: Path) -> None:
     machine, store = _lake(tmp_path)
     path = _object(tmp_path / "lake", "blocks")
@@ -166,6 +170,7 @@ def test_an_object_that_was_only_read_wrong_stays(tmp_path: Path, monkeypatch: p
     assert {name for name in files(tmp_path / "lake") if "table=batches" not in name} == before
 
 
+@pytest.mark.slow
 def test_the_command_names_what_is_wrong_and_how_to_go_on(tmp_path: Path) -> None:
     home, lake = tmp_path / "home", tmp_path / "lake"
     write_demo(home)

@@ -30,6 +30,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
+@pytest.mark.slow
 def test_what_was_done_is_told_as_json(tmp_path: Path, home: Path) -> None:
     first, second = (json.loads(run("lake", "write", tmp_path / "lake", "--home", home, "--json").stdout) for _ in "12")
     assert first["level"] == "metrics"
@@ -43,6 +44,7 @@ def test_filters_choose_what_is_written(tmp_path: Path, home: Path) -> None:
     assert told["written"] == len(rows) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["day", "week", "month", "agent", "model", "project", "branch", "session", "tool"])
 def test_the_engines_agree(tmp_path: Path, home: Path, by: str) -> None:
     assert run("lake", "write", tmp_path / "lake", "--home", home, "--level", "raw").exit_code == 0
@@ -51,6 +53,7 @@ def test_the_engines_agree(tmp_path: Path, home: Path, by: str) -> None:
     assert asked.stdout == run("stats", "--by", by, "--engine", "sqlite", "--home", home, "--json").stdout
 
 
+@pytest.mark.slow
 def test_filters_hold_for_an_engine_too(tmp_path: Path, home: Path) -> None:
     assert run("lake", "write", tmp_path / "lake", "--home", home, "--level", "raw").exit_code == 0
     limits = ("--agent", "claude-code", "--project", "src/tide", "--since", "2026-01-05T07:00:00Z", "--has", "edit")
@@ -59,6 +62,7 @@ def test_filters_hold_for_an_engine_too(tmp_path: Path, home: Path) -> None:
     assert asked.stdout == run("stats", *limits, "--json", "--engine", "sqlite", "--home", home).stdout
 
 
+@pytest.mark.slow
 def test_without_text_a_project_is_found_by_its_last_part(tmp_path: Path, home: Path) -> None:
     assert run("lake", "write", tmp_path / "lake", "--home", home).exit_code == 0
     asked = ("stats", "--engine", f"duckdb:{tmp_path / 'lake'}", "--by", "project", "--json", "--project")
@@ -68,6 +72,7 @@ def test_without_text_a_project_is_found_by_its_last_part(tmp_path: Path, home: 
     assert all(any(digit in name for digit in "0123456789") for name in named), "tags are not looked at"
 
 
+@pytest.mark.slow
 def test_objects_are_merged(tmp_path: Path) -> None:
     machine, lake = Machine(tmp_path, "one"), tmp_path / "lake"
     for name in NAMES:
@@ -100,6 +105,7 @@ def test_a_data_folder_that_cannot_be_written_to_is_told_without_advice_that_doe
     assert "--redact-plain" not in done.output
 
 
+@pytest.mark.slow
 def test_any_reader_of_parquet_finds_the_days(tmp_path: Path, home: Path) -> None:
     assert run("lake", "write", tmp_path / "lake", "--home", home).exit_code == 0
     query = f"SELECT DISTINCT day, day_utc FROM read_parquet('{tmp_path}/lake/table=messages/*/*.parquet')"

@@ -41,6 +41,7 @@ def _count(store: FolderStore) -> int:
     return sum(len(store.list(f"table={table}/")) for table in (*DATA, "batches"))
 
 
+@pytest.mark.slow
 def test_a_day_becomes_one_object_for_each_table(tmp_path: Path) -> None:
     store = _many(tmp_path)
     before, held, size = rows(store), copies(store), _count(store)
@@ -54,6 +55,7 @@ def test_a_day_becomes_one_object_for_each_table(tmp_path: Path) -> None:
         assert len(days) == len(set(days))
 
 
+@pytest.mark.slow
 def test_what_no_longer_counts_goes(tmp_path: Path) -> None:
     store = _many(tmp_path)
     report = compact(store, LATER)
@@ -61,6 +63,7 @@ def test_what_no_longer_counts_goes(tmp_path: Path) -> None:
     assert copies(store) == 5 + 10 + 25
 
 
+@pytest.mark.slow
 def test_a_second_run_does_nothing(tmp_path: Path) -> None:
     store = _many(tmp_path)
     compact(store, LATER)
@@ -71,6 +74,7 @@ def test_a_second_run_does_nothing(tmp_path: Path) -> None:
     assert files(tmp_path / "lake") == before
 
 
+@pytest.mark.slow
 def test_what_comes_out_follows_from_what_went_in(tmp_path: Path) -> None:
     one, two = _many(tmp_path, "lake1"), _many(tmp_path, "lake2")
     for store in (one, two):
@@ -81,6 +85,7 @@ def test_what_comes_out_follows_from_what_went_in(tmp_path: Path) -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_a_machine_whose_batches_were_merged_writes_nothing_again(tmp_path: Path) -> None:
     machine, store = Machine(tmp_path, "one"), FolderStore(tmp_path / "lake")
     write_demo(machine.home)
@@ -97,6 +102,7 @@ def test_a_day_that_is_not_over_is_left_alone(tmp_path: Path) -> None:
     assert files(tmp_path / "lake") == before
 
 
+@pytest.mark.slow
 def test_young_objects_are_left_alone(tmp_path: Path) -> None:
     store = _many(tmp_path)
     age(tmp_path / "lake", -3600)
@@ -105,6 +111,7 @@ def test_young_objects_are_left_alone(tmp_path: Path) -> None:
     assert files(tmp_path / "lake") == before
 
 
+@pytest.mark.slow
 def test_rows_that_somebody_is_about_to_commit_are_kept(tmp_path: Path) -> None:
     """A writer has put its rows, and comes to say that they count after the merge."""
     machine, store = Machine(tmp_path, "one"), FolderStore(tmp_path / "lake")
@@ -124,6 +131,7 @@ def test_rows_that_somebody_is_about_to_commit_are_kept(tmp_path: Path) -> None:
     assert rows(store) == after
 
 
+@pytest.mark.slow
 def test_rows_that_nobody_committed_go_after_a_day(tmp_path: Path) -> None:
     store = _many(tmp_path)
     before = rows(store)
@@ -141,6 +149,7 @@ def test_rows_that_nobody_committed_go_after_a_day(tmp_path: Path) -> None:
     assert rows(store) == before
 
 
+@pytest.mark.slow
 def test_a_newer_lake_is_refused(tmp_path: Path) -> None:
     store = _many(tmp_path)
     store.put("_clew/schema=99", b"\n")
@@ -148,6 +157,7 @@ def test_a_newer_lake_is_refused(tmp_path: Path) -> None:
         compact(store, LATER)
 
 
+@pytest.mark.slow
 def test_a_reader_meanwhile_sees_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = _many(tmp_path)
     before = rows(store)
@@ -165,6 +175,7 @@ def test_a_reader_meanwhile_sees_the_same(tmp_path: Path, monkeypatch: pytest.Mo
     assert all(seen)
 
 
+@pytest.mark.slow
 def test_a_merge_that_is_killed_at_any_point_is_completed_by_the_next(tmp_path: Path) -> None:
     reference = _many(tmp_path, "reference")
     wanted = rows(reference)
@@ -183,6 +194,7 @@ def test_a_merge_that_is_killed_at_any_point_is_completed_by_the_next(tmp_path: 
     assert step > 40
 
 
+@pytest.mark.slow
 def test_writers_and_a_merge_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     store = FolderStore(tmp_path / "lake")
     machines = [Machine(tmp_path, f"m{number}") for number in range(3)]
@@ -202,6 +214,7 @@ def test_writers_and_a_merge_at_the_same_time_lose_nothing(tmp_path: Path) -> No
     assert len(found["messages"]) == 30 + 15
 
 
+@pytest.mark.slow
 def test_compacting_removes_nothing_behind_a_link(tmp_path: Path) -> None:
     """Whoever may write to a shared lake may put a link there; only half-written objects of the lake are removed."""
     lake, home = tmp_path / "lake", tmp_path / "home"
@@ -224,6 +237,7 @@ def test_compacting_removes_nothing_behind_a_link(tmp_path: Path) -> None:
     assert not half.exists()
 
 
+@pytest.mark.slow
 def test_a_table_that_is_a_link_is_refused(tmp_path: Path) -> None:
     """Compacting would remove the objects of another lake, as nobody counts on them in this one."""
     (tmp_path / "mine").mkdir()

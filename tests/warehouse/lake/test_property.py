@@ -57,6 +57,7 @@ class _Lake(World):
         killed(lambda: compact(self.store, LATER), step)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), phases=(Phase.explicit, Phase.generate)
 )

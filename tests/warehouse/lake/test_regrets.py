@@ -97,6 +97,7 @@ def _failing(folder: str) -> Callable[..., object]:
     return scan
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_read_does_not_look_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What names the rows of a day cannot be seen for a moment; the rows are not taken for somebody's leftovers."""
     store, machine = FolderStore(tmp_path / "lake"), Machine(tmp_path, "one")
@@ -112,6 +113,7 @@ def test_a_folder_that_cannot_be_read_does_not_look_empty(tmp_path: Path, monkey
     assert rows(store) == before
 
 
+@pytest.mark.slow
 def test_a_large_day_is_merged_in_several_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many objects together as memory should hold; what is large enough stays as it is."""
     store, machine = FolderStore(tmp_path / "lake"), Machine(tmp_path, "one")

@@ -68,6 +68,7 @@ def _shown(store: Store) -> Rows:
     return rows(store, ("sessions", "messages", "tool_calls"))
 
 
+@pytest.mark.slow
 def test_a_lake_in_a_bucket_is_as_one_in_a_folder(tmp_path: Path, s3: str) -> None:
     machine, store, folder = Machine(tmp_path, "one"), open_store(s3), FolderStore(tmp_path / "lake")
     for day, name in enumerate(NAMES[:2], 1):
@@ -80,6 +81,7 @@ def test_a_lake_in_a_bucket_is_as_one_in_a_folder(tmp_path: Path, s3: str) -> No
     assert (again.written, again.objects) == (0, 0)
 
 
+@pytest.mark.slow
 def test_an_object_is_created_once(s3: str) -> None:
     store = open_store(s3)
     assert [store.put("a/b", b"first"), store.put("a/b", b"second")] == [True, False]
@@ -90,6 +92,7 @@ def test_an_object_is_created_once(s3: str) -> None:
         store.read("a/b")
 
 
+@pytest.mark.slow
 def test_small_objects_are_merged_in_a_bucket(tmp_path: Path, s3: str) -> None:
     machine, store = Machine(tmp_path, "one"), open_store(s3)
     for name in NAMES[:2]:
@@ -102,6 +105,7 @@ def test_small_objects_are_merged_in_a_bucket(tmp_path: Path, s3: str) -> None:
     assert report.before > report.after
 
 
+@pytest.mark.slow
 def test_statistics_are_asked_of_a_bucket(tmp_path: Path, s3: str) -> None:
     machine = Machine(tmp_path, "one")
     say(machine, NAMES[0], 10)
@@ -131,6 +135,7 @@ def test_a_server_that_is_down_is_told(tmp_path: Path, s3: str, monkeypatch: pyt
     assert SECRET not in said.output
 
 
+@pytest.mark.slow
 def test_a_connection_that_is_lost_in_the_middle_leaves_nothing_half(
     tmp_path: Path, s3: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

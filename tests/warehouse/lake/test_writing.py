@@ -29,6 +29,7 @@ def _lake(tmp_path: Path) -> FolderStore:
     return FolderStore(tmp_path / "lake")
 
 
+@pytest.mark.slow
 def test_a_lake_says_what_the_catalog_says(tmp_path: Path) -> None:
     machine, store = Machine(tmp_path, "one"), _lake(tmp_path)
     write_demo(machine.home)
@@ -40,17 +41,18 @@ def test_a_lake_says_what_the_catalog_says(tmp_path: Path) -> None:
         assert found[table] == wanted[table]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["raw", "metrics"])
 def test_every_statement_has_the_same_answer(tmp_path: Path, level: str) -> None:
-    from clew.catalog import place
+    from clew.catalog import database
     from clew.catalog.sync import sync
     from clew.host import Host
 
     machine, store = Machine(tmp_path, "one"), _lake(tmp_path)
     write_demo(machine.home)
     write(machine, store, level)
-    sync([Host.at(machine.home)], tmp_path / "catalog", count=1)
-    db = place.open_reader(tmp_path / "catalog")
+    sync([Host.at(machine.home)], tmp_path / "catalog", workers=1)
+    db = database.open_reader(tmp_path / "catalog")
     assert db is not None
     engine = DuckEngine(store)
     differ = [name for name, one in catalogue() if engine.ask(one) != db.execute(one.text, one.values).fetchall()]
@@ -62,6 +64,7 @@ def test_every_statement_has_the_same_answer(tmp_path: Path, level: str) -> None
     assert level == "metrics" or not differ
 
 
+@pytest.mark.slow
 def test_a_second_write_writes_nothing(tmp_path: Path) -> None:
     machine, store = Machine(tmp_path, "one"), _lake(tmp_path)
     write_demo(machine.home)
@@ -72,6 +75,7 @@ def test_a_second_write_writes_nothing(tmp_path: Path) -> None:
     assert files(tmp_path / "lake") == before
 
 
+@pytest.mark.slow
 def test_only_what_changed_is_written_again(tmp_path: Path) -> None:
     machine, store = Machine(tmp_path, "one"), _lake(tmp_path)
     for name in NAMES:
@@ -89,6 +93,7 @@ def test_a_level_above_is_written_and_one_below_is_not(tmp_path: Path) -> None:
     assert [write(machine, store, level).written for level in ("metrics", "raw", "metrics", "redacted")] == [1, 1, 0, 0]
 
 
+@pytest.mark.slow
 def test_names_follow_from_content_and_rows_from_their_day(tmp_path: Path) -> None:
     machine, store = Machine(tmp_path, "one"), _lake(tmp_path)
     write_demo(machine.home)
@@ -102,6 +107,7 @@ def test_names_follow_from_content_and_rows_from_their_day(tmp_path: Path) -> No
             assert days == {"" if day_of(name) == "unknown" else day_of(name)}
 
 
+@pytest.mark.slow
 def test_two_machines_with_the_same_sources_share_the_objects(tmp_path: Path) -> None:
     store = _lake(tmp_path)
     counts = []
@@ -115,6 +121,7 @@ def test_two_machines_with_the_same_sources_share_the_objects(tmp_path: Path) ->
     assert rows(store)["messages"] == catalogued([machine.home], tmp_path / "catalog")["messages"]
 
 
+@pytest.mark.slow
 def test_rows_without_their_batch_do_not_count(tmp_path: Path) -> None:
     machine, store = Machine(tmp_path, "one"), _lake(tmp_path)
     say(machine, NAMES[0], 10)
@@ -127,6 +134,7 @@ def test_rows_without_their_batch_do_not_count(tmp_path: Path) -> None:
     assert rows(store) == before
 
 
+@pytest.mark.slow
 def test_several_processes_write_what_one_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "TASK", 1)
     machine = Machine(tmp_path, "one")
@@ -139,6 +147,7 @@ def test_several_processes_write_what_one_writes(tmp_path: Path, monkeypatch: py
     assert files(tmp_path / "lake1") == files(tmp_path / "lake3")
 
 
+@pytest.mark.slow
 def test_small_packs_show_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(tmp_path, "one")
     write_demo(machine.home)
@@ -178,6 +187,7 @@ def test_a_source_that_cannot_be_read_is_named_once_and_in_words(tmp_path: Path)
     assert "SourceUnreadable" not in line
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_nothing_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine, store = Machine(tmp_path, "one"), _lake(tmp_path)
     say(machine, NAMES[0], 10)
@@ -233,6 +243,7 @@ def test_a_password_in_a_target_is_not_shown() -> None:
     assert shown(f"sftp://mira:{word}@loom/lake?token=abc") == "sftp://loom/lake"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", DATA)
 def test_what_was_there_and_went_away_is_written_again(
     tmp_path: Path, table: str, monkeypatch: pytest.MonkeyPatch
@@ -258,6 +269,7 @@ def test_what_was_there_and_went_away_is_written_again(
     assert rows(store) == before
 
 
+@pytest.mark.slow
 def test_a_write_that_is_killed_at_any_point_is_completed_by_the_next(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "one")
     for number, name in enumerate(NAMES[:3]):

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from clew.catalog import place, statements
+from clew.catalog import database, statements
 from clew.catalog.sync import sync
 from clew.host import Host
 from clew.sources.local import in_homes
@@ -40,8 +40,8 @@ class Machine:
     def statistics(self) -> dict[str, Rows]:
         """The answers of a catalog over the home."""
         folder = self.data / "catalog"
-        sync([Host.at(self.home)], folder, count=1)
-        db = place.open_reader(folder)
+        sync([Host.at(self.home)], folder, workers=1)
+        db = database.open_reader(folder)
         assert db is not None
         with closing(db):
             return {name: db.execute(*statement).fetchall() for name, statement in statements.catalogue()}

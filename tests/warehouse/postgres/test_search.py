@@ -123,7 +123,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, server: Server) -> Iterator[
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(spelled(lines))
     catalog = machine.data / "catalog"
-    sync([Host.at(machine.home)], catalog, count=1)
+    sync([Host.at(machine.home)], catalog, workers=1)
     with psycopg.connect(server.url(), autocommit=True) as db:
         db.execute("CREATE DATABASE searched")
     url = server.url("searched")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clew.catalog import indexing, place, statements
+from clew.catalog import database, statements, text_index
 from clew.catalog.search import Request, Searcher, unmasked
 from clew.demo import write_demo
 from clew.warehouse.postgres.mirror import mirror, mirror_folder
@@ -28,7 +28,7 @@ ONE = "aaaaaaaa-0000-4000-8000-000000000000"
 
 
 def asked(folder: Path) -> dict[str, Rows]:
-    db = place.open_reader(folder)
+    db = database.open_reader(folder)
     assert db is not None
     with closing(db):
         return {name: db.execute(*statement).fetchall() for name, statement in statements.catalogue()}
@@ -69,7 +69,7 @@ def test_a_copy_keeps_in_step(url: str, tmp_path: Path, monkeypatch: pytest.Monk
     append(path, spelled(claude_lines(ONE, 20, 5)))
     machine.push(url)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(indexing, "touch_up", _interrupted)
+        patch.setattr(text_index, "update", _interrupted)
         mirror(url, folder)
     assert MirrorUpdate(url, folder).run()
     assert (hits(folder, "shuttle0x17"), hits(folder, "shuttle0x22")) == (1, 1)
@@ -85,7 +85,7 @@ def test_a_copy_that_cannot_be_used_is_made_anew(url: str, tmp_path: Path) -> No
     write_claude(machine.home, ONE, 20)
     machine.push(url)
     mirror(url, folder)
-    (folder / place.DATABASE).write_bytes(b"no database at all")
+    (folder / database.DATABASE).write_bytes(b"no database at all")
     assert mirror(url, folder) == 1
     assert hits(folder, "shuttle0x17") == 1
     assert asked(folder) == machine.statistics()
@@ -135,7 +135,7 @@ def test_every_page_is_there(app: Shown, path: str) -> None:
 
 
 def test_every_session_opens(app: Shown) -> None:
-    db = place.open_reader(app.context.folder)
+    db = database.open_reader(app.context.folder)
     assert db is not None
     with closing(db):
         known = db.execute("SELECT agent, session_id, message_count FROM sessions").fetchall()

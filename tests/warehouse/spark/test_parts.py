@@ -44,6 +44,7 @@ def who(tmp_path: Path) -> Writer:
     return writer("raw", folder=tmp_path / "data")
 
 
+@pytest.mark.slow
 def test_an_archived_session_gives_the_batch_that_its_files_give(home: Path, archive: Path, who: Writer) -> None:
     live = {str(found.source.path): read(found.source, who.meta(found.source)).name for found in in_homes([Host(home)])}
     with open_archive(archive) as opened:
@@ -52,6 +53,7 @@ def test_an_archived_session_gives_the_batch_that_its_files_give(home: Path, arc
     assert kept == live
 
 
+@pytest.mark.slow
 def test_parts_give_the_rows_that_a_write_from_the_home_gives(
     home: Path, archive: Path, who: Writer, tmp_path: Path
 ) -> None:
@@ -64,6 +66,7 @@ def test_parts_give_the_rows_that_a_write_from_the_home_gives(
         assert [name for name, statement in catalogue() if parts.ask(statement) != whole.ask(statement)] == []
 
 
+@pytest.mark.slow
 def test_a_part_that_is_done_twice_leaves_the_lake_as_once(archive: Path, who: Writer, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     # Of two that do the same part at once, neither knows of the other.

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from hashlib import blake2b
 
-from clew.catalog.keys import blake2b
 from clew.errors import TargetRefused, UnknownReference
 from clew.warehouse.columns import SCHEMA_VERSION, TABLES
 

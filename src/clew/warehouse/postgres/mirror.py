@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
+from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clew.catalog import indexing, place
-from clew.catalog.keys import blake2b, packed_uuid
-from clew.catalog.locking import locked
-from clew.catalog.resolve import settle
+from clew.catalog import database, text_index
+from clew.catalog.database import transaction
+from clew.catalog.dedupe import update_visible_copies
+from clew.catalog.ids import packed_uuid
+from clew.catalog.lock import locked
+from clew.catalog.row_writer import RowWriter
 from clew.catalog.rows import Rows
-from clew.catalog.schema import SPAN, add_indices
-from clew.catalog.text import TextWriter
-from clew.catalog.writing import RowWriter, transaction
+from clew.catalog.schema import KEYS_PER_SOURCE, add_indices
+from clew.catalog.text_store import ChunkPacker, SourceTextWriter
 from clew.datadir import data_path
 from clew.model.time import spell_time
 from clew.warehouse.columns import COPIES, COUNTS, TABLES
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
 
 AT_ONCE = 20
 """Batches that are fetched together."""
-_SHARD = 0
 _INSIDE = ("messages", "blocks", "tool_calls", "usage", "file_changes", "todos")
 _THERE = """
 SELECT batch FROM loaded l WHERE EXISTS (SELECT 1 FROM sessions_copies s WHERE s.batch = l.batch) ORDER BY batch
@@ -56,23 +57,22 @@ def mirror(url: str, folder: Path) -> int:
     with locked(folder), closing(connect(url, reads_only=True)) as server, told(url):
         check_readable(server, url)
         _remove_foreign(folder)
-        db = place.open_writer(folder)
+        db = database.open_writer(folder)
         with closing(db), server.transaction():
             # One look at the rows, whatever others push meanwhile.
             server.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            indexing.recover(db, folder)
             return _mirror(server, db, folder, shown(url))
 
 
 def _remove_foreign(folder: Path) -> None:
     """A copy that is damaged, or of another version, is made anew: nothing is in it that the server has not."""
-    reader = place.open_reader(folder)
+    reader = database.open_reader(folder)
     if reader is not None:
         reader.close()
         return
-    for path in folder.glob(f"{place.DATABASE}*"):
+    for path in folder.glob(f"{database.DATABASE}*"):
         path.unlink()
-    shutil.rmtree(folder / place.TEXT, ignore_errors=True)
+    shutil.rmtree(folder / database.TEXT, ignore_errors=True)
 
 
 def _mirror(server: Connection, db: sqlite3.Connection, folder: Path, host: str) -> int:
@@ -81,8 +81,9 @@ def _mirror(server: Connection, db: sqlite3.Connection, folder: Path, host: str)
     new = iter([batch for batch in there if batch not in known])
     gone = [number for batch, number in known.items() if batch not in set(there)]
     count = len(gone)
-    if gone:
-        _take_away(db, folder, gone)
+    with transaction(db):
+        for number in gone:
+            RowWriter(db).delete_source(number)
     while portion := list(islice(new, AT_ONCE)):
         with transaction(db):
             _add(server, db, portion, host)
@@ -90,22 +91,9 @@ def _mirror(server: Connection, db: sqlite3.Connection, folder: Path, host: str)
     if count:
         with transaction(db):
             add_indices(db)
-            visible = settle(db)
-        indexing.touch_up(db, folder, visible, is_large=True)
+            update_visible_copies(db)
+    text_index.update(db, folder)
     return count
-
-
-def _take_away(db: sqlite3.Connection, folder: Path, gone: Sequence[int]) -> None:
-    """First from the index: a kill leaves rows whose text is found no more, and they go with the next look."""
-    writer = TextWriter(place.shard_folder(folder, _SHARD), indexing.HEAP)
-    for number in gone:
-        writer.drop(number)
-    writer.commit()
-    writer.close()
-    with transaction(db):
-        for number in gone:
-            RowWriter(db).drop(number)
-            db.execute("DELETE FROM source WHERE id = ?", (number,))
 
 
 def _add(server: Connection, db: sqlite3.Connection, batches: list[str], host: str) -> None:
@@ -114,15 +102,23 @@ def _add(server: Connection, db: sqlite3.Connection, batches: list[str], host: s
     for batch in batches:
         tables = {name: groups.get(batch, []) for name, groups in found.items()}
         for session in tables["sessions"]:
-            query = "INSERT INTO source VALUES (NULL, ?, ?, 'gone', ?, 0, 0, 0, x'', ?, ?, ?, '[]')"
+            query = "INSERT INTO source VALUES (NULL, ?, ?, 'gone', ?, 0, 0, 0, x'', ?, ?, '[]')"
             size = sum(len(block["text"]) for block in tables["blocks"])
             notes = json.dumps({"parts": [], "sides": [], "origin": None})
-            number = db.execute(query, (batch, session["agent"], size, _SHARD, host, notes)).lastrowid
+            number = db.execute(query, (batch, session["agent"], size, host, notes)).lastrowid
             assert number is not None
-            rows = _rows(tables, number * SPAN)
+            rows = _rows(tables, number * KEYS_PER_SOURCE)
             writer.write(rows)
-            writer.session(number, _session(session, tables))
-            db.executemany("INSERT INTO pending VALUES (?, ?)", [(doc, text) for doc, _, _, text in rows.texts])
+            writer.write_session(number, _session(session, tables))
+            _write_text(db, number, rows)
+
+
+def _write_text(db: sqlite3.Connection, source: int, rows: Rows) -> None:
+    writer = SourceTextWriter(db, source)
+    packer = ChunkPacker(lambda chunk: writer.write([chunk]))
+    for text in rows.texts:
+        packer.add(*text)
+    packer.flush()
 
 
 def _grouped(server: Connection, name: str, batches: list[str]) -> dict[str, list[Row]]:

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from clew.agents.file_evidence import FileContent, KnownContent, absolute
 from clew.catalog import browsing
 from clew.catalog.browsing import Change, Entry
-from clew.catalog.keys import session_key
+from clew.catalog.ids import session_key
 from clew.errors import SourceUnreadable, UnknownReference
 from clew.file_history.blame import Line, Version, blame, versions
 from clew.file_history.history import FileHistory

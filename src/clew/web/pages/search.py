@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from clew.catalog import browsing
 from clew.catalog.browsing import Entry, Facets
-from clew.catalog.keys import session_key
+from clew.catalog.ids import session_key
 from clew.catalog.query import BadQuery
 from clew.catalog.search import PLACES, Found, Hit, Request
 from clew.errors import UnknownReference, UsageError

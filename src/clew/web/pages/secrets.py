@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from clew.catalog.keys import session_key
+from clew.catalog.ids import session_key
 from clew.web.context import masking_options
 from clew.web.request import PageRequest, respond
 from clew.web.templates import session_url_of

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from clew.agents import registry
 from clew.catalog import browsing
-from clew.catalog.keys import session_key
+from clew.catalog.ids import session_key
 from clew.web.request import PageRequest, respond
 from clew.web.templates import session_url_of
 

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from hashlib import blake2b as blake2b
-else:
-    try:
-        # hashlib would load all of OpenSSL, which costs more than a quick sync.
-        from _blake2 import blake2b
-    except ImportError:
-        from hashlib import blake2b
+from hashlib import blake2b
 
 
 def key_of(*parts: str) -> bytes:

@@ -1,29 +1,25 @@
-"""One sync at a time: the system's own lock on a file beside the catalog, so that a dead process leaves none behind."""
+"""One sync at a time: a lock of the operating system on a file beside the catalog. A dead process holds none."""
 
 from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 from clew.datadir import private_folder
 from clew.errors import Busy
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pathlib import Path
-
-WAIT = 10.0
-"""Seconds that another sync is waited for."""
-_PAUSE = 0.02
+LOCK_WAIT_SECONDS = 10.0
+_RETRY_SECONDS = 0.02
 
 
 class locked:
-    """Holds the lock of a catalog; Busy where another process holds it for too long.
+    """Holds the lock of a catalog; raises Busy where another process holds it for too long.
 
-    Workers share it: should we be killed, the next sync waits for them.
+    Forked workers share it: should the parent be killed, the next sync waits for them.
     """
 
-    def __init__(self, folder: Path | str, wait: float = WAIT) -> None:
+    def __init__(self, folder: Path | str, wait: float = LOCK_WAIT_SECONDS) -> None:
         self._folder, self._wait = str(folder), wait
         self._descriptor = -1
 
@@ -32,17 +28,17 @@ class locked:
         flags = os.O_CREAT | os.O_RDWR | getattr(os, "O_CLOEXEC", 0)
         self._descriptor = os.open(f"{self._folder}/lock", flags, 0o600)
         deadline = time.monotonic() + self._wait
-        while not _take(self._descriptor):
+        while not _try_lock(self._descriptor):
             if time.monotonic() >= deadline:
                 os.close(self._descriptor)
-                raise Busy(f"{self._folder}: another sync is at work")
-            time.sleep(_PAUSE)
+                raise Busy(f"{self._folder}: another sync is running")
+            time.sleep(_RETRY_SECONDS)
 
     def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)
 
 
-def _take(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         if os.name == "nt":
             from importlib import import_module

@@ -1,0 +1,201 @@
+"""Finds out what changed since the last sync by asking the file system alone; no file of an agent is opened for it.
+
+Watched are: every folder below the folders where agents keep sessions (its mtime changes when something is added,
+renamed or removed), every file of a known session, other files that agents read, and the environment variables that
+name folders. A fingerprint tells whether a file with another mtime has other content.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from clew.catalog.database import TEXT
+
+if TYPE_CHECKING:
+    from clew.host import Host
+
+Hosts: TypeAlias = "Sequence[Host] | Callable[[], Sequence[Host]]"
+"""The homes to read, or a function that finds them: it is called only if they are needed."""
+
+FULL_HASH_MAX_BYTES = 1 << 20
+"""Up to this size the fingerprint of a file is of every byte, beyond it of samples."""
+SAMPLES, SAMPLE_BYTES = 64, 4096
+FINGERPRINT_BYTES = 16
+MTIME_GRACE_NS = 100_000_000
+"""A file modified less than this before the stat may be written again without a new mtime: that one is not trusted."""
+NO_SOURCE_ID = 0
+"""The owner of a side file that belongs to no single source."""
+ENV_PREFIX = "env "
+"""Keys of the table `meta` that record environment variables begin with it."""
+UNFINISHED = """
+SELECT 1 FROM needs_dedupe UNION ALL SELECT 1 FROM orphaned_key
+UNION ALL SELECT 1 FROM source WHERE state = 'new' OR (size = -1 AND state <> 'gone') LIMIT 1
+"""
+
+
+@dataclass(frozen=True)
+class ChangeSet:
+    """Differences between the file system and the catalog."""
+
+    changed_sources: list[int]
+    """Sources whose file changed or is gone."""
+    needs_discovery: bool
+    """A file was added, removed or renamed, a side file changed, or a setting that names folders."""
+
+    @property
+    def is_empty(self) -> bool:
+        """True where the catalog is up to date."""
+        return not self.changed_sources and not self.needs_discovery
+
+
+def detect_changes(db: sqlite3.Connection, environ: Mapping[str, str]) -> ChangeSet:
+    """Compare every known file and folder with what is recorded of it."""
+    changed = []
+    query = "SELECT id, path, size, mtime_ns, ctime_ns, inode FROM source WHERE state <> 'gone'"
+    for source, path, *recorded in db.execute(query):
+        try:
+            found = os.stat(path)
+        except OSError:
+            changed.append(source)
+            continue
+        if [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino] != recorded:
+            changed.append(source)
+    return ChangeSet(changed, _folders_changed(db) or _settings_changed(db, environ) or _side_files_changed(db))
+
+
+def has_unfinished_work(db: sqlite3.Connection) -> bool:
+    """True where a sync was killed, or a source was never read."""
+    return db.execute(UNFINISHED).fetchone() is not None
+
+
+def text_index_is_complete(db: sqlite3.Connection, folder: Path | str) -> bool:
+    """True where the text index holds the text of the catalog, and no other."""
+    if db.execute("SELECT 1 FROM unindexed_text UNION ALL SELECT 1 FROM removed_text LIMIT 1").fetchone() is not None:
+        return False
+    return text_index_exists(folder) or db.execute("SELECT 1 FROM text_chunk LIMIT 1").fetchone() is None
+
+
+def text_index_exists(folder: Path | str) -> bool:
+    """True where there is a text index, readable or not."""
+    return Path(folder, TEXT, "0", "meta.json").exists()
+
+
+def describe_hosts(hosts: Iterable[Host]) -> str:
+    """The hosts of a catalog as text."""
+    return json.dumps([[host.kind, str(host.home), str(host.base or "")] for host in hosts])
+
+
+def hosts_changed(db: sqlite3.Connection, hosts: Hosts) -> bool:
+    """True where the catalog was made of other hosts.
+
+    A function is called only if hosts can appear without a change of a file: those of another system or machine.
+    """
+    (recorded,) = db.execute("SELECT value FROM meta WHERE key = 'hosts'").fetchone() or ("[]",)
+    if callable(hosts):
+        if all(kind == "local" for kind, *_ in json.loads(recorded)):
+            return False
+        hosts = hosts()
+    return describe_hosts(hosts) != recorded
+
+
+def _folders_changed(db: sqlite3.Connection) -> bool:
+    """True where a folder changed, and where none is recorded: then sessions were never looked for."""
+    folders = db.execute("SELECT path, mtime_ns FROM watched_folder").fetchall()
+    return not folders or any(folder_mtime(path) != mtime_ns for path, mtime_ns in folders)
+
+
+def _side_files_changed(db: sqlite3.Connection) -> bool:
+    query = "SELECT path, mtime_ns, size FROM side_file"
+    return any(stat_signature(path) != (mtime_ns, size) for path, mtime_ns, size in db.execute(query))
+
+
+def _settings_changed(db: sqlite3.Connection, environ: Mapping[str, str]) -> bool:
+    query = "SELECT key, value FROM meta WHERE key GLOB ?"
+    recorded = db.execute(query, (f"{ENV_PREFIX}*",))
+    return any(environ.get(key.removeprefix(ENV_PREFIX)) != value for key, value in recorded)
+
+
+def folder_mtime(path: str) -> int:
+    """When a folder last got or lost an entry; -1 where there is no such folder."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return -1
+
+
+def stat_signature(path: str) -> tuple[int, int]:
+    """The mtime and the size of a file; -1 where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return -1, -1
+    return found.st_mtime_ns, found.st_size
+
+
+def trusted_mtime(mtime_ns: int, now_ns: int) -> int:
+    """The mtime to record; -1, which matches no file, where the file may change again under the same mtime."""
+    return mtime_ns if now_ns - mtime_ns > MTIME_GRACE_NS else -1
+
+
+def fingerprint(path: str, size: int) -> bytes:
+    """A hash of the first `size` bytes of a regular file: of all of them, or of samples where they are many."""
+    digest = blake2b(digest_size=FINGERPRINT_BYTES)
+    # Opening a FIFO would wait for a writer.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(f"{path}: not a regular file")
+        with open(descriptor, "rb", buffering=0, closefd=False) as file:
+            if size <= FULL_HASH_MAX_BYTES:
+                while size_left := size - file.tell():
+                    if not (piece := file.read(size_left)):
+                        break
+                    digest.update(piece)
+            else:
+                step = (size - SAMPLE_BYTES) // (SAMPLES - 1)
+                for number in range(SAMPLES):
+                    file.seek(min(number * step, size - SAMPLE_BYTES))
+                    digest.update(file.read(SAMPLE_BYTES))
+                file.seek(size - SAMPLE_BYTES)
+                digest.update(file.read(SAMPLE_BYTES))
+    finally:
+        os.close(descriptor)
+    digest.update(size.to_bytes(8, "big"))
+    return digest.digest()
+
+
+def content_unchanged(db: sqlite3.Connection, source: int) -> bool:
+    """True for a file that only has another mtime: its size is the recorded one, and so is its fingerprint.
+
+    Of a large file, whose fingerprint is of samples alone, this is believed only where its mtime was not trusted.
+    """
+    query = "SELECT path, size, mtime_ns, ctime_ns, inode, fingerprint FROM source WHERE id = ? AND state = 'live'"
+    row = db.execute(query, (source,)).fetchone()
+    if row is None:
+        return False
+    path, size, mtime_ns, ctime_ns, inode, recorded = row
+    try:
+        found = os.stat(path)
+        was_distrusted = mtime_ns == -1 and (found.st_ctime_ns, found.st_ino) == (ctime_ns, inode)
+        if found.st_size != size or not (was_distrusted or size <= FULL_HASH_MAX_BYTES):
+            return False
+        return bool(fingerprint(path, size) == recorded)
+    except OSError:
+        return False
+
+
+def update_recorded_mtime(db: sqlite3.Connection, source: int) -> None:
+    """Record the mtime that a file has now."""
+    (path,) = db.execute("SELECT path FROM source WHERE id = ?", (source,)).fetchone()
+    found = os.stat(path)
+    values = (trusted_mtime(found.st_mtime_ns, time.time_ns()), found.st_ctime_ns, found.st_ino, source)
+    db.execute("UPDATE source SET mtime_ns = ?, ctime_ns = ?, inode = ? WHERE id = ?", values)

@@ -1,0 +1,107 @@
+"""Where a catalog lies, and how its database is opened and written."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clew.catalog.schema import APPLICATION, KEYS_PER_SOURCE, VERSION, create
+from clew.datadir import data_path, private_folder
+from clew.errors import SourceUnreadable
+
+if TYPE_CHECKING:
+    from clew.host import Host
+
+DATABASE = "catalog.sqlite"
+TEXT = "text"
+"""The folder of the text index."""
+BUSY_TIMEOUT_SECONDS = 10.0
+"""How long a connection waits for another one that is writing."""
+
+
+class CatalogNotWritable(SourceUnreadable):
+    """The catalog cannot be written: read-only, no permission, or the disk is full."""
+
+
+def catalog_folder(homes: Iterable[Path | str] = ()) -> Path:
+    """The folder of the catalog over these homes; without any, over the default sources."""
+    named = sorted({os.path.realpath(home) for home in homes})
+    if not named:
+        return Path(data_path(), "catalog")
+    digest = blake2b("\0".join(named).encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
+    return Path(data_path(), f"catalog-{digest}")
+
+
+def folder_of(hosts: Iterable[Host]) -> Path:
+    """The folder of the catalog over hosts that were chosen by name."""
+    return catalog_folder(host.base or host.home for host in hosts)
+
+
+def open_reader(folder: Path | str) -> sqlite3.Connection | None:
+    """Open the catalog for reading; None where there is none that this version can read."""
+    path = Path(folder, DATABASE).absolute()
+    if not path.is_file():
+        return None
+    # Beside a database in WAL mode SQLite writes files even to read it. Where it cannot, nobody else writes either.
+    mode = "mode=ro" if os.access(path.parent, os.W_OK) else "mode=ro&immutable=1"
+    db = sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None)
+    try:
+        db.execute("PRAGMA query_only = 1")
+        db.execute("PRAGMA cache_size = -16384")
+        if is_current_version(db):
+            return db
+    except sqlite3.DatabaseError:
+        pass
+    db.close()
+    return None
+
+
+def is_current_version(db: sqlite3.Connection) -> bool:
+    """True for a catalog of this very version."""
+    (application,), (version,) = (
+        db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+    )
+    return bool(application == APPLICATION and version == VERSION)
+
+
+def open_writer(folder: Path | str) -> sqlite3.Connection:
+    """Open the catalog for reading and writing; create it where there is none."""
+    path = Path(folder, DATABASE)
+    if not path.exists():
+        # Its content is private: nobody else may read it, whatever the umask.
+        private_folder(str(path.parent))
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, cached_statements=256)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = NORMAL")
+    # Deleted content is overwritten: nothing of an erased session stays in free pages.
+    db.execute("PRAGMA secure_delete = ON")
+    db.execute("PRAGMA wal_autocheckpoint = 8000")
+    if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+        create(db)
+    return db
+
+
+class transaction:
+    """A transaction that takes the write lock at its start: taken later, it could be refused."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def __enter__(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._db.execute("COMMIT")
+        elif self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+
+def key_range(source: int) -> tuple[int, int]:
+    """The first and the last key that rows of a source can have."""
+    return source * KEYS_PER_SOURCE, source * KEYS_PER_SOURCE + KEYS_PER_SOURCE - 1

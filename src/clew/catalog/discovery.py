@@ -1,0 +1,146 @@
+"""Which sources there are, and what has to be watched to know that without looking again."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from clew.agents import registry
+from clew.agents.base import SourceFile
+from clew.analysis import pricing
+from clew.catalog.change_detection import (
+    ENV_PREFIX,
+    NO_SOURCE_ID,
+    describe_hosts,
+    folder_mtime,
+    stat_signature,
+    trusted_mtime,
+)
+from clew.catalog.database import catalog_folder
+from clew.host import Host, Origin, data_dir
+from clew.io.paths import walk
+from clew.sources import config
+from clew.sources.local import is_folder
+
+
+@dataclass
+class WatchList:
+    """Everything that decides about which sources there are, and what is read of them."""
+
+    folders: dict[str, int] = field(default_factory=dict)
+    """mtime by path."""
+    files: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """mtime and size by path."""
+    agent_of_file: dict[str, str] = field(default_factory=dict)
+    """The agent that reads such a file for all of its sessions."""
+    environ: dict[str, str | None] = field(default_factory=dict)
+
+
+class RecordingEnviron(Mapping[str, str]):
+    """An environment that records which variables were asked for."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = env
+        self.answers: dict[str, str | None] = {}
+
+    def __getitem__(self, name: str) -> str:
+        self.answers[name] = self._env.get(name)
+        return self._env[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._env)
+
+    def __len__(self) -> int:
+        return len(self._env)
+
+
+def watch_list(hosts: Sequence[Host], folder: Path) -> WatchList:
+    """Look at all that is to be watched for the catalog in `folder`; call it before sources are looked for."""
+    found = WatchList()
+    now_ns = time.time_ns()
+    for host in hosts:
+        environ = RecordingEnviron(host.env)
+        recording = host._replace(env=environ)
+        for agent in registry.load_all():
+            for root in agent.roots(recording):
+                for path in _folders_below(root):
+                    found.folders[path] = trusted_mtime(folder_mtime(path), now_ns)
+            for path in map(str, agent.companions(recording)):
+                found.files[path], found.agent_of_file[path] = stat_signature(path), agent.id
+        if host.env is os.environ:
+            found.environ.update(environ.answers)
+    settings = [pricing.override_path(os.environ), pricing.TABLE_PATH]
+    found.environ["CLEW_PRICES"] = os.environ.get("CLEW_PRICES")
+    if folder == catalog_folder():
+        # The default sources follow from the home, and from the file that names others.
+        found.environ["HOME"] = os.environ.get("HOME")
+        settings.append(str(data_dir() / config.FILE))
+    found.files.update({path: stat_signature(path) for path in settings})
+    return found
+
+
+def _folders_below(root: Path) -> Iterator[str]:
+    yield str(root)
+    if is_folder(root):
+        for folder, names, _ in walk(root):
+            yield from filter(is_text, (f"{folder}{os.sep}{name}" for name in names))
+
+
+def is_text(path: str) -> bool:
+    """True for a path that a database can hold: a file name may be any bytes."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def reread_agents_with_changed_files(db: sqlite3.Connection, found: WatchList) -> None:
+    """Have all sessions of an agent read again if a file changed that it reads for all of them."""
+    query = "SELECT path, mtime_ns, size FROM side_file WHERE owner = ?"
+    before = {path: (mtime_ns, size) for path, mtime_ns, size in db.execute(query, (NO_SOURCE_ID,))}
+    changed = {
+        agent for path, agent in found.agent_of_file.items() if before.get(path, found.files[path]) != found.files[path]
+    }
+    for agent in changed:
+        db.execute("UPDATE source SET size = -1 WHERE agent = ? AND state = 'live'", (agent,))
+
+
+def record_watch_list(db: sqlite3.Connection, found: WatchList, hosts: Sequence[Host]) -> None:
+    """Record what is to be watched from now on."""
+    db.execute("DELETE FROM watched_folder")
+    db.executemany("INSERT INTO watched_folder VALUES (?, ?)", found.folders.items())
+    db.execute("DELETE FROM side_file WHERE owner = ?", (NO_SOURCE_ID,))
+    files = [(path, NO_SOURCE_ID, *signature) for path, signature in found.files.items()]
+    db.executemany("INSERT INTO side_file VALUES (?, ?, ?, ?)", files)
+    db.execute("DELETE FROM meta WHERE key GLOB ?", (f"{ENV_PREFIX}*",))
+    environ = [(f"{ENV_PREFIX}{name}", value) for name, value in found.environ.items()]
+    db.executemany("INSERT INTO meta VALUES (?, ?)", environ)
+    db.execute("INSERT OR REPLACE INTO meta VALUES ('hosts', ?)", (describe_hosts(hosts),))
+
+
+def source_to_json(source: SourceFile) -> str:
+    """What the catalog must know to read a source again."""
+    return json.dumps({"parts": source.parts, "sides": source.sides, "origin": source.origin})
+
+
+def source_from_json(agent: str, path: str, notes: str) -> SourceFile:
+    """The source that `source_to_json` described."""
+    known = json.loads(notes)
+    origin = Origin(*known["origin"]) if known["origin"] else None
+    try:
+        found = os.stat(path)
+        size, mtime = found.st_size, found.st_mtime
+    except OSError:
+        size, mtime = 0, 0.0
+    return SourceFile(agent, Path(path), tuple(known["parts"]), tuple(known["sides"]), size, mtime, origin=origin)
+
+
+def side_files(source: SourceFile) -> list[str]:
+    """The files that belong to a source beside its main one."""
+    return [str(source.path.parent / name) for name in (*source.parts, *source.sides)]

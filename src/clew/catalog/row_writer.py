@@ -1,0 +1,150 @@
+"""Writes the rows of sources into the catalog, and deletes them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+
+from clew.analysis.pricing import PriceTable, prices
+from clew.catalog.database import key_range
+from clew.catalog.rows import Row, Rows
+from clew.catalog.schema import DAY_SUMS, add_days, add_indices
+from clew.catalog.text_store import SourceTextWriter, mark_unindexed
+
+KEYED_TABLES = ("message", "block", "call", "token_usage", "recorded_usage", "change", "todo")
+"""Tables whose keys tell the source."""
+COUNTS = (
+    "input_tokens output_tokens cache_creation_tokens cache_read_tokens cache_creation_5m_tokens "
+    "cache_creation_1h_tokens reasoning_tokens"
+).split()
+"""The counters of an API call, in the order of `analysis.usage.FIELDS`."""
+
+
+class _StringIds(dict[str, int]):
+    """The keys of strings that many rows repeat."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        super().__init__({"": 0})
+        self._db = db
+
+    def __missing__(self, text: str) -> int:
+        self._db.execute("INSERT OR IGNORE INTO string (text) VALUES (?)", (text,))
+        (number,) = self._db.execute("SELECT id FROM string WHERE text = ?", (text,)).fetchone()
+        self[text] = number
+        return int(number)
+
+
+class RowWriter:
+    """Writes rows of sources, and counts them."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._ids = _StringIds(db)
+        self._prices: PriceTable | None = None
+        self.written = 0
+
+    def forget_strings(self) -> None:
+        """After a rollback: strings that it removed have no key."""
+        self._ids = _StringIds(self._db)
+
+    def delete_rows(self, source: int) -> None:
+        """Delete the rows of a source, but not its text. Copies of them in other sources need another dedupe."""
+        span = key_range(source)
+        for table, key in (("message", "event"), ("token_usage", "usage_id")):
+            if self._db.execute(f"SELECT 1 FROM {table} WHERE id BETWEEN ? AND ?", span).fetchone() is None:
+                continue
+            add_indices(self._db)
+            self._db.execute(
+                f"INSERT OR IGNORE INTO orphaned_key SELECT {key} FROM {table} a WHERE a.id BETWEEN ? AND ? AND EXISTS"
+                f" (SELECT 1 FROM {table} b WHERE b.{key} = a.{key} AND b.id NOT BETWEEN ? AND ?)",
+                (*span, *span),
+            )
+        hidden = "SELECT id FROM message WHERE id BETWEEN ? AND ? AND is_visible = 0"
+        # The index does not hold the text of hidden messages. Written again, they are visible at first.
+        mark_unindexed(self._db, [message for (message,) in self._db.execute(hidden, span).fetchall()])
+        for table in KEYED_TABLES:
+            self._db.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", span)
+        self._db.execute("DELETE FROM session WHERE id = ?", (source,))
+        for table in DAY_SUMS:
+            self._db.execute(f"DELETE FROM {table} WHERE source = ?", (source,))
+
+    def delete_source(self, source: int) -> None:
+        """Delete all that the catalog holds of a source: rows, text, side files and the source itself."""
+        self.delete_rows(source)
+        SourceTextWriter(self._db, source).finish()
+        self._db.execute("DELETE FROM side_file WHERE owner = ?", (source,))
+        self._db.execute("DELETE FROM needs_dedupe WHERE source = ?", (source,))
+        self._db.execute("DELETE FROM source WHERE id = ?", (source,))
+
+    def write(self, rows: Rows) -> None:
+        """Write rows of a source."""
+        ids = self._ids
+        messages = [
+            (key, visible, event, uuid, parent, time, gap, ids[kind], ids[role], ids[model], ids[branch], *more)
+            for key, visible, event, uuid, parent, time, gap, kind, role, model, branch, *more in rows.messages
+        ]
+        blocks = [
+            (key, message, idx, ids[type_], ids[kind], chars, call)
+            for key, message, idx, type_, kind, chars, call in rows.blocks
+        ]
+        self._insert("message", 13, messages)
+        self._insert("block", 7, blocks)
+        self._insert("call", 8, [(*row[:4], ids[row[4]], *row[5:]) for row in rows.calls])
+        self._insert("change", 6, [(*row[:3], ids[row[3]], *row[4:]) for row in rows.changes])
+        self._insert("todo", 5, rows.todos)
+        self._insert("token_usage", 16, [self._usage_row(row) for row in rows.uses])
+        self._db.executemany("UPDATE call SET result = ?, is_error = ?, duration_us = ? WHERE id = ?", rows.results)
+        self.written += len(rows.results)
+        add_days(self._db, {row[5] for row in rows.messages} | {row[6] for row in rows.uses})
+
+    def _insert(self, table: str, width: int, rows: list[Row]) -> None:
+        if rows:
+            marks = ", ".join("?" * width)
+            self._db.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows)
+            self.written += len(rows)
+
+    def _usage_row(self, row: Row) -> Row:
+        key, visible, name, message, model, branch, time, *counts = row
+        cost = self.cost(model, counts)
+        ids = self._ids[model], self._ids[branch]
+        return key, visible, name, message, *ids, time, *counts, cost or 0, int(cost is not None)
+
+    def cost(self, model: str, counts: Iterable[int | None]) -> int | None:
+        """What a call costs in nano-dollars; None for a model without a known price."""
+        if self._prices is None:
+            self._prices = prices()
+        fresh, output, created, read, short, long, _ = counts
+        if short is None:
+            short = max(0, (created or 0) - (long or 0))
+        return self._prices.cost(model, fresh or 0, output or 0, read or 0, short, long or 0)
+
+    def write_session(self, source: int, row: Row) -> None:
+        """Write the row of a session, whose other rows are written."""
+        marks = ", ".join("?" * (len(row) + 1))
+        self._db.execute(f"INSERT OR REPLACE INTO session VALUES ({marks})", (source, *row))
+        add_days(self._db, (row[10], row[11]))
+        self._db.execute("INSERT OR IGNORE INTO needs_dedupe VALUES (?)", (source,))
+        self.written += 1
+
+
+def update_costs(db: sqlite3.Connection) -> None:
+    """Compute all costs again if the prices are others than when they were computed; then the sums by day too."""
+    version = prices().version
+    known = db.execute("SELECT value FROM meta WHERE key = 'prices'").fetchone()
+    if known is not None and known[0] == version:
+        return
+    db.execute("INSERT OR REPLACE INTO meta VALUES ('prices', ?)", (version,))
+    if known is None:
+        return
+    writer = RowWriter(db)
+    counts = ", ".join(f"u.{name}" for name in COUNTS)
+    cost_before = "CASE u.is_priced WHEN 1 THEN u.cost_nano END"
+    query = f"SELECT u.id, w.text, {cost_before}, {counts} FROM token_usage u JOIN string w ON w.id = u.model"
+    changed = []
+    for key, model, before, *values in db.execute(query):
+        cost = writer.cost(model, values)
+        if cost != before:
+            changed.append((cost or 0, int(cost is not None), key))
+    db.executemany("UPDATE token_usage SET cost_nano = ?, is_priced = ? WHERE id = ?", changed)
+    db.execute("DELETE FROM usage_by_day")
+    db.execute(DAY_SUMS["usage_by_day"], (0, 2**63 - 1))

@@ -1,0 +1,49 @@
+"""What a sync did, and what the catalog holds afterwards."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import NamedTuple
+
+
+class SyncCounts(NamedTuple):
+    """What a sync read and wrote."""
+
+    files: int = 0
+    lines: int = 0
+    rows: int = 0
+    bytes: int = 0
+
+    def plus(self, other: SyncCounts) -> SyncCounts:
+        """The sum of both."""
+        return SyncCounts(*(one + more for one, more in zip(self, other, strict=True)))
+
+
+class SyncReport(NamedTuple):
+    """The result of a sync."""
+
+    work: SyncCounts
+    sources: int
+    gone: int
+    """Sources whose file is gone; the catalog keeps their sessions."""
+    problems: int
+    """Sources with problems."""
+    unreadable: int
+    """Sources that could not be opened or read."""
+    moved: str | None = None
+    """Where a catalog was moved that could not be used."""
+    passed_over: tuple[str, ...] = ()
+    """Paths that are not valid UTF-8: the catalog cannot hold them."""
+
+    def counts(self) -> dict[str, int]:
+        """The numbers, by name."""
+        return {**self.work._asdict(), "sources": self.sources, "gone": self.gone, "problems": self.problems}
+
+
+def read_report(db: sqlite3.Connection, work: SyncCounts) -> SyncReport:
+    """Count the sources of a catalog."""
+    query = """
+    SELECT count(*), coalesce(sum(state = 'gone'), 0), coalesce(sum(problems NOT IN ('', '[]')), 0),
+      coalesce(sum(problems LIKE '%"unreadable"%' AND state <> 'gone'), 0)
+    FROM source"""
+    return SyncReport(work, *db.execute(query).fetchone())

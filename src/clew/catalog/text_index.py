@@ -1,0 +1,248 @@
+"""The text index, in tantivy: one document for each block with text, of messages that are visible.
+
+Nothing is stored in it; it is made of the stored text of the catalog alone. `update` indexes what is not indexed yet
+and removes what is stale: after a sync, after a crash and for a new index it is the same code.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from clew.catalog.change_detection import text_index_exists, text_index_is_complete
+from clew.catalog.database import TEXT, transaction
+from clew.catalog.schema import KEYS_PER_SOURCE
+from clew.catalog.text_store import TextStore
+from clew.catalog.tokens import has_giant, humps, spelled
+from clew.datadir import private_folder
+
+if TYPE_CHECKING:
+    import tantivy
+
+KINDS = ("prompt", "answer", "thinking", "input", "output", "title", "file")
+"""The kinds of text; their numbers are their places here."""
+META = "meta.json"
+"""The file that names the files of an index; replaced with each commit."""
+GIANT = "GIANT"
+"""Marks blocks with a word that is too long for the index. All words of texts are in lower case."""
+COMMIT_BYTES = 24 << 20
+"""Compressed bytes of text after which the index is committed."""
+MAX_THREADS = 4
+HEAP_BYTES_PER_THREAD = 64 << 20
+SMALL_UPDATE_BYTES = 1 << 20
+"""Compressed bytes up to which one thread with little memory is enough."""
+SMALL_HEAP_BYTES = 16 << 20
+_KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
+_TOKENIZER = "letters and digits"
+
+ProgressCallback = Callable[[int, int], None]
+"""Called with the bytes done and the bytes in total."""
+
+
+class IndexUnreadable(Exception):
+    """The text index is damaged: it has to be rebuilt."""
+
+
+class IndexNotWritable(Exception):
+    """The text index cannot be written: the disk is full, or permission is missing."""
+
+
+class UnindexedText(NamedTuple):
+    """How much text the index does not hold yet."""
+
+    blocks: int
+    bytes: int
+    """Of compressed text."""
+
+
+def unindexed_text(db: sqlite3.Connection) -> UnindexedText:
+    """Count the text that a search by words cannot find yet."""
+    blocks = "SELECT count(*) FROM block b WHERE b.id BETWEEN c.first AND c.last AND b.chars > 0"
+    query = f"SELECT coalesce(sum(({blocks})), 0), coalesce(sum(length(c.packed)), 0)"
+    return UnindexedText(*db.execute(f"{query} FROM unindexed_text u JOIN text_chunk c USING (first)").fetchone())
+
+
+def stale_ranges(db: sqlite3.Connection) -> list[tuple[int, int]]:
+    """The ranges of blocks of which the index may hold something else than the catalog."""
+    unindexed = "SELECT c.first, c.last FROM unindexed_text u JOIN text_chunk c USING (first)"
+    ranges: list[tuple[int, int]] = []
+    for first, last in db.execute(f"{unindexed} UNION SELECT first, last FROM removed_text ORDER BY 1, 2"):
+        if ranges and (first <= ranges[-1][1] + 1 or not _has_indexed_between(db, ranges[-1][1], first)):
+            ranges[-1] = ranges[-1][0], max(last, ranges[-1][1])
+        else:
+            ranges.append((first, last))
+    return ranges
+
+
+def _has_indexed_between(db: sqlite3.Connection, after: int, before: int) -> bool:
+    query = "SELECT 1 FROM text_chunk WHERE first > ? AND first < ? LIMIT 1"
+    return db.execute(query, (after, before)).fetchone() is not None
+
+
+def update(db: sqlite3.Connection, folder: Path, on_progress: ProgressCallback | None = None) -> None:
+    """Index the text that is not indexed yet, and remove what is stale. A damaged index is rebuilt."""
+    if text_index_is_complete(db, folder):
+        return
+    if not text_index_exists(folder):
+        _mark_all_unindexed(db)
+    try:
+        _update(db, folder, on_progress)
+    except IndexUnreadable:
+        rebuild(db, folder, on_progress)
+
+
+def rebuild(db: sqlite3.Connection, folder: Path, on_progress: ProgressCallback | None = None) -> None:
+    """Delete the index and make another one. Files of the old one hold no deleted text afterwards."""
+    _mark_all_unindexed(db)
+    shutil.rmtree(folder / TEXT, ignore_errors=True)
+    _update(db, folder, on_progress)
+
+
+def _mark_all_unindexed(db: sqlite3.Connection) -> None:
+    with transaction(db):
+        db.execute("INSERT OR IGNORE INTO unindexed_text SELECT first FROM text_chunk")
+        db.execute("DELETE FROM removed_text")
+
+
+def _update(db: sqlite3.Connection, folder: Path, on_progress: ProgressCallback | None) -> None:
+    query = "SELECT c.first, length(c.packed) FROM unindexed_text u JOIN text_chunk c USING (first) ORDER BY first"
+    sizes = db.execute(query).fetchall()
+    total = sum(size for _, size in sizes)
+    done = 0
+    store = TextStore(db)
+    writer = TextWriter(folder / TEXT / "0", is_small=total <= SMALL_UPDATE_BYTES)
+    writer.remove(stale_ranges(db))
+    for portion in _portions(sizes):
+        for first, size in portion:
+            _add_chunk(db, store, writer, first)
+            done += size
+            if on_progress is not None:
+                on_progress(done, total)
+        writer.commit()
+        with transaction(db):
+            db.executemany("DELETE FROM unindexed_text WHERE first = ?", [(first,) for first, _ in portion])
+            db.execute("DELETE FROM removed_text")
+    writer.close()
+
+
+def _portions(sizes: list[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
+    """Chunks to be committed together; at least one portion, which may be empty: something may have to be removed."""
+    portion: list[tuple[int, int]] = []
+    size = 0
+    for chunk in sizes:
+        portion.append(chunk)
+        size += chunk[1]
+        if size >= COMMIT_BYTES:
+            yield portion
+            portion, size = [], 0
+    if portion or not sizes:
+        yield portion
+
+
+_VISIBLE_BLOCKS = f"""
+SELECT b.id, k.text, coalesce(m.ts_us, s.ended_us)
+FROM block b JOIN session s ON s.id = b.id / {KEYS_PER_SOURCE} JOIN string k ON k.id = b.kind
+  LEFT JOIN message m ON m.id = b.message
+WHERE b.id BETWEEN ? AND ? AND b.chars > 0 AND coalesce(m.is_visible, 1) = 1
+"""
+"""Titles and names of files belong to no message: they are as new as their session."""
+
+
+def _add_chunk(db: sqlite3.Connection, store: TextStore, writer: TextWriter, first: int) -> None:
+    docs, texts = store.chunk(first)
+    text_of = dict(zip(docs, texts, strict=True))
+    for doc, kind, time_us in db.execute(_VISIBLE_BLOCKS, (docs[0], docs[-1])):
+        text = text_of.get(doc)
+        if isinstance(text, int):
+            writer.add(doc, kind, time_us, store.get(text) or "")
+        elif text:
+            writer.add(doc, kind, time_us, text.decode("utf-8", "surrogatepass"))
+
+
+class TextWriter:
+    """Writes the index. Nothing is visible to searches before `commit`."""
+
+    def __init__(self, folder: Path, *, is_small: bool = True) -> None:
+        import tantivy
+
+        private_folder(str(folder))
+        self._folder = folder
+        self._tantivy = tantivy
+        threads = 1 if is_small else min(MAX_THREADS, os.cpu_count() or 1)
+        heap = SMALL_HEAP_BYTES if is_small else HEAP_BYTES_PER_THREAD * threads
+        try:
+            self._index = open_index(folder)
+            self._writer = self._index.writer(heap, threads)
+        except (ValueError, OSError) as error:
+            raise IndexUnreadable(str(error)) from error
+
+    def add(self, doc: int, kind: str, time_us: int, text: str) -> None:
+        """Add a block: its key, one of `KINDS`, microseconds since 1970, its text."""
+        document = self._tantivy.Document()
+        document.add_unsigned("doc", doc)
+        document.add_unsigned("source", doc // KEYS_PER_SOURCE)
+        document.add_unsigned("kind", _KIND_NUMBERS[kind])
+        document.add_integer("when", time_us)
+        document.add_text("text", spelled(text))
+        for identifier in humps(text):
+            # A value of its own: no phrase leads from one into another.
+            document.add_text("text", identifier)
+        if has_giant(text):
+            document.add_text("text", GIANT)
+        try:
+            self._writer.add_document(document)
+        except (ValueError, OSError) as error:
+            raise IndexNotWritable(str(error)) from error
+
+    def remove(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Remove the blocks with keys in these ranges."""
+        if not self._index.searcher().num_docs:
+            return
+        query, unsigned = self._tantivy.Query, self._tantivy.FieldType.Unsigned
+        for first, last in ranges:
+            self._writer.delete_documents_by_query(query.range_query(self._index.schema, "doc", unsigned, first, last))
+
+    def commit(self) -> None:
+        """Make everything so far durable and visible."""
+        try:
+            self._writer.commit()
+        except (ValueError, OSError) as error:
+            raise IndexNotWritable(str(error)) from error
+
+    def close(self) -> None:
+        """Close the index, after segments that are being merged."""
+        self._writer.wait_merging_threads()
+        # tantivy creates files with the mode that the umask gives; until now only the folder keeps others out.
+        for path in self._folder.iterdir():
+            with suppress(FileNotFoundError):
+                if path.stat().st_mode & 0o077:
+                    path.chmod(0o600)
+
+
+def open_index(folder: Path | str) -> tantivy.Index:
+    """Open the index in a folder, or create it."""
+    import tantivy
+
+    builder = tantivy.SchemaBuilder()
+    builder.add_unsigned_field("doc", indexed=True, fast=True)
+    builder.add_unsigned_field("source", indexed=True)
+    builder.add_unsigned_field("kind", indexed=True)
+    builder.add_integer_field("when", fast=True)
+    builder.add_text_field("text", tokenizer_name=_TOKENIZER, index_option="position")
+    index = tantivy.Index(builder.build(), str(folder))
+    index.register_tokenizer(_TOKENIZER, tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).build())
+    return index
+
+
+def shards(folder: Path | str) -> list[str]:
+    """The folders of the index below the folder of a catalog's text; there is at most one."""
+    try:
+        names = sorted((name for name in os.listdir(folder) if name.isdecimal()), key=int)
+    except OSError:
+        return []
+    return [f"{folder}/{name}" for name in names if Path(f"{folder}/{name}/{META}").exists()]

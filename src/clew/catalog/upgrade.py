@@ -1,0 +1,158 @@
+"""Copies sessions whose files are gone from a catalog of another version, which was moved aside: only it has them.
+
+Rows are copied table by table, with new keys. A column that a table has gained since must have a default; where it has
+none, or a row cannot be read, the session stays in the catalog that was moved aside.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from clew.catalog.database import DATABASE, key_range, open_writer, transaction
+from clew.catalog.row_writer import COUNTS
+from clew.catalog.schema import APPLICATION, KEYS_PER_SOURCE, add_days
+from clew.catalog.sync import NOT_COPIED_YET
+from clew.catalog.text_store import ChunkPacker, SourceTextWriter
+
+_STRING_COLUMNS = {
+    "message": ("kind", "role", "model", "git_branch"),
+    "block": ("type", "kind"),
+    "call": ("name",),
+    "token_usage": ("model", "git_branch"),
+    "change": ("op",),
+    "todo": (),
+}
+"""The tables whose keys tell the source, and their columns that refer to the table `string`."""
+_KEY_COLUMNS = frozenset({"id", "message", "result", "first", "last"})
+"""Columns that hold such keys."""
+_NAMES_UNTIL_8 = {"token_usage": "use", "recorded_usage": "own_use", "string": "word", "text_chunk": "text"}
+
+Row = dict[str, Any]
+
+
+def copy_missing_sessions(folder: Path) -> int:
+    """Copy what catalogs that were moved aside hold alone. Returns the number of sessions."""
+    copied = 0
+    for marker in sorted(folder.parent.glob(f"{folder.name}.aside-*/{NOT_COPIED_YET}")):
+        with closing(open_writer(folder)) as db:
+            copied += _copy_from(db, marker.parent / DATABASE)
+        marker.unlink(missing_ok=True)
+    return copied
+
+
+def _copy_from(db: sqlite3.Connection, path: Path) -> int:
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as old:
+            old.row_factory = _as_dict
+            if old.execute("PRAGMA application_id").fetchone()["application_id"] != APPLICATION:
+                return 0
+            prices = old.execute("SELECT value FROM meta WHERE key = 'prices'").fetchone()
+            if prices is not None:
+                # The costs are copied, so the sync that follows must know which prices they were made with.
+                db.execute("INSERT OR IGNORE INTO meta VALUES ('prices', ?)", (prices["value"],))
+            return sum(SessionCopier(db, old, source).copy() for source in _sources_without_file(old))
+    except sqlite3.Error:
+        return 0
+
+
+def _as_dict(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> Row:
+    return dict(zip((column[0] for column in cursor.description), row, strict=True))
+
+
+def _sources_without_file(old: sqlite3.Connection) -> list[Row]:
+    found = old.execute("SELECT f.* FROM source f JOIN session s ON s.id = f.id ORDER BY f.id").fetchall()
+    return [source for source in found if source["state"] == "gone" or not Path(source["path"]).exists()]
+
+
+class SessionCopier:
+    """Copies the session of one source."""
+
+    def __init__(self, db: sqlite3.Connection, old: sqlite3.Connection, source: Row) -> None:
+        self._db, self._old, self._source = db, old, source
+        self._id = 0
+        self._strings: dict[int, int] = {0: 0}
+        tables = old.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        self._old_tables = {row["name"] for row in tables}
+
+    def copy(self) -> bool:
+        """Copy the session; False where that is not possible, or the new catalog has the source already."""
+        if self._db.execute("SELECT 1 FROM source WHERE path = ?", (self._source["path"],)).fetchone() is not None:
+            return False
+        try:
+            with transaction(self._db):
+                self._copy_rows()
+        except (sqlite3.Error, KeyError):
+            return False
+        return True
+
+    def _copy_rows(self) -> None:
+        source = {**self._source, "id": None, "state": "gone", "size": max(0, self._source["size"])}
+        self._id = self._insert("source", [source])
+        self._insert("session", [{**row, "id": self._id, "is_visible": 1} for row in self._rows("session")])
+        times: set[int] = set()
+        for table, string_columns in _STRING_COLUMNS.items():
+            rows = [self._with_new_keys(row, string_columns) for row in self._as_recorded(table)]
+            times.update(row["ts_us"] for row in rows if "ts_us" in row)
+            self._insert(table, rows)
+        self._copy_text()
+        add_days(self._db, times)
+        self._db.execute("INSERT INTO needs_dedupe VALUES (?)", (self._id,))
+
+    def _copy_text(self) -> None:
+        for row in self._rows("text_chunk"):
+            chunk = self._with_new_keys({"fingerprint": b"", **row}, ())
+            self._insert("text_chunk", [chunk])
+            self._db.execute("INSERT INTO unindexed_text VALUES (?)", (chunk["first"],))
+        if "pending" in self._old_tables:
+            # Until version 8, the newest texts waited uncompressed.
+            writer = SourceTextWriter(self._db, self._id)
+            packer = ChunkPacker(lambda chunk: writer.write([chunk]))
+            for row in self._rows("pending"):
+                packer.add(row["doc"] + self._key_shift(), "", 0, row["text"])
+            packer.flush()
+
+    def _old_name(self, table: str) -> str:
+        return table if table in self._old_tables else _NAMES_UNTIL_8.get(table, table)
+
+    def _rows(self, table: str) -> Iterator[Row]:
+        source = self._source["id"]
+        key = {"text_chunk": "first", "pending": "doc"}.get(table, "id")
+        span = (source, source) if table == "session" else key_range(source)
+        query = f"SELECT * FROM {self._old_name(table)} WHERE {key} BETWEEN ? AND ? ORDER BY {key}"
+        yield from self._old.execute(query, span)
+
+    def _as_recorded(self, table: str) -> Iterator[Row]:
+        """Rows as they were read from the source: visible, and with counters not merged with those of copies."""
+        recorded = {row["id"]: row for row in self._rows("recorded_usage")} if table == "token_usage" else {}
+        for row in self._rows(table):
+            counts = recorded.get(row["id"], row)
+            yield {**row, "is_visible": 1, **{name: counts[name] for name in COUNTS if name in row}}
+
+    def _key_shift(self) -> int:
+        return int(self._id - self._source["id"]) * KEYS_PER_SOURCE
+
+    def _with_new_keys(self, row: Row, string_columns: tuple[str, ...]) -> Row:
+        keys = {name: row[name] + self._key_shift() for name in row if name in _KEY_COLUMNS and row[name]}
+        return {**row, **keys, **{name: self._string(row[name]) for name in string_columns}}
+
+    def _string(self, key: int) -> int:
+        if key not in self._strings:
+            query = f"SELECT text FROM {self._old_name('string')} WHERE id = ?"
+            text = self._old.execute(query, (key,)).fetchone()["text"]
+            self._db.execute("INSERT OR IGNORE INTO string (text) VALUES (?)", (text,))
+            (self._strings[key],) = self._db.execute("SELECT id FROM string WHERE text = ?", (text,)).fetchone()
+        return self._strings[key]
+
+    def _insert(self, table: str, rows: list[Row]) -> int:
+        columns = [row[1] for row in self._db.execute(f"PRAGMA table_info({table})")]
+        last = 0
+        for row in rows:
+            names = [name for name in columns if name in row]
+            marks = ", ".join("?" * len(names))
+            query = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})"
+            last = self._db.execute(query, [row[name] for name in names]).lastrowid or 0
+        return last

@@ -1,0 +1,189 @@
+"""Reads changed sources into rows and stored text, in one process or several."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from clew.agents import registry
+from clew.agents.base import SourceFile, with_current_size
+from clew.catalog.change_detection import fingerprint, trusted_mtime
+from clew.catalog.database import open_writer, transaction
+from clew.catalog.ingest import Ingested, ingest
+from clew.catalog.row_writer import RowWriter
+from clew.catalog.rows import Rows
+from clew.catalog.sync_report import SyncCounts
+from clew.catalog.text_store import ChunkPacker, PackedChunk, SourceTextWriter
+from clew.errors import ClewError
+from clew.io.workers import run_in_workers
+
+TRANSACTION_BYTES = 4 << 20
+"""Bytes of sources whose rows are written in one transaction."""
+MIN_TASK_COST = 4096
+"""What a source costs besides its bytes, in bytes."""
+MAX_BUFFERED_CHARS = 48 << 20
+"""Characters of text whose rows wait in memory; a larger source is written in several transactions."""
+BAD_SOURCE = (ClewError, OSError, RecursionError, ValueError, TypeError, LookupError, AttributeError, AssertionError)
+"""What reading a source may raise. One bad file never stops a sync: the error is recorded as a problem of the file."""
+
+
+class Task(NamedTuple):
+    """A source to be read."""
+
+    id: int
+    agent: str
+    source: SourceFile
+
+
+@dataclass
+class _ReadSource:
+    """A source that was read, or is being read, and is not written yet."""
+
+    task: Task
+    stat: os.stat_result
+    read_at_ns: int
+    rows: list[Rows] = field(default_factory=list)
+    chunks: list[PackedChunk] = field(default_factory=list)
+    buffered_chars: int = 0
+    is_begun: bool = False
+    """True once rows of it were written."""
+    end: Ingested | None = None
+    fingerprint: bytes = b""
+    error: str = ""
+
+
+def ingest_sources(folder: Path, tasks: list[Task], workers: int, on_batch: Callable[[SyncCounts], None]) -> SyncCounts:
+    """Read sources and write their rows; a batch is written in one transaction, by the process that read it."""
+    batches = list(_batches(tasks))
+    worker: IngestWorker | None = None
+
+    def ingest_batch(number: int) -> SyncCounts:
+        # Each process opens a connection of its own: none may go through a fork.
+        nonlocal worker
+        if worker is None:
+            worker = IngestWorker(folder)
+        return worker.ingest_batch(batches[number])
+
+    total = SyncCounts()
+    try:
+        for counts in run_in_workers(ingest_batch, range(len(batches)), workers=workers):
+            total = total.plus(counts)
+            on_batch(counts)
+    finally:
+        if worker is not None:
+            worker.close()
+    return total
+
+
+def _batches(tasks: list[Task]) -> Iterator[list[Task]]:
+    """Tasks in batches of about one transaction, the largest sources first."""
+    batch: list[Task] = []
+    cost = 0
+    for task in sorted(tasks, key=lambda task: task.source.size, reverse=True):
+        batch.append(task)
+        cost += task.source.size + MIN_TASK_COST
+        if cost >= TRANSACTION_BYTES:
+            yield batch
+            batch, cost = [], 0
+    if batch:
+        yield batch
+
+
+class IngestWorker:
+    """Reads sources and writes their rows, with one connection."""
+
+    def __init__(self, folder: Path) -> None:
+        self._db = open_writer(folder)
+        self._writer = RowWriter(self._db)
+        self._texts: dict[int, SourceTextWriter] = {}
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._db.close()
+
+    def ingest_batch(self, tasks: list[Task]) -> SyncCounts:
+        """Read some sources, then write their rows in one short transaction, so that other processes can write too."""
+        written_before = self._writer.written
+        reads = [read for task in tasks if (read := self._read(task)) is not None]
+        try:
+            with transaction(self._db):
+                for read in reads:
+                    self._write_rows(read)
+                    self._write_end(read)
+        except BaseException:
+            self._writer.forget_strings()
+            raise
+        lines = sum(read.end.lines for read in reads if read.end is not None)
+        size = sum(read.stat.st_size for read in reads)
+        return SyncCounts(len(tasks), lines, self._writer.written - written_before, size)
+
+    def _read(self, task: Task) -> _ReadSource | None:
+        read_at_ns = time.time_ns()
+        try:
+            read = _ReadSource(task, task.source.path.stat(), read_at_ns)
+        except OSError:
+            # It was deleted meanwhile: the next sync notices that.
+            return None
+        try:
+            self._read_rows(read)
+        except BAD_SOURCE as error:
+            read.rows.clear()
+            read.chunks.clear()
+            read.is_begun, read.end = False, None
+            self._texts[task.id] = SourceTextWriter(self._db, task.id)
+            read.error = f"{type(error).__name__}: {error}".encode("utf-8", "replace").decode()
+        return read
+
+    def _read_rows(self, read: _ReadSource) -> None:
+        source = with_current_size(read.task.source)
+        self._texts[read.task.id] = SourceTextWriter(self._db, read.task.id)
+        packer = ChunkPacker(read.chunks.append, self._texts[read.task.id].stored_fingerprints())
+        for step in ingest(registry.get(read.task.agent), source, read.task.id):
+            if isinstance(step, Ingested):
+                packer.flush()
+                read.fingerprint = fingerprint(str(source.path), read.stat.st_size)
+                read.end = step
+                continue
+            for text in step.texts:
+                packer.add(*text)
+            step.texts.clear()
+            read.rows.append(step)
+            read.buffered_chars += step.chars
+            if read.buffered_chars > MAX_BUFFERED_CHARS:
+                # Until its end is written, the source counts as not read.
+                with transaction(self._db):
+                    self._write_rows(read)
+
+    def _write_rows(self, read: _ReadSource) -> None:
+        source = read.task.id
+        if not read.is_begun:
+            self._writer.delete_rows(source)
+            read.is_begun = True
+        for rows in read.rows:
+            self._writer.write(rows)
+        self._texts[source].write(read.chunks)
+        read.rows.clear()
+        read.chunks.clear()
+        read.buffered_chars = 0
+
+    def _write_end(self, read: _ReadSource) -> None:
+        """Write the session of a source, and that it was read."""
+        self._texts.pop(read.task.id).finish()
+        problems = [{"code": "unreadable", "line": 0, "message": read.error}]
+        if read.end is not None:
+            self._writer.write_session(read.task.id, read.end.session)
+            problems = read.end.problems
+        mtime_ns = trusted_mtime(read.stat.st_mtime_ns, read.read_at_ns)
+        self._db.execute(
+            "UPDATE source SET state = 'live', size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?, fingerprint = ?,"
+            " problems = ? WHERE id = ?",
+            (
+                *(read.stat.st_size, mtime_ns, read.stat.st_ctime_ns, read.stat.st_ino, read.fingerprint),
+                *(json.dumps(problems, ensure_ascii=False), read.task.id),
+            ),
+        )
