@@ -37,6 +37,7 @@ def view(request: PageRequest) -> Response:
     return respond(
         request,
         "usage.html",
+        sync_progress=context.sync_progress(),
         status=400 if problem else 200,
         by=by,
         groupings=GROUPINGS,
