@@ -13,7 +13,7 @@ from clew.catalog.snippets import Find, finder, snippet
 from clew.catalog.text_scan import Wanted, regex, substring
 from clew.catalog.tokenizer import parts, words
 from clew.errors import TargetRefused
-from clew.render.safe import visible
+from clew.render.text_safety import visible
 from clew.warehouse.postgres.connection import connect, shown, told
 from clew.warehouse.postgres.schema import check_readable
 from clew.warehouse.postgres.words import GIANT, lookup
