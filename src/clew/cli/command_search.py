@@ -126,9 +126,9 @@ def _repair(shelf: Library, *, is_index: bool) -> None:
 
 def _search_server(engine: str, request: Request, redact: Redact) -> Found:
     """Search what was pushed to a server."""
-    from clew.warehouse.engines import need_server
+    from clew.warehouse.engines import require_server
 
-    need_server(engine, "--engine: a search runs on sqlite, or on a server:")
+    require_server(engine, "--engine: a search runs on sqlite, or on a server:")
     from clew.warehouse.postgres.search import ServerSearcher
 
     searcher = ServerSearcher(engine, redact)
