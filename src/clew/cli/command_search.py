@@ -199,7 +199,7 @@ def _hit_line(hit: Hit, color: bool) -> str:
 
 
 def _visible(text: str) -> str:
-    from clew.render.safe import visible
+    from clew.render.text_safety import visible
 
     return visible(text)
 
@@ -207,6 +207,6 @@ def _visible(text: str) -> str:
 def _one_line(text: str) -> str:
     if text.isascii() and text.isprintable():
         return " ".join(text.split())
-    from clew.render.safe import one_line
+    from clew.render.text_safety import one_line
 
     return one_line(text)

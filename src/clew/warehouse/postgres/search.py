@@ -17,7 +17,7 @@ from clew.catalog.text_scan import Wanted, regex, substring
 from clew.catalog.tokenizer import parts, words
 from clew.errors import TargetRefused
 from clew.filters import Filters
-from clew.render.safe import visible
+from clew.render.text_safety import visible
 from clew.warehouse.postgres.connection import Connection, connect, translate_errors
 from clew.warehouse.postgres.engine import psycopg_placeholders
 from clew.warehouse.postgres.schema import check_readable
