@@ -9,9 +9,11 @@ from __future__ import annotations
 import io
 import os
 import random
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from multiprocessing import parent_process
 from typing import Any, NamedTuple
 
 import psycopg
@@ -159,6 +161,10 @@ class _PortionPusher:
     def __call__(self, portion: list[PushTask]) -> PushCounts:
         try:
             if self._writer is None:
+                if parent_process() is not None:
+                    # A terminated worker ends at once: the server rolls back when the connection ends, and a rollback
+                    # from here could wait for a server that no longer answers.
+                    signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 self._writer = BatchWriter(self._url)
             return _push_portion(self._writer, portion)
         except ClewError:
