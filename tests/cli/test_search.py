@@ -79,7 +79,7 @@ def test_titles_and_files_are_found(demo: Path) -> None:
 
 def test_the_answer_is_what_was_promised(demo: Path) -> None:
     found = search(demo, "test", "-n", "3")
-    assert set(found) == {"total", "hits"}
+    assert set(found) == {"total", "unindexed_texts", "hits"}
     assert found["total"] > 3 and len(found["hits"]) == 3
     for hit in found["hits"]:
         assert set(hit) == {"session", "message", "agent", "kind", "timestamp", "snippet"}
@@ -141,7 +141,7 @@ def test_text_is_grouped_by_session(demo: Path) -> None:
 
 def test_nothing_found_is_exit_code_1(demo: Path) -> None:
     assert clew("--home", demo, "search", "zebraless").code == 1
-    assert search(demo, "zebraless") == {"total": 0, "hits": []}
+    assert search(demo, "zebraless") == {"total": 0, "unindexed_texts": 0, "hits": []}
 
 
 @pytest.mark.parametrize("runs", [clew, run], ids=["command", "process"])
@@ -326,3 +326,12 @@ def test_a_question_can_be_stopped(demo: Path) -> None:
         asked.kill()
         asked.wait()
     assert asked.returncode == 130 and b"Traceback" not in said_last
+
+
+def test_text_that_is_not_indexed_yet_is_told(tmp_path: Path, demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "data"))
+    assert clew("--home", demo, "list").code == 0
+    ran = clew("--home", demo, "search", "tide", "--no-sync", "--json")
+    assert ran.json["unindexed_texts"] > 0 and "are not indexed yet" in ran.err
+    whole = clew("--home", demo, "search", "tide", "--json")
+    assert whole.json["unindexed_texts"] == 0 and whole.json["total"] > 0 and whole.err == ""
