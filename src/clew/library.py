@@ -78,8 +78,8 @@ class Library:
             return self._catalog_folder
         return database.folder_of(self._named_hosts) if self._named_hosts else database.catalog_folder()
 
-    def catalog(self, *, text: bool = False, prices: bool = False) -> AbstractContextManager[OpenCatalog]:
-        """Open the catalog up to date; `text`: messages can be searched too; `prices`: costs are those of today."""
+    def catalog(self, *, text: bool = False) -> AbstractContextManager[OpenCatalog]:
+        """Open the catalog up to date; `text`: messages can be searched too."""
         from clew.catalog.access import open_synced
 
         return open_synced(
@@ -87,7 +87,6 @@ class Library:
             self.catalog_folder,
             text=text,
             sync=self._sync,
-            prices=prices,
             on_progress=self._on_progress,
             warn=self._warn,
         )

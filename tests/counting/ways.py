@@ -42,7 +42,7 @@ def catalogued(homes: Sequence[Path], **filters: JSON) -> Stats:
     """Statistics from a catalog made now; the data folder must be the test's own."""
     hosts = tuple(map(Host.at, homes))
     folder = folder_of(hosts)
-    sync(hosts, folder, prices=True)
+    sync(hosts, folder)
     db = open_reader(folder)
     assert db is not None
     return catalog_stats(db, Filters.of(**filters), catalog_text_finder(db, folder))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import sys
 import tempfile
@@ -46,7 +47,6 @@ def open_synced(
     *,
     text: bool,
     sync: bool = True,
-    prices: bool = False,
     on_progress: ProgressCallback | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> Iterator[OpenCatalog]:
@@ -54,16 +54,18 @@ def open_synced(
 
     `hosts` may be a function: it is called only if something has to be read. Where another sync is running, the
     catalog is used as it is. Where the folder cannot be written, sessions are read into a temporary catalog.
-    `prices`: costs must follow the prices of today.
     """
     warn = warn or _print_warning
     try:
-        report = _sync(hosts, folder, text, prices, on_progress, warn) if sync else None
+        if text and folder.exists() and not os.access(folder, os.W_OK):
+            # tantivy takes a lock in the folder of an index even to read it.
+            raise CatalogNotWritable(f"{folder}: the folder of the catalog is read-only")
+        report = _sync(hosts, folder, text, on_progress, warn) if sync else None
     except CatalogNotWritable as error:
         warn(f"{error}; sessions are read into a temporary catalog")
         with tempfile.TemporaryDirectory(prefix="clew-") as temporary:
             folder = Path(temporary, "catalog")
-            report = _sync(hosts, folder, text, prices, on_progress, warn)
+            report = _sync(hosts, folder, text, on_progress, warn)
             with _open(folder, report, is_temporary=True) as catalog:
                 yield catalog
         return
@@ -75,12 +77,11 @@ def _sync(
     hosts: Hosts,
     folder: Path,
     text: bool,
-    prices: bool,
     on_progress: ProgressCallback | None,
     warn: Callable[[str], None],
 ) -> SyncReport | None:
     try:
-        report = sync(hosts, folder, text=text, prices=prices, on_progress=on_progress)
+        report = sync(hosts, folder, text=text, on_progress=on_progress)
     except Busy:
         if open_reader(folder) is None:
             raise

@@ -54,7 +54,6 @@ def sync(
     folder: Path,
     *,
     text: bool = True,
-    prices: bool = False,
     full: bool = False,
     on_progress: ProgressCallback | None = None,
     workers: int | None = None,
@@ -62,11 +61,11 @@ def sync(
 ) -> SyncReport:
     """Bring the catalog in `folder` up to date with its hosts.
 
-    Without `text`, the text index is left for a later sync. `prices`: costs must be those of today. `full` reads every
-    source again. Raises Busy where another sync is running for longer than `wait` seconds, and CatalogNotWritable.
+    Without `text`, the text index is left for a later sync. `full` reads every source again. Raises Busy where another
+    sync is running for longer than `wait` seconds, and CatalogNotWritable.
     """
     if not full:
-        report = _report_if_unchanged(hosts, folder, text, prices)
+        report = _report_if_unchanged(hosts, folder, text)
         if report is not None:
             return report
     try:
@@ -81,7 +80,7 @@ def is_up_to_date(folder: Path, *, text: bool = True) -> bool:
     return _report_if_unchanged(list, folder, text) is not None
 
 
-def _report_if_unchanged(hosts: Hosts, folder: Path, text: bool, prices: bool = False) -> SyncReport | None:
+def _report_if_unchanged(hosts: Hosts, folder: Path, text: bool) -> SyncReport | None:
     db = open_reader(folder)
     if db is None:
         return None
@@ -91,19 +90,10 @@ def _report_if_unchanged(hosts: Hosts, folder: Path, text: bool, prices: bool = 
                 return None
             if not detect_changes(db, os.environ).is_empty or hosts_changed(db, hosts):
                 return None
-            if prices and _prices_changed(db):
-                return None
             return read_report(db, SyncCounts())
         except sqlite3.Error:
             # The catalog is damaged: a sync with the lock replaces it.
             return None
-
-
-def _prices_changed(db: sqlite3.Connection) -> bool:
-    from clew.analysis.pricing import prices
-
-    known = db.execute("SELECT value FROM meta WHERE key = 'prices'").fetchone()
-    return known is None or known[0] != prices().version
 
 
 def _sync_locked(

@@ -20,9 +20,9 @@ from clew.cli.output import CsvOutput
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.filters import Filters
 from clew.library import Library
-from clew.render.safe import one_line
-from clew.render.sheet import write_csv
+from clew.render.csv import write_csv
 from clew.render.tables import Column, cell_width, count, table
+from clew.render.text_safety import one_line
 
 TIMES = ("day", "week", "month", BLOCK)
 """What rows stand for where their names are times."""
@@ -104,7 +104,7 @@ def _stats(stack: ExitStack, shelf: Library, filters: Filters, engine: str | Non
     from clew.warehouse.engines import CATALOG, dialect_of, open_engine
 
     if engine is None or engine == CATALOG:
-        catalog = stack.enter_context(shelf.catalog(text=filters.needs_text, prices=True))
+        catalog = stack.enter_context(shelf.catalog(text=filters.needs_text))
         return catalog_stats(catalog.db, filters, catalog_text_finder(catalog.db, catalog.folder))
     opened = open_engine(engine)
     stack.callback(opened.close)

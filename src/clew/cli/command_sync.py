@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clew.catalog.database import catalog_folder
 from clew.catalog.sync import is_up_to_date, sync
-from clew.cli.options import common, library, wants_json
+from clew.cli.options import REFRESH, common, library, wanted_sources, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.progress import progress_bars
 
@@ -35,10 +36,9 @@ def command(
     First, sessions and usage are read from files that changed; then the text index for `clew search` is updated. The
     catalog is a cache: only sessions whose files are gone exist in it alone. Exit code 5: another sync is running.
     """
-    shelf = library(context, homes)
-    folder = shelf.catalog_folder
+    hosts, folder = _hosts_and_folder(context, homes)
     as_json = wants_json(context, as_json)
-    _sync(lambda: shelf.hosts, folder, full, as_json)
+    _sync(hosts, folder, full, as_json)
     if forget_gone:
         from clew.catalog.sync import forget_gone as forget
 
@@ -46,8 +46,17 @@ def command(
     while watch:
         time.sleep(WATCH_INTERVAL_SECONDS)
         if not is_up_to_date(folder):
-            _sync(lambda: shelf.hosts, folder, False, as_json)
+            _sync(hosts, folder, False, as_json)
     return 0
+
+
+def _hosts_and_folder(context: click.Context, homes: tuple[str, ...]) -> tuple[Hosts, Path]:
+    """The hosts to read, and the folder of their catalog. Where that is possible, hosts are found only if needed."""
+    named = (*context.find_root().obj["homes"], *homes)
+    if wanted_sources(context) or context.meta.get(REFRESH) or not all(Path(home).is_dir() for home in named):
+        shelf = library(context, homes)
+        return shelf.hosts, shelf.catalog_folder
+    return lambda: library(context, homes).hosts, catalog_folder(named)
 
 
 def _sync(hosts: Hosts, folder: Path, full: bool, as_json: bool) -> None:

@@ -146,8 +146,6 @@ def wants_json(context: click.Context, as_json: bool) -> bool:
     return as_json or bool(context.find_root().obj["json"])
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 SOURCES = "clew.sources"
 REFRESH = "clew.refresh"
 NO_SYNC = "clew.no-sync"
