@@ -14,6 +14,7 @@ from clew.catalog.ids import session_key
 from clew.catalog.index_entries import ApiCall, entry_of
 from clew.catalog.listing import header_of
 from clew.catalog.rows import RowMaker, Rows, microseconds
+from clew.io.paths import path_to_text
 from clew.model import Message, Problem
 from clew.redact.json_walk import credential_file_in
 
@@ -102,7 +103,7 @@ def session_row(agent: str, header: dict[str, Any], maker: RowMaker) -> tuple[An
         session_key(agent, parent) if parent else "",
         int(header["is_agent_session"]),
         header["title"] or "",
-        header["project"] or "",
+        path_to_text(header["project"] or ""),
         header["git_branch"] or "",
         header["agent_version"] or "",
         microseconds(header["started_at"]),
@@ -111,5 +112,5 @@ def session_row(agent: str, header: dict[str, Any], maker: RowMaker) -> tuple[An
         header["prompt_count"],
         maker.errors,
         maker.active_us,
-        json.dumps(header, ensure_ascii=False),
+        path_to_text(json.dumps(header, ensure_ascii=False)),
     )
