@@ -20,7 +20,7 @@ from clew.catalog.tokenizer import words
 from tests.cli.running import LATEST, clew, run
 from tests.unit.samples import SESSION, claude_line, write_lines
 
-PROGRAM = [sys.executable, "-c", "from clew.cli.start import run; run()"]
+PROGRAM = [sys.executable, "-c", "from clew.cli.main import run; run()"]
 AGENTS = {"claude-code", "codex", "gemini", "sage-agent", "sage-emacs"}
 
 

@@ -1,4 +1,4 @@
-"""The installed command starts, with the agents it is installed with."""
+"""How the installed command starts."""
 
 import sys
 from importlib.metadata import distribution
@@ -6,15 +6,7 @@ from importlib.metadata import distribution
 import pytest
 
 from clew.agents import registry
-from clew.cli import start
-
-
-def test_any_other_word_goes_to_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[bool] = []
-    monkeypatch.setattr(sys, "argv", ["clew", "--help", "list"])
-    monkeypatch.setattr("clew.cli.group.main", lambda: asked.append(True))
-    start.run()
-    assert asked == [True]
+from clew.cli import main as start
 
 
 def test_the_agents_that_come_with_clew_are_those_it_is_installed_with() -> None:
@@ -29,7 +21,7 @@ def test_an_interrupt_before_anything_is_loaded_says_nothing(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sys, "argv", ["clew", "list"])
-    monkeypatch.setattr("clew.cli.group.main", stopped)
+    monkeypatch.setattr(start, "main", stopped)
     with pytest.raises(SystemExit) as ended:
         start.run()
     assert ended.value.code == 130

@@ -70,7 +70,7 @@ def test_who_reads_no_further_gets_no_more(unbuffered: str, tmp_path: Path) -> N
     said = [prompt(f"shuttle {number} of the loom", uuid=f"u{number}") for number in range(1500)]
     claude(tmp_path, *said)
     synced(tmp_path)
-    words = [sys.executable, "-c", "from clew.cli.start import run; run()", "search", "--home", str(tmp_path)]
+    words = [sys.executable, "-c", "from clew.cli.main import run; run()", "search", "--home", str(tmp_path)]
     child = subprocess.Popen(
         [*words, "--no-sync", "-n", "1500", "shuttle"],
         stdout=subprocess.PIPE,

@@ -244,11 +244,18 @@ def matching_sources(db: sqlite3.Connection, filters: Filters, sources_with_text
 
 
 def catalog_condition(db: sqlite3.Connection, filters: Filters, sources_with_text: SourcesWithText) -> Condition:
-    """The condition that a row of the table `session` of an open catalog passes all filters."""
+    """The condition that a row of the table `session` of an open catalog is of a session that passes all filters.
+
+    Where several files hold copies of a session, it passes if one of them does.
+    """
+    if filters == Filters():
+        return all_of([])
     prepare(db)
     with_file = sources_with_text(filters.file, frozenset({"file"})) if filters.file is not None else None
     with_text = sources_with_text(filters.text, None) if filters.text is not None else None
-    return session_condition(filters, CATALOG, with_file=with_file, with_text=with_text)
+    condition = session_condition(filters, CATALOG, with_file=with_file, with_text=with_text)
+    passing = f"SELECT session_id FROM session WHERE {condition.text}"
+    return Condition(f"session_id IN ({passing})", condition.values)
 
 
 class SessionSelector(Protocol):
@@ -273,9 +280,7 @@ class CatalogSessions:
         return CATALOG.contains(column, text)
 
     def sessions(self, filters: Filters) -> Condition:
-        condition = catalog_condition(self.db, filters, self.sources_with_text)
-        passing = f"SELECT session_id FROM session WHERE is_visible = 1 AND {condition.text}"
-        return Condition(f"session_id IN ({passing})", condition.values)
+        return catalog_condition(self.db, filters, self.sources_with_text)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import msgspec
 
 from clew.cli.options import as_json_option, common, filtering, library, take_filters, wants_json
 from clew.cli.output import print_json, print_table, say
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting_output, redaction
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import Busy, SourceUnreadable, UsageError
 from clew.filters import Filters, point_in_time
 from clew.library import Library

@@ -10,10 +10,10 @@ import click
 
 from clew.agents.file_evidence import absolute
 from clew.agents.registry import load_all
-from clew.cli.filing import spelled
+from clew.cli.file_history import spelled
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import SourceUnreadable, UnknownReference
 from clew.file_history.blame import Line, Version, blame, mentions, plain_part, spellings, versions
 from clew.file_history.history import FileHistory

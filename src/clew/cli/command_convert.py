@@ -8,10 +8,9 @@ import click
 import msgspec
 
 from clew.agents import registry
-from clew.cli.options import library, wants_json
+from clew.cli.options import Folder, library, wants_json
 from clew.cli.output import print_json, say
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
-from clew.cli.sourcing import Folder
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.convert.conversion import Conversion
 from clew.convert.file_transaction import roll_back_on_signal
 from clew.convert.losses import Converted, counted

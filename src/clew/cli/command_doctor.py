@@ -10,7 +10,7 @@ import msgspec
 from clew.cli.command_validate import line
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
-from clew.cli.redacting import DATA, TEXT, redacting_output, redaction
+from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
 from clew.errors import ClewError, SourceUnreadable
 from clew.host import data_dir
 from clew.model import Problem

@@ -15,7 +15,7 @@ import click
 
 from clew.cli.options import common, filtering, library, take_filters
 from clew.cli.output import opened, refuse_stores, say
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.sessions import UNREADABLE, do_each, for_each_session
 from clew.datadir import private_folder
 from clew.errors import SourceUnreadable, UnknownReference, UsageError

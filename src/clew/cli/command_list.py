@@ -10,7 +10,7 @@ import click
 
 from clew.cli.options import common, filtering, library, take_filters, wants_json
 from clew.cli.output import print_json, print_table, say
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.model.json import JSON
 from clew.model.time import parse_time
 

@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from clew.agents.file_evidence import absolute
-from clew.cli.filing import in_words, message_in, opened, row, spelled
+from clew.cli.file_history import in_words, message_in, opened, row, spelled
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, print_table, refuse_stores, say
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting_output, redaction
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import PathRefused, SourceUnreadable, UnknownReference, UsageError, WouldLose
 from clew.file_history.history import FileHistory
 from clew.file_history.restore import RestoreStep, apply_plan, plan

@@ -13,10 +13,9 @@ import click
 
 from clew.catalog.query import BadQuery
 from clew.catalog.search import LIMIT, SEARCH_FIELDS, Found, Hit, Redact, Request, Searcher, check, unmasked
-from clew.cli.options import common, filtering, library, take_filters, wants_json
+from clew.cli.options import NO_SYNC, common, filtering, library, take_filters, wants_json
 from clew.cli.output import say
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
-from clew.cli.sourcing import NO_SYNC
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import SourceUnreadable, UsageError
 from clew.library import Library
 

@@ -12,9 +12,11 @@ from typing import NamedTuple
 import click
 
 from clew.agents.base import Unit, long_records, open_file
+from clew.agents.file_evidence import FileContent
+from clew.cli.file_history import content, in_words, message_in, opened, row, spelled
 from clew.cli.options import common, wants_json
-from clew.cli.output import print_line, say
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.output import print_json, print_line, say
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.sessions import find_session
 from clew.errors import UnknownReference
 from clew.io.compress import seekable
@@ -59,8 +61,6 @@ def command(
     where it is not known, or did not exist.
     """
     if path is not None:
-        from clew.cli.file_shown import show_file
-
         show_file(context, homes, reference, path, unproved, as_json)
         return
     session = find_session(context, homes, reference)
@@ -186,3 +186,26 @@ def _print(session: StoredSession, wanted: Wanted, detail: Detail) -> None:
     else:
         for piece in pieces:
             click.echo(piece, nl=False)
+
+
+def show_file(
+    context: click.Context, homes: tuple[str, ...], reference: str, path: str, unproved: bool, as_json: bool
+) -> None:
+    """Print the content, byte for byte; how it is known goes to stderr."""
+    message = message_in(reference)
+    session, history = opened(context, homes, reference)
+    answer = history.at(message, history.resolve_path(path))
+    wanted = answer.certainty in ("exact", "text") or (unproved and answer.certainty == "unproved")
+    (state,) = history.contents([answer]) if wanted else [None]
+    masking = redaction(context, DATA)
+    if masking.is_on and isinstance(state, FileContent):
+        state = state._replace(body=masking.file(session, state.body, answer.path))
+    if wants_json(context, as_json):
+        print_json(masking.value({**row(answer), **content(state)}))
+    elif isinstance(state, FileContent):
+        say(f"{spelled(answer.path)}: {in_words(answer)}")
+        sys.stdout.buffer.write(state.body)
+        sys.stdout.flush()
+    if not isinstance(state, FileContent):
+        hint = "; --unproved prints what was known last" if answer.certainty == "unproved" else ""
+        raise UnknownReference(f"{spelled(answer.path)} at message {message}: {in_words(answer)}{hint}")

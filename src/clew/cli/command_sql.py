@@ -11,7 +11,7 @@ import click
 
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import CsvOutput, print_line, print_table, say
-from clew.cli.redacting import DATA, Redaction, redacting_on_demand, redaction
+from clew.cli.redaction import DATA, Redaction, redacting_on_demand, redaction
 from clew.errors import SourceUnreadable, UsageError
 
 _KEY_BYTES = 32

@@ -17,7 +17,7 @@ from clew.catalog.search import catalog_text_finder
 from clew.catalog.stats import BLOCK, BY, Row, Stats, catalog_stats, report, with_names
 from clew.cli.options import common, filtering, library, take_filters, wants_json
 from clew.cli.output import CsvOutput
-from clew.cli.redacting import DATA, TEXT, redacting, redaction
+from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.filters import Filters
 from clew.library import Library
 from clew.render.safe import one_line

@@ -11,10 +11,9 @@ import click
 
 from clew.catalog.database import catalog_folder
 from clew.catalog.sync import is_up_to_date, sync
-from clew.cli.options import common, library, wants_json
+from clew.cli.options import REFRESH, common, library, wanted_sources, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.progress import progress_bars
-from clew.cli.sourcing import REFRESH, wanted_sources
 
 if TYPE_CHECKING:
     from clew.catalog.change_detection import Hosts

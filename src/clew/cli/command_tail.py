@@ -12,7 +12,7 @@ import click
 
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_line, say
-from clew.cli.redacting import DATA, TEXT, redacting, redaction
+from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.cli.sessions import find_session
 from clew.errors import SourceUnreadable
 from clew.model.json import JSON

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from clew.analysis.todos import TodoChange, TodoState, progression
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
-from clew.cli.redacting import DATA, TEXT, redacting, redaction
+from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.cli.sessions import branch_path
 from clew.errors import UnknownReference
 from clew.model import Todo

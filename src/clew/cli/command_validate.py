@@ -11,7 +11,7 @@ import msgspec
 from clew.agents.checking import check_source
 from clew.cli.options import common, filtering, library, take_filters, wants_json
 from clew.cli.output import print_json
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.sessions import UNREADABLE, for_each_session
 from clew.errors import UnknownReference
 from clew.model import Problem

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clew.cli.options import common, library
+from clew.cli.options import NO_SYNC, common, library
 from clew.cli.output import say
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting_on_demand, redaction
-from clew.cli.sourcing import NO_SYNC
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting_on_demand, redaction
 from clew.errors import UsageError
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ def overview(context: click.Context) -> None:
 def _tokens(context: click.Context, db: sqlite3.Connection) -> dict[str, JSON]:
     """Tokens by model. There is no --redact here, so names of models are masked whatever is printed."""
     from clew.catalog.stats import catalog_stats, told_apart
-    from clew.cli.redacting import TEXT, redaction
+    from clew.cli.redaction import TEXT, redaction
 
     mask, used = redaction(context, TEXT).text, catalog_stats(db).tokens_by_model()
     names = told_apart({model: mask(model) for model in sorted(used)})

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from clew.agents.base import show, with_current_size
 from clew.analysis.session import project_of
 from clew.cli.output import opened, say
-from clew.cli.redacting import Redaction
+from clew.cli.redaction import Redaction
 from clew.cli.sessions import UNREADABLE
 from clew.datadir import private_folder
 from clew.errors import SourceUnreadable, WouldLose

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from click.testing import CliRunner, Result
 
-from clew.cli import main
+from clew.cli.main import main
 from clew.demo import write_demo
 from tests.warehouse.lake.worlds import NAMES, age, say
 from tests.warehouse.machines import Machine
@@ -170,7 +170,7 @@ def test_a_missing_extra_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("words", [["--help"], ["lake", "--help"], ["stats", "--home", "."], ["list", "--home", "."]])
 def test_nothing_of_it_is_loaded_where_it_is_not_asked_for(tmp_path: Path, words: list[str]) -> None:
     report = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
-    code = f"{report}from clew.cli import main; main({words!r})"
+    code = f"{report}from clew.cli.main import main; main({words!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
     loaded = set(done.stderr.split())
     assert "clew" in loaded, done.stderr

@@ -8,7 +8,7 @@ import click
 
 from clew.agents.file_evidence import FileContent, KnownContent
 from clew.cli.options import library
-from clew.cli.redacting import mask_by_session
+from clew.cli.redaction import mask_by_session
 from clew.errors import UsageError
 from clew.file_history.fingerprint import Fingerprint
 from clew.file_history.history import FileHistory
