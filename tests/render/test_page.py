@@ -21,7 +21,7 @@ from clew.render.branching import Forks
 from clew.render.detail import DETAILS, Detail
 from clew.render.markdown import markdown
 from clew.render.outline import by_section, parts
-from clew.render.page.fragments import LIMIT, OPEN_LENGTH, Fragments
+from clew.render.page.fragments import MAX_OPEN_CHARS, MAX_TEXT_CHARS, Fragments
 from clew.render.page.index import Entry, index
 from clew.render.page.session import Contents
 from clew.render.parts import Call, Fork, Output, Result, Section, Tasks
@@ -215,8 +215,8 @@ def test_a_branch_without_words_is_called_by_what_it_begins_with(block: dict[str
     (shown,) = by_section({"id": "s"}, [said])
     first = shown[0]
     assert isinstance(first, Section)
-    shown[0] = Section(first.index, first.who, first.time, first.marks, first.voice, first.level, 2)
-    table.see(shown)
+    shown[0] = Section(first.index, first.who, first.time, first.marks, first.speaker, first.level, 2)
+    table.add_section(shown)
     assert table.labels == {2: name}
 
 
@@ -239,7 +239,7 @@ def test_prompts_are_the_table_of_contents(home: Path) -> None:
     prompts = [
         f"#m{shown[0].index}"
         for shown in by_section(session.session_object, (unit.value for unit in session.units() if unit.is_message))
-        if isinstance(shown[0], Section) and shown[0].voice == "prompt"
+        if isinstance(shown[0], Section) and shown[0].speaker == "prompt"
     ]
     assert links == prompts and len(links) > 1
     ids = {element.get("id") for element in tree.iter()}
@@ -353,7 +353,7 @@ def test_sub_agents_are_linked_or_stand_inside() -> None:
 
     def nested(identity: str, prefix: str) -> Any:
         assert identity == "child"
-        return iter([f'<article class="m" id="{prefix}1">inside</article>'.encode()])
+        return iter([f'<article class="m" id="{prefix}1">inside</article>'])
 
     tree = parse(page(messages, session, nested=nested))
     (inside,) = elements(tree, kind="sub")
@@ -367,7 +367,7 @@ def test_every_sub_agent_of_a_call_is_shown() -> None:
     messages = [reply(call("a", "Task", prompt="look")), reply(result("a"), index=2, role="user")]
 
     def nested(identity: str, prefix: str) -> Any:
-        return iter([f'<article class="m" id="{prefix}1">{identity}</article>'.encode()])
+        return iter([f'<article class="m" id="{prefix}1">{identity}</article>'])
 
     tree = parse(page(messages, session, nested=nested))
     inside = [next(elements(each, tag="article")) for each in elements(tree, kind="sub")]
@@ -387,13 +387,13 @@ def entry(name: str, parent: str | None = None, time: str = "2026-11-01") -> Ent
 
 
 def linked(*entries: Entry) -> list[str | None]:
-    tree = parse(b"".join(index(entries)).decode())
+    tree = parse("".join(index(entries)))
     return [link.get("href") for link in elements(tree, tag="a") if link.get("href") != "#talk"]
 
 
 def test_an_index_says_where_a_session_was_if_it_is_known() -> None:
     known, unknown = entry("a", ""), msgspec.structs.replace(entry("b", ""), workspace="")
-    html = b"".join(index([known, unknown])).decode()
+    html = "".join(index([known, unknown]))
     assert html.count("claude-code · 1 prompt, 1 message · /srv/tide</span>") == 1
     assert html.count("claude-code · 1 prompt, 1 message</span>") == 1
 
@@ -410,7 +410,7 @@ def test_sessions_that_name_each_other_as_parent_stay_in_the_index() -> None:
 
 
 def test_H11_where_a_text_is_cut_the_page_says_what_prints_the_rest() -> None:
-    long = "x" * (LIMIT + 1_234)
+    long = "x" * (MAX_TEXT_CHARS + 1_234)
     said = [
         reply({"type": "text", "text": long}, {"type": "thinking", "thinking": long}, call("a", "Bash", command=long)),
         reply(result("a", long), index=2, role="user"),
@@ -425,27 +425,18 @@ def test_H11_where_a_text_is_cut_the_page_says_what_prints_the_rest() -> None:
 
 
 def test_H11_a_text_that_is_cut_is_known_by_its_message_beside_sub_agents_too() -> None:
-    said = [reply(text("short")), reply(text("x" * (LIMIT + 1)), index=7)]
+    said = [reply(text("short")), reply(text("x" * (MAX_TEXT_CHARS + 1)), index=7)]
     html = page(said, {"id": "the-session"}, nested=lambda *_: None)
     assert re.findall(r"<code>clew show ([^<]*)</code>", html) == ["the-session#7"]
 
 
-def test_pieces_of_a_page_are_short_however_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_is_written_section_by_section() -> None:
     said = [
         reply(text(f"words {index} \u200b <b>"), result(f"r{index}", "\u202eout"), index=index) for index in range(300)
     ]
-
-    def written() -> list[bytes]:
-        fragments = Fragments()
-        pieces = [piece for shown in by_section({"id": "s"}, said) for piece in fragments.write(shown)]
-        return [*pieces, fragments.end()]
-
-    whole = written()
-    monkeypatch.setattr("clew.render.page.fragments.BATCH", 1_000)
-    assert len(whole) == 1
-    pieces = written()
-    assert b"".join(pieces) == whole[0]
-    assert len(pieces) > 30 and max(map(len, pieces)) < 3_000
+    fragments = Fragments()
+    pieces = [piece for section in by_section({"id": "s"}, said) for piece in fragments.write(section)]
+    assert len(pieces) == 300 and max(map(len, pieces)) < 3_000
 
 
 def test_colours_of_what_was_printed_are_in_the_page() -> None:
@@ -469,7 +460,7 @@ def test_what_a_conversation_goes_back_to_is_on_no_branch_that_was_left(parent: 
     ways = [ForkBranch(uuid="c", index=3), ForkBranch(uuid="d", index=4)]
     forks = Forks([ForkPoint(uuid="b", index=2, branches=ways)], ["e", "f"])
     sections = [part for part in parts({"id": "s"}, said, forks=forks) if isinstance(part, Section)]
-    assert [part.index for part in sections if part.is_left] == [3, 4]
+    assert [part.index for part in sections if part.on_abandoned_branch] == [3, 4]
     assert [part.branch for part in sections] == [None, None, 3, 4, None, None]
 
 
@@ -488,7 +479,7 @@ def test_a_failed_result_shows_with_the_actions_where_a_tool_speaks() -> None:
 
 
 def test_H01_a_command_that_a_page_names_runs_nothing_else() -> None:
-    html = page([reply(text("a" * (LIMIT + 1)))], {"id": "x; touch owned; echo $(id)"})
+    html = page([reply(text("a" * (MAX_TEXT_CHARS + 1)))], {"id": "x; touch owned; echo $(id)"})
     (told,) = re.findall(r"<code>(clew show [^<]*)</code>", html)
     assert shlex.split(unescape(told)) == ["clew", "show", "x; touch owned; echo $(id)#1"]
 
@@ -508,8 +499,8 @@ def test_a_result_with_wide_characters_is_open_by_its_characters_and_not_by_its_
         return '<details class="r l3" id="m2" open>' in page(said)
 
     around = len('<pre class="o"></pre>\n')
-    assert is_open("→" * (OPEN_LENGTH - around)) and is_open("a" * (OPEN_LENGTH - around))
-    assert not is_open("→" * (OPEN_LENGTH - around + 1)) and not is_open("a" * (OPEN_LENGTH - around + 1))
+    assert is_open("→" * (MAX_OPEN_CHARS - around)) and is_open("a" * (MAX_OPEN_CHARS - around))
+    assert not is_open("→" * (MAX_OPEN_CHARS - around + 1)) and not is_open("a" * (MAX_OPEN_CHARS - around + 1))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator
+from html import unescape
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,11 @@ from hypothesis import strategies as st
 
 from clew.demo import write_demo
 from clew.render.outline import decoded_size
-from clew.render.page import escape
-from clew.render.page import prose as making
 from clew.render.page.ansi import coloured
 from clew.render.page.frame import assets
 from clew.render.page.index import Entry, index
-from clew.render.page.prose import prose
-from clew.render.safe import one_line, visible, visible_bytes
+from clew.render.page.markdown_html import TAGS, markdown_to_html
+from clew.render.text_safety import escape, escape_line, one_line, visible
 from tests.render.hostile import FENCES, HOSTILE, LINKS, MARKUP, poisoned
 from tests.render.pages import elements, faults, page, parse, reply, sessions, words
 
@@ -104,16 +103,14 @@ def test_H01_nothing_invisible_comes_through_from_any_field(text: str) -> None:
     assert faults(html) == []
 
 
-@given(st.text(st.one_of(st.characters(codec=None), st.sampled_from("&<>\n\r\t\x1b\u200d👩"))))
-def test_content_is_text_once_what_is_not_visible_was_spelled_out(value: str) -> None:
-    html, lines, is_seen = escape.content(value)
-    assert lines == value.count("\n")
-    assert (html if is_seen else visible_bytes(html)) == escape.text(value).encode()
+ANY_TEXT = st.text(st.one_of(st.characters(codec=None), st.sampled_from("&<>\"' \n\r\t\x1b\u200dab👩")), max_size=60)
 
 
-@given(st.text(st.one_of(st.characters(codec=None), st.sampled_from(" &<>\n\tab")), max_size=60))
-def test_a_line_is_text_on_one_line_however_long_it_is(value: str) -> None:
-    assert escape.line(value) == escape.escaped(one_line(value))
+@given(ANY_TEXT)
+def test_escaped_text_is_read_as_the_visible_text(value: str) -> None:
+    for html, shown in ((escape(value), visible(value)), (escape_line(value), one_line(value))):
+        assert not re.search("[<>\"']", html)
+        assert unescape(html) == shown
 
 
 @pytest.mark.slow
@@ -135,7 +132,7 @@ def test_H01_the_index_is_as_safe() -> None:
     for text in HOSTILE:
         entry = Entry("p.html", text, text, text, text, text, text, 1, 1, None)
         child = Entry("q.html", "child", text, text, text, text, text, 1, 1, text)
-        assert faults(b"".join(index([entry, child])).decode(), ["p.html", "q.html"]) == []
+        assert faults("".join(index([entry, child])), ["p.html", "q.html"]) == []
 
 
 @pytest.mark.parametrize("text", [*MARKUP[:3], "a < b && c > d", "<b>bold</b>"])
@@ -147,7 +144,7 @@ def test_H01_what_looks_like_markup_is_read_as_it_was_written(text: str) -> None
 
 @pytest.mark.parametrize("text", LINKS)
 def test_H02_only_harmless_schemes_are_links(text: str) -> None:
-    html = prose(text)
+    html = markdown_to_html(text)
     for address in re.findall(r'(?:href|src)="([^"]*)"', html):
         assert address.startswith("https://good.example")
     assert "<img" not in html
@@ -155,18 +152,19 @@ def test_H02_only_harmless_schemes_are_links(text: str) -> None:
 
 
 @given(st.text(st.sampled_from("ab 1.\n-#>*_`[](:/)!<&|~=+\\")))
-def test_H02_words_without_markup_need_no_cleaning(text: str) -> None:
-    """Where a glance says that a step is not needed, taking it would change nothing."""
-    html = making._HEADING.sub(making._demoted, making._markdown()(text.replace("<", "\ufdd0")))
-    html = making._LANGUAGE.sub(making._marked, html)
-    html = making._LINK.sub(r'<a href="\1" rel="noopener noreferrer">', html)
-    html = making._ALIGNED.sub(r"<\1>", making._IMAGE.sub(r"[image: \1]", html))
-    html = making._cleaned(html) if making._UNPROVED.search(html) else html
-    assert prose(text) == html.replace("\ufdd0", "&lt;")
+def test_H02_no_markdown_makes_other_elements(text: str) -> None:
+    html = markdown_to_html(text)
+    assert set(re.findall(r"<(\w+)", html)) <= TAGS
+    assert not re.search(r"<[^>]* (?!href=|rel=|start=|class=\"x-)", html)
+
+
+def test_H11_deeply_nested_markdown_is_shown_as_its_source() -> None:
+    assert markdown_to_html("> " * 90 + "<b>").count("<blockquote>") == 90
+    assert markdown_to_html("> " * 110 + "<b>") == f"<pre>{'&gt; ' * 110}&lt;b&gt;</pre>"
 
 
 def test_H02_good_links_are_links() -> None:
-    html = prose('[a](https://x.example/?a=1&b=2 "t") [b](mailto:a@b.c) [c](http://y.example)')
+    html = markdown_to_html('[a](https://x.example/?a=1&b=2 "t") [b](mailto:a@b.c) [c](http://y.example)')
     assert re.findall(r'href="([^"]*)"', html) == ["https://x.example/?a=1&amp;b=2", "mailto:a@b.c", "http://y.example"]
 
 
@@ -251,9 +249,15 @@ def test_H11_a_huge_message_is_cut_and_quickly(kind: str) -> None:
     assert len(html) < 1_000_000 and "more characters" in html
 
 
+LONG_LINES = [
+    "x" * 1_000_000, "[" * 100_000, "`" * 100_000, "*a " * 100_000, "> " * 50_000, "- " * 50_000,
+    "*a _b " * 15_000 + "b_ a* " * 15_000, "\x1b[31m" * 100_000,
+]  # fmt: skip
+
+
 @pytest.mark.slow
 def test_H11_one_line_without_an_end_is_no_slower() -> None:
-    for text in ("x" * 1_000_000, "[" * 100_000, "`" * 100_000, "*a " * 100_000, "> " * 50_000, "\x1b[31m" * 100_000):
+    for text in LONG_LINES:
         began = time.process_time()
         html = page([reply({"type": "text", "text": text}, {"type": "tool_result", "tool_id": "x", "output": text})])
         assert time.process_time() - began < 5, text[:10]
@@ -283,13 +287,15 @@ def test_colours_are_classes_and_all_else_is_spelled_out() -> None:
     assert coloured("\x1b[38;5;196mx\x1b[39my") == '<span class="f9">x</span>y'
     assert coloured("\x1b[48;2;0;0;250mx") == '<span class="b12">x</span>'
     assert coloured("\x1b[2J\x1b]0;t\x07") == "␛[2J␛]0;t␇"
-    assert coloured('\x1b[31m<b>"') == '<span class="f1">&lt;b&gt;"</span>'
+    assert coloured('\x1b[31m<b>"') == '<span class="f1">&lt;b&gt;&#34;</span>'
     assert coloured("\x1b[" + "9;" * 30 + "m\x1b[m").count("<") == 0
     assert "\x1b" not in coloured("\x1b[31mx" * 6_000)
 
 
 def test_markdown_is_markdown() -> None:
-    html = prose("# Title\n\nA **bold** `a<b`, ~~gone~~.\n\n```python\nif a < b: 0\n```\n\n3. x\n\n| a |\n|--:|\n| 1 |")
+    html = markdown_to_html(
+        "# Title\n\nA **bold** `a<b`, ~~gone~~.\n\n```python\nif a < b: 0\n```\n\n3. x\n\n| a |\n|--:|\n| 1 |"
+    )
     assert "<h3>Title</h3>" in html and "<strong>bold</strong>" in html and "<code>a&lt;b</code>" in html
     assert '<code class="x-python">if a &lt; b' in html and '<ol start="3">' in html
     assert "<del>gone</del>" in html and "<th>a</th>" in html

@@ -109,7 +109,7 @@ def test_every_face_shows_questions_options_and_answers_and_no_json() -> None:
     messages = talk([COLOUR, TOOLS], output)
     session: dict[str, JSON] = {"id": "s"}
     fragments = Fragments()
-    page = b"".join([*fragments.write(list(parts(session, messages))), fragments.end()]).decode()
+    page = "".join([*fragments.write(list(parts(session, messages))), fragments.end()])
     written = "".join(markdown(session, iter(messages)))
     printed = "".join(show(session, iter(messages), 80, False))
     for text in (page, written, printed):

@@ -15,7 +15,7 @@ from clew.analysis.actions import difference, patched
 from clew.demo import write_demo
 from clew.export.markdown import write_markdown
 from clew.model import Message, Session
-from clew.render.detail import DETAILS, Detail, voice
+from clew.render.detail import DETAILS, Detail, speaker_of
 from clew.render.markdown import markdown
 from clew.render.outline import parts
 from clew.render.parts import Prose, Section
@@ -134,7 +134,7 @@ def test_reminders_are_flagged_and_can_be_hidden() -> None:
     for text in (written(reminders=False), written("actions"), terminal):
         assert "system-reminder" not in text and "Be brief" not in text
         assert "water." in text and "1 failed" in text
-    assert voice(DOCUMENT["messages"][11]) == "prompt", "a reminder does not take the words of a person away"
+    assert speaker_of(DOCUMENT["messages"][11]) == "prompt", "a reminder does not take the words of a person away"
 
 
 def test_a_sub_agent_is_shown_in_its_own_session_and_beside_the_main_one() -> None:

@@ -495,3 +495,18 @@ def test_long_sessions_come_in_windows(tmp_path: Path) -> None:
         assert seen == [f"m{number + 1}" for number in range(count)]
         last = -(-count // WINDOW)
         assert len(named(app.page(f"{address}?window={last}"), "article", "m")) == count - (last - 1) * WINDOW
+
+
+def test_pages_say_what_is_still_being_indexed(tmp_path: Path) -> None:
+    write_demo(tmp_path / "home")
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        for path in ("/", "/search?q=tide", "/usage"):
+            text = words(app.page(path))
+            assert "indexed yet" not in text and "still running" not in text, path
+        with sqlite3.connect(tmp_path / "catalog" / database.DATABASE) as db:
+            db.execute("INSERT INTO unindexed_text SELECT first FROM text_chunk LIMIT 1")
+        app.context.updater.state = "working"
+        for path in ("/", "/search?q=tide", "/usage"):
+            text = words(app.page(path))
+            assert re.search(r"[1-9][\d,]* texts? (is|are) not indexed yet", text), path
+            assert "The first sync is still running" in text, path

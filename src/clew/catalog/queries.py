@@ -14,8 +14,9 @@ from clew.analysis.usage import Usage
 from clew.catalog.database import key_range
 from clew.catalog.filters import Condition
 from clew.catalog.ids import packed_uuid
+from clew.catalog.portable_sql import CACHE_5M_TOKENS
 from clew.catalog.row_writer import COUNTS
-from clew.catalog.schema import KEYS_PER_SOURCE, SHORT_CACHE_TOKENS
+from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.stats import UsageTotals, add_known
 from clew.model import Problem
 from clew.model.codes import CODES
@@ -34,7 +35,7 @@ _USAGE_SUMS = (
     "calls priced_calls input_tokens output_tokens cache_read_tokens cache_creation_5m_tokens "
     "cache_creation_1h_tokens cost_nano"
 ).split()
-_CALL_COLUMNS = {"priced_calls": "is_priced", "cache_creation_5m_tokens": SHORT_CACHE_TOKENS}
+_CALL_COLUMNS = {"priced_calls": "is_priced", "cache_creation_5m_tokens": CACHE_5M_TOKENS}
 """The columns of a single call that sums by day have under another name."""
 
 

@@ -280,7 +280,7 @@ def _visible(text: str) -> str:
     """The text with what would steer a terminal spelled out. Most needs no look at what that could be."""
     if text.isascii() and text.isprintable():
         return text
-    from clew.render.safe import visible
+    from clew.render.text_safety import visible
 
     return visible(text)
 

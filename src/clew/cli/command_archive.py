@@ -412,7 +412,7 @@ def _print_plan(context: click.Context, decided: Plan, done: bool, as_json: bool
         figures = {"kept": len(decided.kept), "size": decided.size, "left": decided.left}
         print_json(redaction(context, DATA).value({"applied": done, "dropped": paths, **figures}))
         return
-    from clew.render.safe import visible
+    from clew.render.text_safety import visible
 
     for path in redaction(context, TEXT).value(paths):
         click.echo(visible(path))

@@ -127,7 +127,7 @@ def _text(line: Line) -> str:
 
 
 def _print(lines: list[Line], masking: Redaction, path: str) -> None:
-    from clew.render.safe import one_line, visible
+    from clew.render.text_safety import one_line, visible
 
     names = [_name(line) for line in lines]
     width = max(map(len, names), default=0)

@@ -81,7 +81,7 @@ def _compare(session: Session, one: str, other: str, json: bool, masking: Redact
         files = [{"file": spelled(file.path), "diff": _diff(session, file)} for file in found.files]
         print_json(masking.value({"base": found.base, "one": found.one, "other": found.other, "files": files}))
         return
-    from clew.render.safe import one_line, visible
+    from clew.render.text_safety import one_line, visible
 
     records = dict(session.by_uuid())
     click.echo(f"shared up to {one_line(masking.text(found.base or 'nothing'))}")
@@ -108,7 +108,7 @@ def _state(body: bytes | None) -> KnownContent:
 
 
 def _print(records: Iterable[dict[str, JSON]], json: bool, masking: Redaction, indent: str = "") -> None:
-    from clew.render.safe import one_line
+    from clew.render.text_safety import one_line
 
     for record in masking.values(records):
         if json:

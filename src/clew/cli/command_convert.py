@@ -116,7 +116,7 @@ def _check_alone(branch: str | None, is_masked: bool) -> None:
 
 
 def _report(outcome: Converted, refused: bool, masking: Redaction) -> None:
-    from clew.render.safe import visible
+    from clew.render.text_safety import visible
 
     for loss in outcome.losses[:_SHOWN]:
         place = f"#{loss.message}: " if loss.message is not None else ""

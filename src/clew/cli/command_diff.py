@@ -147,7 +147,7 @@ def _ends(pair: Pair) -> dict[str, JSON]:
 
 
 def _print(diffs: list[dict[str, JSON]], unknown: list[Pair]) -> None:
-    from clew.render.safe import visible
+    from clew.render.text_safety import visible
 
     for one in diffs:
         click.echo(visible(one["diff"]), nl=False)

@@ -94,7 +94,7 @@ def _some(number: int, thing: str) -> str:
 
 
 def _words(text: str) -> str:
-    from clew.render.safe import visible
+    from clew.render.text_safety import visible
 
     return visible(" ".join(text.split()))
 

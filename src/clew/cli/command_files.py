@@ -84,8 +84,8 @@ def _row(evidence: Evidence, history: FileHistory) -> dict[str, JSON]:
 
 
 def _print(all_evidence: list[Evidence], history: FileHistory, masking: Redaction) -> None:
-    from clew.render.safe import one_line
     from clew.render.tables import Column
+    from clew.render.text_safety import one_line
 
     base = history.workspace + "/" if history.workspace else ""
     names = ("action", "known", "by")

@@ -75,7 +75,7 @@ def _row(step: Step) -> dict[str, JSON]:
 
 
 def _report(steps: list[Step], dry_run: bool, masking: Redaction) -> None:
-    from clew.render.safe import visible
+    from clew.render.text_safety import visible
 
     for step in steps:
         target = f" -> {step.target}" if step.target is not None else ""

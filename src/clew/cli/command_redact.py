@@ -208,8 +208,8 @@ class Report:
         say_unscanned(unreadable)
 
     def _print(self) -> None:
-        from clew.render.safe import one_line
         from clew.render.tables import Column
+        from clew.render.text_safety import one_line
 
         shown = self._may_reveal()
         columns = [Column("where"), Column("line", right=True), Column("kind"), Column("found", flexible=True)]
@@ -359,7 +359,7 @@ class Scrub:
             # Paths lead programs to the copies, so they are whole unless somebody asked.
             print_json(self._masked(result) if self._masking.was_asked else result)
             return
-        from clew.render.safe import one_line, visible
+        from clew.render.text_safety import one_line, visible
 
         for row, redactor in zip(self.rows, self._redactors, strict=True):
             # The files are named without what was found in them.

@@ -20,9 +20,9 @@ from clew.cli.output import CsvOutput
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.filters import Filters
 from clew.library import Library
-from clew.render.safe import one_line
-from clew.render.sheet import write_csv
+from clew.render.csv import write_csv
 from clew.render.tables import Column, cell_width, count, table
+from clew.render.text_safety import one_line
 
 TIMES = ("day", "week", "month", BLOCK)
 """What rows stand for where their names are times."""

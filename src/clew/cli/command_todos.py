@@ -133,7 +133,7 @@ def _changed(change: TodoChange) -> str:
 
 
 def _line(todo: Todo) -> str:
-    from clew.render.safe import one_line
+    from clew.render.text_safety import one_line
 
     status = todo.status if todo.status is not UNSET else ""
     doing = todo.active_form if status == "in_progress" and isinstance(todo.active_form, str) else None

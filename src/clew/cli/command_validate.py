@@ -66,7 +66,7 @@ def command(
 
 def line(problem: Problem, masking: Redaction) -> str:
     """A problem on one line, its place first, as compilers do it."""
-    from clew.render.safe import one_line
+    from clew.render.text_safety import one_line
 
     problem = msgspec.convert(masking.value(msgspec.to_builtins(problem)), Problem)
     place = ":".join(str(part) for part in (problem.file, problem.line) if part is not None)

@@ -50,7 +50,7 @@ def command(
 
 
 def _report(proof: Proof, masking: Redaction) -> None:
-    from clew.render.safe import one_line
+    from clew.render.text_safety import one_line
 
     for difference in proof.different:
         say(f"{difference.file}:{difference.line}: {difference.why}")

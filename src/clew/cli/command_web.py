@@ -81,21 +81,22 @@ def command(
 
 def _server_for_engine(engine: str, listening: Callable[[], socket], host: str, profile: str) -> WebServer:
     """A web server over rows that were pushed to a database server."""
-    from clew.warehouse.engines import need_server
+    from clew.warehouse.engines import require_server
 
-    need_server(engine, "--engine: the app shows sqlite, or what was pushed to a server:")
-    from clew.warehouse.postgres.connection import check_address, shown
+    require_server(engine, "--engine: the app shows sqlite, or what was pushed to a server:")
+    from clew.warehouse.postgres.connection import check_url
     from clew.warehouse.postgres.mirror import mirror, mirror_folder
+    from clew.warehouse.urls import display_server
     from clew.web.background import CatalogUpdater, MirrorUpdate, empty_home
     from clew.web.server import WebServer
 
-    check_address(engine)
+    check_url(engine)
     folder = mirror_folder(engine)
     # Copied before the server starts, so that a database that is down is reported at once.
     mirror(engine, folder)
     updater = CatalogUpdater(MirrorUpdate(engine, folder))
     return WebServer(
-        [empty_home(folder)], folder, listening(), host, profile=profile, engine=shown(engine), updater=updater
+        [empty_home(folder)], folder, listening(), host, profile=profile, engine=display_server(engine), updater=updater
     )
 
 

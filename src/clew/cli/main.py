@@ -109,7 +109,7 @@ def _final(context: click.Context, code: Any) -> Any:
 def _complain(text: str) -> None:
     """One line on stderr; nothing in it can steer the terminal."""
     from clew.cli.redaction import masked_for_people
-    from clew.render.safe import one_line
+    from clew.render.text_safety import one_line
 
     try:
         text = masked_for_people(text, counted=False)

@@ -46,7 +46,7 @@ class CsvOutput:
 
     def write(self, text: str) -> int:
         """Write some text."""
-        from clew.render.safe import visible
+        from clew.render.text_safety import visible
 
         return sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
 
@@ -75,7 +75,7 @@ def print_table(columns: Sequence[Column], cells: Sequence[Sequence[str]], maski
 
 def say(text: str, *, own: bool = False) -> None:
     """Talk to the person, not to the pipe. Text is masked unless it is clew's own words alone."""
-    from clew.render.safe import visible
+    from clew.render.text_safety import visible
 
     if not own:
         from clew.cli.redaction import masked_for_people

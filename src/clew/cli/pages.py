@@ -154,7 +154,7 @@ class Pages:
             return None
         find = self._shelf.subagents(session)
 
-        def nested(identity: str, prefix: str) -> Iterator[bytes] | None:
+        def nested(identity: str, prefix: str) -> Iterator[str] | None:
             source = find(identity)
             if source is None or source.path == session.path:
                 return None

@@ -83,8 +83,8 @@ def _print(done: UndoResult, json: bool, masking: Redaction) -> None:
     if json:
         print_json(masking.value(_json(done)))
         return
-    from clew.render.safe import visible
     from clew.render.tables import Column
+    from clew.render.text_safety import visible
 
     columns = [Column("step"), Column("file", flexible=True), Column("why", flexible=True)]
     cells = [[step.verdict, spelled(step.path), step.reason or ""] for step in done.steps]

@@ -16,8 +16,8 @@ from clew.render.page.fragments import Nested
 from clew.render.page.frame import CARRIED
 from clew.render.page.session import Contents, page
 
-BATCH = 1 << 17
-"""Bytes that are gathered before they are written."""
+BATCH_CHARS = 1 << 17
+"""Characters that are gathered before they are written."""
 _SPOOL = 1 << 20
 _LINE = 57 * 1024
 """Bytes of the document that become base64 at once: a multiple of three."""
@@ -59,21 +59,21 @@ def write_html(
     return table
 
 
-def write_pieces(pieces: Iterable[bytes], out: IO[bytes]) -> None:
-    """Write pieces, many at once."""
-    waiting: list[bytes] = []
+def write_pieces(pieces: Iterable[str], out: IO[bytes]) -> None:
+    """Write pieces of a page in UTF-8, many at once."""
+    waiting: list[str] = []
     size = 0
     for piece in pieces:
         waiting.append(piece)
         size += len(piece)
-        if size > BATCH:
-            out.write(b"".join(waiting))
+        if size > BATCH_CHARS:
+            out.write("".join(waiting).encode())
             waiting.clear()
             size = 0
-    out.write(b"".join(waiting))
+    out.write("".join(waiting).encode())
 
 
-def _carried(document: WriteDocument) -> Iterator[bytes]:
+def _carried(document: WriteDocument) -> Iterator[str]:
     """The unified document as zstd in base64: nothing in it can end the element it stands in, nor be run."""
     import base64
     from tempfile import SpooledTemporaryFile
@@ -83,10 +83,10 @@ def _carried(document: WriteDocument) -> Iterator[bytes]:
         document(packed)
         packed.close()
         spool.seek(0)
-        yield CARRIED.encode()
+        yield CARRIED
         for piece in iter(lambda: spool.read(_LINE), b""):
-            yield base64.b64encode(piece)
-        yield b"</script>\n"
+            yield base64.b64encode(piece).decode()
+        yield "</script>\n"
 
 
 def is_page(head: bytes) -> bool:

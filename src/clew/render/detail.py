@@ -18,12 +18,12 @@ Detail = Literal["prompts", "conversation", "actions", "full"]
 DETAILS: tuple[Detail, ...] = get_args(Detail)
 PROMPTS, CONVERSATION, ACTIONS, FULL = range(4)
 
-Voice = Literal["prompt", "reply", "result", "injected", "summary", "boundary", "aside"]
+Speaker = Literal["prompt", "reply", "result", "injected", "summary", "boundary", "aside"]
 """Who speaks: a person, the model, a tool, the agent itself; what a compaction kept; the compaction; a sub-agent."""
 
 _SAID = ("text", "image", "document")
-LEVELS: dict[Voice, dict[str, int]] = {
-    **{speaker: {} for speaker in get_args(Voice)},
+LEVELS: dict[Speaker, dict[str, int]] = {
+    **{speaker: {} for speaker in get_args(Speaker)},
     "prompt": {**dict.fromkeys(_SAID, PROMPTS), "tool_use": ACTIONS},
     "reply": {**dict.fromkeys(_SAID, CONVERSATION), "tool_use": ACTIONS},
     "boundary": dict.fromkeys(_SAID, CONVERSATION),
@@ -35,7 +35,7 @@ What a tool gave back has a level of its own (`result_level`).
 _NOTHING: dict[str, JSON] = {}
 
 
-def voice(message: dict[str, JSON], *, in_subagent: bool = False) -> Voice:
+def speaker_of(message: dict[str, JSON], *, in_subagent: bool = False) -> Speaker:
     """Who speaks in a message. In a sub-agent's own session its task is the prompt."""
     metadata = message.get("metadata") or _NOTHING
     if metadata.get("is_sidechain") and not in_subagent:
@@ -76,7 +76,7 @@ def _is_whole(block: dict[str, JSON]) -> bool:
     return block["type"] != "text" or (block["text"] != "" and REMINDER not in block["text"])
 
 
-def block_level(block: dict[str, JSON], speaker: Voice) -> int:
+def block_level(block: dict[str, JSON], speaker: Speaker) -> int:
     """The first level that shows a block of a message."""
     kind = block["type"]
     return result_level(block) if kind == "tool_result" and speaker == "result" else LEVELS[speaker].get(kind, FULL)
@@ -87,7 +87,7 @@ def at_detail(message: dict[str, JSON], detail: Detail, *, in_subagent: bool = F
     deepest = DETAILS.index(detail)
     if deepest == FULL or is_remark(message):
         return message
-    speaker = voice(message, in_subagent=in_subagent)
+    speaker = speaker_of(message, in_subagent=in_subagent)
     content = [block for block in message["content"] if block_level(block, speaker) <= deepest]
     return {**message, "content": content} if content else None
 

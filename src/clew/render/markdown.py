@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from clew.model.json import JSON
 from clew.render.branching import Forks
 from clew.render.detail import Detail
+from clew.render.markdown_safe import code, fence, plain, prose, quote
 from clew.render.outline import decoded_size, parts, session_notes, session_title, subagent_note
 from clew.render.parts import (
     Call,
@@ -31,9 +32,8 @@ from clew.render.parts import (
     Tasks,
     Thought,
 )
-from clew.render.prose import code, fence, plain, prose, quote
-from clew.render.safe import one_line
 from clew.render.tables import size
+from clew.render.text_safety import one_line
 
 _HEADER = ("id", "title", "workspace", "started_at", "ended_at", "parent_session_id", "agent_id")
 

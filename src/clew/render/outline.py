@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
+import msgspec
+
 from clew.analysis.actions import Printed, exit_code, printed
 from clew.analysis.commands import parse_command
 from clew.analysis.injected_text import REMINDER, split_context, split_reminders, strip_reminders, with_files
@@ -20,7 +22,7 @@ from clew.model import Todo
 from clew.model.json import JSON
 from clew.model.time import parse_time
 from clew.render.branching import Branching, Forks
-from clew.render.detail import DETAILS, FULL, PROMPTS, Detail, Voice, block_level, is_remark, result_level, voice
+from clew.render.detail import DETAILS, FULL, PROMPTS, Detail, Speaker, block_level, is_remark, result_level, speaker_of
 from clew.render.parts import (
     Call,
     Code,
@@ -39,10 +41,10 @@ from clew.render.parts import (
     Thought,
 )
 from clew.render.pieces import call_pieces, changed_tasks, json_code
-from clew.render.safe import one_line
 from clew.render.tables import size
+from clew.render.text_safety import one_line
 
-_MARKS: dict[Voice, str] = {
+_MARKS: dict[Speaker, str] = {
     "injected": "injected by the agent",
     "summary": "summary of what came before",
     "aside": "sub-agent",
@@ -103,9 +105,7 @@ def _levelled(shown: list[Part], level: int) -> list[Part]:
     """The parts of a reply, whose section shows from the first level on that shows any of them."""
     first = shown[0]
     if type(first) is Section and level < first.level:
-        shown[0] = Section(
-            first.index, first.who, first.time, first.marks, first.voice, level, first.branch, first.is_left
-        )
+        shown[0] = msgspec.structs.replace(first, level=level)
     return shown
 
 
@@ -183,7 +183,7 @@ class _Outline:
         if moved and len(moved) == len(content):
             # All of it stands with the calls that it answers.
             return []
-        speaker = voice(message, in_subagent=self.in_subagent)
+        speaker = speaker_of(message, in_subagent=self.in_subagent)
         shown: list[Part] = []
         if speaker == "prompt" and len(content) > 2:
             content = with_files(content)
@@ -204,7 +204,7 @@ class _Outline:
         shown.insert(0, self._section(message, speaker, level))
         return shown
 
-    def _section(self, message: dict[str, JSON], speaker: Voice, level: int) -> Part:
+    def _section(self, message: dict[str, JSON], speaker: Speaker, level: int) -> Part:
         metadata = message.get("metadata") or {}
         index: int = message["index"]
         role = message["role"]
@@ -222,12 +222,12 @@ class _Outline:
         time = clock(message.get("timestamp"))
         if self.branching is None:
             return Section(index, who, time, marks, speaker, level)
-        branch, is_left = self.branching.place
-        marks += ("left branch",) if is_left else ()
-        return Section(index, who, time, marks, speaker, level, branch, is_left)
+        branch, on_abandoned_branch = self.branching.place
+        marks += ("left branch",) if on_abandoned_branch else ()
+        return Section(index, who, time, marks, speaker, level, branch, on_abandoned_branch)
 
     def _block(
-        self, shown: list[Part], block: dict[str, JSON], speaker: Voice, level: int, entry: Joined, place: int
+        self, shown: list[Part], block: dict[str, JSON], speaker: Speaker, level: int, entry: Joined, place: int
     ) -> None:
         kind = block["type"]
         if kind == "tool_result":
@@ -241,7 +241,7 @@ class _Outline:
         else:
             shown.extend(_attachment(block, level))
 
-    def _text(self, shown: list[Part], text: str, speaker: Voice, level: int) -> None:
+    def _text(self, shown: list[Part], text: str, speaker: Speaker, level: int) -> None:
         if REMINDER not in text:
             self._words(shown, text, speaker, level)
             return
@@ -251,7 +251,7 @@ class _Outline:
             elif self.reminders:
                 shown.append(Injected(passage.text.strip("\n"), "Reminder injected by the agent"))
 
-    def _words(self, shown: list[Part], text: str, speaker: Voice, level: int) -> None:
+    def _words(self, shown: list[Part], text: str, speaker: Speaker, level: int) -> None:
         words = text.strip("\n")
         if not words or words.isspace():
             return

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from clew.render.detail import FULL, Voice
+from clew.render.detail import FULL, Speaker
 
 
 class Section(msgspec.Struct, frozen=True, gc=False):
@@ -20,11 +20,11 @@ class Section(msgspec.Struct, frozen=True, gc=False):
     who: str
     time: str | None
     marks: tuple[str, ...] = ()
-    voice: Voice = "reply"
+    speaker: Speaker = "reply"
     level: int = FULL
     branch: int | None = None
     """The first message of the branch it belongs to; None before the first fork."""
-    is_left: bool = False
+    on_abandoned_branch: bool = False
     """On a branch that the conversation did not go on with."""
 
 

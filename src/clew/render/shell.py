@@ -6,7 +6,7 @@ import os
 import shlex
 from collections.abc import Iterable
 
-from clew.render.safe import is_plain
+from clew.render.text_safety import is_visible
 
 
 def shell_word(text: str) -> str:
@@ -27,7 +27,7 @@ def shell_line(words: Iterable[str]) -> str:
 
 
 def _is_shown(char: str) -> bool:
-    return char.isprintable() and is_plain(char)
+    return char.isprintable() and is_visible(char)
 
 
 def _is_kept(char: str) -> bool:

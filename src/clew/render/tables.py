@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import accumulate, takewhile
 from typing import NamedTuple
 
-from clew.render.safe import one_line
+from clew.render.text_safety import one_line
 
 GAP = "  "
 ELLIPSIS = "…"

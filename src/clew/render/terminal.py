@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from clew.model.json import JSON
 from clew.render.branching import Forks
 from clew.render.detail import Detail
+from clew.render.markdown_safe import prose
 from clew.render.outline import clock, decoded_size, parts, session_notes, session_title, subagent_note
 from clew.render.parts import (
     Call,
@@ -31,9 +32,8 @@ from clew.render.parts import (
     Tasks,
     Thought,
 )
-from clew.render.prose import prose
-from clew.render.safe import one_line, visible
 from clew.render.tables import size
+from clew.render.text_safety import one_line, visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -72,7 +72,7 @@ def show(
     is_prompt = False
     for part in parts(session, messages, detail=detail, reminders=reminders, forks=forks):
         if type(part) is Section:
-            is_prompt = part.voice == "prompt"
+            is_prompt = part.speaker == "prompt"
         elif color and is_prompt and type(part) is Prose:
             part = _typed(part)
         for line in _lines_of(part):

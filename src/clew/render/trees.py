@@ -17,7 +17,7 @@ from clew.analysis.injected_text import strip_reminders
 from clew.analysis.links import NONE, SIGNIFICANT, Links
 from clew.model import Graph
 from clew.model.json import JSON
-from clew.render.safe import one_line
+from clew.render.text_safety import one_line
 
 LABEL = 60
 MAX_DEPTH = 24

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 from markupsafe import Markup
 
 from clew.catalog.stats import Row
-from clew.render.page.escape import attribute, line
+from clew.render.text_safety import escape_line
 from clew.web.templates import format_money, format_number
 
 CELL_SIZE, CELL_GAP = 11, 3
@@ -58,7 +58,7 @@ def heatmap(days: Mapping[date, Day], last: date) -> Markup:
             pieces.append(f'<text x="{x}" y="10">{MONTHS[month - 1]}</text>')
         day = days.get(at)
         level = 0 if day is None else _heat_level(day.weight, maximum)
-        title = f"<title>{at.isoformat()}: {line(day.text) if day is not None else 'no activity'}</title>"
+        title = f"<title>{at.isoformat()}: {escape_line(day.text) if day is not None else 'no activity'}</title>"
         size = f'width="{CELL_SIZE}" height="{CELL_SIZE}"'
         pieces.append(f'<rect class="h{level}" x="{x}" y="{y}" {size} rx="2">{title}</rect>')
     label = f"Activity on each day from {first.isoformat()} to {last.isoformat()}"
@@ -95,7 +95,7 @@ def bars(stacks: Sequence[Bar], label: str, unit: str = "") -> Markup:
             y -= height
             pieces.append(
                 f'<rect class="s{min(series, COLOURS)}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" '
-                f'height="{max(0.5, height):.1f}"><title>{line(bar.name)}: {line(text)}</title></rect>'
+                f'height="{max(0.5, height):.1f}"><title>{escape_line(bar.name)}: {escape_line(text)}</title></rect>'
             )
     labelled = range(0, len(stacks), max(1, -(-len(stacks) // MAX_LABELS)))
     pieces += [_bar_label(stacks[number].name, LEFT_MARGIN + number * step + step / 2) for number in labelled]
@@ -129,7 +129,7 @@ def _short_number(value: float) -> str:
 def _bar_label(name: str, middle: float) -> str:
     x = min(CHART_WIDTH - LABEL_HALF_WIDTH, max(LABEL_HALF_WIDTH, middle))
     short = name if len(name) <= 14 else name[:13] + "…"
-    return f'<text x="{x:.1f}" y="{CHART_HEIGHT + 19}" text-anchor="middle">{line(short)}</text>'
+    return f'<text x="{x:.1f}" y="{CHART_HEIGHT + 19}" text-anchor="middle">{escape_line(short)}</text>'
 
 
 def lanes(times: Sequence[tuple[int, int]], names: Sequence[str], label: str) -> Markup:
@@ -147,14 +147,14 @@ def lanes(times: Sequence[tuple[int, int]], names: Sequence[str], label: str) ->
     for (lane, column), count in counts.items():
         height = 4 + 12 * count / maximum
         x, y = column * LANES_WIDTH / LANE_BINS, lane * LANE_HEIGHT + 10 - height / 2
-        title = f"<title>{count} × {line(names[lane])}</title>"
+        title = f"<title>{count} × {escape_line(names[lane])}</title>"
         pieces.append(f'<rect class="s{lane}" x="{x:.1f}" y="{y:.1f}" width="2" height="{height:.1f}">{title}</rect>')
     return _svg(LANES_WIDTH, len(names) * LANE_HEIGHT, label, "lanes", "".join(pieces))
 
 
 def _svg(width: int, height: int, label: str, kind: str, inner: str) -> Markup:
     return Markup(
-        f'<svg class="chart {kind}" role="img" aria-label="{attribute(label)}" viewBox="0 0 {width} {height}">'
+        f'<svg class="chart {kind}" role="img" aria-label="{escape_line(label)}" viewBox="0 0 {width} {height}">'
         f"{inner}</svg>"
     )
 

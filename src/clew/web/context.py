@@ -24,6 +24,7 @@ from clew.catalog import database, queries
 from clew.catalog.queries import Entry
 from clew.catalog.search import Searcher
 from clew.catalog.sessions import open_session
+from clew.catalog.text_index import unindexed_text
 from clew.errors import ClewError, SourceUnreadable, UnknownReference
 from clew.host import Host, config_dir
 from clew.model.json import JSON
@@ -176,6 +177,15 @@ def _load_setting(profile: str, options: MaskingOptions, _rules_state: tuple[int
     return load_settings(profile, plain=options.plain, rules=options.rules, without_key=lambda _error: None)
 
 
+class SyncProgress(NamedTuple):
+    """How far the catalog is up to date."""
+
+    is_finished: bool
+    """False until the first sync of this run has finished."""
+    unindexed: int
+    """Texts that a search does not find yet."""
+
+
 class NoCatalog(ClewError):
     """The first sync has not created the catalog yet."""
 
@@ -259,6 +269,11 @@ class AppContext:
             self._results[key] = known
         result: T = known[1]
         return result
+
+    def sync_progress(self) -> SyncProgress:
+        """What pages say about a sync that has not finished."""
+        unindexed = self.cached("unindexed", lambda: unindexed_text(self.db).blocks)
+        return SyncProgress(self.updater.state != "working", unindexed)
 
     def _catalog_state(self) -> object:
         state = []

@@ -15,11 +15,11 @@ from markupsafe import Markup, escape
 from clew.catalog.queries import Entry
 from clew.catalog.stats import UsageTotals
 from clew.model.time import format_utc
-from clew.render.page.escape import text
 from clew.render.page.frame import theme, views
-from clew.render.safe import visible
 from clew.render.shell import shell_word
 from clew.render.tables import ago, size
+from clew.render.text_safety import escape as escape_text
+from clew.render.text_safety import visible
 from clew.web.app import IMPORTED_MODULES, static_url
 from clew.web.context import masking
 
@@ -162,6 +162,7 @@ def highlight(snippet: Any) -> Markup:
     """The HTML of a search snippet, with its matches marked."""
     pieces, end_of_last = list[str](), 0
     for start, end in snippet.marks:
-        pieces += [text(snippet.text[end_of_last:start]), "<mark>", text(snippet.text[start:end]), "</mark>"]
+        before, match = snippet.text[end_of_last:start], snippet.text[start:end]
+        pieces += [escape_text(before), "<mark>", escape_text(match), "</mark>"]
         end_of_last = end
-    return Markup("".join([*pieces, text(snippet.text[end_of_last:])]))
+    return Markup("".join([*pieces, escape_text(snippet.text[end_of_last:])]))

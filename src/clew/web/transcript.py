@@ -21,7 +21,7 @@ from clew.io.compress import open_source
 from clew.model.json import JSON
 from clew.render.branching import Forks
 from clew.render.outline import by_section
-from clew.render.page.fragments import Cut, Fragments, More, untold
+from clew.render.page.fragments import Fragments, More, TruncatedText, plain_notice
 from clew.render.page.session import Contents
 from clew.render.parts import Part
 from clew.stored_session import StoredSession
@@ -78,11 +78,11 @@ class Transcript:
         """The number of windows; an empty session has one."""
         return max(1, -(-self.messages // WINDOW_MESSAGES))
 
-    def window(self, number: int, subagents: SubagentLinks, more: More = untold) -> str:
+    def window(self, number: int, subagents: SubagentLinks, more: More = plain_notice) -> str:
         """The HTML of a window; the first is 0."""
         fragments = Fragments(links=subagents.urls, about=subagents.descriptions, more=more)
         pieces = [piece for section in self._window_sections(number) for piece in fragments.write(section)]
-        return b"".join([*pieces, fragments.end()]).decode()
+        return "".join([*pieces, fragments.end()])
 
     def window_etag(self, number: int) -> str:
         """A hash of what the window shows, comparable within this process."""
@@ -101,7 +101,7 @@ class Transcript:
         begin, end = (bisect_left(self._starts, index) for index in (first, last + 1))
         return self._sections[begin:end]
 
-    def cut_text(self, section: int, number: int) -> Cut | None:
+    def truncated_text(self, section: int, number: int) -> TruncatedText | None:
         """The `number`-th text of a section that is longer than what the page shows of it."""
         self._read_to(section)
         at = bisect_left(self._starts, section)
@@ -110,7 +110,7 @@ class Transcript:
         fragments = Fragments()
         for _ in fragments.write(self._sections[at]):
             pass
-        return fragments.cuts[number] if number < len(fragments.cuts) else None
+        return fragments.truncated[number] if number < len(fragments.truncated) else None
 
     def contents(self) -> Contents:
         """Prompts and forks of the whole session."""
@@ -124,7 +124,7 @@ class Transcript:
                 # Another thread may have read them while this one waited.
                 sections = list(islice(self._unread, SECTIONS_PER_STEP)) if not self._is_read else []
                 for section in sections:
-                    self._contents.see(section)
+                    self._contents.add_section(section)
                     self._starts.append(_message_index(section[0]))
                     self._sections.append(section)
                 self._is_read = self._is_read or len(sections) < SECTIONS_PER_STEP

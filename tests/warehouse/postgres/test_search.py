@@ -20,7 +20,7 @@ from clew.errors import UsageError
 from clew.filters import Filters
 from clew.host import Host
 from clew.warehouse.postgres.search import ServerSearcher
-from clew.warehouse.postgres.words import GIANT, LONGEST, MOST, lookup, vector
+from clew.warehouse.postgres.tsvector import MAX_TEXT_WORDS_BYTES, MAX_WORD_BYTES, TRUNCATED, to_tsquery, to_tsvector
 from tests.catalog.test_query import random_queries
 from tests.catalog.worlds import claude_lines, claude_path, spelled
 from tests.cli.running import run
@@ -280,11 +280,14 @@ def test_without_text_there_is_nothing_to_search(url: str, tmp_path: Path) -> No
 
 
 def test_words_that_the_server_cannot_keep_are_marked() -> None:
-    assert vector("getUserName is Here") == "get getusername here is name user"
-    assert vector("x" * (LONGEST + 1)) == GIANT
-    assert GIANT in vector(" ".join(f"word{number:09}" for number in range(MOST // 8))).split()
-    assert len(vector(" ".join(f"word{number:09}" for number in range(MOST // 8)))) < MOST + MOST // 8
-    assert vector("...") == ""
+    assert to_tsvector("getUserName is Here") == "get getusername here is name user"
+    assert to_tsvector("x" * (MAX_WORD_BYTES + 1)) == TRUNCATED
+    assert TRUNCATED in to_tsvector(" ".join(f"word{number:09}" for number in range(MAX_TEXT_WORDS_BYTES // 8))).split()
+    assert (
+        len(to_tsvector(" ".join(f"word{number:09}" for number in range(MAX_TEXT_WORDS_BYTES // 8))))
+        < MAX_TEXT_WORDS_BYTES + MAX_TEXT_WORDS_BYTES // 8
+    )
+    assert to_tsvector("...") == ""
 
 
 @pytest.mark.parametrize(
@@ -301,7 +304,7 @@ def test_words_that_the_server_cannot_keep_are_marked() -> None:
     ],
 )
 def test_what_the_index_is_asked_for(query: str, text: str | None, is_exact: bool) -> None:
-    found = lookup(parse(query))
+    found = to_tsquery(parse(query))
     assert found == (text, is_exact)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from clew.render.page.escape import text
+from clew.render.text_safety import escape
 
 MARK = "\x1b"
 """Where this is not, there are no colours."""
@@ -27,7 +27,7 @@ def coloured(value: str) -> str:
         if number == _LIMIT:
             style.obey("0")
             rest = _STYLE.sub("", value[at:])
-            return "".join(pieces) + text(rest)
+            return "".join(pieces) + escape(rest)
     return "".join(pieces) + style.wrap(value[at:])
 
 
@@ -41,8 +41,8 @@ class _Style:
     def wrap(self, value: str) -> str:
         names = " ".join(name for name in (*self._marks, self._front, self._back) if name)
         if not value or not names:
-            return text(value)
-        return f'<span class="{names}">{text(value)}</span>'
+            return escape(value)
+        return f'<span class="{names}">{escape(value)}</span>'
 
     def obey(self, codes: str) -> None:
         numbers = [int(code) if code else 0 for code in re.split("[;:]", codes)]

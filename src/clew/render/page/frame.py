@@ -5,17 +5,16 @@ The contents stand behind the session in the file, because only then are they kn
 
 from __future__ import annotations
 
-import binascii
+import base64
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from clew.render.detail import DETAILS, Detail
-from clew.render.page.escape import line
 from clew.render.parts import Branch, Fork
+from clew.render.text_safety import escape_line
 
 DOCUMENT = "clew-document"
 """The id of the element that carries the unified document."""
@@ -46,57 +45,38 @@ def assets() -> Assets:
 
 
 def _digest(content: str) -> str:
-    return "sha256-" + binascii.b2a_base64(_sha256(content.encode()).digest(), newline=False).decode()
+    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
-def _sha256(content: bytes) -> Any:
-    """With hashlib come all algorithms of OpenSSL, which take long to load; Python has this one on its own too."""
-    for name in ("_sha2", "_sha256"):
-        with suppress(ImportError):
-            return import_module(name).sha256(content)
-    import hashlib
-
-    return hashlib.sha256(content)
-
-
-def head(title: str, kind: str) -> bytes:
-    """Everything before the first words of the page; `kind` is a class for the style."""
-    before, behind = _around_title(kind)
-    return b"".join((before, line(title).encode(), behind))
-
-
-@lru_cache(4)
-def _around_title(kind: str) -> tuple[bytes, bytes]:
-    """The head of every page of a kind."""
+def head(title: str, kind: str) -> str:
+    """Everything before the content of the page; `kind` is a class for the style sheet."""
     style, _, policy = assets()
-    before = (
+    return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="referrer" content="no-referrer">\n<meta name="generator" content="clew">\n<title>'
+        '<meta name="referrer" content="no-referrer">\n<meta name="generator" content="clew">\n'
+        f"<title>{escape_line(title)}</title>\n<style>{style}</style>\n</head>\n"
+        f'<body class="{kind}">\n<a class="skip" href="#talk">Skip to content</a>\n'
     )
-    behind = (
-        f"</title>\n<style>{style}</style>\n</head>\n"
-        f'<body class="{kind}">\n<a class="skip" href="#talk">To the text</a>\n'
-    )
-    return before.encode(), behind.encode()
 
 
 def banner(title: str, facts: Sequence[tuple[str, str]], notes: Iterable[str] = ()) -> str:
     """The title, and what there is to know of the session as a whole."""
-    rows = "".join(f"<div><dt>{line(name)}</dt><dd>{line(value)}</dd></div>" for name, value in facts if value)
-    return f'<header class="top"><h1>{line(title)}</h1>\n<dl class="facts">{rows}</dl>\n{"".join(notes)}</header>\n'
+    shown = [(escape_line(name), escape_line(value)) for name, value in facts if value]
+    rows = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in shown)
+    heading = f"<h1>{escape_line(title)}</h1>"
+    return f'<header class="top">{heading}\n<dl class="facts">{rows}</dl>\n{"".join(notes)}</header>\n'
 
 
-@lru_cache(4)
-def toolbar(deepest: Detail) -> bytes:
+def toolbar(deepest: Detail) -> str:
     """Search, level of detail, kind of diff, colours: all but the search work without a script."""
     return (
         '<div class="bar" role="region" aria-label="View"><div class="find" role="search">'
         '<input id="q" type="search" placeholder="Search this session" aria-label="Search this session" hidden>'
         '<output id="hits" aria-live="polite"></output></div>'
         f'{views(deepest)}{theme()}<button id="fold" type="button" hidden>Open all</button></div>\n'
-    ).encode()
+    )
 
 
 def views(deepest: Detail) -> str:
@@ -128,7 +108,7 @@ def count(number: int, thing: str) -> str:
 
 def contents(prompts: Iterable[tuple[int, str]], tree: str = "") -> str:
     """The table of contents: every prompt by its first words, and the tree of branches."""
-    items = "".join(f'<li><a href="#m{index}">{line(words)}</a></li>\n' for index, words in prompts)
+    items = "".join(f'<li><a href="#m{index}">{escape_line(words)}</a></li>\n' for index, words in prompts)
     empty = "" if items else "<p>No prompts.</p>"
     return f'<nav class="toc" aria-label="Prompts" id="toc"><h2>Prompts</h2>{empty}<ol>{items}</ol>{tree}</nav>\n'
 
@@ -152,25 +132,19 @@ def branches(forks: Sequence[tuple[int | None, Fork]], labels: Mapping[int, str]
             waiting += ["</ul></li>\n", *reversed(step.branches)]
         else:
             mark = ' <span class="k">current</span>' if step.is_active else ""
-            words = line(labels.get(step.index) or f"message {step.index}")
+            words = escape_line(labels.get(step.index) or f"message {step.index}")
             pieces.append(f'<li><a href="#m{step.index}" data-go="{step.index}">{words}</a>{mark}<ul>')
             waiting += ["</ul></li>\n", *reversed(inside.pop(step.index, []))]
     return f'<h2>Branches</h2><ul class="tree">{"".join(pieces)}</ul>' if pieces else ""
 
 
-def tail(about: str) -> bytes:
+def tail(about: str) -> str:
     """The end of a page."""
-    return b"".join((b"<footer>", line(about).encode(), _behind_footer()))
-
-
-@lru_cache(1)
-def _behind_footer() -> bytes:
-    """The end of every page."""
-    help_ = (
+    help_dialog = (
         '<dialog id="keys" aria-label="Keys"><h2>Keys</h2><dl><div><dt>j k</dt><dd>next, previous message</dd></div>'
         "<div><dt>J K</dt><dd>next, previous prompt</dd></div><div><dt>/</dt><dd>search; Enter, Shift Enter go on</dd>"
         "</div><div><dt>1 2 3 4</dt><dd>level of detail</dd></div><div><dt>d</dt><dd>kind of diff</dd></div>"
         "<div><dt>t</dt><dd>colours</dd></div><div><dt>o</dt><dd>open or close all</dd></div></dl>"
         '<form method="dialog"><button>Close</button></form></dialog>\n'
     )
-    return f"</footer>\n{help_}<script>{assets().script}</script>\n</body>\n</html>\n".encode()
+    return f"<footer>{escape_line(about)}</footer>\n{help_dialog}<script>{assets().script}</script>\n</body>\n</html>\n"

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from clew.render.page.escape import attribute, line
 from clew.render.page.frame import banner, count, head, tail, theme
+from clew.render.text_safety import escape, escape_line
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -25,10 +25,10 @@ class Entry(msgspec.Struct, frozen=True):
     parent: str | None = None
 
 
-def index(entries: Sequence[Entry]) -> Iterator[bytes]:
+def index(entries: Sequence[Entry]) -> Iterator[str]:
     """The index, in pieces."""
     yield head("Sessions", "index")
-    yield from map(str.encode, _listed(entries))
+    yield from _listed(entries)
     yield tail(f"{count(len(entries), 'session')}. Written by clew.")
 
 
@@ -47,7 +47,7 @@ def _listed(entries: Sequence[Entry]) -> Iterator[str]:
     if not entries:
         yield '<p class="none">There are no sessions here. `clew list` says which there are.</p>\n'
     for project, members in projects.items():
-        yield f'<section><h2>{line(project)} <span>{len(members)}</span></h2>\n<ul class="list">\n'
+        yield f'<section><h2>{escape_line(project)} <span>{len(members)}</span></h2>\n<ul class="list">\n'
         for top, below in members:
             yield _item(top, below)
         yield "</ul></section>\n"
@@ -79,16 +79,14 @@ def _below(top: Entry, children: Mapping[str | None, Sequence[Entry]], reached: 
 
 
 def _item(entry: Entry, children: Sequence[Entry]) -> str:
-    about = f"{line(entry.agent)} · {count(entry.prompts, 'prompt')}, {count(entry.messages, 'message')}"
+    about = f"{escape_line(entry.agent)} · {count(entry.prompts, 'prompt')}, {count(entry.messages, 'message')}"
     if entry.workspace:
-        about += f" · {line(entry.workspace)}"
+        about += f" · {escape_line(entry.workspace)}"
     subagents = ""
     if children:
-        links = " ".join(
-            f'<a href="{attribute(child.address)}">{number}</a>' for number, child in enumerate(children, 1)
-        )
+        links = " ".join(f'<a href="{escape(child.address)}">{number}</a>' for number, child in enumerate(children, 1))
         subagents = f" · sub-agents {links}"
     return (
-        f'<li><a href="{attribute(entry.address)}">{line(entry.title)}</a> <time>{line(entry.time)}</time>'
+        f'<li><a href="{escape(entry.address)}">{escape_line(entry.title)}</a> <time>{escape_line(entry.time)}</time>'
         f'<span class="about">{about}{subagents}</span></li>\n'
     )

@@ -9,10 +9,10 @@ from clew.model.json import JSON
 from clew.render.branching import Forks
 from clew.render.detail import PROMPTS, Detail
 from clew.render.outline import by_section, clock, session_notes, session_title, subagents_without_call
-from clew.render.page.escape import attribute, line
-from clew.render.page.fragments import Fragments, Nested, elsewhere
+from clew.render.page.fragments import Fragments, Nested, cli_notice
 from clew.render.page.frame import banner, branches, contents, count, head, tail, toolbar
 from clew.render.parts import Call, Fork, Injected, Note, Part, Picture, Prose, Result, Section
+from clew.render.text_safety import escape, escape_line
 
 WORDS = 90
 """Characters of a prompt in the table of contents."""
@@ -28,11 +28,11 @@ def page(
     links: Mapping[str, str] | None = None,
     nested: Nested | None = None,
     index: str | None = None,
-    carried: Iterable[bytes] = (),
+    carried: Iterable[str] = (),
     remark: Callable[[], str] = str,
     table: Contents | None = None,
-) -> Iterator[bytes]:
-    """The page, in UTF-8. `detail` is the deepest level it holds; the reader may choose any above.
+) -> Iterator[str]:
+    """The page. `detail` is the deepest level it holds; the reader may choose any above.
 
     `index` is the address of a list of all pages, `links` are those of other sessions by their ids, `nested` gives
     sub-agents to be shown inside, and `carried` is more in pieces that stands at the end of the page, to be read by
@@ -40,18 +40,18 @@ def page(
     """
     title = session_title(session)
     yield head(title, "session")
-    yield banner(title, _facts(session, agent), _notes(session, links or {}, index)).encode()
+    yield banner(title, _facts(session, agent), _notes(session, links or {}, index))
     yield toolbar(detail)
-    yield b'<main id="talk" tabindex="-1">\n'
+    yield '<main id="talk" tabindex="-1">\n'
     table = table or Contents()
-    fragments = Fragments(links=links, nested=nested, more=elsewhere(session["id"]))
+    fragments = Fragments(links=links, nested=nested, more=cli_notice(session["id"]))
     for shown in by_section(session, table.counted(messages), detail=detail, forks=forks):
-        table.see(shown)
+        table.add_section(shown)
         yield from fragments.write(shown)
     yield from _end(session, fragments, nested)
     if not table.sections:
-        yield b'<p class="none">This session has no messages to show.</p>\n'
-    yield b"</main>\n" + contents(table.prompts, branches(table.forks, table.labels)).encode()
+        yield '<p class="none">This session has no messages to show.</p>\n'
+    yield "</main>\n" + contents(table.prompts, branches(table.forks, table.labels))
     yield from carried
     counts = f"{count(table.messages, 'message')}, {count(len(table.prompts), 'prompt')}."
     yield tail(" ".join(filter(None, (counts, remark(), "Written by clew."))))
@@ -59,15 +59,15 @@ def page(
 
 def inside(
     session: dict[str, JSON], messages: Iterable[dict[str, JSON]], prefix: str, nested: Nested | None, detail: Detail
-) -> Iterator[bytes]:
+) -> Iterator[str]:
     """The messages of a session that stands inside another's page."""
-    fragments = Fragments(prefix, nested=nested, more=elsewhere(session["id"]))
+    fragments = Fragments(prefix, nested=nested, more=cli_notice(session["id"]))
     for shown in by_section(session, messages, detail=detail):
         yield from fragments.write(shown)
     yield from _end(session, fragments, nested)
 
 
-def _end(session: dict[str, JSON], fragments: Fragments, nested: Nested | None) -> Iterator[bytes]:
+def _end(session: dict[str, JSON], fragments: Fragments, nested: Nested | None) -> Iterator[str]:
     """Close the last message, and write the sub-agents that no tool call of the page has shown."""
     yield fragments.end()
     if nested is not None:
@@ -95,17 +95,17 @@ class Contents:
             self.messages += 1
             yield message
 
-    def see(self, shown: Sequence[Part]) -> None:
-        """Look at the parts of the next section; the first words of a prompt are its name."""
+    def add_section(self, shown: Sequence[Part]) -> None:
+        """Add the next section; a prompt is listed by its first words."""
         first = shown[0]
         if type(first) is Section:
             self.sections += 1
-            if first.voice == "prompt" and first.level == PROMPTS:
+            if first.speaker == "prompt" and first.level == PROMPTS:
                 self.prompts.append((first.index, _words(shown)))
         if self._is_forked:
-            self._see_branch(first, shown)
+            self._add_branch(first, shown)
 
-    def _see_branch(self, first: Part, shown: Sequence[Part]) -> None:
+    def _add_branch(self, first: Part, shown: Sequence[Part]) -> None:
         if type(first) is Section:
             self._branch = first.branch
             if first.branch == first.index:
@@ -143,9 +143,9 @@ def _facts(session: dict[str, JSON], agent: str | None) -> list[tuple[str, str]]
 
 def _notes(session: dict[str, JSON], links: Mapping[str, str], index: str | None) -> Iterator[str]:
     if index is not None:
-        yield f'<p class="note all"><a href="{attribute(index)}">All sessions</a></p>\n'
+        yield f'<p class="note all"><a href="{escape(index)}">All sessions</a></p>\n'
     for note in session_notes(session):
-        value = line(note.value or "")
+        value = escape_line(note.value or "")
         if note.value is not None and note.value in links:
-            value = f'<a href="{attribute(links[note.value])}">{value}</a>'
-        yield f'<p class="note">{line(note.text)} {value}</p>\n'
+            value = f'<a href="{escape(links[note.value])}">{value}</a>'
+        yield f'<p class="note">{escape_line(note.text)} {value}</p>\n'

@@ -20,9 +20,9 @@ from clew.errors import SourceUnreadable, UnknownReference
 from clew.file_history.blame import Line, Version, blame, versions
 from clew.file_history.history import FileHistory
 from clew.file_history.timeline import OBSERVATIONS
-from clew.render.page.escape import line
-from clew.render.page.fragments import Cut, Fragments
+from clew.render.page.fragments import Fragments, TruncatedText
 from clew.render.parts import Diff
+from clew.render.text_safety import escape_line
 from clew.web.context import NO_MASKING
 from clew.web.request import PageRequest, respond
 from clew.web.templates import session_url_of
@@ -148,14 +148,14 @@ def _text(content: KnownContent | None) -> str:
 def _diff(before: str, after: str, reference: str) -> Markup:
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=3)
     body = "\n".join(list(lines)[2:])
-    fragments = Fragments(more=lambda cut: _cut_notice(cut, reference))
+    fragments = Fragments(more=lambda text: _truncation_notice(text, reference))
     pieces = [*fragments.write([Diff(body)]), fragments.end()] if body else []  # type: ignore[list-item]
-    return Markup(b"".join(pieces).decode())
+    return Markup("".join(pieces))
 
 
-def _cut_notice(cut: Cut, reference: str) -> str:
-    command = f"<code>clew diff {line(reference)}</code>"
-    return f'<i class="more">… {cut.left:,} more characters are not shown here; {command} prints them.</i>'
+def _truncation_notice(text: TruncatedText, reference: str) -> str:
+    command = f"<code>clew diff {escape_line(reference)}</code>"
+    return f'<i class="more">… {text.left:,} more characters are not shown here; {command} prints them.</i>'
 
 
 def blame_view(request: PageRequest) -> Response:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 from starlette.responses import Response
 
-from clew.render.page.escape import attribute, line
+from clew.render.text_safety import escape, escape_line
 from clew.render.trees import Node, nodes
 from clew.web.request import PageRequest, respond
 from clew.web.templates import session_url
@@ -80,11 +80,11 @@ def draw_runs(runs: Sequence[Run], session: str) -> Markup:
         if run.parent is not None:
             from_x, from_y = _position(run.parent, runs[run.parent])
             lines.append(f'<path class="{kind}" d="M{from_x} {from_y}V{y - 10}Q{from_x} {y} {x} {y}"></path>')
-        url = attribute(f"{session}#m{run.first.index}")
+        url = escape(f"{session}#m{run.first.index}")
         label = f"{run.first.index} · {run.first.label or run.first.role}"
         circles.append(
             f'<a href="{url}"><circle class="{kind}" cx="{x}" cy="{y}" r="6"></circle>'
-            f'<text x="{LEFT_MARGIN * 2 + deepest * INDENT}" y="{y + 4}">{line(label)} '
+            f'<text x="{LEFT_MARGIN * 2 + deepest * INDENT}" y="{y + 4}">{escape_line(label)} '
             f'<tspan class="soft">{run.length} {"message" if run.length == 1 else "messages"}</tspan></text></a>'
         )
     width, height = 760 + deepest * INDENT, max(1, len(runs)) * ROW_HEIGHT

@@ -45,6 +45,7 @@ def view(request: PageRequest) -> Response:
     return respond(
         request,
         "home.html",
+        sync_progress=context.sync_progress(),
         overview=overview,
         latest=queries.page(context.db, None, MAX_LISTED),
         running=_running_sessions(context),

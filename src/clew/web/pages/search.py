@@ -40,6 +40,7 @@ def view(request: PageRequest) -> Response:
     return respond(
         request,
         "search.html" if not request.is_fragment else "hits.html",
+        sync_progress=request.context.sync_progress(),
         query=query,
         problem=problem,
         found=found,

@@ -14,7 +14,7 @@ from clew.catalog.queries import Entry
 from clew.errors import UnknownReference
 from clew.model.json import JSON
 from clew.render.outline import session_title
-from clew.render.page.fragments import LIMIT, Cut, More
+from clew.render.page.fragments import MAX_TEXT_CHARS, More, TruncatedText
 from clew.render.page.frame import branches, count
 from clew.web.context import use_redactor
 from clew.web.pages.home import RUNNING
@@ -106,28 +106,28 @@ def window(request: PageRequest) -> Response:
 
 def more_link(entry: Entry) -> More:
     """Put a link to the rest of a text where it is cut."""
-    return lambda cut: str(_more_link(entry, cut, LIMIT))
+    return lambda text: str(_more_link(entry, text, MAX_TEXT_CHARS))
 
 
-def _more_link(entry: Entry, cut: Cut, start: int) -> Markup:
-    left = len(cut.text) - start
+def _more_link(entry: Entry, text: TruncatedText, start: int) -> Markup:
+    left = len(text.text) - start
     if left <= 0:
         return Markup()
-    url = f"{session_url(entry)}/more/{cut.section}/{cut.number}?from={start}"
+    url = f"{session_url(entry)}/more/{text.section}/{text.number}?from={start}"
     return Markup(f'<a class="more" data-more href="{url}">Show more: {left:,} characters are left</a>')
 
 
 def more(request: PageRequest) -> Response:
     """The next part of a text that was cut."""
-    entry, start = requested_entry(request), request.number("from", LIMIT)
+    entry, start = requested_entry(request), request.number("from", MAX_TEXT_CHARS)
     section, number = int(request.path_param("section")), int(request.path_param("number"))
-    cut = request.context.transcript(entry, request.profile).cut_text(section, number)
-    if cut is None or start >= len(cut.text):
+    text = request.context.transcript(entry, request.profile).truncated_text(section, number)
+    if text is None or start >= len(text.text):
         raise UnknownReference("there is no such text")
-    html, next_link = Markup(cut.piece(start)), _more_link(entry, cut, start + LIMIT)
+    html, next_link = Markup(text.piece(start)), _more_link(entry, text, start + MAX_TEXT_CHARS)
     if request.is_fragment:
         return HTMLResponse(f'<span class="rest" tabindex="-1">{html}</span>{next_link}')
-    return respond(request, "more.html", entry=entry, cut=cut, start=start, html=html, rest=next_link)
+    return respond(request, "more.html", entry=entry, message=text.message, start=start, html=html, rest=next_link)
 
 
 def print_view(request: PageRequest) -> Response:

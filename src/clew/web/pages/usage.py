@@ -12,7 +12,7 @@ from clew.catalog.search import catalog_text_finder
 from clew.catalog.stats import BY, Row, Stats, catalog_stats, report, with_names
 from clew.errors import UsageError
 from clew.filters import Filters
-from clew.render.sheet import write_csv
+from clew.render.csv import write_csv
 from clew.web.charts import Chart, mask_cell_names, usage_chart
 from clew.web.request import PageRequest, respond
 
@@ -35,6 +35,7 @@ def view(request: PageRequest) -> Response:
     return respond(
         request,
         "usage.html",
+        sync_progress=context.sync_progress(),
         status=400 if problem else 200,
         by=by,
         groupings=GROUPINGS,

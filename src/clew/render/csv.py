@@ -1,4 +1,4 @@
-"""Rows as CSV, with nothing in it that a spreadsheet would run."""
+"""Rows as CSV without anything that a spreadsheet would run as a formula."""
 
 from __future__ import annotations
 
@@ -9,24 +9,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""A cell that begins like this is a formula to a spreadsheet."""
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_csv(rows: Sequence[Mapping[str, Any]], out: SupportsWrite[str]) -> None:
-    """A line of names, and one for each row."""
+    """Write a line of column names, and one for each row."""
     writer = csv.writer(out, lineterminator="\n")
     names = list(dict.fromkeys(name for row in rows for name in row))
     writer.writerow(names)
     for row in rows:
-        writer.writerow([defused(row.get(name)) for name in names])
+        writer.writerow([escape_formula(row.get(name)) for name in names])
 
 
-def defused(value: Any) -> str:
-    """A cell that is no formula."""
+def escape_formula(value: Any) -> str:
+    """The text of a cell; a quote before it keeps a spreadsheet from running it."""
     if value is None:
         return ""
     if isinstance(value, Iterable) and not isinstance(value, str):
         value = " ".join(map(str, value))
     text = str(value)
-    return f"'{text}" if text.startswith(_FORMULA) and not isinstance(value, int | float) else text
+    return f"'{text}" if text.startswith(FORMULA_STARTS) and not isinstance(value, int | float) else text

@@ -11,8 +11,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from clew.render.markdown import markdown
-from clew.render.prose import code, fence, plain, prose, quote
-from clew.render.safe import one_line, visible
+from clew.render.markdown_safe import code, fence, plain, prose, quote
+from clew.render.text_safety import one_line, visible
 
 PARSERS = [MarkdownIt("commonmark"), MarkdownIt("commonmark").enable("table").enable("strikethrough")]
 ANCHORS = {"</a>", *(f'<a id="m{index}">' for index in range(1, 5))}

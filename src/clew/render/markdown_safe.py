@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from clew.render.safe import one_line, visible
+from clew.render.text_safety import one_line, visible
 
 MAX_QUOTES = 8
 """Deeper nesting of quotations is shown as text."""

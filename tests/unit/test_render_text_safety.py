@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.render import safe
-from clew.render.safe import one_line, visible
 from clew.render.terminal import show
+from clew.render.text_safety import one_line, visible
 
 INTRODUCERS = ["\x1b[", "\x1b]", "\x1bP", "\x1b_", "\x1b^", "\x1bX", "\x9b", "\x9d", "\x90", "\x9f", "\x9e", "\x98"]
 BODIES = [
@@ -119,25 +118,13 @@ def test_one_line() -> None:
     assert one_line("  a\n\n b\t\x1bc ") == "a b ␛c"
 
 
-def test_plain_text_is_not_looked_at_character_by_character(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_visible_text_is_returned_as_it_is() -> None:
     text = "plain words, ümlauts — and a line\n" * 1_000
-    monkeypatch.setattr(safe, "_spelled", lambda _: pytest.fail("the slow way"))
     assert visible(text) is text
-    assert safe.visible_bytes(text.encode()) == text.encode()
-
-
-def test_bytes_are_those_of_the_text() -> None:
-    for text in ("", "a\r\nb\rc", "\x00\x1b[31m\x7f — \x08", "\x1b[31m\u202e", "\ud800x", "\u00fc\ufeff", "👩\u200d💻"):
-        assert safe.visible_bytes(safe.encoded(text)) == visible(text).encode()
-
-
-@given(st.lists(st.text(st.characters(codec=None))))
-def test_bytes_of_many_texts_are_those_of_one(texts: list[str]) -> None:
-    assert safe.visible_bytes(b"".join(map(safe.encoded, texts))) == visible("".join(texts)).encode()
 
 
 def test_every_control_is_spelled_out_and_nothing_else_of_plain_text() -> None:
     for code in range(0x80):
         text = f"a{chr(code)}b"
         is_plain = code in (0x09, 0x0A) or 0x20 <= code < 0x7F
-        assert (visible(text) == text) is (safe.visible_bytes(text.encode()) == text.encode()) is is_plain
+        assert (visible(text) == text) is is_plain
