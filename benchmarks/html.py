@@ -19,7 +19,7 @@ from benchmarks.export import load
 from benchmarks.measure import Cost, Options, agent_files, best, in_turn, process, timed, total
 
 _OURS, _MASKED = "clew", "clew, masked"
-_CLEW = "import sys; from clew.cli.start import run; sys.exit(run())"
+_CLEW = "import sys; from clew.cli.main import run; sys.exit(run())"
 _PEERS: dict[str, Callable[[Path, Path], list[str]]] = {
     "claude-code-transcripts": lambda home, out: [
         "all", "--include-agents", "-q", "-s", str(home / ".claude/projects"), "-o", str(out)

@@ -22,7 +22,7 @@ from benchmarks.measure import Options
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-_CLEW = "import sys; from clew.cli.start import run; sys.exit(run())"
+_CLEW = "import sys; from clew.cli.main import run; sys.exit(run())"
 _CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
 LONG, COUNT = 5_000, 5
 QUERIES = ("error in test", "function return", "config file", "async import")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from clew.cli import main
+from clew.cli.main import main
 
 ROOT = Path(__file__).parent.parent
 

@@ -67,7 +67,7 @@ def name_of(message: dict[str, str]) -> str:
 
 def run(arguments: list[str]) -> None:
     """Run the command line in a forked process; never returns."""
-    from clew.cli import main
+    from clew.cli.main import main
 
     try:
         sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")

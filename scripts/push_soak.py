@@ -29,7 +29,7 @@ from clew.warehouse.merge_sql import PUBLIC
 from clew.warehouse.postgres import push as pushing
 from clew.warehouse.postgres import schema
 from clew.warehouse.postgres.connection import connect
-from clew.warehouse.publisher import writer
+from clew.warehouse.publisher import load_publisher
 from scripts.soaking import options, run
 from tests.catalog.worlds import claude_lines, claude_path, spelled
 from tests.warehouse.postgres.server import Server, missing, running
@@ -131,8 +131,8 @@ class Soak:
 
     def _push(self, machine: Path, url: str, count: int = 1) -> None:
         sources = [found.source for found in in_homes([Host.at(machine / "home")], ["claude-code"])]
-        pushing.MOST = 2
-        pushing.push(url, sources, writer("raw", folder=machine / "data"), count=count)
+        pushing.MAX_PORTION_SOURCES = 2
+        pushing.push(url, sources, load_publisher("raw", folder=machine / "data"), workers=count)
 
     def _is_whole(self) -> bool:
         with closing(connect(self._url)) as db:
@@ -166,7 +166,7 @@ class Soak:
 
 
 def _rows(url: str, name: str) -> Counter[tuple[Any, ...]]:
-    with closing(connect(url, reads_only=True)) as db:
+    with closing(connect(url, read_only=True)) as db:
         return Counter(db.execute(f"SELECT * FROM {name}".encode()).fetchall())
 
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import Any
 
 import msgspec
 
 from clew.errors import UsageError
-from clew.model.json import JSON, strings_in
+from clew.model.json import JSON
 from clew.model.time import parse_time
 
-if TYPE_CHECKING:
-    from clew.library import StoredSession
-
 HAS = ("error", "thinking", "subagent", "edit")
-EDITING = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit", "write_file", "replace", "edit_file", "apply_patch"})
+EDITING_TOOLS = frozenset(
+    {"Edit", "Write", "MultiEdit", "NotebookEdit", "write_file", "replace", "edit_file", "apply_patch"}
+)
 _AGO = re.compile(r"(\d{1,18})\s*(min|m|h|d|w)")
 _UNITS = {"min": "minutes", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
@@ -55,64 +53,15 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
                 raise UsageError(f"--has {value}: choose from {', '.join(HAS)}")
         return cls(**words)
 
-    def admits(self, session: StoredSession) -> bool:
-        """True when the session passes; reads its content only for --file and --text."""
-        if self.agent and session.agent.id not in self.agent:
-            return False
-        if not any(
-            (self.project, self.branch, self.model, self.since, self.until, self.tool, self.has, self.file, self.text)
-        ):
-            return True
-        return self._admits_facts(session) and self._admits_content(session)
+    @property
+    def needs_text(self) -> bool:
+        """True where a filter looks into the stored text of messages."""
+        return self.file is not None or self.text is not None
 
-    def _admits_facts(self, session: StoredSession) -> bool:
-        facts = session.facts
-        header = session.session_object
-        return (
-            _in(self.project, header["workspace"], header["workspace_encoded"])
-            and _in(self.branch, facts.git_branch)
-            and _in(self.model, *facts.models)
-            and _in(self.tool, *facts.tools)
-            and (self.since is None or (facts.ended is not None and facts.ended >= self.since))
-            and (self.until is None or (facts.started is not None and facts.started <= self.until))
-            and all(_has(name, session) for name in self.has)
-        )
-
-    def _admits_content(self, session: StoredSession) -> bool:
-        if self.file is None and self.text is None:
-            return True
-        file, text = self.file is None, self.text is None
-        for unit in session.units():
-            if unit.is_message:
-                blocks = unit.value["content"]
-                file = file or any(_in(self.file, path) for path in _paths(blocks))
-                text = text or any(_in(self.text, words) for words in strings_in(blocks))
-                if file and text:
-                    return True
-        return False
-
-
-def _in(wanted: str | None, *values: str | None) -> bool:
-    return wanted is None or any(wanted.casefold() in value.casefold() for value in values if value)
-
-
-def _has(name: str, session: StoredSession) -> bool:
-    facts = session.facts
-    if name == "error":
-        return facts.has_errors
-    if name == "thinking":
-        return facts.has_thinking
-    if name == "edit":
-        return not EDITING.isdisjoint(facts.tools)
-    return bool(session.session_object.get("subagents"))
-
-
-def _paths(blocks: list[dict[str, JSON]]) -> Iterator[str]:
-    for block in blocks:
-        arguments = block.get("input") if block["type"] == "tool_use" else None
-        for key in ("file_path", "path", "notebook_path", "filename", "absolute_path"):
-            if isinstance(arguments, dict) and isinstance(arguments.get(key), str):
-                yield arguments[key]
+    def without(self, *names: str) -> Filters:
+        """These filters but for some of them."""
+        none: dict[str, Any] = {name: () if name in ("agent", "has") else None for name in names}
+        return msgspec.structs.replace(self, **none)
 
 
 def point_in_time(words: JSON, now: datetime) -> datetime:

@@ -1,10 +1,10 @@
-"""The one object a program holds: all sessions of some homes, found, filtered and opened lazily."""
+"""All sessions of some homes: found, filtered by the catalog, and opened lazily."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
+from datetime import UTC, datetime
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -12,168 +12,101 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from clew.agents.base import Agent, SourceFile, Unit, session_object
+from clew.agents.base import SourceFile
 from clew.agents.registry import is_known, load_all
-from clew.analysis.facts import Facts
-from clew.analysis.usage import Usage, UsageLedger
+from clew.analysis.usage import Usage
 from clew.errors import SourceUnreadable, UnknownReference, UsageError
 from clew.filters import Filters
 from clew.host import Host
-from clew.model import Document, Message, Problem, Record, Session
-from clew.model.events import Event
 from clew.model.json import JSON
-from clew.references import Reference, named_path, resolve, the_one
+from clew.references import Reference, named_path, the_one
 from clew.sources.local import Found, at_path, in_homes
 from clew.sources.wsl import host_at
+from clew.stored_session import StoredSession
 
 if TYPE_CHECKING:
-    from clew.redact.redactor import Redactor
+    from clew.catalog.access import OpenCatalog
+    from clew.catalog.sync import ProgressCallback
 
-_FEW = 100
-"""Of so many sessions in a folder one may be meant."""
+__all__ = ["Library", "StoredSession", "every_host", "sessions"]
 
-
-class StoredSession:
-    """A session on disk. Nothing is read before it is asked for, and reading it reads no other."""
-
-    _usage: tuple[object, Usage] | None = None
-    """What was read for it, and what it came to."""
-
-    def __init__(self, agent: Agent, source: SourceFile, host: Host | None = None) -> None:
-        self.agent = agent
-        self.source = source
-        self._host = host or Host.local()
-
-    def __repr__(self) -> str:
-        return f"<StoredSession {self.agent.id}:{self.id}>"
-
-    @cached_property
-    def id(self) -> str:
-        """The session's id; a file is looked into only where its name does not tell."""
-        return self.agent.session_id(self.source)
-
-    @property
-    def path(self) -> Path:
-        """The session's main file."""
-        return self.source.path
-
-    @cached_property
-    def facts(self) -> Facts:
-        """Header, links and counts, from one pass over the source."""
-        return self.agent.facts(self.source)
-
-    def forget(self) -> None:
-        """Let go of what was read; it is read again when it is asked for."""
-        for name in ("facts", "header", "session_object"):
-            self.__dict__.pop(name, None)
-        if self.source.mask is not None:
-            self.source.mask.learn_again()
-
-    @cached_property
-    def header(self) -> Session:
-        """What holds for the session as a whole."""
-        return msgspec.convert(self.session_object, Session)
-
-    @property
-    def is_subagent(self) -> bool:
-        """True for a session that another session started."""
-        return bool(self.session_object["is_agent_session"])
-
-    @cached_property
-    def session_object(self) -> dict[str, JSON]:
-        """The header as the unified document spells it."""
-        return session_object(self.agent, self.source, self.facts)
-
-    def redacted(self, redactor: Redactor) -> StoredSession:
-        """The same session, with all that the redactor forbids masked."""
-        from clew.agents.masking import masked_source
-
-        return StoredSession(self.agent, masked_source(self.agent, self.source, redactor), self._host)
-
-    @property
-    def messages(self) -> Iterator[Message]:
-        """The messages in source order, one at a time."""
-        return (event for event in self.events() if type(event) is Message)
-
-    @property
-    def records(self) -> Iterator[Record]:
-        """The records that are no messages, in source order."""
-        return (event for event in self.events() if type(event) is Record)
-
-    def events(self) -> Iterator[Event]:
-        """Everything that happened in the session, in the order of its files."""
-        return self.agent.events(self.source)
-
-    def units(self) -> Iterator[Unit]:
-        """Messages and records in source order, as JSON of the unified document."""
-        return self.agent.units(self.source)
-
-    @property
-    def usage(self) -> Usage:
-        """Tokens, each API call counted once; counted again only where the source is not as it was."""
-        read = self.__dict__.get("facts") or _looks(self.path)
-        if self._usage is None or read is None or self._usage[0] != read:
-            self._usage = read, self._count_usage()
-        return self._usage[1]
-
-    def _count_usage(self) -> Usage:
-        calls = None if "facts" in self.__dict__ else self.agent.usage_calls(self.source)
-        if calls is None:
-            return self.facts.ledger.total()
-        ledger = UsageLedger()
-        for call, (model, _, _, counts) in calls.by_key.items():
-            ledger.note(call, model, counts)
-        return ledger.total()
-
-    def document(self) -> Document:
-        """The whole session in memory."""
-        from clew.export.document import write_document
-        from clew.io.jsonstream import read_json
-        from clew.model.load import load_document
-        from clew.model.time import spell_time
-
-        text = io.BytesIO()
-        write_document(self.agent, self.source, text, timestamp=spell_time(self._host.now()))
-        return load_document(read_json(text.getvalue()))
-
-    def problems(self) -> Iterator[Problem]:
-        """Everything that is wrong with the session's files."""
-        from clew.agents.checking import check_source
-
-        return check_source(self.agent, self.source)
-
-
-def _is_started(session: StoredSession) -> bool:
-    try:
-        return session.is_subagent
-    except SourceUnreadable:
-        return False
-
-
-def _looks(path: Path) -> tuple[int, ...] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_size, found.st_mtime_ns, found.st_ino
+MAX_FOLDER_SESSIONS = 100
+"""A folder with more sessions than this is not searched for the one that started all others."""
+NO_AGENT = ""
+"""The id of no agent."""
 
 
 class Library:
-    """The sessions of one or more homes; without one, of every source that is switched on."""
+    """The sessions of one or more homes; without one, of every source that is switched on.
 
-    def __init__(self, *hosts: Host, agents: Iterable[str] | None = None) -> None:
-        self.hosts = hosts or every_host()
+    Filters and ids are answered by the catalog of these homes in clew's data folder, after a sync that reads what
+    changed. Where the data folder cannot be written, the catalog is a temporary one.
+    """
+
+    def __init__(
+        self,
+        *hosts: Host,
+        agents: Iterable[str] | None = None,
+        catalog_folder: Path | None = None,
+        find_hosts: Callable[[], Sequence[Host]] | None = None,
+        sync: bool = True,
+        on_progress: ProgressCallback | None = None,
+        warn: Callable[[str], None] | None = None,
+    ) -> None:
+        """Without hosts, `find_hosts` is called when they are first needed; `sync=False` uses the catalog as it is."""
+        self._named_hosts = hosts
+        self._find_hosts = find_hosts or every_host
         self._agents = list(agents) if agents is not None else None
+        self._catalog_folder = catalog_folder
+        self._sync, self._on_progress, self._warn = sync, on_progress, warn
+
+    @cached_property
+    def hosts(self) -> tuple[Host, ...]:
+        """The homes; the clock of the first counts."""
+        return self._named_hosts or tuple(self._find_hosts())
+
+    def now(self) -> datetime:
+        """The time on the clock of the first home."""
+        return self._named_hosts[0].now() if self._named_hosts else datetime.now(UTC)
+
+    @cached_property
+    def catalog_folder(self) -> Path:
+        """The folder of the catalog over these homes."""
+        from clew.catalog import database
+
+        if self._catalog_folder is not None:
+            return self._catalog_folder
+        return database.folder_of(self._named_hosts) if self._named_hosts else database.catalog_folder()
+
+    def catalog(self, *, text: bool = False) -> AbstractContextManager[OpenCatalog]:
+        """Open the catalog up to date; `text`: messages can be searched too."""
+        from clew.catalog.access import open_synced
+
+        return open_synced(
+            lambda: self.hosts,
+            self.catalog_folder,
+            text=text,
+            sync=self._sync,
+            on_progress=self._on_progress,
+            warn=self._warn,
+        )
+
+    def _of_agents(self, filters: Filters) -> Filters:
+        """The filters, with the agents that this library is limited to."""
+        if self._agents is None:
+            return filters
+        agents = [name for name in self._agents if not filters.agent or name in filters.agent]
+        return msgspec.structs.replace(filters, agent=tuple(agents or [NO_AGENT]))
 
     def sources(self) -> Iterator[StoredSession]:
-        """Every session, unopened."""
+        """Every session, unopened, as the agents' folders list them; the catalog is not asked."""
         return self._sources(self._agents)
 
     def sources_of(self, agents: Sequence[str]) -> Iterator[StoredSession]:
         """Every session of some agents, unopened; without one, of all."""
         loaded = [agent.id for agent in load_all()]
         wanted = [at for at, name in enumerate(loaded, 1) if name in agents or not agents]
-        # What an agent finds is not another's behind it; those behind the last need not look.
+        # A file that one agent claims is not another's after it; agents after the last one wanted are not asked.
         for session in self._sources(loaded[: max(wanted, default=0)]):
             if session.agent.id in agents or not agents:
                 yield session
@@ -182,24 +115,49 @@ class Library:
         for found in in_homes(self.hosts, agents):
             yield self._stored(found)
 
-    def sessions(self, filters: Filters | None = None) -> Iterator[StoredSession]:
-        """The sessions that pass the filters; one that cannot be read is passed over."""
+    def _stored(self, found: Found) -> StoredSession:
+        return StoredSession(found.agent, found.source, self.hosts[0])
+
+    def sessions(
+        self, filters: Filters | None = None, *, on_unreadable: Callable[[str], None] | None = None
+    ) -> Iterator[StoredSession]:
+        """The sessions that pass the filters.
+
+        One that cannot be read passes only where no filter looks into sessions; otherwise `on_unreadable` is called
+        with the reason.
+        """
         filters = filters or Filters()
+        if filters.without("agent") != Filters():
+            yield from self._filtered(filters, on_unreadable)
+            return
         wanted = self._agents
         if wanted is None and filters.agent:
-            # An agent that nobody asks for need not be loaded.
+            # An agent that no filter names need not be loaded.
             wanted = [name for name in sorted(set(filters.agent)) if is_known(name)]
         for session in self._sources(wanted):
-            try:
-                if filters.admits(session):
-                    yield session
-            except SourceUnreadable:
-                continue
+            if not filters.agent or session.agent.id in filters.agent:
+                yield session
 
-    def find(self, reference: str, *, branches: bool = False) -> list[StoredSession]:
-        """The sessions a reference means; a folder may hold many. Raises where there is none or it is ambiguous.
+    def _filtered(self, filters: Filters, on_unreadable: Callable[[str], None] | None) -> list[StoredSession]:
+        from clew.catalog.filters import matching_sources
+        from clew.catalog.queries import unreadable_sources
+        from clew.catalog.search import catalog_text_finder
+        from clew.catalog.sessions import open_sessions
 
-        Whoever can tell the branch of `id@branch` from the rest says so; it is refused otherwise.
+        with self.catalog(text=filters.needs_text) as catalog:
+            find_text, filters = catalog_text_finder(catalog.db, catalog.folder), self._of_agents(filters)
+            found = open_sessions(catalog.db, matching_sources(catalog.db, filters, find_text), self.hosts[0])
+            unreadable = unreadable_sources(catalog.db, filters.agent)
+        if on_unreadable is not None:
+            for reason in unreadable:
+                on_unreadable(reason)
+        return found
+
+    def find(self, reference: str, *, branches: bool = False, missing: bool = False) -> list[StoredSession]:
+        """The sessions that a reference names; a folder may hold many. Raises where there is none or it is ambiguous.
+
+        `branches`: the caller can show the branch of `id@branch`; otherwise it is refused. `missing`: also a session
+        whose file is gone, from the text in the catalog.
         """
         path = named_path(reference)
         if path is not None:
@@ -207,26 +165,26 @@ class Library:
         parsed = Reference.parse(reference)
         if parsed.branch is not None and not branches:
             raise UsageError(f"{reference!r} names a branch, and this is about whole sessions; `clew show` takes one")
+        from clew.catalog.sessions import find_session
+
         try:
-            return [resolve(parsed, list(self.sources()))]
+            with self.catalog() as catalog:
+                return [find_session(catalog.db, parsed, self.hosts[0], missing=missing)]
         except UnknownReference:
             # A session comes before a folder of the same name.
             if not Path(reference).is_dir():
                 raise
         return [self._stored(found) for found in at_path(Path(reference), self.hosts)]
 
-    def _stored(self, found: Found) -> StoredSession:
-        return StoredSession(found.agent, found.source, self.hosts[0])
-
-    def get(self, reference: str, *, branches: bool = False) -> StoredSession:
-        """The one session a reference means. The sub-agents of a session that lie in its folder too belong to it."""
-        found = self.find(reference, branches=branches)
-        if 1 < len(found) <= _FEW:
-            found = [session for session in found if not _is_started(session)] or found
+    def get(self, reference: str, *, branches: bool = False, missing: bool = False) -> StoredSession:
+        """The one session that a reference names. The sub-agents of a session in its folder belong to it."""
+        found = self.find(reference, branches=branches, missing=missing)
+        if 1 < len(found) <= MAX_FOLDER_SESSIONS:
+            found = [session for session in found if not _is_subagent(session)] or found
         return the_one(reference, found)
 
     def subagents(self, session: StoredSession) -> Callable[[str], SourceFile | None]:
-        """Finds the sub-agents of a session by their id: in the homes, or where the session itself lies."""
+        """A function that finds the sub-agents of a session by id: in its own folder, or in the homes."""
         known: dict[str, SourceFile] = {}
 
         def find(identity: str) -> SourceFile | None:
@@ -240,13 +198,21 @@ class Library:
         return find
 
     def usage(self, filters: Filters | None = None) -> dict[str, Usage]:
-        """Tokens by model over all sessions; a call that several files repeat counts once."""
-        ledger = UsageLedger()
-        for session in self.sessions(filters):
-            with suppress(SourceUnreadable):
-                ledger.absorb(session.facts.ledger, f"{session.agent.id} {session.id}")
-            session.forget()
-        return dict(ledger.by_model())
+        """Tokens by model; a call that several files repeat counts once. Filters hold for each call."""
+        from clew.catalog.search import catalog_text_finder
+        from clew.catalog.stats import catalog_stats
+
+        filters = self._of_agents(filters or Filters())
+        with self.catalog(text=filters.needs_text) as catalog:
+            find_text = catalog_text_finder(catalog.db, catalog.folder)
+            return catalog_stats(catalog.db, filters, find_text).tokens_by_model()
+
+
+def _is_subagent(session: StoredSession) -> bool:
+    try:
+        return session.is_subagent
+    except SourceUnreadable:
+        return False
 
 
 def every_host() -> tuple[Host, ...]:

@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
-from clew.agents.base import Agent, SourceFile
 from clew.errors import AmbiguousReference, SourceUnreadable, UnknownReference, UsageError
 
 _SHAPE = re.compile(
@@ -16,24 +15,18 @@ _SHAPE = re.compile(
 )
 _MESSAGE = re.compile(r"#(\d{1,18})$")
 _SHOWN = 5
-_COARSE = 2.0
-"""Seconds: some file systems write times no finer."""
+LAST = "@last"
+"""The reference to the session that something was said in last."""
 
 
-class Named(Protocol):
-    """Something with an id that an agent wrote."""
-
-    agent: Agent
-    source: SourceFile
+class HasPath(Protocol):
+    """A session with a main file."""
 
     @property
-    def id(self) -> str: ...
-
-    @property
-    def is_subagent(self) -> bool: ...
+    def path(self) -> Path: ...
 
 
-S = TypeVar("S", bound=Named)
+S = TypeVar("S", bound=HasPath)
 
 
 class Reference(NamedTuple):
@@ -81,22 +74,20 @@ def branch_of(reference: str) -> str | None:
     return Reference.parse(reference).branch if named_path(reference) is None else None
 
 
-def resolve(reference: Reference, sessions: Sequence[S]) -> S:
-    """The one session that answers to the reference; one that cannot be read answers to none."""
-    candidates = [s for s in sessions if (reference.agent is None or s.agent.id == reference.agent) and _has_id(s)]
-    if reference.id == "@last":
-        return _last(candidates)
-    exact = [session for session in candidates if session.id == reference.id]
-    found = exact or [session for session in candidates if session.id.startswith(reference.id)]
-    if not found:
-        raise UnknownReference(f"no session answers to {reference.id!r}; `clew list` shows those there are")
-    if len(found) > 1:
-        names = [f"{session.agent.id}:{session.id}" for session in found]
-        if len(set(names)) < len(names):
-            # The same session in several places: only the place tells them apart.
-            names = [f"{name} in {session.source.path}" for name, session in zip(names, found, strict=True)]
-        raise AmbiguousReference(f"{reference.id!r} is ambiguous: {_enumerated(names)}")
-    return found[0]
+def unknown(reference: Reference) -> UnknownReference:
+    """The error that no session has the id, or that there is no session at all."""
+    if reference.id == LAST:
+        return UnknownReference("there is no session yet")
+    return UnknownReference(f"no session answers to {reference.id!r}; `clew list` shows those there are")
+
+
+def ambiguous(reference: Reference, found: Sequence[tuple[str, str, str]]) -> AmbiguousReference:
+    """The error that several sessions have ids that begin so; `found` has the agent, id and path of each."""
+    names = [f"{agent}:{id_}" for agent, id_, _ in found]
+    if len(set(names)) < len(names):
+        # The same session in several files: only their paths tell them apart.
+        names = [f"{name} in {path}" for name, (_, _, path) in zip(names, found, strict=True)]
+    return AmbiguousReference(f"{reference.id!r} is ambiguous: {_enumerated(names)}")
 
 
 def the_one(reference: str, found: Sequence[S]) -> S:
@@ -104,7 +95,7 @@ def the_one(reference: str, found: Sequence[S]) -> S:
     if not found:
         raise UnknownReference(f"{reference}: holds no session")
     if len(found) > 1:
-        files = _enumerated([str(session.source.path) for session in found])
+        files = _enumerated([str(session.path) for session in found])
         raise AmbiguousReference(f"{reference}: holds {len(found)} sessions; name one by its file: {files}")
     return found[0]
 
@@ -113,41 +104,3 @@ def _enumerated(names: Sequence[str]) -> str:
     """The first of several, and how many more there are."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
-
-
-def _has_id(session: Named) -> bool:
-    try:
-        return bool(session.id)
-    except SourceUnreadable:
-        return False
-
-
-def _last(sessions: Sequence[S]) -> S:
-    """The session that something was said in last, as in a list; sub-agents do not count."""
-    if not sessions:
-        raise UnknownReference("there is no session yet")
-    latest = sorted(sessions, key=lambda session: (session.source.mtime, session.id), reverse=True)
-    best: tuple[float, str, S] | None = None
-    for session in latest:
-        if best is not None and best[0] > session.source.mtime + _COARSE:
-            # Nothing is said in a file after it was written, so that most need not be opened.
-            break
-        if not _is_subagent(session):
-            said = _ended(session), session.id, session
-            best = max(best or said, said, key=lambda one: one[:2])
-    return best[2] if best is not None else latest[0]
-
-
-def _ended(session: Named) -> float:
-    try:
-        ended = session.agent.facts(session.source).ended
-    except SourceUnreadable:
-        return session.source.mtime
-    return ended.timestamp() if ended is not None else float("-inf")
-
-
-def _is_subagent(session: Named) -> bool:
-    try:
-        return session.is_subagent
-    except SourceUnreadable:
-        return False

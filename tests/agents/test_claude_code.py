@@ -17,11 +17,12 @@ from clew.agents.base import Claim, Header, Unit
 from clew.agents.checking import check_source
 from clew.agents.claude_code import ClaudeCode
 from clew.analysis.usage import Usage
-from clew.cli.rows import rows
+from clew.catalog.queries import list_rows
 from clew.demo import write_demo
 from clew.export.verify import Proof, verify
 from clew.host import Host
 from clew.library import Library
+from clew.model.json import JSON
 from clew.model.message import ModelUse
 from clew.sources.local import at_path
 from tests.unit.samples import SESSION, Record, Transcript, claude_line, read_lines, read_source, seed, write_lines
@@ -422,6 +423,12 @@ def test_usage_in_both_places_is_not_doubled(tmp_path: Path) -> None:
     proved(found)
 
 
+def listed_rows(home: Path) -> list[dict[str, JSON]]:
+    """The rows that `clew list --json` prints."""
+    with library(home).catalog() as catalog:
+        return list_rows(catalog.db)
+
+
 @pytest.mark.seed("S3-16")
 def test_lines_of_one_reply_count_once_and_grow(home: Path) -> None:
     lines = [
@@ -518,7 +525,7 @@ def test_sub_agents_are_linked_both_ways(home: Path, place: str, monkeypatch: py
     assert (session.is_agent_session, session.parent_session_id, session.agent_id) == (True, SESSION, "8d06219d")
     assert parent.header.parent_session_id is None
     assert library(home).usage()["claude-opus-4-6"].output_tokens == 75
-    listed = [row["id"] for row in rows(library(home).sessions())[0] if not row["is_agent_session"]]
+    listed = [row["id"] for row in listed_rows(home) if not row["is_agent_session"]]
     assert sorted(listed) == [SESSION, OTHER]
 
 
@@ -624,7 +631,7 @@ def test_what_follows_the_last_prompt_goes_on_from_it(tmp_path: Path) -> None:
 
 
 def title_of(home: Path, session: str = SESSION) -> str | None:
-    listed, _ = rows(library(home).sessions())
+    listed = listed_rows(home)
     title: str | None = next(row["title"] for row in listed if row["id"] == session)
     return title
 

@@ -229,7 +229,7 @@ def test_sessions_of_another_machine_keep_their_origin(tmp_path: Path, monkeypat
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 def test_watch_keeps_what_comes(world: World) -> None:
     path = world.write(1, lines(1))
-    command = [sys.executable, "-c", "from clew.cli import main; main()", "--home", str(world.home), "archive"]
+    command = [sys.executable, "-c", "from clew.cli.main import main; main()", "--home", str(world.home), "archive"]
     command += ["--watch", "--every", "0.1", "--archive", str(world.archive)]
     watching = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     try:

@@ -208,7 +208,7 @@ def test_S05_a_file_size_limit_ends_in_one_line(world: World) -> None:
     script = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000));"
-        "from clew.cli import main; main(sys.argv[1:])"
+        "from clew.cli.main import main; main(sys.argv[1:])"
     )
     command = [sys.executable, "-c", script, "--home", str(world.home), "archive", "--archive", str(world.archive)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)

@@ -89,7 +89,7 @@ def find(folder: Path, query: str, **options: object) -> Found:
     """Search, without redaction."""
     searcher = Searcher(folder, unmasked)
     try:
-        return searcher.search(Request(query, **options)).read()  # type: ignore[arg-type]
+        return searcher.search(Request(query, **options))  # type: ignore[arg-type]
     finally:
         searcher.close()
 

@@ -12,11 +12,11 @@ import pytest
 import re2
 
 from clew.catalog import database, lookup
-from clew.catalog.scanning import literals_of
 from clew.catalog.schema import KEYS_PER_SOURCE
-from clew.catalog.search import PLACES, Request, Searcher, unmasked
+from clew.catalog.search import SEARCH_FIELDS, Request, Searcher, unmasked
 from clew.catalog.snippets import WIDTH
 from clew.catalog.text_index import TextWriter
+from clew.catalog.text_scan import literals_of
 from clew.catalog.text_store import ChunkPacker, TextStore
 from clew.errors import UsageError
 from clew.model.json import JSON
@@ -81,7 +81,7 @@ def test_what_is_found(catalog: Path, query: str, expected: set[int]) -> None:
     assert found.total == len(expected)
 
 
-@pytest.mark.parametrize(("name", "kinds"), PLACES.items())
+@pytest.mark.parametrize(("name", "kinds"), SEARCH_FIELDS.items())
 def test_where_is_said_with_in(catalog: Path, name: str, kinds: tuple[str, ...]) -> None:
     found = find(catalog, "NOT zebra", places=(name,))
     assert {hit.kind for hit in found.hits} == set(kinds)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.catalog.query import Phrase, matches
-from clew.catalog.tokens import MAX_WORD, has_giant, humps, parts, spelled, words
+from clew.catalog.tokenizer import MAX_WORD, has_giant, humps, parts, spelled, words
 from tests.catalog.by_hand import Said, find, numbers, write_catalog
 
 CUTTER = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).build()

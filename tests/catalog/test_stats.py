@@ -1,26 +1,23 @@
-"""Statistics: the same numbers with a catalog and without, filters, blocks, percentiles."""
+"""Statistics: filters, blocks, percentiles."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
 
 from clew.analysis.usage import UNNAMED_CALL_PREFIX, UsageLedger
 from clew.catalog.changes import Change, changes_of
-from clew.catalog.stats import BY, IDLE, Choice, changed_of, percentile, ratio, report, used_of
-from clew.cli import stats_shown
+from clew.catalog.stats import change_row, percentile, ratio, report
+from clew.cli.command_stats import print_stats
 from clew.demo import write_demo
 from clew.render.tables import cell_width
 from tests.counting.homes import CODEX, OTHER, SESSION, SONNET, claude, codex, counts, meta, prompt, reply, said, spent
 from tests.counting.homes import turn as turned
-from tests.counting.ways import catalogued, tallied
-
-USED = tuple(name for name in used_of(None))
-HOUR = 3_600_000_000
+from tests.counting.ways import catalogued
 
 
 @pytest.fixture
@@ -29,66 +26,29 @@ def demo(tmp_path: Path) -> Path:
     return tmp_path / "demo"
 
 
-def used(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: row[name] for name in USED}
-
-
-@pytest.mark.parametrize("by", [name for name in BY if name != "tool"])
-def test_numbers_are_the_same_both_ways(by: str, demo: Path) -> None:
-    quick, full = tallied([demo]), catalogued([demo])
-    assert used(quick.totals()) == used(full.totals())
-    assert quick.by_model() == full.by_model()
-    told = {row[by]: used(row) for row in full.rows(by) if row["calls"]}
-    assert {row[by]: used(row) for row in quick.rows(by)} == told
-    assert told
-
-
-CHOICES = [
-    Choice(agent=("claude-code",)),
-    Choice(agent=("codex", "gemini")),
-    Choice(model="SONNET"),
-    Choice(project="a"),
-    Choice(project="SRC/tide"),
-    Choice(project="src-tide"),
-    Choice(branch="main"),
-    Choice(since_us=1_760_000_000 * 1_000_000),
-    Choice(until_us=1_790_000_000 * 1_000_000 + 1),
-    Choice(model="nothing has this name"),
-]
-
-
-@pytest.mark.parametrize("choice", CHOICES)
-def test_filters_choose_the_same_both_ways(choice: Choice, demo: Path) -> None:
-    quick, full = tallied([demo], choice), catalogued([demo], choice)
-    assert used(quick.totals()) == used(full.totals())
-    assert quick.by_model() == full.by_model()
-
-
 def test_a_filter_holds_for_every_call(tmp_path: Path) -> None:
     late = reply("m2", 10, 20, number=2, timestamp="2026-11-02T12:00:00.000Z", model="claude-opus-4-5")
     claude(tmp_path, prompt("a"), reply("m1", 1, 2), late)
-    noon = 1_793_620_800_000_000
-    for since, calls in ((noon, 1), (noon + 1, 0), (noon - 86_400_000_000 * 3, 2)):
-        for make in (tallied, catalogued):
-            assert make([tmp_path], Choice(since_us=since)).totals()["calls"] == calls
-    for make in (tallied, catalogued):
-        assert make([tmp_path], Choice(until_us=noon - 1)).totals()["input_tokens"] == 1
-        assert list(make([tmp_path], Choice(model="opus")).by_model()) == ["claude-opus-4-5"]
+    noon, instant = datetime(2026, 11, 2, 12, tzinfo=UTC), timedelta(microseconds=1)
+    for since, calls in ((noon, 1), (noon + instant, 0), (noon - timedelta(days=3), 2)):
+        assert catalogued([tmp_path], since=since).totals()["calls"] == calls
+    assert catalogued([tmp_path], until=noon - instant).totals()["input_tokens"] == 1
+    assert list(catalogued([tmp_path], model="opus").by_model()) == ["claude-opus-4-5"]
 
 
 def test_days_without_a_time_are_of_no_day(tmp_path: Path) -> None:
     claude(tmp_path, prompt("a"), reply("m1", 1, 2, timestamp="soon"))
-    for stats in (tallied([tmp_path]), catalogued([tmp_path])):
-        (row,) = [row for row in stats.rows("day") if row["calls"]]
-        assert (row["day"], row["calls"], row["first"]) == ("", 1, None)
+    stats = catalogued([tmp_path])
+    (row,) = [row for row in stats.rows("day") if row["calls"]]
+    assert (row["day"], row["calls"], row["first"]) == ("", 1, None)
 
 
 def test_a_call_counts_where_it_was_first(tmp_path: Path) -> None:
     claude(tmp_path, prompt("a"), reply("m1", 1, 2, timestamp="2026-11-05T00:00:00.000Z"), session=OTHER)
     claude(tmp_path, prompt("a"), reply("m1", 1, 2, timestamp="2026-11-04T00:00:00.000Z"))
-    for stats in (tallied([tmp_path]), catalogued([tmp_path])):
-        assert [(row["session"], row["calls"]) for row in stats.rows("session") if row["calls"]] == [(SESSION, 1)]
-        assert [row["day"] for row in stats.rows("day") if row["calls"]] == ["2026-11-04"]
+    stats = catalogued([tmp_path])
+    assert [(row["session"], row["calls"]) for row in stats.rows("session") if row["calls"]] == [(SESSION, 1)]
+    assert [row["day"] for row in stats.rows("day") if row["calls"]] == ["2026-11-04"]
 
 
 def test_costs_stand_by_branch(tmp_path: Path) -> None:
@@ -96,23 +56,23 @@ def test_costs_stand_by_branch(tmp_path: Path) -> None:
     one = counts(3000, 0, 0)
     records = [meta(SESSION), turned(1), said(2, "user", "a"), said(3, "assistant", "b"), spent(4, one, one)]
     codex(tmp_path, SESSION, *records)
-    for stats in (tallied([tmp_path]), catalogued([tmp_path])):
-        found = {row["branch"]: row["cost_nano"] for row in stats.rows("branch") if row["calls"]}
-        assert found == {"main": 3_000_000, "fix": 6_000_000, "trunk": 3_750_000}
+    stats = catalogued([tmp_path])
+    found = {row["branch"]: row["cost_nano"] for row in stats.rows("branch") if row["calls"]}
+    assert found == {"main": 3_000_000, "fix": 6_000_000, "trunk": 3_750_000}
 
 
 def test_blocks_last_five_hours_and_begin_with_the_hour(tmp_path: Path) -> None:
     times = ["10:20:00", "14:59:59", "15:00:00", "23:00:00"]
     replies = [reply(f"m{n}", 1, 1, number=n, timestamp=f"2026-11-01T{time}.000Z") for n, time in enumerate(times, 1)]
     claude(tmp_path, prompt("a"), *replies)
-    for stats in (tallied([tmp_path]), catalogued([tmp_path])):
-        blocks = stats.blocks(1_793_577_600_000_000)
-        found = [(block["block"], block["calls"], block["is_active"]) for block in blocks]
-        assert found == [
-            ("2026-11-01T10:00:00Z", 2, False),
-            ("2026-11-01T15:00:00Z", 1, False),
-            ("2026-11-01T23:00:00Z", 1, True),
-        ]
+    stats = catalogued([tmp_path])
+    blocks = stats.blocks(1_793_577_600_000_000)
+    found = [(block["block"], block["calls"], block["is_active"]) for block in blocks]
+    assert found == [
+        ("2026-11-01T10:00:00Z", 2, False),
+        ("2026-11-01T15:00:00Z", 1, False),
+        ("2026-11-01T23:00:00Z", 1, True),
+    ]
 
 
 def test_activity_is_told_by_the_catalog(tmp_path: Path) -> None:
@@ -133,13 +93,13 @@ def test_activity_is_told_by_the_catalog(tmp_path: Path) -> None:
 @pytest.mark.parametrize("what", ["error", "edit", "thinking", "subagent"])
 def test_has_chooses_sessions(what: str, demo: Path, tmp_path: Path) -> None:
     claude(tmp_path / "plain", prompt("a"), reply("m1", 1, 2))
-    assert catalogued([tmp_path / "plain"], Choice(has=(what,))).totals()["calls"] == 0
-    everything, some = catalogued([demo]).totals(), catalogued([demo], Choice(has=(what,))).totals()
+    assert catalogued([tmp_path / "plain"], has=what).totals()["calls"] == 0
+    everything, some = catalogued([demo]).totals(), catalogued([demo], has=what).totals()
     assert 0 < some["all_sessions"] < everything["all_sessions"]
 
 
 def test_a_tool_chooses_sessions(demo: Path) -> None:
-    everything, bash = catalogued([demo]).totals(), catalogued([demo], Choice(tool="bash")).totals()
+    everything, bash = catalogued([demo]).totals(), catalogued([demo], tool="bash").totals()
     assert 0 < bash["all_sessions"] < everything["all_sessions"]
     assert 0 < bash["calls"] < everything["calls"]
 
@@ -165,18 +125,9 @@ def test_a_share_of_nothing_is_unknown() -> None:
     assert ratio(1, 4) == 0.25
 
 
-@pytest.mark.parametrize("by", [name for name in BY if name != "tool"])
-def test_the_same_is_told_with_a_catalog_and_without(by: str, demo: Path) -> None:
-    quick, full = report(tallied([demo]), by), report(catalogued([demo]), by)
-    assert list(quick["totals"]) == list(full["totals"])
-    assert {tuple(row) for row in quick["rows"]} == {tuple(row) for row in full["rows"]}
-    assert {quick["totals"][name] for name in IDLE} == {None}
-    assert None not in {full["totals"][name] for name in IDLE}
-
-
 def test_hits_are_a_part_of_all_input(tmp_path: Path) -> None:
     claude(tmp_path, reply("m1", 10, 1, read=70, written=20))
-    assert tallied([tmp_path]).totals()["cache_hit_rate"] == 0.7
+    assert catalogued([tmp_path]).totals()["cache_hit_rate"] == 0.7
 
 
 def test_lines_that_nobody_tells_are_unknown() -> None:
@@ -186,8 +137,9 @@ def test_lines_that_nobody_tells_are_unknown() -> None:
     patch = "*** Begin Patch\n*** Delete File: a.py\n*** Add File: b.py\n+x\n*** End Patch"
     found = changes_of("apply_patch", {"input": patch})
     assert found == [Change("a.py", "delete", 0, None), Change("b.py", "create", 1, 0)]
-    assert changed_of(("", 2, None, None)) == {"files_changed": 2, "lines_added": None, "lines_removed": None}
-    assert changed_of(("", 0, None, None)) == {"files_changed": 0, "lines_added": 0, "lines_removed": 0}
+    unknown = {"lines_added": None, "lines_removed": None}
+    assert change_row({"files_changed": 2, **unknown}) == {"files_changed": 2, **unknown}
+    assert change_row({"files_changed": 0, **unknown}) == {"files_changed": 0, "lines_added": 0, "lines_removed": 0}
 
 
 def test_calls_without_a_name_are_their_sessions_own() -> None:
@@ -201,11 +153,11 @@ def test_calls_without_a_name_are_their_sessions_own() -> None:
 def test_a_table_that_is_too_wide_does_without_some_columns(
     demo: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = report(tallied([demo]), "model")
+    found = report(catalogued([demo]), "model")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     for width in (200, 100, 72, 60, 48):
         monkeypatch.setenv("COLUMNS", str(width))
-        stats_shown.print_stats(found, "model", is_full=False)
+        print_stats(found, "model")
         lines = click.unstyle(capsys.readouterr().out).splitlines()
         assert max(map(cell_width, lines)) <= width
         assert "cost" in lines[0] and "output" in lines[0]
@@ -216,8 +168,8 @@ def test_absent_is_not_zero(tmp_path: Path) -> None:
     one = counts(3, 0, 1)
     records = [meta(SESSION), turned(1), said(2, "user", "a"), said(3, "assistant", "b"), spent(4, one, one)]
     codex(tmp_path, SESSION, *records)
-    for stats in (tallied([tmp_path]), catalogued([tmp_path])):
-        models = stats.by_model()
-        assert models[SONNET]["reasoning_tokens"] is None
-        assert models[CODEX]["reasoning_tokens"] == 0
-        assert models[CODEX]["cache_creation_tokens"] is None
+    stats = catalogued([tmp_path])
+    models = stats.by_model()
+    assert models[SONNET]["reasoning_tokens"] is None
+    assert models[CODEX]["reasoning_tokens"] == 0
+    assert models[CODEX]["cache_creation_tokens"] is None

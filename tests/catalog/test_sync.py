@@ -19,6 +19,7 @@ from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.search import Request, Searcher, unmasked
 from clew.catalog.sync import forget, forget_gone, is_up_to_date, move_aside, sync
 from clew.catalog.text_index import TextWriter, unindexed_text
+from clew.catalog.text_store import TextStore
 from clew.errors import Busy, SourceUnreadable
 from clew.host import Host
 from tests.catalog.worlds import (
@@ -328,6 +329,42 @@ def test_what_is_gone_comes_along_into_a_new_catalog(home: Path, folder: Path) -
     assert _told(folder) == before
     assert indexed(folder) == searchable(folder)
     assert run(home, folder).work == (0, 0, 0, 0)
+
+
+def test_what_is_gone_comes_along_from_a_catalog_of_version_8(home: Path, folder: Path) -> None:
+    """Its tables had other names, and the newest text lay uncompressed in one of its own."""
+    run(home, folder)
+    claude_path(home, ONE).unlink()
+    run(home, folder)
+    before = _told(folder)
+    db = sqlite3.connect(folder / database.DATABASE, isolation_level=None)
+    doc, text = _newest_text(db)
+    names = {"token_usage": "use", "recorded_usage": "own_use", "string": "word", "text_chunk": "text"}
+    for view in [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'view'")]:
+        db.execute(f"DROP VIEW {view}")
+    for new, old in names.items():
+        db.execute(f"ALTER TABLE {new} RENAME TO {old}")
+    for table in ("message", "session", "use"):
+        db.execute(f"ALTER TABLE {table} RENAME COLUMN is_visible TO shown")
+    db.execute("ALTER TABLE text DROP COLUMN fingerprint")
+    db.execute("CREATE TABLE pending (doc INTEGER PRIMARY KEY, text TEXT NOT NULL)")
+    db.execute("INSERT INTO pending VALUES (?, ?)", (doc, text))
+    db.execute("DELETE FROM text WHERE first = (SELECT max(first) FROM text WHERE first <= ?)", (doc,))
+    db.execute("PRAGMA user_version = 8")
+    db.close()
+    assert run(home, folder).gone == 1
+    assert _told(folder) == before
+    assert _hits(folder, "shuttle0x2") == 1
+    searcher = Searcher(folder, unmasked)
+    assert searcher.search(Request(text, mode="substring")).total >= 1
+    searcher.close()
+
+
+def _newest_text(db: sqlite3.Connection) -> tuple[int, str]:
+    (doc,) = db.execute("SELECT max(last) FROM text_chunk WHERE last / ? = 1", (KEYS_PER_SOURCE,)).fetchone()
+    text = TextStore(db).get(doc)
+    assert text is not None
+    return doc, text
 
 
 def test_a_copy_that_is_gone_gives_way_in_a_new_catalog_too(home: Path, folder: Path) -> None:

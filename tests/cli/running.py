@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from click.testing import CliRunner
 
-from clew.cli import main
+from clew.cli.main import main
 
-COMMAND = (sys.executable, "-c", "from clew.cli import main; main()")
+COMMAND = (sys.executable, "-c", "from clew.cli.main import main; main()")
 """The installed command, whatever the path says."""
 
 LATEST = "d75994b4-e8eb-4bb4-be37-ca1f27aa9485"

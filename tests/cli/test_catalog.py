@@ -30,7 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def clew(*words: str) -> subprocess.CompletedProcess[str]:
     """Run the command as it is installed."""
-    program = "import sys; from clew.cli.start import run; sys.argv[0] = 'clew'; run()"
+    program = "import sys; from clew.cli.main import run; sys.argv[0] = 'clew'; run()"
     return subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=60)
 
 
@@ -157,7 +157,7 @@ def test_tail_prints_the_end(home: Path) -> None:
 
 
 def test_tail_follows_a_session_that_grows(home: Path) -> None:
-    program = "import sys; from clew.cli.start import run; sys.argv[0] = 'clew'; run()"
+    program = "import sys; from clew.cli.main import run; sys.argv[0] = 'clew'; run()"
     words = ["tail", "--home", str(home), "-f", "-n", "1", "--json", "--patience", "10", ONE]
     with subprocess.Popen([sys.executable, "-c", program, *words], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -169,7 +169,7 @@ def test_tail_follows_a_session_that_grows(home: Path) -> None:
 
 @pytest.mark.slow
 def test_tail_masks_values_that_it_learns_while_it_follows(home: Path) -> None:
-    program = "import sys; from clew.cli.start import run; sys.argv[0] = 'clew'; run()"
+    program = "import sys; from clew.cli.main import run; sys.argv[0] = 'clew'; run()"
     words = ["tail", "--home", str(home), "-f", "-n", "1", "--json", "--redact", "secrets", "--patience", "10", ONE]
     value = "correct" + "7horse" + "9battery"
     assigns, repeats = claude_lines(ONE, 40, 2)
@@ -193,7 +193,7 @@ def test_a_sync_with_nothing_to_do_loads_next_to_nothing(home: Path) -> None:
     clew("sync", "--home", str(home))
     script = (
         f"import sys; sys.argv[1:] = ['sync', '--home', {str(home)!r}]\n"
-        "from clew.cli.start import run\n"
+        "from clew.cli.main import run\n"
         "try: run()\n"
         "except SystemExit as done: assert not done.code\n"
         "heavy = {'msgspec', 'tantivy', 'rich', 'zstandard', 'clew.agents', 'clew.library', 'concurrent.futures'}\n"

@@ -30,7 +30,7 @@ HERE = os.getpid()
 _TIME = re.compile(rb'"export_timestamp":"[^"]*"')
 SPREAD = (
     "import os, clew.export.parallel as parallel; parallel.MIN_PARALLEL_BYTES = 0; os.cpu_count = lambda: 3; "
-    "from clew.cli import main; "
+    "from clew.cli.main import main; "
 )
 """The command with several processes, however small the home."""
 

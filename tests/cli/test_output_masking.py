@@ -17,7 +17,7 @@ from tests.cli.running import Ran, clew
 from tests.counting.homes import SESSION, claude, prompt, reply
 from tests.redact.planted import Planter
 
-INSTALLED = (sys.executable, "-c", "from clew.cli.start import run; run()")
+INSTALLED = (sys.executable, "-c", "from clew.cli.main import run; run()")
 """What the installed command runs, which may answer before the group of commands is loaded."""
 SECRETS = {name: Planter(name).github() for name in ("project", "branch", "model", "tool", "title", "file")}
 

@@ -80,7 +80,7 @@ def test_a_relative_home_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
             path({})
 
 
-INSTALLED = (sys.executable, "-c", "from clew.cli.start import run; run()")
+INSTALLED = (sys.executable, "-c", "from clew.cli.main import run; run()")
 """The installed command, with the answers that are given before click is loaded."""
 WORDS = [
     ("list",),

@@ -147,7 +147,7 @@ def test_copies_of_files_that_a_restore_replaces(tmp_path: Path, monkeypatch: py
 def test_a_store(tmp_path: Path) -> None:
     from click.testing import CliRunner
 
-    from clew.cli import main
+    from clew.cli.main import main
 
     words = ["record", "--store", str(tmp_path / "new"), "--session", "s"]
     for _ in range(2):

@@ -317,7 +317,7 @@ def test_L01_an_error_of_ours_shows_no_message_text(world: Path, tmp_path: Path)
     """An error that nobody expected tells where it happened, not what was read."""
     code = (
         "import sys\n"
-        "from clew.cli import main\n"
+        "from clew.cli.main import main\n"
         "import clew.library as library\n"
         "def broken(self): raise KeyError('said ' + sys.argv[-1])\n"
         "library.StoredSession.units = broken\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import pytest
 
-from clew.cli import main
+from clew.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 

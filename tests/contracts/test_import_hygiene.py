@@ -23,7 +23,7 @@ HEAVY = {
 ADAPTERS = {"clew.agents.claude_code", "clew.agents.sage_agent", "clew.agents.sage_emacs"}
 
 HELP = """
-from clew.cli import main
+from clew.cli.main import main
 try:
     main(["--help"])
 except SystemExit as stop:

@@ -1,4 +1,4 @@
-"""The traps of counting. Each is a home written by hand, with the one right answer; three ways must find it."""
+"""The traps of counting. Each is a home written by hand, with the one right answer; each way must find it."""
 
 from __future__ import annotations
 

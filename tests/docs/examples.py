@@ -18,7 +18,7 @@ from unittest import mock
 
 from click.testing import CliRunner
 
-from clew.cli import main
+from clew.cli.main import main
 from clew.demo import write_demo
 from tests.docs.pages import Fence, fences, pages
 

@@ -5,7 +5,7 @@ import re
 import click
 import pytest
 
-from clew.cli import main
+from clew.cli.main import main
 from tests.docs.pages import ROOT
 
 PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from clew.cli import main
+from clew.cli.main import main
 from tests.files.asking import known
 from tests.files.storing import Deed, World
 

@@ -20,7 +20,7 @@ import duckdb
 import pytest
 from click.testing import CliRunner
 
-from clew.cli import main
+from clew.cli.main import main
 from clew.host import Host
 from clew.library import Library, StoredSession
 from clew.model.json import JSON

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew.catalog.memory import filter_sessions
 from clew.errors import UsageError
 from clew.filters import Filters, point_in_time
 from clew.host import Host
@@ -101,8 +102,12 @@ def passes(tmp_path: Path, *lines: Record, **words: Any) -> bool:
     folder = tmp_path / ".claude" / "projects" / "-home-ada-src-tide"
     folder.mkdir(parents=True, exist_ok=True)
     write_lines(folder, *lines)
-    (session,) = Library(Host.at(tmp_path)).sources()
-    return Filters.of(now=NOW, **words).admits(session)
+    library, filters = Library(Host.at(tmp_path)), Filters.of(now=NOW, **words)
+    (session,) = library.sources()
+    found = [each.path for each in library.sessions(filters)]
+    # A file that is named by its path passes the same filters without a catalog.
+    assert [each.path for each in filter_sessions([session], filters)] == found
+    return found == [session.path]
 
 
 CALL = {"type": "tool_use", "id": "t1", "name": "Edit", "input": {"file_path": "/home/ada/src/Tide.py"}}

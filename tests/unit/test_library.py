@@ -141,7 +141,9 @@ def test_a_header_is_read_once_and_may_be_forgotten(demo: Path, opened: list[Pat
     assert len(opened) > before
 
 
-def test_a_reference_opens_only_what_does_not_tell_its_id(demo: Path, opened: list[Path]) -> None:
+def test_a_reference_opens_no_file_that_the_catalog_knows(demo: Path, opened: list[Path]) -> None:
+    claude(demo).get(WITH_AGENTS)
+    opened.clear()
     session = claude(demo).get(WITH_AGENTS[:8])
     assert (session.id, opened) == (WITH_AGENTS, [])
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.agents import registry
-from clew.agents.base import Agent, SourceFile
 from clew.errors import AmbiguousReference, SourceUnreadable, UnknownReference, UsageError
 from clew.host import Host
 from clew.library import Library
-from clew.references import Reference, branch_of, message_of, named_path, resolve
+from clew.references import Reference, branch_of, message_of, named_path
 from tests.unit.samples import claude_line
 
 
@@ -50,106 +48,78 @@ def test_any_text_is_a_reference_or_refused(text: str) -> None:
         assert Reference.parse(text).id
 
 
-@dataclass
-class Stored:
-    """A session in name only."""
-
-    agent: Agent
-    source: SourceFile
-    id: str
-    is_subagent: bool = False
-
-
-@dataclass
-class Broken:
-    """A session whose file must be opened to know its id, and cannot be."""
-
-    agent: Agent
-    source: SourceFile
-
-    is_subagent: bool = False
-
-    @property
-    def id(self) -> str:
-        raise SourceUnreadable("x: Permission denied")
+def write_session(
+    home: Path, name: str, *, time: str = "2026-11-01T10:00:00.000Z", folder: str = "-p", agent: str | None = None
+) -> Path:
+    """Write a session of Claude Code; with `agent`, that of a sub-agent."""
+    path = home / ".claude" / "projects" / folder / f"{name}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    line = claude_line("user", f"u-{name}", None) | {"timestamp": time, "sessionId": name}
+    if agent is not None:
+        line |= {"isSidechain": True, "agentId": agent}
+    path.write_text(json.dumps(line) + "\n")
+    return path
 
 
-def stored(name: str, mtime: float = 0, agent: str = "claude-code", file: str | None = None) -> Stored:
-    return Stored(registry.get(agent), SourceFile(agent, Path(file or f"{name}.jsonl"), mtime=mtime), name)
-
-
-SESSIONS = [stored("abc1", 1), stored("abc2", 5), stored("abc", 3), stored("xyz", 9, "sage-agent"), stored("xy", 2)]
+def found(home: Path, reference: str) -> str:
+    return Library(Host.at(home)).get(reference).id
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("abc1", "abc1"),
-        ("abc", "abc"),
-        ("xy", "xy"),
-        ("xyz", "xyz"),
-        ("sage-agent:x", "xyz"),
-        ("claude-code:x", "xy"),
-        ("@last", "xyz"),
-        ("claude-code:@last", "abc2"),
-        ("abc2#4", "abc2"),
-    ],
+    [("abc1", "abc1"), ("abc", "abc"), ("xy", "xy"), ("x", "xy"), ("claude-code:x", "xy"), ("abc2#4", "abc2")],
 )
-def test_references_are_resolved(text: str, expected: str) -> None:
-    assert resolve(Reference.parse(text), SESSIONS).id == expected
+def test_references_are_resolved(tmp_path: Path, text: str, expected: str) -> None:
+    for name in ("abc1", "abc2", "abc", "xy"):
+        write_session(tmp_path, name)
+    assert found(tmp_path, text) == expected
 
 
-def test_a_prefix_of_several_is_ambiguous() -> None:
-    with pytest.raises(
-        AmbiguousReference, match="'ab' is ambiguous: claude-code:abc1, claude-code:abc2, claude-code:abc"
-    ):
-        resolve(Reference("ab"), SESSIONS)
-    many = [stored(f"s{number}") for number in range(9)]
-    with pytest.raises(AmbiguousReference, match=r"claude-code:s4 and 4 more$"):
-        resolve(Reference("s"), many)
+def test_a_prefix_of_several_is_ambiguous(tmp_path: Path) -> None:
+    for number in range(9):
+        write_session(tmp_path, f"s{number}")
+    with pytest.raises(AmbiguousReference, match=r"'s' is ambiguous: claude-code:s0, .*claude-code:s4 and 4 more$"):
+        found(tmp_path, "s")
 
 
-def test_one_id_in_two_places_is_ambiguous() -> None:
-    with pytest.raises(AmbiguousReference):
-        resolve(Reference("same"), [stored("same"), stored("same", agent="sage-agent")])
-    assert resolve(Reference("same", "sage-agent"), [stored("same"), stored("same", agent="sage-agent")])
+def test_one_id_in_two_files_is_ambiguous(tmp_path: Path) -> None:
+    paths = [write_session(tmp_path, "same", folder=folder) for folder in ("-one", "-two")]
+    with pytest.raises(AmbiguousReference) as raised:
+        found(tmp_path, "same")
+    assert all(str(path) in str(raised.value) for path in paths)
 
 
 @pytest.mark.parametrize("text", ["nobody", "sage-agent:abc", "ABC1"])
-def test_an_unknown_reference(text: str) -> None:
+def test_an_unknown_reference(tmp_path: Path, text: str) -> None:
+    write_session(tmp_path, "abc1")
     with pytest.raises(UnknownReference, match="`clew list` shows those there are"):
-        resolve(Reference.parse(text), SESSIONS)
+        found(tmp_path, text)
 
 
-def test_the_last_of_none() -> None:
+def test_the_last_of_none(tmp_path: Path) -> None:
     with pytest.raises(UnknownReference, match="there is no session yet"):
-        resolve(Reference("@last"), [])
+        found(tmp_path, "@last")
 
 
-def test_the_last_is_the_one_that_a_list_has_first(tmp_path: Path) -> None:
-    found = []
+def test_the_last_is_the_one_that_something_was_said_in_last(tmp_path: Path) -> None:
     for name, hour, written in (("a", 9, 1_800_000_000), ("b", 11, 1_800_000_002), ("c", 10, 1_800_000_009)):
-        path = tmp_path / f"{name}.jsonl"
-        line = claude_line("user", name, None) | {"timestamp": f"2026-11-01T{hour:02}:00:00.000Z"}
-        path.write_text(json.dumps(line) + "\n")
-        found.append(stored(name, written, file=str(path)))
-    assert resolve(Reference("@last"), found).id == "b"
-    # One that was written long before the last word of another was said need not be opened.
-    unopened = stored("d", 1_000_000_000, file=str(tmp_path / "missing.jsonl"))
-    assert resolve(Reference("@last"), [*found, unopened]).id == "b"
+        path = write_session(tmp_path, name, time=f"2026-11-01T{hour:02}:00:00.000Z")
+        os.utime(path, (written, written))
+    assert found(tmp_path, "@last") == "b"
 
 
-def test_sub_agents_are_last_only_among_themselves() -> None:
-    agent = replace(stored("agent-1", 99), is_subagent=True)
-    assert resolve(Reference("@last"), [stored("a", 1), agent]).id == "a"
-    assert resolve(Reference("@last"), [agent]).id == "agent-1"
+def test_sub_agents_are_last_only_among_themselves(tmp_path: Path) -> None:
+    write_session(tmp_path, "agent-1", time="2026-11-02T10:00:00.000Z", agent="1")
+    assert found(tmp_path, "@last") == "agent-1"
+    write_session(tmp_path, "a")
+    assert found(tmp_path, "@last") == "a"
 
 
-def test_P11_a_session_that_cannot_be_read_is_no_candidate() -> None:
-    broken = Broken(registry.get("claude-code"), SourceFile("claude-code", Path("x.jsonl"), mtime=99))
-    both: list[Stored | Broken] = [broken, stored("abc", 1)]
-    assert resolve(Reference("a"), both).id == "abc"
-    assert resolve(Reference("@last"), both).id == "abc"
+def test_P11_a_session_that_cannot_be_read_is_no_candidate(tmp_path: Path) -> None:
+    write_session(tmp_path, "abc")
+    os.mkfifo(tmp_path / ".claude" / "projects" / "-p" / "abd.jsonl")
+    assert found(tmp_path, "ab") == "abc"
+    assert found(tmp_path, "@last") == "abc"
 
 
 def test_paths_are_told_from_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

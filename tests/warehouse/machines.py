@@ -17,9 +17,9 @@ from clew.catalog.sync import sync
 from clew.host import Host
 from clew.sources.local import in_homes
 from clew.warehouse.columns import TABLES
-from clew.warehouse.ingest import Batch, read
-from clew.warehouse.merge_sql import PUBLIC, merged
-from clew.warehouse.publisher import Writer, writer
+from clew.warehouse.ingest import Batch, read_source
+from clew.warehouse.merge_sql import PUBLIC, merged_tables
+from clew.warehouse.publisher import Publisher, load_publisher
 
 
 class Machine:
@@ -30,9 +30,9 @@ class Machine:
         self.home.mkdir(parents=True)
         self.data.mkdir()
 
-    def writer(self, level: str = "raw") -> Writer:
-        """Who writes from here."""
-        return writer(level, folder=self.data)
+    def publisher(self, level: str = "raw") -> Publisher:
+        """The publisher of this machine."""
+        return load_publisher(level, folder=self.data)
 
     def sources(self) -> list[SourceFile]:
         """What there is to write."""
@@ -40,8 +40,8 @@ class Machine:
 
     def batches(self, level: str = "raw") -> list[Batch]:
         """All of it."""
-        who = self.writer(level)
-        return [read(source, who.meta(source)) for source in self.sources()]
+        who = self.publisher(level)
+        return [read_source(source, who.meta(source)) for source in self.sources()]
 
 
 def engine(batches: Iterable[Batch], *, unique: bool = False) -> duckdb.DuckDBPyConnection:
@@ -53,16 +53,16 @@ def engine(batches: Iterable[Batch], *, unique: bool = False) -> duckdb.DuckDBPy
         db.register("rows", rows)
         db.execute(f"CREATE TABLE {table}_copies AS SELECT {'DISTINCT' if unique else ''} * FROM rows")
         db.unregister("rows")
-    for name, text in merged(unique=unique, divided_by="//").items():
+    for name, text in merged_tables(rows_are_unique=unique, int_div="//").items():
         db.execute(f"CREATE TABLE {name} AS {text}")
     return db
 
 
 ROWS = tuple(name for name in PUBLIC if not name.endswith("_days"))
 DAYS = {
-    "usage_days": statements.usage_by("session").text,
-    "tool_days": statements.tools_by("session").text,
-    "change_days": statements.changed_files("session").text,
+    "usage_days": statements.aggregate(statements.USAGE, ["session"]).text,
+    "tool_days": statements.aggregate(statements.TOOLS, ["session"]).text,
+    "change_days": statements.aggregate(statements.CHANGES, ["session", "path"]).text,
 }
 """The catalog keeps its sums for each source, so only what they come to can be compared."""
 

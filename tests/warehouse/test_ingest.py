@@ -16,11 +16,11 @@ from clew.catalog.rows import RowMaker, Rows
 from clew.demo import write_demo
 from clew.errors import PathRefused, SourceUnreadable, UsageError
 from clew.redact.masks import Marker
-from clew.warehouse.build import SCHEMAS, Builder
+from clew.warehouse.build import SCHEMAS, TableBuilder
 from clew.warehouse.columns import TABLES
-from clew.warehouse.ingest import Meta, batch_name, ingest, read
-from clew.warehouse.privacy import Policy, check
-from clew.warehouse.publisher import FILE, state_of
+from clew.warehouse.ingest import SourceMeta, batch_name, ingest_files, read_source
+from clew.warehouse.privacy import Policy, check_policy
+from clew.warehouse.publisher import ORIGIN_FILE, stat_source
 from tests.catalog.worlds import append, claude_lines, claude_path, spelled, write_claude
 from tests.redact.planted import Planter
 from tests.warehouse.machines import Machine, catalogued, engine, shown, texts
@@ -53,14 +53,14 @@ def test_bytes_give_what_the_file_gives(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "one")
     path = write_claude(machine.home, SESSION, 23)
     (source,) = machine.sources()
-    meta = machine.writer().meta(source)
-    assert ingest([(str(path), path.read_bytes())], meta) == read(source, meta)
+    meta = machine.publisher().meta(source)
+    assert ingest_files([(str(path), path.read_bytes())], meta) == read_source(source, meta)
 
 
 def test_a_source_that_leads_elsewhere_is_refused() -> None:
-    meta = Meta("claude-code", "../../etc/x.jsonl", "s", "o", policy=Policy("raw", KEY))
+    meta = SourceMeta("claude-code", "../../etc/x.jsonl", "s", "o", policy=Policy("raw", KEY))
     with pytest.raises(PathRefused):
-        ingest([(meta.path, b"")], meta)
+        ingest_files([(meta.path, b"")], meta)
 
 
 def test_files_are_let_go_one_by_one(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_files_are_let_go_one_by_one(tmp_path: Path) -> None:
             assert Content.held == 0
             yield name, Content(path.read_bytes())
 
-    ingest(files(), machine.writer().meta(source))
+    ingest_files(files(), machine.publisher().meta(source))
 
 
 class Content(bytes):
@@ -126,21 +126,21 @@ def test_a_late_result_finds_its_call(tmp_path: Path, monkeypatch: pytest.Monkey
     (whole,) = machine.batches()
     handed: list[Rows] = []
     late: list[int] = []
-    took, add = RowMaker.add, Builder.add
+    took, add = RowMaker.add, TableBuilder.add
 
     def one_by_one(maker: RowMaker, messages: Iterable[MessageEntry]) -> None:
         for message in messages:
             took(maker, [message])
             handed.append(maker.take_rows())
 
-    def all_of_them(builder: Builder, last: Rows) -> None:
+    def all_of_them(builder: TableBuilder, last: Rows) -> None:
         for rows in (*handed, last):
             late.append(len(rows.results))
             add(builder, rows)
         handed.clear()
 
     monkeypatch.setattr(RowMaker, "add", one_by_one)
-    monkeypatch.setattr(Builder, "add", all_of_them)
+    monkeypatch.setattr(TableBuilder, "add", all_of_them)
     (batch,) = machine.batches()
     assert sum(late) == 2
     assert batch == whole
@@ -166,7 +166,7 @@ def test_metrics_hold_no_text_and_no_path(tmp_path: Path) -> None:
         assert word not in found
     for table in TABLES.values():
         for column in table.columns:
-            assert not column.text or set(batch.tables[table.name][column.name].to_pylist()) <= {""}
+            assert not column.is_prose or set(batch.tables[table.name][column.name].to_pylist()) <= {""}
     changes = batch.tables["file_changes"]["path"].to_pylist()
     assert len(set(changes)) == 3
     assert all(len(tag) == 24 for tag in changes)
@@ -231,7 +231,7 @@ def test_the_name_of_a_home_leaves_in_no_branch_and_no_project(
     gertrudes(machine, folder, branch)
     (batch,) = machine.batches(level)
     assert "gertrudemctest" not in texts(batch.tables).lower()
-    tag = Marker(machine.writer(level).policy.key)("gertrudemctest", "user_name")
+    tag = Marker(machine.publisher(level).policy.key)("gertrudemctest", "user_name")
     for table in ("sessions", "messages", "usage"):
         found = set(batch.tables[table]["git_branch"].to_pylist())
         assert found == {re.sub("(?i)gertrudemctest", lambda _: tag, branch)}
@@ -296,38 +296,38 @@ def test_levels_name_messages_alike(tmp_path: Path) -> None:
 @pytest.mark.parametrize("policy", [Policy("all"), Policy("redacted", KEY, "none"), Policy("metrics")])
 def test_a_policy_that_would_let_things_out_is_refused(policy: Policy) -> None:
     with pytest.raises(UsageError):
-        check(policy)
+        check_policy(policy)
 
 
 def test_the_origin_is_random_and_stays(tmp_path: Path) -> None:
     one, two = Machine(tmp_path, "one"), Machine(tmp_path, "two")
-    assert one.writer().origin == one.writer("metrics").origin != two.writer().origin
-    assert (one.data / FILE).stat().st_mode & 0o077 == 0
+    assert one.publisher().origin == one.publisher("metrics").origin != two.publisher().origin
+    assert (one.data / ORIGIN_FILE).stat().st_mode & 0o077 == 0
 
 
 def test_new_rules_come_after_old_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(tmp_path, "one")
-    versions = [machine.writer().redact_version]
+    versions = [machine.publisher().redact_version]
     rules = tmp_path / "config"
     rules.mkdir()
     monkeypatch.setenv("CLEW_CONFIG_DIR", str(rules))
     for digits in (6, 7, 6):
         (rules / "redaction.toml").write_text(f"[[rule]]\nid = 'staff'\npattern = 'EMP-[0-9]{{{digits}}}'\n")
-        versions.append(machine.writer().redact_version)
+        versions.append(machine.publisher().redact_version)
     assert versions == sorted(set(versions))
 
 
 def test_a_damaged_origin_is_told(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "one")
-    (machine.data / FILE).write_text("{")
+    (machine.data / ORIGIN_FILE).write_text("{")
     with pytest.raises(SourceUnreadable, match="damaged"):
-        machine.writer()
+        machine.publisher()
 
 
 def test_the_state_of_a_source_is_that_of_all_its_files(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "one")
     write_demo(machine.home)
     for source in machine.sources():
-        mtime_ns, size = state_of(source)
+        mtime_ns, size = stat_source(source)
         assert size >= source.path.stat().st_size
         assert mtime_ns >= source.path.stat().st_mtime_ns

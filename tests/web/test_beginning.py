@@ -11,7 +11,7 @@ import pytest
 
 from clew.demo import write_demo
 from clew.host import Host
-from clew.library import StoredSession
+from clew.stored_session import StoredSession
 from clew.web import templates, transcript
 from clew.web.context import AppContext
 from clew.web.server import warm_up

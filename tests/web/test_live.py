@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from clew.catalog.browsing import Entry
+from clew.catalog.queries import Entry
 from clew.demo import write_demo
 from clew.web import live
 from tests.web.live_session import ADDRESS, line, session_file
@@ -156,7 +156,7 @@ def test_W07_a_stream_of_no_session_takes_no_place(tmp_path: Path, monkeypatch: 
 def started(home: Path, *options: str) -> subprocess.Popen[str]:
     """The app as a person starts it."""
     env = {**os.environ, "CLEW_DATA_DIR": str(home.parent / "own"), "HOME": str(home)}
-    command = [sys.executable, "-c", "from clew.cli.start import run; run()", "web", "--port", "0", *options]
+    command = [sys.executable, "-c", "from clew.cli.main import run; run()", "web", "--port", "0", *options]
     return subprocess.Popen(
         [*command, "--home", str(home)], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

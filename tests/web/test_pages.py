@@ -17,7 +17,7 @@ from xml.etree.ElementTree import Element
 import pytest
 
 from clew.catalog import database
-from clew.catalog.browsing import Used
+from clew.catalog.stats import UsageTotals
 from clew.demo import write_demo
 from clew.web.templates import format_cost
 from clew.web.transcript import WINDOW_MESSAGES as WINDOW
@@ -128,8 +128,8 @@ def test_one_session_is_no_more_than_one(demo: Shown) -> None:
 
 
 def test_a_cost_that_nobody_knows_is_named_once(demo: Shown) -> None:
-    assert [format_cost(used) for used in (Used(), Used(calls=2))] == ["", "unknown"]
-    assert format_cost(Used(calls=2, priced_calls=1, cost_nano=10**9)) == "≥ $1.00"
+    assert [format_cost(used) for used in (UsageTotals(), UsageTotals(calls=2))] == ["", "unknown"]
+    assert format_cost(UsageTotals(calls=2, priced_calls=1, cost_nano=10**9)) == "≥ $1.00"
     assert "cost cost" not in words(demo.page("/sessions")).lower()
 
 

@@ -188,6 +188,8 @@ class Agent(ABC):
     homepage: ClassVar[str]
     opaque_blocks: ClassVar[frozenset[str]] = frozenset()
     """Types of content blocks that are known, and that nobody but the provider can read."""
+    file_changes_outside_calls: ClassVar[bool] = False
+    """True for an agent that records changes of files apart from calls of tools."""
 
     # Finding sessions
 

@@ -110,6 +110,17 @@ class PriceTable:
         )
         return (exact + _NANO // 2) // _NANO
 
+    def cost_of_call(self, model: str, counts: Sequence[int | None]) -> int | None:
+        """The cost of one call from its counts as recorded: input, output, cache creation, cache read, cache creation
+        for 5 minutes and for 1 hour, reasoning.
+
+        Cache creation that is not recorded as living for an hour lives for five minutes.
+        """
+        fresh, output, created, read, created_5m, created_1h, _ = counts
+        if created_5m is None:
+            created_5m = max(0, (created or 0) - (created_1h or 0))
+        return self.cost(model, fresh or 0, output or 0, read or 0, created_5m, created_1h or 0)
+
     def costs(self, model: str, columns: Sequence[Sequence[int]], sums: Sequence[int | None]) -> int | None:
         """What many calls of one model cost, each rounded by itself; a count below zero is unknown, and costs nothing.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import sys
 import tempfile
@@ -56,6 +57,9 @@ def open_synced(
     """
     warn = warn or _print_warning
     try:
+        if text and folder.exists() and not os.access(folder, os.W_OK):
+            # tantivy takes a lock in the folder of an index even to read it.
+            raise CatalogNotWritable(f"{folder}: the folder of the catalog is read-only")
         report = _sync(hosts, folder, text, on_progress, warn) if sync else None
     except CatalogNotWritable as error:
         warn(f"{error}; sessions are read into a temporary catalog")

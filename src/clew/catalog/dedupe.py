@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from clew.catalog.database import key_range
+from clew.catalog.portable_sql import DUPLICATE_ORDER, SESSION_ORDER
 from clew.catalog.row_writer import COUNTS, RowWriter
 from clew.catalog.schema import DAY_SUMS, KEYS_PER_SOURCE
 from clew.catalog.text_store import mark_unindexed
@@ -18,31 +19,23 @@ from clew.catalog.text_store import mark_unindexed
 MANY_SOURCES = 64
 """From so many sources on, one query over all keys is quicker than one for each source."""
 
-DUPLICATE_ORDER = """
-  f.state = 'gone',        -- prefer files that still exist
-  t.ts_us = 0,             -- prefer rows with a timestamp
-  t.ts_us,                 -- earliest first
-  s.is_agent_session,      -- main session before sub-agent
-  s.native_id,
-  s.message_count DESC,    -- longest copy of one session: it knows most tool results
-  s.ended_us DESC,
-  f.path, t.id             -- stable tie-break
-"""
+CATALOG_ORDER = f"f.state = 'gone', {DUPLICATE_ORDER}, f.path, t.id"
+"""Files that still exist first."""
 
 _MESSAGE_COPIES = f"""
 SELECT t.id, t.is_visible
 FROM message t JOIN session s ON s.id = t.id / {KEYS_PER_SOURCE} JOIN source f ON f.id = s.id
-WHERE t.event = ? ORDER BY {DUPLICATE_ORDER}
+WHERE t.event = ? ORDER BY {CATALOG_ORDER}
 """
 _USAGE_COPIES = f"""
 SELECT t.id, t.is_visible, f.state = 'gone', {", ".join("t." + name for name in COUNTS)}, w.text
 FROM token_usage t JOIN session s ON s.id = t.id / {KEYS_PER_SOURCE} JOIN source f ON f.id = s.id
   JOIN string w ON w.id = t.model
-WHERE t.usage_id = ? ORDER BY {DUPLICATE_ORDER}
+WHERE t.usage_id = ? ORDER BY {CATALOG_ORDER}
 """
-_SESSION_COPIES = """
+_SESSION_COPIES = f"""
 SELECT s.id, s.is_visible FROM session s JOIN source f ON f.id = s.id
-WHERE s.session_id = ? ORDER BY f.state = 'gone', s.message_count DESC, s.ended_us DESC, f.path
+WHERE s.session_id = ? ORDER BY f.state = 'gone', {SESSION_ORDER}, f.path
 """
 _RESTORE_COUNTS = f"""
 UPDATE token_usage SET {", ".join(f"{name} = o.{name}" for name in COUNTS)} FROM recorded_usage o

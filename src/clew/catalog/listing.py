@@ -1,4 +1,4 @@
-"""What a list says of a session: kept as a header in the catalog, and made the same way from a source."""
+"""The header of a session: what holds for it as a whole, kept as JSON in its row."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TypeAlias
 from clew.agents.base import Agent, SourceFile, session_object
 from clew.analysis.facts import Facts
 from clew.analysis.session import derived
-from clew.analysis.usage import Usage
 from clew.model.json import JSON
 
 Header: TypeAlias = dict[str, JSON]
@@ -37,6 +36,7 @@ def header_of(agent: Agent, source: SourceFile, facts: Facts, session: dict[str,
         "tools": list(facts.tools),
         "has_errors": facts.has_errors,
         "has_thinking": facts.has_thinking,
+        "starts_subagents": bool(session.get("subagents")),
         "is_agent_session": session["is_agent_session"],
         "parent_session_id": session["parent_session_id"],
         "agent_id": session["agent_id"],
@@ -45,28 +45,3 @@ def header_of(agent: Agent, source: SourceFile, facts: Facts, session: dict[str,
         "is_titled": bool(facts.titles),
         "summaries": facts.summaries,
     }
-
-
-def row_of(agent: str, header: Header, usage: Usage, size: int, path: str) -> dict[str, JSON]:
-    """A session as a row of a list."""
-    from msgspec import to_builtins
-
-    return {
-        "id": header["id"],
-        "agent": agent,
-        **{name: header[name] for name in _FIRST},
-        "tokens": to_builtins(usage),
-        "total_tokens": usage.total_tokens,
-        "cache_hit_rate": usage.cache_hit_rate,
-        **{name: header[name] for name in _LAST},
-        "bytes": size,
-        "path": path,
-        "source": header["source"],
-    }
-
-
-_FIRST = (
-    "title workspace project git_branch slug models started_at ended_at duration_seconds messages turn_count "
-    "prompt_count tool_calls has_errors"
-).split()
-_LAST = ("is_agent_session", "parent_session_id", "agent_id")

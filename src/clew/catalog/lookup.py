@@ -60,14 +60,15 @@ def is_heavy(query: Query) -> bool:
 class TextReader:
     """All shards of a catalog. What is written later is seen after `refresh`."""
 
-    def __init__(self, folder: Path | str) -> None:
+    def __init__(self, folder: Path | str | None = None) -> None:
+        """Open the index in a folder; without one it is empty."""
         self._folder = folder
         self._shards: dict[str, _Shard] = {}
         self.refresh()
 
     def refresh(self) -> None:
         """See what was committed since; costs next to nothing where that is nothing."""
-        found = shards(self._folder)
+        found = shards(self._folder) if self._folder is not None else []
         self._shards = {path: self._shards.get(path) or _Shard(path) for path in found}
         for shard in self._shards.values():
             shard.refresh()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
-from clew.catalog.tokens import MAX_WORD, words
+from clew.catalog.tokenizer import MAX_WORD, words
 from clew.errors import UsageError
 
 MAX_WORDS = 500

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from clew.analysis.pricing import PriceTable, prices
 from clew.catalog.database import key_range
@@ -109,14 +109,11 @@ class RowWriter:
         ids = self._ids[model], self._ids[branch]
         return key, visible, name, message, *ids, time, *counts, cost or 0, int(cost is not None)
 
-    def cost(self, model: str, counts: Iterable[int | None]) -> int | None:
+    def cost(self, model: str, counts: Sequence[int | None]) -> int | None:
         """What a call costs in nano-dollars; None for a model without a known price."""
         if self._prices is None:
             self._prices = prices()
-        fresh, output, created, read, short, long, _ = counts
-        if short is None:
-            short = max(0, (created or 0) - (long or 0))
-        return self._prices.cost(model, fresh or 0, output or 0, read or 0, short, long or 0)
+        return self._prices.cost_of_call(model, counts)
 
     def write_session(self, source: int, row: Row) -> None:
         """Write the row of a session, whose other rows are written."""

@@ -7,6 +7,8 @@ A message that several files repeat has a row for each of them, of which one is 
 
 from __future__ import annotations
 
+from clew.catalog.portable_sql import CACHE_5M_TOKENS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
@@ -133,14 +135,10 @@ CREATE TABLE removed_text (first INTEGER PRIMARY KEY, last INTEGER NOT NULL);
 that the text index holds of a chunk: texts, kinds and times. `unindexed_text` names chunks that are not in the text
 index, or differently; `removed_text` names ranges of blocks that may be in it, and whose chunks are gone."""
 
-_SHORT_LIVED = """CASE WHEN u.cache_creation_5m_tokens IS NULL
-    THEN u.cache_creation_tokens - coalesce(u.cache_creation_1h_tokens, 0) ELSE u.cache_creation_5m_tokens END"""
-"""What is not said to live for an hour lives for five minutes."""
-
 USAGE_BY_DAY = f"""
 INSERT INTO usage_by_day
 SELECT u.id / {KEYS_PER_SOURCE} AS source, u.ts_us / {DAY} AS day, u.model, u.git_branch, count(*),
-  sum(u.is_priced), sum(u.input_tokens), sum(u.output_tokens), sum(u.cache_read_tokens), sum({_SHORT_LIVED}),
+  sum(u.is_priced), sum(u.input_tokens), sum(u.output_tokens), sum(u.cache_read_tokens), sum({CACHE_5M_TOKENS}),
   sum(u.cache_creation_1h_tokens), sum(u.reasoning_tokens), sum(u.cost_nano), min(u.ts_us), max(u.ts_us)
 FROM token_usage u WHERE u.is_visible = 1 AND u.id BETWEEN ? AND ? GROUP BY source, day, u.model, u.git_branch
 """
@@ -202,7 +200,7 @@ WHERE m.is_visible = 1;
 CREATE VIEW usage AS SELECT
   lower(hex(u.usage_id)) AS usage_id, s.session_id, coalesce(lower(hex(m.event)), '') AS event_id, s.agent,
   o.text AS model, s.project, b.text AS git_branch, u.ts_us, d.day_utc, d.week_utc, d.month_utc, u.input_tokens,
-  u.output_tokens, u.cache_read_tokens, {_SHORT_LIVED} AS cache_creation_5m_tokens, u.cache_creation_1h_tokens,
+  u.output_tokens, u.cache_read_tokens, {CACHE_5M_TOKENS} AS cache_creation_5m_tokens, u.cache_creation_1h_tokens,
   u.reasoning_tokens, u.cost_nano, u.is_priced
 FROM token_usage u JOIN session s ON s.id = u.id / {KEYS_PER_SOURCE} LEFT JOIN message m ON m.id = u.message
   LEFT JOIN string o ON o.id = u.model LEFT JOIN string b ON b.id = u.git_branch LEFT JOIN day d
@@ -270,7 +268,7 @@ def day_row(day: int) -> tuple[int, str, str, str]:
         return 0, "", "", ""
     from datetime import date, timedelta
 
-    from clew.catalog.days import month_of, week_of
+    from clew.model.time import month_of, week_of
 
     name = (date(1970, 1, 1) + timedelta(days=day)).isoformat()
     return day, name, week_of(name), month_of(name)

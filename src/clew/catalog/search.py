@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from time import gmtime, strftime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -20,12 +20,12 @@ from clew.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from clew.catalog.scanning import Wanted
+    from clew.catalog.text_scan import Wanted
     from clew.filters import Filters
     from clew.model.json import JSON
 
 Mode = Literal["words", "substring", "regex"]
-PLACES = {
+SEARCH_FIELDS = {
     "prompts": ("prompt",),
     "answers": ("answer",),
     "thinking": ("thinking",),
@@ -44,6 +44,11 @@ SELECT k.text, coalesce(m.ts_us, s.ended_us), b.message % {KEYS_PER_SOURCE}, s.a
 FROM block b JOIN session s ON s.id = b.id / {KEYS_PER_SOURCE} JOIN string k ON k.id = b.kind LEFT JOIN message m
   ON m.id = b.message
 WHERE b.id = ?
+"""
+_VISIBLE_BLOCKS = f"""
+SELECT b.id, k.text FROM block b JOIN session s ON s.id = b.id / {KEYS_PER_SOURCE} JOIN string k ON k.id = b.kind
+LEFT JOIN message m ON m.id = b.message
+WHERE b.id IN (SELECT value FROM json_each(?)) AND coalesce(m.is_visible, s.is_visible)
 """
 
 
@@ -97,24 +102,20 @@ class Found(NamedTuple):
     hits: list[Hit]
     """The same with texts, as far as they were asked for."""
 
-    def read(self) -> Found:
-        """The same: the hits were read with the search."""
-        return self
-
 
 def kinds_of(places: Iterable[str]) -> frozenset[str] | None:
     """The kinds of text that `--in` names; None for all."""
     found: set[str] = set()
     for name in places:
-        if name not in PLACES:
-            raise UsageError(f"--in {name}: choose from {', '.join(PLACES)}")
-        found.update(PLACES[name])
+        if name not in SEARCH_FIELDS:
+            raise UsageError(f"--in {name}: choose from {', '.join(SEARCH_FIELDS)}")
+        found.update(SEARCH_FIELDS[name])
     return frozenset(found) or None
 
 
 def check(request: Request) -> None:
     """Raise where a request makes no sense, whatever the catalog holds."""
-    from clew.catalog.scanning import regex, substring
+    from clew.catalog.text_scan import regex, substring
 
     {"words": parse, "substring": substring, "regex": regex}[request.mode](request.query)
     kinds_of(request.places)
@@ -193,29 +194,22 @@ class Searcher:
         return Found(total, page, self._hits(page[shown], find))
 
     def _wanted(self, request: Request) -> Wanted:
-        from clew.catalog.scanning import regex, substring
+        from clew.catalog.text_scan import regex, substring
 
         return substring(request.query) if request.mode == "substring" else regex(request.query)
 
     def _scope(self, request: Request) -> Scope:
         sources = request.sources
         if request.filters is not None:
-            passing = self.chosen(request.filters)
+            passing = self.matching_sources(request.filters)
             sources = passing if sources is None else passing & sources
         return Scope(kinds_of(request.places), sources, stale_ranges(self._db))
 
-    def chosen(self, filters: Filters) -> frozenset[int]:
-        """The sources whose sessions pass all filters."""
-        from clew.catalog.choosing import chosen
+    def matching_sources(self, filters: Filters) -> frozenset[int]:
+        """The ids of the sources whose sessions pass all filters."""
+        from clew.catalog.filters import matching_sources
 
-        return chosen(self._db, filters, self._holding)
-
-    def _holding(self, text: str, kinds: frozenset[str] | None) -> set[int]:
-        from clew.catalog.scanning import scan, substring
-
-        scope = Scope(kinds)
-        found = scan(self.store, self._reader, substring(text), scope)
-        return {doc for doc in found if self._row(doc, scope) is not None}
+        return matching_sources(self._db, filters, sources_with_text(self._db, self._reader))
 
     def _by_words(self, query: Query, scope: Scope, request: Request) -> tuple[int, list[Match]]:
         end = request.offset + request.limit
@@ -223,7 +217,7 @@ class Searcher:
         return total, in_order(found, request.newest)[:end]
 
     def _by_text(self, wanted: Wanted, scope: Scope, request: Request) -> tuple[int, list[Match]]:
-        from clew.catalog.scanning import scan
+        from clew.catalog.text_scan import scan
 
         found = []
         for doc in scan(self.store, self._reader, wanted, scope):
@@ -259,9 +253,27 @@ class Searcher:
         """Return the calls of a session that read credential files, with their outputs, if masking needs them."""
         if ids is None or self._redact is unmasked:
             return ()
-        from clew.catalog.remembered import calls_with_output
+        from clew.catalog.sessions import calls_with_output
 
         return calls_with_output(self._db, self.store, number, json.loads(ids))
+
+
+def sources_with_text(db: sqlite3.Connection, reader: TextReader) -> Callable[[str, frozenset[str] | None], set[int]]:
+    """The function that finds the ids of the sources with a piece of text, for filters."""
+
+    def find(text: str, kinds: frozenset[str] | None) -> set[int]:
+        from clew.catalog.text_scan import scan, substring
+
+        docs = scan(TextStore(db), reader, substring(text), Scope(kinds, None, stale_ranges(db)))
+        rows = db.execute(_VISIBLE_BLOCKS, (json.dumps(list(docs)),))
+        return {doc // KEYS_PER_SOURCE for doc, kind in rows if kinds is None or kind in kinds}
+
+    return find
+
+
+def catalog_text_finder(db: sqlite3.Connection, folder: Path | str) -> Callable[[str, frozenset[str] | None], set[int]]:
+    """The same for an open catalog; its text index is opened when it is first needed."""
+    return lambda text, kinds: sources_with_text(db, TextReader(f"{folder}/{database.TEXT}"))(text, kinds)
 
 
 def _visible(text: str) -> str:
@@ -273,4 +285,4 @@ def _visible(text: str) -> str:
     return visible(text)
 
 
-assert {kind for kinds in PLACES.values() for kind in kinds} == set(KINDS)
+assert {kind for kinds in SEARCH_FIELDS.values() for kind in kinds} == set(KINDS)

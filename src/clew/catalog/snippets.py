@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from clew.catalog.query import Phrase
-from clew.catalog.tokens import spelled
+from clew.catalog.tokenizer import spelled
 
 WIDTH = 160
 """Characters of a snippet."""

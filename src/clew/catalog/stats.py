@@ -1,204 +1,219 @@
-"""Statistics: runs the statements and makes ratios and percentiles from their exact integers. Loads nothing heavy."""
+"""Statistics from the rows of a catalog or a warehouse: runs the statements, and makes ratios and percentiles."""
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any
 
+from clew.analysis.usage import FIELDS, Usage
 from clew.catalog import statements
-from clew.catalog.days import month_of, spelled, week_of
-from clew.catalog.statements import Condition, Statement, among, in_folders, since, until
+from clew.catalog.filters import CatalogSessions, Condition, SessionSelector, SourcesWithText, microseconds, no_text
+from clew.catalog.statements import CHANGES, SESSIONS, TOOLS, USAGE, Statement, Table, aggregate
 from clew.errors import UsageError
+from clew.filters import Filters
+from clew.model.time import format_utc, month_of, week_of
 
 DAY_US = 86_400_000_000
 BLOCK_US = 5 * 3_600_000_000
-_HOUR_US = 3_600_000_000
-_NANO = 10**9
-BY = (*statements.USAGE_COLUMNS, "tool")
-"""What statistics can be told apart by."""
+HOUR_US = 3_600_000_000
+NANO_DOLLARS = 10**9
+BY = (*USAGE.groups, "tool")
+"""What a row of statistics can stand for."""
 BLOCK = "block"
-"""And five hours."""
+"""A row for five hours."""
 
 Row = dict[str, Any]
 Ask = Callable[[Statement], list[tuple[Any, ...]]]
-"""Answers a statement with its rows."""
+"""Runs a statement and returns its rows."""
 
 
-class Choice(NamedTuple):
-    """Which calls, sessions and events are looked at. All must hold; texts are parts of names, whatever their case."""
+@dataclass(frozen=True)
+class UsageTotals:
+    """Token usage and cost of a group of API calls. None: not recorded by the agent."""
 
-    agent: tuple[str, ...] = ()
-    project: str | None = None
-    branch: str | None = None
-    model: str | None = None
-    since_us: int | None = None
-    until_us: int | None = None
-    tool: str | None = None
-    file: str | None = None
-    has: tuple[str, ...] = ()
+    sessions: int = 0
+    calls: int = 0
+    priced_calls: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_creation_5m_tokens: int | None = None
+    cache_creation_1h_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost_nano: int = 0
+    first_us: int | None = None
+    last_us: int | None = None
+
+    @classmethod
+    def from_sums(cls, sums: Mapping[str, Any]) -> UsageTotals:
+        """Totals from sums by name; SQL sums no rows to NULL."""
+        counts = {name: sums.get(name) or 0 for name in ("sessions", "calls", "priced_calls", "cost_nano")}
+        return cls(**{name: sums[name] for name in cls._names() if name in sums} | counts)
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [field.name for field in fields(cls)]
+
+    def __add__(self, other: UsageTotals) -> UsageTotals:
+        """The usage of both groups. What neither knows stays unknown; times are not kept."""
+        names = [name for name in self._names() if not name.endswith("_us")]
+        return UsageTotals.from_sums({name: add_known((getattr(self, name), getattr(other, name))) for name in names})
 
     @property
-    def needs_catalog(self) -> bool:
-        """True where usage alone does not tell."""
-        return self.tool is not None or self.file is not None or bool(self.has)
+    def cache_creation_tokens(self) -> int | None:
+        """Tokens written to the cache, for five minutes or an hour."""
+        return add_known((self.cache_creation_5m_tokens, self.cache_creation_1h_tokens))
 
     @property
-    def by_call(self) -> bool:
-        """True where whole days are too coarse."""
-        limits = (self.since_us, None if self.until_us is None else self.until_us + 1)
-        return any(limit is not None and limit % DAY_US for limit in limits)
+    def total_tokens(self) -> int | None:
+        """Input and output."""
+        return add_known((self.input_tokens, self.output_tokens))
+
+    @property
+    def cost_is_lower_bound(self) -> bool:
+        """True if some calls used a model without a known price."""
+        return self.priced_calls < self.calls
+
+    def as_row(self) -> Row:
+        """The totals as the JSON of `clew stats` has them."""
+        all_input = add_known((self.cache_read_tokens, self.cache_creation_tokens, self.input_tokens))
+        has_cost = self.priced_calls > 0 or self.calls == 0
+        return {
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "cache_read_tokens": self.cache_read_tokens,
+            "cache_creation_tokens": self.cache_creation_tokens,
+            "cache_creation_5m_tokens": self.cache_creation_5m_tokens,
+            "cache_creation_1h_tokens": self.cache_creation_1h_tokens,
+            "reasoning_tokens": self.reasoning_tokens,
+            "total_tokens": self.total_tokens,
+            "cost": self.cost_nano / NANO_DOLLARS if has_cost else None,
+            "cost_nano": self.cost_nano if has_cost else None,
+            "cost_is_at_least": self.cost_is_lower_bound,
+            "calls": self.calls,
+            "sessions": self.sessions,
+            "cache_hit_rate": ratio(self.cache_read_tokens, all_input),
+            "first": format_utc(self.first_us) if self.first_us else None,
+            "last": format_utc(self.last_us) if self.last_us else None,
+        }
+
+
+def catalog_stats(
+    db: sqlite3.Connection, filters: Filters | None = None, sources_with_text: SourcesWithText | None = None
+) -> Stats:
+    """Statistics over an open catalog; filters by file or text need `sources_with_text`."""
+
+    def ask(statement: Statement) -> list[tuple[Any, ...]]:
+        return db.execute(statement.text, statement.values).fetchall()
+
+    return Stats(ask, filters or Filters(), CatalogSessions(db, sources_with_text or no_text))
 
 
 class Stats:
-    """Statistics over one set of rows. `is_full`: there is more than usage in it."""
+    """Statistics over the sessions that pass filters. Model, branch and times are filters of each single call."""
 
-    def __init__(self, ask: Ask, choice: Choice, *, is_full: bool) -> None:
+    def __init__(self, ask: Ask, filters: Filters, selector: SessionSelector) -> None:
         self._answers: dict[Statement, list[tuple[Any, ...]]] = {}
-        self._open, self._choice, self.is_full = ask, choice, is_full
-        self._by_call = choice.by_call
-        self._usage = list(self._usage_conditions())
-        self._sessions = list(self._session_conditions())
-        self._events = list(self._event_conditions())
+        self._open, self._filters, self._selector = ask, filters, selector
+        self._since = None if filters.since is None else microseconds(filters.since)
+        self._until = None if filters.until is None else microseconds(filters.until)
+        limits = (self._since, None if self._until is None else self._until + 1)
+        self._each = any(limit is not None and limit % DAY_US for limit in limits)
+        """True where a limit is within a day, so that sums by day are too coarse."""
+        timeless = filters.without("since", "until")
+        of_calls = self._in_sessions(timeless.without("model", "branch"))
+        self._usage = [*of_calls, *self._call_names(), *self._times("min_ts_us", "max_ts_us")]
+        self._sessions = self._in_sessions(filters)
+        self._events = [*self._in_sessions(timeless), *self._times("ts_us", "ts_us")]
+
+    def _in_sessions(self, filters: Filters) -> list[Condition]:
+        return [self._selector.sessions(filters)] if filters != Filters() else []
+
+    def _call_names(self) -> Iterator[Condition]:
+        for column, wanted in (("model", self._filters.model), ("git_branch", self._filters.branch)):
+            if wanted is not None:
+                yield self._selector.contains(column, wanted)
+
+    def _times(self, first: str, last: str) -> Iterator[Condition]:
+        for limit, column, operator in ((self._since, first, ">="), (self._until, last, "<=")):
+            if limit is not None:
+                named, value = (column, limit) if self._each else ("day_utc", format_utc(limit)[:10])
+                yield Condition(f"{named} {operator} ?", (value,))
+        if self._since is not None or self._until is not None:
+            # Calls without a time are of no day.
+            yield Condition("day_utc <> ''")
 
     def _ask(self, statement: Statement) -> list[tuple[Any, ...]]:
-        """The answer to a statement, which is asked once."""
+        """Run a statement once, and keep its rows."""
         if statement not in self._answers:
             self._answers[statement] = self._open(statement)
         return self._answers[statement]
 
-    # Which rows
+    def _sums(self, table: Table, *by: str) -> dict[tuple[str, ...], Row]:
+        """The sums of a table by the values of the columns in `by`."""
+        conditions = self._usage if table is USAGE else self._sessions if table is SESSIONS else self._events
+        rows = self._ask(aggregate(table, by, conditions, each=self._each))
+        return {tuple(row[: len(by)]): dict(zip(table.sum_names, row[len(by) :], strict=True)) for row in rows}
 
-    def _usage_conditions(self) -> Iterator[Condition]:
-        choice = self._choice
-        if choice.agent:
-            yield among("agent", choice.agent)
-        yield from self._of_project()
-        for what in ("branch", "model"):
-            wanted = getattr(choice, what)
-            if wanted is not None:
-                names = [name for (name,) in self._ask(statements.usage_names(what))]
-                yield among(statements.USAGE_COLUMNS[what], matching(wanted, names))
-        if choice.since_us is not None:
-            at = choice.since_us
-            yield since("min_ts_us", at) if choice.by_call else since("day_utc", spelled(at)[:10])
-        if choice.until_us is not None:
-            at = choice.until_us
-            yield until("max_ts_us", at) if choice.by_call else until("day_utc", spelled(at)[:10])
-        if choice.until_us is not None or choice.since_us is not None:
-            yield Condition("day_utc <> ''", ())
-        yield from self._inside()
+    def usage(self) -> UsageTotals:
+        """The usage of all calls."""
+        return UsageTotals.from_sums(self._sums(USAGE)[()])
 
-    def _of_project(self) -> Iterator[Condition]:
-        """The condition that a session was in a folder whose path holds a text."""
-        wanted = self._choice.project
-        if wanted is not None:
-            known = self._ask(statements.session_folders())
-            yield in_folders([folder for folder, project in known if matching(wanted, _spellings(folder, project))])
+    def usage_by(self, *by: str) -> dict[tuple[str, ...], UsageTotals]:
+        """The usage by one or two columns, as by day and model."""
+        return {names: UsageTotals.from_sums(sums) for names, sums in self._sums(USAGE, *by).items()}
 
-    def _inside(self) -> Iterator[Condition]:
-        """Conditions on the session for what is in it."""
-        choice = self._choice
-        for what, wanted, table in (("tool", choice.tool, "tool_days"), ("file", choice.file, "change_days")):
-            if wanted is not None:
-                names = matching(wanted, [name for (name,) in self._ask(statements.names_of(table))])
-                column = {"tool": "name", "file": "path"}[what]
-                yield self._in_sessions(statements.sessions_with(what, [among(column, names)]))
-        for what in choice.has:
-            yield self._in_sessions(statements.sessions_with(what))
-
-    def _in_sessions(self, statement: Statement) -> Condition:
-        return among("session_id", [row[0] for row in self._ask(statement)])
-
-    def _session_conditions(self) -> Iterator[Condition]:
-        choice = self._choice
-        if not self.is_full:
-            return
-        if choice.agent:
-            yield among("agent", choice.agent)
-        yield from self._of_project()
-        if choice.branch is not None:
-            names = [row[0] for row in self._ask(statements.sessions_by("branch"))]
-            yield among(statements.SESSION_COLUMNS["branch"], matching(choice.branch, names))
-        if choice.model is not None:
-            yield self._in_sessions(statements.usage_by("session", self._usage, by_call=choice.by_call))
-        if choice.since_us is not None:
-            yield since("ended_us", choice.since_us)
-        if choice.until_us is not None:
-            yield until("started_us", choice.until_us)
-        yield from self._inside()
-
-    def _event_conditions(self) -> Iterator[Condition]:
-        choice = self._choice
-        if not self.is_full:
-            return
-        timeless = choice._replace(since_us=None, until_us=None)
-        if timeless != Choice():
-            yield self._in_sessions(statements.session_names(self._sessions))
-        if choice.since_us is not None:
-            at = choice.since_us
-            yield since("ts_us", at) if choice.by_call else since("day_utc", spelled(at)[:10])
-        if choice.until_us is not None:
-            at = choice.until_us
-            yield until("ts_us", at) if choice.by_call else until("day_utc", spelled(at)[:10])
-
-    # What they come to
+    def sessions_by(self, by: str) -> dict[str, Row]:
+        """How many sessions there were, with how many turns and errors, and the time of work."""
+        return {name: session_row(sums) for (name,), sums in self._sums(SESSIONS, by).items()}
 
     def totals(self) -> Row:
-        """Everything in all."""
-        (row,) = self._ask(statements.usage_total(self._usage, by_call=self._by_call))
+        """Everything in total."""
         unpriced = [name for name, used in self.by_model().items() if used["cost_is_at_least"]]
-        totals = {**used_of(row), "unpriced_models": unpriced, **UNTOLD}
-        if self.is_full:
-            for statement, told in (
-                (statements.sessions_total(self._sessions), held_of),
-                (statements.changes_total(self._events, by_call=self._by_call), changed_of),
-            ):
-                totals |= told(self._ask(statement)[0])
-            # Days add up, and are mostly asked for anyway.
-            days = self._ask(statements.tools_by("day", self._events, by_call=self._by_call)) or [("", 0, 0, 0)]
-            totals |= called_of(("", *(sum(column) for column in list(zip(*days, strict=True))[1:])))
-        return totals
+        # Days add up, and are mostly asked for anyway.
+        tools = add_rows(tool_row(sums) for sums in self._sums(TOOLS, "day").values())
+        done = {**session_row(self._sums(SESSIONS)[()]), **change_row(self._sums(CHANGES)[()])}
+        return {**self.usage().as_row(), "unpriced_models": unpriced, **NO_ACTIVITY, **done, **tools}
 
     def by_model(self) -> dict[str, Row]:
-        """What each model used."""
-        return {row[0]: used_of(row) for row in self._used("model")}
+        """The usage of each model."""
+        return {model: totals.as_row() for (model,), totals in self.usage_by("model").items()}
 
-    def _used(self, what: str) -> list[tuple[Any, ...]]:
-        return self._ask(statements.usage_by(what, self._usage, by_call=self._by_call))
-
-    def cells(self, by: str, other: str) -> list[tuple[str, str, Row]]:
-        """What was used by two things at once: both names, and what it comes to."""
-        found = self._ask(statements.usage_cells(by, other, self._usage, by_call=self._by_call))
-        return [(name, second, used_of(("", 0, *sums, None, None))) for name, second, *sums in found]
+    def tokens_by_model(self) -> dict[str, Usage]:
+        """The tokens of each model, as the unified document counts them."""
+        found = self.usage_by("model").items()
+        return {model: Usage(used.calls, *(getattr(used, name) for name in FIELDS)) for (model,), used in found}
 
     def rows(self, by: str) -> list[Row]:
-        """What each day, project and so on comes to, in order."""
+        """A row for each day, project and so on, in order."""
         if by == "tool":
-            return self._tools()
-        used = {row[0]: used_of(row) for row in self._used(by)}
-        tells = by != "model"
-        more = self._activity(by) if self.is_full and tells else {}
-        names = sorted({*used, *more})
-        blank, idle = used_of(None), (IDLE if self.is_full else UNTOLD) if tells else {}
-        rows = [{by: name, **used.get(name, blank), **idle, **more.get(name, {})} for name in names]
-        return self._named(rows) if by == "session" else rows
+            return self._tool_rows()
+        used = {name: totals.as_row() for (name,), totals in self.usage_by(by).items()}
+        activity = self._activity(by) if by != "model" else {}
+        no_usage, no_activity = UsageTotals().as_row(), NO_ACTIVITY if by != "model" else {}
+        rows = [
+            {by: name, **used.get(name, no_usage), **no_activity, **activity.get(name, {})}
+            for name in sorted({*used, *activity})
+        ]
+        return self._with_session_names(rows) if by == "session" else rows
 
     def _activity(self, by: str) -> dict[str, Row]:
         """Turns, tools and files by name. Weeks and months are made of days, branches of sessions."""
-        base, of = self._mapping(by)
-        found: dict[str, Row] = {}
-        for statement, told in (
-            (statements.sessions_by(base, self._sessions), held_of),
-            (statements.tools_by(base, self._events, by_call=self._by_call), called_of),
-        ):
-            for row in self._ask(statement):
-                _add(found.setdefault(of(row[0]), {}), told(row))
-        for name, changed in self._changes(by, base, of):
-            found.setdefault(name, {}).update(changed)
-        return found
+        base, rename = self._base_column(by)
+        found: dict[str, list[Row]] = {}
+        for table, row_of in ((SESSIONS, session_row), (TOOLS, tool_row)):
+            for (name,), sums in self._sums(table, base).items():
+                found.setdefault(rename(name), []).append(row_of(sums))
+        rows = {name: add_rows(parts) for name, parts in found.items()}
+        for name, changes in self._changes(by, base, rename).items():
+            rows.setdefault(name, {}).update(change_row(changes))
+        return rows
 
-    def _mapping(self, by: str) -> tuple[str, Callable[[str], str]]:
+    def _base_column(self, by: str) -> tuple[str, Callable[[str], str]]:
+        """The column that activity is summed by, and what makes the name of a row of its value."""
         if by in ("week", "month"):
             return "day", week_of if by == "week" else month_of
         if by == "branch":
@@ -206,25 +221,21 @@ class Stats:
             return "session", lambda session: branches.get(session, "")
         return by, str
 
-    def _changes(self, by: str, base: str, of: Callable[[str], str]) -> Iterator[tuple[str, Row]]:
+    def _changes(self, by: str, base: str, rename: Callable[[str], str]) -> dict[str, Row]:
         if by == base:
-            for row in self._ask(statements.changes_by(base, self._events, by_call=self._by_call)):
-                yield row[0], changed_of(row)
-            return
+            return {name: sums for (name,), sums in self._sums(CHANGES, base).items()}
         # A file that was changed on several days of a week is one file.
         paths: dict[str, set[str]] = {}
-        lines: dict[str, list[int | None]] = {}
-        for name, path, added, removed in self._ask(
-            statements.changed_files(base, self._events, by_call=self._by_call)
-        ):
-            paths.setdefault(of(name), set()).add(path)
-            sums = lines.setdefault(of(name), [None, None])
-            sums[0], sums[1] = _sum((sums[0], added)), _sum((sums[1], removed))
-        for name, files in paths.items():
-            yield name, changed_of((name, len(files), *lines[name]))
+        found: dict[str, Row] = {}
+        for (name, path), sums in self._sums(CHANGES, base, "path").items():
+            paths.setdefault(rename(name), set()).add(path)
+            row = found.setdefault(rename(name), {"lines_added": None, "lines_removed": None})
+            for lines in ("lines_added", "lines_removed"):
+                row[lines] = add_known((row[lines], sums[lines]))
+        return {name: {**row, "files_changed": len(paths[name])} for name, row in found.items()}
 
-    def _named(self, rows: list[Row]) -> list[Row]:
-        """Rows of sessions with their own names; the one that was active last comes first."""
+    def _with_session_names(self, rows: list[Row]) -> list[Row]:
+        """Rows of sessions with their own ids; the one that was active last comes first."""
         known = {row[0]: row[1:5] for row in self._ask(statements.session_names())}
         named = []
         for row in rows:
@@ -232,148 +243,108 @@ class Stats:
             named.append({**row, "session": native, "agent": agent, "title": title, "project": project})
         return sorted(named, key=lambda row: (row["last"] or "", row["session"]), reverse=True)
 
-    def _tools(self) -> list[Row]:
-        spans: dict[str, list[tuple[int, int]]] = {}
+    def _tool_rows(self) -> list[Row]:
+        durations: dict[str, list[tuple[int, int]]] = {}
         for name, duration, count in self._ask(statements.tool_durations(self._events)):
-            spans.setdefault(name, []).append((duration, count))
-        rows = []
-        for name, calls, errors, spent, sessions, longest in self._ask(
-            statements.tools(self._events, by_call=self._by_call)
-        ):
-            rows.append(
-                {
-                    "tool": name,
-                    "tool_calls": calls,
-                    "errors": errors,
-                    "error_rate": errors / calls,
-                    "sessions": sessions,
-                    "seconds": spent / 1_000_000,
-                    "median_seconds": _seconds(percentile(spans.get(name, ()), 50)),
-                    "p95_seconds": _seconds(percentile(spans.get(name, ()), 95)),
-                    "longest_seconds": longest / 1_000_000,
-                }
-            )
-        return rows
+            durations.setdefault(name, []).append((duration, count))
+        rows = [
+            {
+                "tool": name,
+                "tool_calls": sums["tool_calls"],
+                "errors": sums["tool_errors"],
+                "error_rate": sums["tool_errors"] / sums["tool_calls"],
+                "sessions": sums["sessions"],
+                "seconds": sums["tool_us"] / 1_000_000,
+                "median_seconds": _seconds(percentile(durations.get(name, ()), 50)),
+                "p95_seconds": _seconds(percentile(durations.get(name, ()), 95)),
+                "longest_seconds": sums["longest_us"] / 1_000_000,
+            }
+            for (name,), sums in self._sums(TOOLS, "tool").items()
+        ]
+        return sorted(rows, key=lambda row: (-row["tool_calls"], row["tool"]))
 
     def blocks(self, now_us: int) -> list[Row]:
         """Usage in blocks of five hours: one begins with the hour of the first call that no other block holds."""
-        conditions = [_timed(condition) for condition in self._usage]
-        held: list[tuple[int, list[tuple[Any, ...]]]] = []
-        for row in self._ask(statements.calls(conditions)):
+        found: list[tuple[int, list[tuple[Any, ...]]]] = []
+        for row in self._ask(statements.calls([_of_single_call(condition) for condition in self._usage])):
             if row[0] <= 0:
                 continue
-            if not held or row[0] >= held[-1][0] + BLOCK_US:
-                held.append((row[0] - row[0] % _HOUR_US, []))
-            held[-1][1].append(row)
-        return [_block(start, rows, now_us) for start, rows in held]
+            if not found or row[0] >= found[-1][0] + BLOCK_US:
+                found.append((row[0] - row[0] % HOUR_US, []))
+            found[-1][1].append(row)
+        return [_block(start, rows, now_us) for start, rows in found]
 
 
-def _timed(condition: Condition) -> Condition:
+def _of_single_call(condition: Condition) -> Condition:
     """A condition on groups of calls, for a single call."""
     return condition._replace(text=condition.text.replace("min_ts_us", "ts_us").replace("max_ts_us", "ts_us"))
 
 
 def _block(start: int, rows: list[tuple[Any, ...]], now_us: int) -> Row:
     times, sessions, models, priced, *columns = zip(*rows, strict=True)
-    sums = [_sum(column) for column in columns]
-    used = used_of(("", len(set(sessions)), len(times), sum(priced), *sums, min(times), max(times)))
+    sums = dict(zip((*statements.TOKENS, "cost_nano"), map(add_known, columns), strict=True))
+    counts = {"sessions": len(set(sessions)), "calls": len(times), "priced_calls": sum(priced)}
+    totals = UsageTotals.from_sums({**sums, **counts, "first_us": min(times), "last_us": max(times)})
     end = start + BLOCK_US
     return {
-        "block": spelled(start),
-        "end": spelled(end),
+        "block": format_utc(start),
+        "end": format_utc(end),
         "is_active": start <= now_us < end,
-        **used,
+        **totals.as_row(),
         "models": sorted({model for model in models if model}),
     }
 
 
-def _sum(column: Iterable[int | None]) -> int | None:
-    known = [number for number in column if number is not None]
+def add_known(numbers: Iterable[int | None]) -> int | None:
+    """The sum of the numbers that are known; None where none is."""
+    known = [number for number in numbers if number is not None]
     return sum(known) if known else None
 
 
-def matching(wanted: str, names: Iterable[str]) -> list[str]:
-    """Those of the names that hold the text."""
-    return [name for name in names if wanted.casefold() in name.casefold()]
-
-
-def _spellings(folder: str, project: str) -> tuple[str, ...]:
-    """What a project is found by: its path, as it is and as agents name folders by it. A tag says nothing."""
-    if "/" not in folder and "\\" not in folder:
-        return (project,)
-    from clew.io.paths import encode_claude
-
-    return folder, encode_claude(folder)
-
-
-def used_of(row: Sequence[Any] | None) -> Row:
-    """What a row of usage says. None is unknown, never zero."""
-    if row is None:
-        row = ("", 0, 0, 0, *[None] * 6, 0, None, None)
-    _, sessions, calls, priced, given, said, read, short, long, reasoning, cost, first, last = row
-    calls, priced, cost = calls or 0, priced or 0, cost or 0
-    created = _sum((short, long))
+def session_row(sums: Row) -> Row:
+    """The part of a row that counts sessions."""
     return {
-        "input_tokens": given,
-        "output_tokens": said,
-        "cache_read_tokens": read,
-        "cache_creation_tokens": created,
-        "cache_creation_5m_tokens": short,
-        "cache_creation_1h_tokens": long,
-        "reasoning_tokens": reasoning,
-        "total_tokens": _sum((given, said)),
-        "cost": cost / _NANO if priced or not calls else None,
-        "cost_nano": cost if priced or not calls else None,
-        "cost_is_at_least": priced < calls,
-        "calls": calls,
-        "sessions": sessions,
-        "cache_hit_rate": ratio(read, _sum((read, created, given))),
-        "first": spelled(first) if first else None,
-        "last": spelled(last) if last else None,
+        "all_sessions": sums["all_sessions"],
+        "messages": sums["messages"] or 0,
+        "turns": sums["turns"] or 0,
+        "errors": sums["errors"] or 0,
+        "active_seconds": (sums["active_us"] or 0) / 1_000_000,
+        "duration_seconds": (sums["duration_us"] or 0) / 1_000_000,
     }
 
 
-def held_of(row: Sequence[Any]) -> Row:
-    """What a row of sessions says."""
-    _, sessions, messages, turns, errors, active, duration = row
-    return {
-        "all_sessions": sessions,
-        "messages": messages or 0,
-        "turns": turns or 0,
-        "errors": errors or 0,
-        "active_seconds": (active or 0) / 1_000_000,
-        "duration_seconds": (duration or 0) / 1_000_000,
-    }
+def tool_row(sums: Row) -> Row:
+    """The part of a row that counts calls of tools."""
+    seconds = (sums["tool_us"] or 0) / 1_000_000
+    return {"tool_calls": sums["tool_calls"] or 0, "tool_errors": sums["tool_errors"] or 0, "tool_seconds": seconds}
 
 
-def called_of(row: Sequence[Any]) -> Row:
-    """What a row of tools says."""
-    _, calls, errors, spent = row
-    return {"tool_calls": calls or 0, "tool_errors": errors or 0, "tool_seconds": (spent or 0) / 1_000_000}
+def change_row(sums: Row) -> Row:
+    """The part of a row that counts changed files. Where files changed, the number of lines may be unknown."""
+    unknown = None if sums["files_changed"] else 0
+    lines = {name: unknown if sums[name] is None else sums[name] for name in ("lines_added", "lines_removed")}
+    return {"files_changed": sums["files_changed"], **lines}
 
 
-def changed_of(row: Sequence[Any]) -> Row:
-    """What a row of changed files says."""
-    _, files, added, removed = row
-    # Where nothing was changed, nothing came or went; else nobody may have told how much.
-    nothing = None if files else 0
-    added, removed = nothing if added is None else added, nothing if removed is None else removed
-    return {"files_changed": files, "lines_added": added, "lines_removed": removed}
+NO_ACTIVITY: Row = {
+    **session_row(dict.fromkeys(SESSIONS.sums, 0)),
+    **tool_row(dict.fromkeys(TOOLS.sums, 0)),
+    **change_row(dict.fromkeys(CHANGES.sums, 0)),
+}
+"""The activity of a day on which nothing was recorded but usage."""
 
 
-IDLE = {**held_of(("", *[0] * 6)), **called_of(("", 0, 0, 0)), **changed_of(("", 0, 0, 0))}
-"""What is told of a day on which nothing was done but used."""
-UNTOLD: Row = dict.fromkeys(IDLE)
-"""The same where only usage is known: unknown, which is not nothing."""
-
-
-def _add(row: Row, more: Row) -> None:
-    for name, number in more.items():
-        row[name] = row.get(name, 0) + number
+def add_rows(rows: Iterable[Row]) -> Row:
+    """The sums of rows with the same keys."""
+    total: Row = {}
+    for row in rows:
+        for name, number in row.items():
+            total[name] = total.get(name, 0) + number
+    return total
 
 
 def ratio(part: int | None, whole: int | None) -> float | None:
-    """A share; None where there is nothing to share."""
+    """A share; None where it is unknown."""
     return part / whole if part is not None and whole else None
 
 

@@ -18,7 +18,7 @@ from clew.catalog.change_detection import text_index_exists, text_index_is_compl
 from clew.catalog.database import TEXT, transaction
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.text_store import TextStore
-from clew.catalog.tokens import has_giant, humps, spelled
+from clew.catalog.tokenizer import has_giant, humps, spelled
 from clew.datadir import private_folder
 
 if TYPE_CHECKING:

@@ -1,10 +1,6 @@
-"""The command line: a face without logic. A command's module is imported when the command is run."""
+"""The command line: an interface without logic. A command's module is imported when the command is run."""
 
 from __future__ import annotations
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from clew.cli.group import main as main
 
 ABOUT = (
     "The history of your AI coding agents: find it, read it, prove it, export it.",
@@ -14,6 +10,7 @@ OPTIONS = {
     "--home DIR": "Home folder to read agents from; repeatable.",
     "--source NAME": "Only this source, as `clew sources` names it; repeatable.",
     "--refresh": "Fetch what is new on hosts first.",
+    "--no-sync": "Use the catalog as it is.",
     "--json": "Print JSON.",
     "--version": "Print the version and leave.",
     "-h, --help": "Show this message and exit.",
@@ -56,12 +53,3 @@ COMMANDS = {
     "sources": "Where sessions come from: homes and other machines.",
     "demo": "Write a small home folder to try everything on.",
 }
-
-
-def __getattr__(name: str) -> object:
-    """The group of all commands is made when it is first used: the help of the whole does without."""
-    if name == "main":
-        from clew.cli.group import main
-
-        return main
-    raise AttributeError(f"module 'clew.cli' has no attribute {name!r}")

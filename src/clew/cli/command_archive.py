@@ -16,10 +16,10 @@ import msgspec
 
 from clew.cli.options import as_json_option, common, filtering, library, take_filters, wants_json
 from clew.cli.output import print_json, print_table, say
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting_output, redaction
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import Busy, SourceUnreadable, UsageError
 from clew.filters import Filters, point_in_time
-from clew.library import Library, StoredSession
+from clew.library import Library
 from clew.model.json import JSON
 
 if TYPE_CHECKING:
@@ -108,12 +108,15 @@ def _files(shelf: Library, filters: Filters, unreadable: list[str]) -> Iterator[
     from clew.sources.local import in_homes
 
     agents = filters.agent or None
+    passing = None
+    if filters.without("agent") != type(filters)():
+        passing = {session.path for session in shelf.sessions(filters, on_unreadable=unreadable.append)}
     for host in shelf.hosts:
         for found in in_homes([host], agents):
-            session = StoredSession(found.agent, found.source, host)
+            if passing is not None and found.source.path not in passing:
+                continue
             try:
-                if filters.admits(session):
-                    yield from files_of(host, found.agent, found.source)
+                yield from files_of(host, found.agent, found.source)
             except SourceUnreadable as error:
                 unreadable.append(str(error))
         yield from companions_of(host, [registry.get(name) for name in agents] if agents else registry.load_all())

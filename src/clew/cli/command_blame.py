@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from clew.agents.file_evidence import absolute
-from clew.cli.filing import spelled
+from clew.agents.registry import load_all
+from clew.cli.file_history import spelled
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import SourceUnreadable, UnknownReference
-from clew.file_history.blame import Line, Version, blame, mentions, spellings, versions
+from clew.file_history.blame import Line, Version, blame, mentions, plain_part, spellings, versions
 from clew.file_history.history import FileHistory
-from clew.library import Library, StoredSession
+from clew.library import Library
 from clew.model.json import JSON
+from clew.stored_session import StoredSession
 
 _LINE = re.compile(r":(\d{1,9})$")
 _SHOWN = 40
+_CALL_TEXT = frozenset({"input", "file"})
+"""The kinds of text that are arguments of calls."""
 
 
 @click.command("blame")
@@ -69,9 +74,7 @@ def _blamed(shelf: Library, names: set[str], now: bytes) -> tuple[list[Line], li
     """Return the lines of a file with their origins, and the sessions that mention the file."""
     sessions: list[StoredSession] = []
     found: list[tuple[str, Version]] = []
-    for session in shelf.sources():
-        if not session.agent.has_file_changes or not any(mentions(session.source, name) for name in names):
-            continue
+    for session in _sessions_naming(shelf, names):
         sessions.append(session)
         try:
             found += versions(FileHistory(session.agent, session.source), session.id, names)
@@ -79,6 +82,28 @@ def _blamed(shelf: Library, names: set[str], now: bytes) -> tuple[list[Line], li
             say(f"clew: {error}")
     found.sort(key=lambda pair: pair[0])
     return blame(now, [version for _, version in found]), sessions
+
+
+def _sessions_naming(shelf: Library, names: set[str]) -> Iterator[StoredSession]:
+    """The sessions that may have changed a file: their calls name it, or their agent records changes elsewhere too."""
+    from clew.catalog.queries import sources_of_agents, unreadable_sources
+    from clew.catalog.search import catalog_text_finder
+    from clew.catalog.sessions import open_sessions
+
+    agents = [agent for agent in load_all() if agent.has_file_changes]
+    parts = {plain_part(name) for name in names}
+    # A name that JSON may spell in several ways is not searched for.
+    unsure = [agent.id for agent in agents if agent.file_changes_outside_calls or "" in parts]
+    with shelf.catalog(text=True) as catalog:
+        find_text = catalog_text_finder(catalog.db, catalog.folder)
+        found = sources_of_agents(catalog.db, unsure).union(*(find_text(part, _CALL_TEXT) for part in parts if part))
+        sessions = open_sessions(catalog.db, found, shelf.hosts[0])
+        unreadable = unreadable_sources(catalog.db)
+    for problem in unreadable:
+        say(f"clew: {problem}")
+    for session in sessions:
+        if session.agent in agents and any(mentions(session.source, name) for name in names):
+            yield session
 
 
 def _row(line: Line) -> dict[str, JSON]:

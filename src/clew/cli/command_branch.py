@@ -11,9 +11,9 @@ from clew.agents.sage_agent.records import summary_line
 from clew.cli.command_branches import print_branches
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, print_line
-from clew.cli.own import own_session
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
-from clew.cli.undoing import differing
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.sessions import own_session
+from clew.cli.undo_common import differing
 from clew.errors import SourceUnreadable, UsageError
 from clew.model.json import JSON
 from clew.references import branch_of

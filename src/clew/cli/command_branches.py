@@ -7,8 +7,8 @@ import msgspec
 
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, print_table
-from clew.cli.own import own_session
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.sessions import own_session
 from clew.store import Branch
 
 

@@ -8,19 +8,19 @@ import click
 import msgspec
 
 from clew.agents import registry
-from clew.cli.options import library, wants_json
+from clew.cli.options import Folder, library, wants_json
 from clew.cli.output import print_json, say
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
-from clew.cli.sourcing import Folder
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.convert.conversion import Conversion
 from clew.convert.file_transaction import roll_back_on_signal
 from clew.convert.losses import Converted, counted
 from clew.convert.prepare import Prepared, is_converted, prepare, prepare_original
 from clew.errors import UnknownReference, UsageError, WouldLose
 from clew.host import Host
-from clew.library import Library, StoredSession
+from clew.library import Library
 from clew.references import message_of
 from clew.render.shell import shell_line
+from clew.stored_session import StoredSession
 
 _SHOWN = 20
 

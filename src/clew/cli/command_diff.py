@@ -8,10 +8,10 @@ from typing import NamedTuple
 import click
 
 from clew.agents.file_evidence import RESTORATIONS, KnownContent
-from clew.cli.filing import in_words, opened, range_in, row, spelled
+from clew.cli.file_history import in_words, opened, range_in, row, spelled
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
-from clew.cli.redacting import DATA, TEXT, redacting, redaction
+from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.file_history.diffs import unified_diff
 from clew.file_history.history import FileHistory
 from clew.file_history.timeline import OBSERVATIONS, Answer, Evidence, is_continued

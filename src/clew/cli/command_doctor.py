@@ -10,7 +10,7 @@ import msgspec
 from clew.cli.command_validate import line
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
-from clew.cli.redacting import DATA, TEXT, redacting_output, redaction
+from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
 from clew.errors import ClewError, SourceUnreadable
 from clew.host import data_dir
 from clew.model import Problem
@@ -60,7 +60,7 @@ def command(
 def _catalogued(context: click.Context, homes: tuple[str, ...], is_elsewhere: bool) -> list[Problem]:
     """What the last sync found wrong with sources; nothing where only stores are asked about."""
     from clew.catalog import database
-    from clew.catalog.damage import problems
+    from clew.catalog.queries import problems
 
     if is_elsewhere:
         return []

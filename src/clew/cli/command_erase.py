@@ -11,8 +11,8 @@ from clew.agents.sage_agent.locate import AGENT
 from clew.agents.sage_agent.records import ERASED, summary_line
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
-from clew.cli.own import own_session
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting_output, redaction
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
+from clew.cli.sessions import own_session
 from clew.errors import Busy, UsageError
 from clew.host import data_dir
 from clew.model.json import JSON

@@ -13,21 +13,21 @@ from typing import IO, Any
 
 import click
 
-from clew.cli.each import UNREADABLE, chosen, each
 from clew.cli.options import common, filtering, library, take_filters
 from clew.cli.output import opened, refuse_stores, say
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.sessions import UNREADABLE, do_each, for_each_session
 from clew.datadir import private_folder
 from clew.errors import SourceUnreadable, UnknownReference, UsageError
 from clew.export.document import LINES, ONE_LINE, write_document
 from clew.export.parallel import write_in_workers
-from clew.filters import Filters
 from clew.io.compress import SUFFIXES
-from clew.library import Library, StoredSession
+from clew.library import Library
 from clew.model.json import JSON
 from clew.model.time import spell_time
 from clew.render.branching import Forks
 from clew.render.detail import DETAILS, Detail
+from clew.stored_session import StoredSession
 
 FORMATS = {"json": ".json", "ndjson": ".ndjson", "markdown": ".md", "html": ".html"}
 _TEXT_FORMATS = ("markdown", "html")
@@ -100,7 +100,7 @@ def command(
     shelf = library(context, homes)
     refuse_stores(shelf, site or output)
     found: list[StoredSession] = []
-    unreadable = each(chosen(shelf, references), take_filters(options, shelf), found.append)
+    unreadable = for_each_session(shelf, references, take_filters(options, shelf), found.append)
     if not found:
         raise UnknownReference("no session to export")
     compression = "gzip" if gz else "zstd" if zst else None
@@ -249,7 +249,7 @@ class Writer:
             sizes = self._sizes(sessions)
             with closing(write_in_workers(write_part, sizes, SessionsOfDeadWorkers())) as results:
                 written = enumerate(results)
-                self.unreadable += each(sessions, Filters(), append_part)
+                self.unreadable += do_each(sessions, append_part)
             if self.unreadable == len(sessions):
                 # Leaving this way, no empty file takes the place of what was there.
                 raise click.exceptions.Exit(UNREADABLE)
@@ -281,7 +281,7 @@ class Writer:
         sizes = self._sizes(sessions)
         with closing(write_in_workers(write, sizes, left_over) if is_free else (None for _ in sizes)) as results:
             written = enumerate(results)
-            self.unreadable += each(sessions, Filters(), finish)
+            self.unreadable += do_each(sessions, finish)
         say(f"{len(sessions) - self.unreadable} sessions in {folder}", own=True)
 
     def _targets(self, sessions: Sequence[StoredSession], folder: Path) -> Iterator[Path | SourceUnreadable]:
@@ -319,9 +319,8 @@ class Writer:
         from clew.export.organise import organise
 
         taken: set[str] = set()
-        self.unreadable += each(
+        self.unreadable += do_each(
             sessions,
-            Filters(),
             lambda session: organise(
                 session.source, self._header(session), folder, layout, taken, self.masking.files(session)
             ),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from clew.agents.file_evidence import RESTORATIONS
-from clew.cli.filing import opened, printed, spelled
+from clew.cli.file_history import opened, printed, spelled
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, print_table, say
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.file_history.history import FileHistory
 from clew.file_history.timeline import Evidence
 from clew.model.json import JSON

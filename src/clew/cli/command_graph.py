@@ -7,10 +7,10 @@ import msgspec
 
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
-from clew.cli.redacting import DATA, TEXT, redacting, redaction
-from clew.library import StoredSession
+from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.model.json import JSON
 from clew.render import trees
+from clew.stored_session import StoredSession
 
 
 @click.command("graph")

@@ -1,9 +1,8 @@
-"""clew lake: the tables of all sessions as Parquet, for engines that read them."""
+"""clew lake: write the tables of all sessions as Parquet, and maintain them."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,25 +10,26 @@ import click
 
 from clew.cli.options import FILTER_NAMES, as_json_option, common, filtering, library, take_filters, wants_json
 from clew.cli.output import print_json, say
+from clew.cli.progress import progress_bar
 from clew.warehouse.columns import LEVELS
-from clew.warehouse.extras import need
+from clew.warehouse.extras import require_extra
 
 if TYPE_CHECKING:
     from clew.agents.base import SourceFile
     from clew.library import Library
-    from clew.warehouse.lake.verify import Proof
-    from clew.warehouse.lake.write import Report
+    from clew.warehouse.lake.verify import VerifyReport
+    from clew.warehouse.lake.write import WriteReport
 
-_UNREADABLE = 3
-_DAMAGED = 5
+_UNREADABLE_EXIT_CODE = 3
+_DAMAGED_EXIT_CODE = 5
 
 
 @click.group("lake")
 def command() -> None:
-    """The tables of all sessions as Parquet objects, by day, for DuckDB, Spark and others.
+    """Write all sessions as Parquet tables, by month, for DuckDB, Spark and others.
 
     TARGET is a folder or a URL: `s3://bucket/folder` needs the extra `s3`. Any number of machines may write to the same
-    target at the same time. `clew stats --engine duckdb:TARGET` asks it. With `--json` all print JSON.
+    target at the same time. `clew stats --engine duckdb:TARGET` reads it. All commands have `--json`.
     """
 
 
@@ -40,7 +40,7 @@ def command() -> None:
     type=click.Choice(LEVELS),
     default="metrics",
     show_default=True,
-    help="metrics: no text at all; redacted: text without secrets; raw: everything.",
+    help="metrics: no text; redacted: text without secrets; raw: everything.",
 )
 @filtering
 @common
@@ -48,53 +48,43 @@ def command() -> None:
 def write_command(
     context: click.Context, /, target: str, level: str, homes: tuple[str, ...], as_json: bool, **options: Any
 ) -> int:
-    """Write the sessions that are new there, or have changed.
+    """Write the sessions that are new in the lake, or have changed.
 
-    Nothing leaves before it was masked. Interrupted at any point, what is complete counts, and the next run writes the
-    rest. Exit code 3: a source could not be read; 5: the target is full, or of a newer clew; 7: it is out of reach.
+    Data is masked before it is written. After an interruption, complete sessions count, and the next run writes the
+    rest. Exit code 3: a source could not be read; 5: the target is full, or of a newer clew; 7: not reachable.
     """
-    need("lake")
+    require_extra("lake")
     from clew.warehouse.lake.store import open_store
     from clew.warehouse.lake.write import write
-    from clew.warehouse.publisher import writer
+    from clew.warehouse.publisher import load_publisher
 
-    shelf = library(context, homes)
-    sources = _sources(shelf, options)
+    sources = _sources(library(context, homes), options)
     as_json = wants_json(context, as_json)
-    is_shown = sys.stderr.isatty() and not as_json
-    report = write(open_store(target), sources, writer(level), tell=_counter() if is_shown else None)
-    if is_shown:
-        click.echo("\r\x1b[K", err=True, nl=False)
+    with progress_bar("writing", is_quiet=as_json) as on_progress:
+        report = write(open_store(target), sources, load_publisher(level), on_progress=on_progress)
     for problem in report.unreadable:
         say(f"clew: {problem}")
     if as_json:
         print_json({**report._asdict(), "level": level, "unreadable": len(report.unreadable)})
     else:
-        say(_told(report))
-    return _UNREADABLE if report.unreadable else 0
+        say(_write_summary(report))
+    return _UNREADABLE_EXIT_CODE if report.unreadable else 0
 
 
-def _told(report: Report) -> str:
+def _write_summary(report: WriteReport) -> str:
     from clew.render.tables import count, size
 
     if not (report.written or report.unchanged or report.unreadable):
-        return "no sessions were found, and nothing was written"
-    done = f"sessions written: {count(report.written)}, and {count(report.unchanged)} were there"
+        return "no sessions found, nothing written"
+    done = f"sessions written: {count(report.written)}, unchanged: {count(report.unchanged)}"
     return f"{done}; {count(report.rows)} rows in {count(report.objects)} objects, {size(report.bytes)}"
 
 
-def _sources(shelf: Library, options: dict[str, Any]) -> Iterator[SourceFile]:
-    """The sources that pass the filters; without a filter none is looked into."""
+def _sources(sessions: Library, options: dict[str, Any]) -> Iterator[SourceFile]:
+    """The sources that pass the filters; without a filter none is read."""
     if any(options[name] for name in FILTER_NAMES):
-        return (session.source for session in shelf.sessions(take_filters(options, shelf)))
-    return (session.source for session in shelf.sources())
-
-
-def _counter() -> Callable[[int, int], None]:
-    def tell(done: int, total: int) -> None:
-        click.echo(f"\r\x1b[K{done // 1_000_000} of {total // 1_000_000} MB", err=True, nl=False)
-
-    return tell
+        return (session.source for session in sessions.sessions(take_filters(options, sessions)))
+    return (session.source for session in sessions.sources())
 
 
 @command.command("compact")
@@ -105,17 +95,17 @@ def _counter() -> Callable[[int, int], None]:
     default=60.0,
     show_default=True,
     metavar="MINUTES",
-    help="Leave objects alone that are younger.",
+    help="Skip objects that are younger.",
 )
 @as_json_option
 @click.pass_context
 def compact_command(context: click.Context, /, target: str, grace: float, as_json: bool) -> int:
-    """Merge the many small objects of days that are over, and drop rows that no longer count.
+    """Merge the small objects of each month, and drop rows that no longer count.
 
-    Readers see the same rows before, after and meanwhile. Objects younger than --grace are left alone, because whoever
-    wrote them may still be at work.
+    Readers see the same rows before, during and after it. Objects younger than --grace are skipped, because their
+    writer may still be running. Objects by day, which older versions wrote, are replaced by objects by month.
     """
-    need("lake")
+    require_extra("lake")
     from clew.render.tables import count, size
     from clew.warehouse.lake.compact import compact
     from clew.warehouse.lake.store import open_store
@@ -124,51 +114,66 @@ def compact_command(context: click.Context, /, target: str, grace: float, as_jso
     if wants_json(context, as_json):
         print_json(report._asdict())
     else:
-        sizes = f"{size(report.bytes_before)} became {size(report.bytes_after)}"
-        say(f"{count(report.before)} objects became {count(report.after)}, {sizes}")
+        sizes = f"{size(report.bytes_before)} before, {size(report.bytes_after)} now"
+        say(f"merged {count(report.before)} objects into {count(report.after)}; {sizes}")
     return 0
 
 
 @command.command("verify")
 @click.argument("target")
-@click.option("--fix", is_flag=True, help="Move damaged objects aside, and let what lacks rows be written again.")
+@click.option("--fix", is_flag=True, help="Move damaged objects away, and have incomplete sessions written again.")
 @as_json_option
 @click.pass_context
 def verify_command(context: click.Context, /, target: str, fix: bool, as_json: bool) -> int:
-    """Read every object, and compare it with what it was. Exit code 5 where something is damaged or missing.
+    """Read every object and check its content. Exit code 5 if something is damaged or missing.
 
-    With --fix damaged objects go to the folder `_damaged`, and the next `clew lake write` of each machine brings what
-    it still has of the sessions that lack rows. What is left of them counts meanwhile.
+    With --fix damaged objects are moved to the folder `_damaged`, and the next `clew lake write` of each machine writes
+    the incomplete sessions that it still has. The rest of their rows counts meanwhile.
     """
-    need("lake")
+    require_extra("lake")
     from clew.warehouse.lake.store import open_store
-    from clew.warehouse.lake.verify import mend, verify
+    from clew.warehouse.lake.verify import repair, verify
 
     store = open_store(target)
-    proof = verify(store)
+    report = verify(store)
     if fix:
-        mend(store, proof)
-    is_wrong = bool(proof.damaged or proof.lacking)
+        repair(store, report)
+    is_wrong = bool(report.damaged or report.incomplete)
     if wants_json(context, as_json):
-        lacking = [one._asdict() for one in proof.lacking]
-        print_json({**proof._asdict(), "lacking": lacking, "fixed": is_wrong and fix})
+        incomplete = [session._asdict() for session in report.incomplete]
+        print_json({**report._asdict(), "incomplete": incomplete, "fixed": is_wrong and fix})
     else:
-        _tell(proof, store.shown, fix)
-    return _DAMAGED if is_wrong and not fix else 0
+        _print_verify_report(report, store.display_url, fix)
+    return _DAMAGED_EXIT_CODE if is_wrong and not fix else 0
 
 
-def _tell(proof: Proof, place: str, is_fixed: bool) -> None:
+def _print_verify_report(report: VerifyReport, lake: str, is_fixed: bool) -> None:
     from clew.render.tables import count, size
 
-    for name in proof.damaged:
-        say(f"clew: {place}: {name} is damaged: its content is not what its name says")
-    for one in proof.lacking:
-        day = f" that ended on {one.day}" if one.day else ""
-        say(f"clew: {place}: rows are missing of a session of {one.agent}{day} (batch {one.batch}, from {one.origin})")
-    damaged, lacking = count(len(proof.damaged)), count(len(proof.lacking))
-    if not proof.damaged and not proof.lacking:
-        say(f"{count(proof.batches)} sessions in {count(proof.objects)} objects, {size(proof.bytes)}: all as it was")
+    for name in report.damaged:
+        say(f"clew: {lake}: {name} is damaged: its content does not match the hash in its name")
+    for session in report.incomplete:
+        day = f" that ended on {session.day}" if session.day else ""
+        source = f"(batch {session.batch}, from {session.origin})"
+        say(f"clew: {lake}: rows are missing of a session of {session.agent}{day} {source}")
+    damaged, incomplete = count(len(report.damaged)), count(len(report.incomplete))
+    if not report.damaged and not report.incomplete:
+        say(f"{count(report.batches)} sessions in {count(report.objects)} objects, {size(report.bytes)}: no errors")
     elif is_fixed:
-        say(f"moved to _damaged: {damaged}; sessions that `clew lake write` brings again: {lacking}")
+        say(f"moved to _damaged: {damaged}; sessions that `clew lake write` will write again: {incomplete}")
     else:
-        say(f"damaged objects: {damaged}; sessions that lack rows: {lacking}; --fix lets them be written again")
+        say(f"damaged objects: {damaged}; incomplete sessions: {incomplete}; --fix has them written again")
+
+
+@command.command("spark-job")
+def spark_job_command() -> int:
+    """Print the path of the job for spark-submit, which writes an archive to a lake.
+
+    spark-submit --master spark://HOST:7077 "$(clew lake spark-job)" ARCHIVE LAKE [--level LEVEL]
+    """
+    from importlib.util import find_spec
+
+    found = find_spec("clew.warehouse.spark.job")
+    assert found is not None
+    click.echo(found.origin)
+    return 0

@@ -8,10 +8,9 @@ from typing import Any
 
 import click
 
-from clew.cli.cataloguing import listed as find_rows
 from clew.cli.options import common, filtering, library, take_filters, wants_json
 from clew.cli.output import print_json, print_table, say
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.model.json import JSON
 from clew.model.time import parse_time
 
@@ -29,22 +28,27 @@ def command(
     context: click.Context, /, limit: int | None, subagents: bool, homes: tuple[str, ...], as_json: bool, **options: Any
 ) -> int:
     """List sessions, newest first. JSON lists sub-agents too."""
+    from clew.catalog.filters import catalog_condition
+    from clew.catalog.queries import list_ids, list_rows, unreadable_sources
+    from clew.catalog.search import catalog_text_finder
+
     as_json = wants_json(context, as_json)
     shelf = library(context, homes)
-    listed, unreadable = find_rows(context, homes, shelf, take_filters(options, shelf))
+    filters = take_filters(options, shelf)
+    with shelf.catalog(text=filters.needs_text) as catalog:
+        condition = catalog_condition(catalog.db, filters, catalog_text_finder(catalog.db, catalog.folder))
+        listed = list_rows(catalog.db, condition, subagents=subagents or as_json, limit=limit)
+        names = shown_ids(list_ids(catalog.db, condition)) if not as_json else {}
+        unreadable = unreadable_sources(catalog.db, filters.agent)
     for problem in unreadable:
         say(f"clew: {problem}")
-    names = shown_ids(row["id"] for row in listed)
-    if not (subagents or as_json):
-        listed = [row for row in listed if not row["is_agent_session"]]
-    listed = listed[:limit]
     masking = redaction(context, DATA if as_json else TEXT)
     if as_json:
         print_json(masking.value(listed))
     elif listed:
         ids = [names[row["id"]] for row in listed]
         # The rows are masked with their keys, which say that a title may be cut, and then once more with the ids.
-        _print(masking.value(listed), ids, shelf.hosts[0].now(), masking)
+        _print(masking.value(listed), ids, shelf.now(), masking)
     else:
         say("no sessions; `clew agents` shows where they are looked for", own=True)
     return 0 if listed else 1

@@ -9,7 +9,7 @@ import msgspec
 
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting_output, redaction
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import SourceUnreadable
 from clew.migrate.sage import Step, apply, plan
 from clew.model.json import JSON

@@ -1,4 +1,4 @@
-"""clew push: what was used and done, on a server that many machines share."""
+"""clew push: send sessions to a PostgreSQL server that many machines share."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from clew.warehouse.columns import LEVELS
 
 if TYPE_CHECKING:
     from clew.library import Library
-    from clew.warehouse.postgres.push import Report
+    from clew.warehouse.postgres.push import PushReport
 
-_UNREADABLE = 3
-_SHOWN = 20
-"""So many sources that cannot be read are named."""
+_UNREADABLE_EXIT_CODE = 3
+_MAX_PRINTED_PROBLEMS = 20
 
 
 @click.command("push")
 @click.argument("server", nargs=-1, metavar="postgresql://USER@HOST:PORT/DATABASE")
-@click.option("--level", type=click.Choice(LEVELS), default="metrics", show_default=True, help="How much leaves.")
-@click.option("--dry-run", is_flag=True, help="Say what would be pushed, and push nothing.")
+@click.option("--level", type=click.Choice(LEVELS), default="metrics", show_default=True, help="How much is sent.")
+@click.option("--dry-run", is_flag=True, help="Print what would be pushed, and push nothing.")
 @filtering
 @common
 @click.pass_context
@@ -40,55 +39,57 @@ def command(
 ) -> int:
     """Push sessions to a PostgreSQL server, where those of many machines are merged.
 
-    At level `metrics` no text leaves: counts, times, names of models and tools. `redacted` adds what was said, with
-    secrets and paths masked before anything is sent; `raw` sends it as it is. A push sends what the server does not
-    have, and may be repeated or interrupted at any time.
+    Level `metrics` sends no text: counts, times, names of models and tools. `redacted` adds the text, with secrets and
+    paths masked before anything is sent; `raw` sends it as it is. A push sends what the server does not have. It can be
+    interrupted and repeated at any time.
 
-    `clew stats --engine` and `clew search --engine` ask the server. Give no password in the address where others can
-    see your commands: ~/.pgpass and PGPASSWORD work. Exit code 3: a source could not be read; 5: the server cannot
-    take it; 7: it does not answer.
+    `clew stats --engine` and `clew search --engine` query the server. Do not put a password into the URL if others can
+    see your commands: use ~/.pgpass or PGPASSWORD. Exit code 3: a source could not be read; 5: the server refused the
+    data; 7: it does not answer.
     """
     if len(server) != 1:
-        # Not told by click, which would print what was given, and with it a password.
+        # click would print the argument, and with it a password.
         raise UsageError("name one server, as postgresql://USER@HOST:PORT/DATABASE")
     as_json = wants_json(context, as_json)
-    shelf = library(context, homes)
-    report = _push(server[0], shelf, level, dry_run, options, as_json)
-    for problem in report.work.unreadable[:_SHOWN]:
+    report = _push(server[0], library(context, homes), level, dry_run, options, as_json)
+    unreadable = report.pushed.unreadable
+    for problem in unreadable[:_MAX_PRINTED_PROBLEMS]:
         say(f"clew: {problem}")
-    if len(report.work.unreadable) > _SHOWN:
-        say(f"clew: {len(report.work.unreadable) - _SHOWN} more sources cannot be read")
+    if len(unreadable) > _MAX_PRINTED_PROBLEMS:
+        say(f"clew: {len(unreadable) - _MAX_PRINTED_PROBLEMS} more sources cannot be read")
     if as_json:
-        print_json(report.counts())
+        print_json(report.as_dict())
     else:
-        _tell(report, dry_run)
-    return _UNREADABLE if report.work.unreadable else 0
+        _print_report(report, dry_run)
+    return _UNREADABLE_EXIT_CODE if unreadable else 0
 
 
-def _push(url: str, shelf: Library, level: str, is_dry: bool, options: dict[str, Any], as_json: bool) -> Report:
-    from clew.warehouse.engines import need_server
+def _push(url: str, sessions: Library, level: str, dry_run: bool, options: dict[str, Any], as_json: bool) -> PushReport:
+    from clew.warehouse.engines import require_server
 
-    need_server(url, "the address of a server is spelled")
-    from clew.warehouse.postgres.connection import check_address
+    require_server(url, "the URL of a server has the form")
+    from clew.warehouse.postgres.connection import check_url
     from clew.warehouse.postgres.push import push
-    from clew.warehouse.publisher import writer
+    from clew.warehouse.publisher import load_publisher
 
-    # Before anything is looked for: a misspelled address is told at once.
-    check_address(url)
-    filters = take_filters(options, shelf)
-    found = shelf.sources() if filters == type(filters)() else shelf.sessions(filters)
+    # Before sessions are looked for, so that a misspelled URL is reported at once.
+    check_url(url)
+    filters = take_filters(options, sessions)
+    found = sessions.sources() if filters == type(filters)() else sessions.sessions(filters)
     sources = [session.source for session in found]
     with progress_bar("pushing", is_quiet=as_json) as on_progress:
-        return push(url, sources, writer(level), is_dry=is_dry, tell=on_progress)
+        return push(url, sources, load_publisher(level), dry_run=dry_run, on_progress=on_progress)
 
 
-def _tell(report: Report, is_dry: bool) -> None:
-    work = report.work
-    if is_dry:
-        say(f"{work.sources} of {report.sources} sources would be pushed at level {report.level}, {work.size:,} bytes")
-    elif work.sources:
-        say(f"{work.sources} sources pushed at level {report.level}, {work.rows:,} rows; {report.unchanged} unchanged")
-    elif work.unreadable:
+def _print_report(report: PushReport, dry_run: bool) -> None:
+    pushed = report.pushed
+    if dry_run:
+        count = f"{pushed.sources} of {report.sources} sources"
+        say(f"{count} would be pushed at level {report.level}, {pushed.size:,} bytes")
+    elif pushed.sources:
+        count = f"{pushed.sources} sources pushed at level {report.level}, {pushed.rows:,} rows"
+        say(f"{count}; {report.unchanged} unchanged")
+    elif pushed.unreadable:
         say(f"nothing pushed: the server has {report.unchanged} of {report.sources} sources as they are")
     else:
         say(f"nothing new: the server has all {report.sources} sources")

@@ -11,7 +11,7 @@ import click
 
 from clew.cli.options import common
 from clew.cli.output import say
-from clew.cli.redacting import DATA, redacting, redaction
+from clew.cli.redaction import DATA, redacting, redaction
 from clew.errors import InvalidDocument, UsageError
 from clew.io.codec import dumps
 from clew.store.layout import Durability

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from clew.cli.options import common, wants_json
-from clew.cli.own import own_session
-from clew.cli.redacting import DATA, TEXT, redacting_output, redaction
-from clew.cli.undoing import carry_out, going_back, rescue_of
+from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
+from clew.cli.sessions import own_session
+from clew.cli.undo_common import carry_out, going_back, rescue_of
 
 
 @click.command("redo")

@@ -9,18 +9,18 @@ from typing import Any
 import click
 
 from clew.agents.file_evidence import absolute
-from clew.cli.filing import in_words, message_in, opened, row, spelled
+from clew.cli.file_history import in_words, message_in, opened, row, spelled
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, print_table, refuse_stores, say
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting_output, redaction
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import PathRefused, SourceUnreadable, UnknownReference, UsageError, WouldLose
 from clew.file_history.history import FileHistory
 from clew.file_history.restore import RestoreStep, apply_plan, plan
 from clew.host import Host, data_dir
 from clew.io.paths import file_name, is_own_home
-from clew.library import StoredSession
 from clew.model.json import JSON
 from clew.store.change_journal import restore_journals, restore_lock, roll_back_interrupted_restores
+from clew.stored_session import StoredSession
 
 
 @click.command("restore")

@@ -12,17 +12,16 @@ import click
 from clew.agents import registry
 from clew.agents.base import Agent
 from clew.agents.target_profile import TargetProfile
-from clew.cli.options import common, library, wants_json
+from clew.cli.options import common, library, wanted_sources, wants_json
 from clew.cli.output import print_json, say
-from clew.cli.redacting import DATA, TEXT, redacting_output, redaction
-from clew.cli.sourcing import wanted_sources
+from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
 from clew.convert.losses import Converted, counted
 from clew.convert.prepare import Prepared, is_converted, prepare
 from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.host import Host
-from clew.library import StoredSession
 from clew.references import message_of
 from clew.render.shell import shell_line, shell_word
+from clew.stored_session import StoredSession
 
 _SHOWN = 10
 

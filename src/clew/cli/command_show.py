@@ -12,17 +12,19 @@ from typing import NamedTuple
 import click
 
 from clew.agents.base import Unit, long_records, open_file
-from clew.cli.cataloguing import find
-from clew.cli.options import common, library, wants_json
-from clew.cli.output import print_line, say
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
+from clew.agents.file_evidence import FileContent
+from clew.cli.file_history import content, in_words, message_in, opened, row, spelled
+from clew.cli.options import common, wants_json
+from clew.cli.output import print_json, print_line, say
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.sessions import find_session
 from clew.errors import UnknownReference
 from clew.io.compress import seekable
 from clew.io.records import MAX_RECORD_BYTES, TOO_LONG
-from clew.library import StoredSession
 from clew.model.json import JSON
 from clew.references import branch_of, message_of
 from clew.render.detail import DETAILS, Detail, at_detail, is_remark
+from clew.stored_session import StoredSession
 
 _PIECE = 1 << 20
 
@@ -59,11 +61,9 @@ def command(
     where it is not known, or did not exist.
     """
     if path is not None:
-        from clew.cli.file_shown import show_file
-
         show_file(context, homes, reference, path, unproved, as_json)
         return
-    session = find(context, homes, library(context, homes), reference, branches=True)
+    session = find_session(context, homes, reference)
     wanted = Wanted.by(session, reference)
     if raw:
         _print_raw(session, wanted, redaction(context, DATA))
@@ -89,7 +89,7 @@ class Wanted(NamedTuple):
         branch = branch_of(reference)
         if branch is None:
             return cls(message_of(reference), None)
-        from clew.cli.own import branch_path
+        from clew.cli.sessions import branch_path
 
         return cls(message_of(reference), frozenset(branch_path(session, branch)))
 
@@ -186,3 +186,26 @@ def _print(session: StoredSession, wanted: Wanted, detail: Detail) -> None:
     else:
         for piece in pieces:
             click.echo(piece, nl=False)
+
+
+def show_file(
+    context: click.Context, homes: tuple[str, ...], reference: str, path: str, unproved: bool, as_json: bool
+) -> None:
+    """Print the content, byte for byte; how it is known goes to stderr."""
+    message = message_in(reference)
+    session, history = opened(context, homes, reference)
+    answer = history.at(message, history.resolve_path(path))
+    wanted = answer.certainty in ("exact", "text") or (unproved and answer.certainty == "unproved")
+    (state,) = history.contents([answer]) if wanted else [None]
+    masking = redaction(context, DATA)
+    if masking.is_on and isinstance(state, FileContent):
+        state = state._replace(body=masking.file(session, state.body, answer.path))
+    if wants_json(context, as_json):
+        print_json(masking.value({**row(answer), **content(state)}))
+    elif isinstance(state, FileContent):
+        say(f"{spelled(answer.path)}: {in_words(answer)}")
+        sys.stdout.buffer.write(state.body)
+        sys.stdout.flush()
+    if not isinstance(state, FileContent):
+        hint = "; --unproved prints what was known last" if answer.certainty == "unproved" else ""
+        raise UnknownReference(f"{spelled(answer.path)} at message {message}: {in_words(answer)}{hint}")

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
+import time
 from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import click
 import msgspec
 
-from clew.cli.options import as_json_option, wants_json
+from clew.cli.options import FAILED, as_json_option, wants_json
 from clew.cli.output import print_json, print_table, say
-from clew.cli.visits import configured_sources, fetch_one, kept_copies, look_at_one, visit
 from clew.errors import RemoteFailed, SourceUnreadable, UsageError
+from clew.host import Host
 from clew.model.json import JSON
 from clew.sources import config, registry
-from clew.sources.fetch import FetchResult
+from clew.sources.fetch import FetchResult, Progress, fetch, fetch_dry_run
 from clew.sources.local import in_homes
-from clew.sources.registry import Source
+from clew.sources.registry import Source, sources
 
 _UNREADABLE = 3
 
@@ -253,3 +257,85 @@ def _print_checks(rows: list[dict[str, JSON]]) -> None:
     for row in rows:
         for problem in row["problems"]:
             say(f"clew: {row['name']}: {problem}")
+
+
+AT_ONCE = 8
+
+
+def configured_sources() -> list[Source]:
+    """Every source; what is wrong with the file that names them is said."""
+    for problem in config.load().problems:
+        say(f"clew: {problem}")
+    return sources()
+
+
+def fetch_one(source: Source) -> FetchResult:
+    """Bring what is new on a host."""
+    assert source.mirror is not None
+    return fetch(source.target, source.mirror, Host.local().now(), _progress(source.name))
+
+
+def look_at_one(source: Source) -> FetchResult:
+    """See what is new on a host."""
+    assert source.mirror is not None
+    return fetch_dry_run(source.target, source.mirror)
+
+
+def _progress(name: str) -> Progress | None:
+    """On a terminal, a line that counts; it goes when it is done."""
+    if not sys.stderr.isatty():
+        return None
+    begun = shown = time.monotonic()
+
+    def count(done: int, total: int) -> None:
+        nonlocal shown
+        now = time.monotonic()
+        if done == total and shown > begun:
+            click.echo("\r\x1b[K", err=True, nl=False)
+        elif now - begun > 1 and now - shown > 0.1:
+            shown = now
+            click.echo(f"\r\x1b[K{name}: {done} of {total} files", err=True, nl=False)
+
+    return count
+
+
+def refresh(context: click.Context, chosen: Sequence[Source]) -> None:
+    """Fetch what is new on the hosts among the sources."""
+    for source, result in visit(context, chosen, fetch_one):
+        if isinstance(result, RemoteFailed):
+            continue
+        if result.kept:
+            say(f"clew: {source.name}: {kept_copies(source, result)}")
+        for problem in result.problems:
+            say(f"clew: {problem}")
+
+
+def kept_copies(source: Source, result: FetchResult) -> str:
+    """Say how many earlier copies a visit set aside, and where."""
+    assert source.mirror is not None
+    return f"{result.kept} files became shorter over there; the earlier copies are in {source.mirror.kept}"
+
+
+def visit(
+    context: click.Context, chosen: Sequence[Source], work: Callable[[Source], FetchResult]
+) -> list[tuple[Source, FetchResult | RemoteFailed]]:
+    """Do the work for every host among the sources; a failure is said, and decides the exit code."""
+
+    def attempt(source: Source) -> FetchResult | RemoteFailed:
+        try:
+            return work(source)
+        except RemoteFailed as error:
+            return error
+
+    remote = [source for source in chosen if source.mirror is not None]
+    if len(remote) < 2:
+        # Without threads an interrupt ends it at once.
+        results = [attempt(source) for source in remote]
+    else:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            results = list(pool.map(attempt, remote))
+    for result in results:
+        if isinstance(result, RemoteFailed):
+            context.meta[FAILED] = True
+            say(f"clew: {result}")
+    return list(zip(remote, results, strict=True))

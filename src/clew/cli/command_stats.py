@@ -3,24 +3,54 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
 import click
 
-from clew.catalog import database
-from clew.catalog.answer import counted_stats, fresh_stats, over
-from clew.catalog.stats import BLOCK, BY, Choice, Stats, report, with_names
-from clew.cli.options import FILTER_NAMES, check_agents, common, filtering, wants_json
-from clew.cli.quick_stats import keep_memory
-from clew.cli.redacting import DATA, TEXT, redacting, redaction
-from clew.cli.sourcing import REFRESH, wanted_sources
-from clew.errors import SourceUnreadable, UsageError
+from clew.catalog.filters import WarehouseSessions
+from clew.catalog.search import catalog_text_finder
+from clew.catalog.stats import BLOCK, BY, Row, Stats, catalog_stats, report, with_names
+from clew.cli.options import common, filtering, library, take_filters, wants_json
+from clew.cli.output import CsvOutput
+from clew.cli.redaction import DATA, TEXT, redacting, redaction
+from clew.filters import Filters
+from clew.library import Library
+from clew.render.csv import write_csv
+from clew.render.tables import Column, cell_width, count, table
+from clew.render.text_safety import one_line
 
-HAS = ("error", "thinking", "subagent", "edit")
 TIMES = ("day", "week", "month", BLOCK)
 """What rows stand for where their names are times."""
+_BAR = 12
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_SHORT = 8
+_BARS = ""
+_DISPENSABLE = (
+    _BARS,
+    "active",
+    "errors",
+    "files",
+    "cache written",
+    "tools",
+    "hits",
+    "turns",
+    "sessions",
+    "cache read",
+    "95 %",
+    "median",
+    "in all",
+    "longest",
+    "title",
+    "input",
+)
+"""The columns that give way on a narrow terminal, in this order."""
+
+Cell = Callable[[Row], str]
 
 
 @click.command("stats")
@@ -48,110 +78,160 @@ def command(
     """Count tokens and what they cost, sessions, turns, tools, errors, time and changed lines.
 
     Every API call counts once, whatever files, resumed sessions, forks, sub-agents and machines repeat. Filters hold
-    for each call: `--since` leaves out what was used before. From the catalog where it is fresh; without it, tokens
-    and costs are counted from the sources, and the rest is unknown. `clew sync` makes a catalog.
+    for each call: `--since` leaves out what was used before.
     """
-    choice = _choice({name: options.pop(name) for name in FILTER_NAMES})
-    by = BLOCK if blocks else by
+    as_json, by = wants_json(context, as_json), BLOCK if blocks else by
+    shelf = library(context, homes)
+    filters = take_filters(options, shelf)
     with ExitStack() as stack:
-        if engine is not None:
-            stats = _asked(stack, context, engine, homes, choice)
-        else:
-            stats = _stats(context, homes, choice, by)
-        found = report(stats, by)
-    as_json = wants_json(context, as_json)
+        found = report(_stats(stack, shelf, filters, engine), by)
     masking = redaction(context, DATA if as_json or as_csv else TEXT)
     if masking.was_asked or by not in TIMES or found["totals"]["unpriced_models"]:
         # Times and figures do not come from what was said, and most statistics do without the rules.
         found = with_names(found, masking.names)
     if as_csv:
-        from clew.cli.stats_shown import print_csv
-
-        print_csv(found["rows"])
+        # Nothing in it that a spreadsheet would run.
+        write_csv(found["rows"], CsvOutput())
     elif as_json:
         sys.stdout.write(json.dumps(found, indent=2 if sys.stdout.isatty() else None) + "\n")
     else:
-        from clew.cli.stats_shown import print_stats
-
-        print_stats(found, by, is_full=stats.is_full)
+        print_stats(found, by)
     return 0 if found["rows"] else 1
 
 
-def _asked(stack: ExitStack, context: click.Context, engine: str, homes: tuple[str, ...], choice: Choice) -> Stats:
-    """Statistics from an engine that was named; the catalog is brought up to date first."""
-    from clew.warehouse.engines import CATALOG, open_engine
+def _stats(stack: ExitStack, shelf: Library, filters: Filters, engine: str | None) -> Stats:
+    """Statistics from the catalog, or from the engine that was named; both stay open as long as the stack."""
+    from clew.warehouse.engines import CATALOG, dialect_of, open_engine
 
-    if engine == CATALOG:
-        return _catalogued(context, homes, choice)
+    if engine is None or engine == CATALOG:
+        catalog = stack.enter_context(shelf.catalog(text=filters.needs_text))
+        return catalog_stats(catalog.db, filters, catalog_text_finder(catalog.db, catalog.folder))
     opened = open_engine(engine)
     stack.callback(opened.close)
-    return Stats(opened.ask, choice, is_full=True)
+    return Stats(opened.ask, filters, WarehouseSessions(dialect_of(engine)))
 
 
-def _choice(given: dict[str, Any]) -> Choice:
-    """The filters as statistics take them."""
-    if given["text"] is not None:
-        raise UsageError("--text: statistics do not look into what was said; `clew search` does")
-    for what in given["has"]:
-        if what not in HAS:
-            raise UsageError(f"--has {what}: choose from {', '.join(HAS)}")
-    check_agents(given["agent"])
-    limits: dict[str, Any] = {}
-    for name in ("since", "until"):
-        if given[name] is not None:
-            limits[f"{name}_us"] = _microseconds(given[name])
-    plain = {name: given[name] for name in ("project", "branch", "model", "tool", "file")}
-    return Choice(agent=tuple(given["agent"]), has=tuple(given["has"]), **plain, **limits)
+def _number(name: str) -> Cell:
+    return lambda row: count(row.get(name)) if row.get(name) is not None else ""
 
 
-def _microseconds(words: str) -> int:
-    # Who gives no time need not load what reads it.
-    from datetime import UTC, datetime
-
-    from clew.filters import point_in_time
-    from clew.model.time import microseconds
-
-    return microseconds(point_in_time(words, datetime.now(UTC)).isoformat().replace("+00:00", "Z")) or 0
+def cost_of(row: Row) -> str:
+    """What it cost; where some of it has no price, that it was at least this."""
+    if row.get("cost") is None:
+        return "?" if row.get("calls") else ""
+    return f"{'≥ ' if row['cost_is_at_least'] else ''}${row['cost']:,.2f}"
 
 
-def _stats(context: click.Context, homes: tuple[str, ...], choice: Choice, by: str) -> Stats:
-    """Statistics from the catalog where it is fresh, else from the sources as far as they tell, else after a sync."""
-    named = (*context.find_root().obj["homes"], *homes)
-    if not wanted_sources(context) and not context.meta.get(REFRESH):
-        stats = fresh_stats(database.catalog_folder(named), choice)
-        if stats is not None:
-            return stats
-    from clew.cli.options import library
-    from clew.cli.output import say
-
-    shelf = library(context, homes)
-    if wanted_sources(context) and not context.meta.get(REFRESH):
-        from clew.cli.cataloguing import folder_for
-
-        stats = fresh_stats(folder_for(context, homes, shelf.hosts), choice)
-        if stats is not None:
-            return stats
-    if by == "tool" or choice.needs_catalog:
-        say("clew: only a catalog can tell; it is brought up to date, as `clew sync` does")
-        return _catalogued(context, homes, choice)
-    keep_memory()
-    sources = ((session.agent, session.source) for session in shelf.sources())
-    stats, unreadable = counted_stats(sources, choice, by=by, by_call=by == BLOCK)
-    for problem in unreadable:
-        say(f"clew: {problem}")
-    return stats
+def _span(seconds: float | None) -> str:
+    if not seconds:
+        return ""
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"
 
 
-def _catalogued(context: click.Context, homes: tuple[str, ...], choice: Choice) -> Stats:
-    """Statistics from the catalog after a sync."""
-    from clew.catalog.sync import sync
-    from clew.cli.cataloguing import folder_for
-    from clew.cli.options import library
+def _rate(row: Row) -> str:
+    rate = row.get("cache_hit_rate")
+    return f"{rate:.0%}" if rate is not None else ""
 
-    hosts = library(context, homes).hosts
-    folder = folder_for(context, homes, hosts)
-    sync(hosts, folder)
-    db = database.open_reader(folder)
-    if db is None:
-        raise SourceUnreadable(f"{folder}: the catalog cannot be read")
-    return over(db, choice, is_full=True)
+
+def _lines(row: Row) -> str:
+    if not row.get("files_changed"):
+        return ""
+    came, went = ("?" if row[name] is None else row[name] for name in ("lines_added", "lines_removed"))
+    return f"{row['files_changed']}: +{came} -{went}"
+
+
+def _sessions(row: Row) -> str:
+    """Those that used tokens, else all there are."""
+    return _number("sessions")(row) if row.get("sessions") else _number("all_sessions")(row)
+
+
+_USED: list[tuple[str, Cell]] = [
+    ("sessions", _sessions),
+    ("input", _number("input_tokens")),
+    ("output", _number("output_tokens")),
+    ("cache read", _number("cache_read_tokens")),
+    ("cache written", _number("cache_creation_tokens")),
+    ("hits", _rate),
+    ("cost", cost_of),
+]
+_DONE: list[tuple[str, Cell]] = [
+    ("turns", _number("turns")),
+    ("tools", _number("tool_calls")),
+    ("errors", _number("errors")),
+    ("active", lambda row: _span(row.get("active_seconds"))),
+    ("files", _lines),
+]
+_TOOLS: list[tuple[str, Cell]] = [
+    ("calls", _number("tool_calls")),
+    ("errors", _number("errors")),
+    ("sessions", _number("sessions")),
+    ("in all", lambda row: _span(row["seconds"])),
+    ("median", lambda row: _span(row["median_seconds"])),
+    ("95 %", lambda row: _span(row["p95_seconds"])),
+    ("longest", lambda row: _span(row["longest_seconds"])),
+]
+
+
+def print_stats(found: Row, by: str) -> None:
+    """Rows with bars, and a last one for all."""
+    if by == "tool":
+        _print([(by, lambda row: str(row[by])), *_TOOLS], found["rows"], lambda row: float(row["tool_calls"]))
+        return
+    names: list[tuple[str, Cell]] = [(by, lambda row: _name(row, by))]
+    if by == "session":
+        names.append(("title", lambda row: row.get("title") or row.get("project") or ""))
+    done = _DONE if by not in ("model", BLOCK) else []
+    total = {**found["totals"], by: "in all"}
+    _print([*names, *_USED, *done], [*found["rows"], total], _weight, last=total)
+    unpriced = [name or "(no name)" for name in found["totals"]["unpriced_models"]]
+    if unpriced:
+        click.echo(one_line(f"without a price, so costs are at least these: {', '.join(unpriced)}"), err=True)
+
+
+def _name(row: Row, by: str) -> str:
+    name = str(row[by])
+    if by == "session" and name != "in all":
+        return name[: _SHORT + 6] if name.startswith("agent-") else name[:_SHORT]
+    return name or "(unknown)"
+
+
+def _weight(row: Row) -> float:
+    return float(row["cost_nano"] or 0)
+
+
+def _print(
+    columns: Sequence[tuple[str, Cell]], rows: Sequence[Row], weight: Callable[[Row], float], last: Row | None = None
+) -> None:
+    most = max((weight(row) for row in rows if row is not last), default=0.0)
+    titles = [
+        Column(title, right=at > 0, flexible=at == 0 or title == "title") for at, (title, _) in enumerate(columns)
+    ]
+    titles.append(Column(_BARS))
+    cells = [[cell(row) for _, cell in columns] for row in rows]
+    for row, shown in zip(rows, cells, strict=True):
+        shown.append("" if row is last else bar(weight(row), most))
+    terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if terminal else None
+    titles, cells = _narrowed(titles, cells, width)
+    for line in table(titles, cells, width=width, color=terminal and "NO_COLOR" not in os.environ):
+        click.echo(line, nl=False)
+
+
+def _narrowed(titles: list[Column], cells: list[list[str]], width: int | None) -> tuple[list[Column], list[list[str]]]:
+    """The table without as many of its columns as it takes to fit; those that tell least go first."""
+    for title in _DISPENSABLE if width is not None else ():
+        lines = table(titles, cells, width=width)
+        if max(cell_width(line.rstrip("\n")) for line in lines) <= (width or 0):
+            break
+        kept = [at for at, column in enumerate(titles) if column.title != title]
+        titles, cells = [titles[at] for at in kept], [[row[at] for at in kept] for row in cells]
+    return titles, cells
+
+
+def bar(part: float, most: float) -> str:
+    """A bar as long as its share of the longest."""
+    eighths = round(part / most * _BAR * 8) if most else 0
+    return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()

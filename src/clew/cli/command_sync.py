@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clew.catalog.database import catalog_folder, folder_of
+from clew.catalog.database import catalog_folder
 from clew.catalog.sync import is_up_to_date, sync
-from clew.cli.options import common, library, wants_json
+from clew.cli.options import REFRESH, common, library, wanted_sources, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.progress import progress_bars
-from clew.cli.sourcing import REFRESH, wanted_sources
 
 if TYPE_CHECKING:
     from clew.catalog.change_detection import Hosts
@@ -52,14 +51,11 @@ def command(
 
 
 def _hosts_and_folder(context: click.Context, homes: tuple[str, ...]) -> tuple[Hosts, Path]:
-    """The hosts to read, looked for only if needed, and the folder of their catalog."""
+    """The hosts to read, and the folder of their catalog. Where that is possible, hosts are found only if needed."""
     named = (*context.find_root().obj["homes"], *homes)
-    if wanted_sources(context):
-        found = library(context, homes).hosts
-        return found, folder_of(found)
-    if context.meta.get(REFRESH) or not all(Path(home).is_dir() for home in named):
-        found = library(context, homes).hosts
-        return found, catalog_folder(named)
+    if wanted_sources(context) or context.meta.get(REFRESH) or not all(Path(home).is_dir() for home in named):
+        shelf = library(context, homes)
+        return shelf.hosts, shelf.catalog_folder
     return lambda: library(context, homes).hosts, catalog_folder(named)
 
 

@@ -10,14 +10,14 @@ from itertools import islice
 
 import click
 
-from clew.cli.cataloguing import find
-from clew.cli.options import common, library, wants_json
+from clew.cli.options import common, wants_json
 from clew.cli.output import print_line, say
-from clew.cli.redacting import DATA, TEXT, redacting, redaction
+from clew.cli.redaction import DATA, TEXT, redacting, redaction
+from clew.cli.sessions import find_session
 from clew.errors import SourceUnreadable
-from clew.library import StoredSession
 from clew.model.json import JSON
 from clew.render.detail import DETAILS, Detail
+from clew.stored_session import StoredSession
 
 _PAUSE = 0.3
 """Seconds between two looks at a session that is followed."""
@@ -64,7 +64,7 @@ def command(
     JSON prints one message a line.
     """
     as_json = wants_json(context, as_json)
-    session = find(context, homes, library(context, homes), reference)
+    session = find_session(context, homes, reference)
     session = redaction(context, DATA if as_json else TEXT).session(session)
     state = _state(session)
     messages = _messages(session)

@@ -13,13 +13,13 @@ from msgspec import UNSET
 from clew.analysis.todos import TodoChange, TodoState, progression
 from clew.cli.options import common, library, wants_json
 from clew.cli.output import print_json, say
-from clew.cli.own import branch_path
-from clew.cli.redacting import DATA, TEXT, redacting, redaction
+from clew.cli.redaction import DATA, TEXT, redacting, redaction
+from clew.cli.sessions import branch_path
 from clew.errors import UnknownReference
-from clew.library import StoredSession
 from clew.model import Todo
 from clew.model.json import JSON
 from clew.references import branch_of, message_of
+from clew.stored_session import StoredSession
 
 _MARKS = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]"}
 _WIDEST = 20

@@ -9,13 +9,13 @@ import click
 import msgspec
 
 from clew.agents.checking import check_source
-from clew.cli.each import UNREADABLE, chosen, each
 from clew.cli.options import common, filtering, library, take_filters, wants_json
 from clew.cli.output import print_json
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.sessions import UNREADABLE, for_each_session
 from clew.errors import UnknownReference
-from clew.library import StoredSession
 from clew.model import Problem
+from clew.stored_session import StoredSession
 
 _SEVERITIES = ("error", "warning", "note")
 
@@ -51,7 +51,7 @@ def command(
         found = (p for p in check_source(session.agent, session.source) if p.severity in shown)
         problems.extend(islice(found, 1) if fail_fast else found)
 
-    unreadable = each(chosen(shelf, references), take_filters(options, shelf), check)
+    unreadable = for_each_session(shelf, references, take_filters(options, shelf), check)
     if not checked and not unreadable:
         raise UnknownReference("no session to check; `clew agents` shows where they are looked for")
     json = wants_json(context, as_json)

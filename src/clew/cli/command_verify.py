@@ -7,10 +7,10 @@ from typing import Any
 import click
 import msgspec
 
-from clew.cli.each import UNREADABLE, chosen, each
 from clew.cli.options import common, filtering, library, take_filters, wants_json
 from clew.cli.output import print_json, say
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.sessions import UNREADABLE, for_each_session
 from clew.errors import UnknownReference
 from clew.export.verify import Proof, verify
 
@@ -30,8 +30,9 @@ def command(
     """
     shelf = library(context, homes)
     proof = Proof()
-    unreadable = each(
-        chosen(shelf, references),
+    unreadable = for_each_session(
+        shelf,
+        references,
         take_filters(options, shelf),
         lambda session: proof.add(verify(session.agent, session.source)),
     )

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clew.cli.cataloguing import folder_for
-from clew.cli.options import common, library
+from clew.cli.options import NO_SYNC, common, library
 from clew.cli.output import say
-from clew.cli.redacting import DATA, TEXT, Redaction, redacting_on_demand, redaction
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting_on_demand, redaction
 from clew.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ PORT = 7411
 @click.option("--port", type=click.IntRange(0, 65535), help=f"Port to listen on [default: {PORT}, or a free one].")
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDR", help="Address to listen on.")
 @click.option("--allow-remote", is_flag=True, help="Let --host be an address that other machines can reach.")
-@click.option("--no-sync", is_flag=True, help="Show the catalog as it is.")
 @click.option("--engine", metavar="NAME", help="Show what was pushed to a server: postgresql://...")
 @redacting_on_demand
 @common
@@ -40,7 +38,6 @@ def command(
     port: int | None,
     host: str,
     allow_remote: bool,
-    no_sync: bool,
     engine: str | None,
     homes: tuple[str, ...],
     as_json: bool,
@@ -67,9 +64,9 @@ def command(
     if engine is not None and engine != "sqlite":
         server = _server_for_engine(engine, lambda: bind_preferred(host, port, PORT, allow_remote), host, profile)
     else:
-        hosts = library(context, homes).hosts
-        folder = folder_for(context, homes, hosts)
-        updater = None if no_sync else CatalogUpdater(SyncUpdate(hosts, folder), _roots(hosts))
+        shelf = library(context, homes)
+        hosts, folder = shelf.hosts, shelf.catalog_folder
+        updater = None if context.meta.get(NO_SYNC) else CatalogUpdater(SyncUpdate(hosts, folder), _roots(hosts))
         listening = bind_preferred(host, port, PORT, allow_remote)
         server = WebServer(hosts, folder, listening, host, profile=profile, updater=updater)
     if host not in ("127.0.0.1", "::1", "localhost"):
@@ -84,21 +81,22 @@ def command(
 
 def _server_for_engine(engine: str, listening: Callable[[], socket], host: str, profile: str) -> WebServer:
     """A web server over rows that were pushed to a database server."""
-    from clew.warehouse.engines import need_server
+    from clew.warehouse.engines import require_server
 
-    need_server(engine, "--engine: the app shows sqlite, or what was pushed to a server:")
-    from clew.warehouse.postgres.connection import check_address, shown
+    require_server(engine, "--engine: the app shows sqlite, or what was pushed to a server:")
+    from clew.warehouse.postgres.connection import check_url
     from clew.warehouse.postgres.mirror import mirror, mirror_folder
+    from clew.warehouse.urls import display_server
     from clew.web.background import CatalogUpdater, MirrorUpdate, empty_home
     from clew.web.server import WebServer
 
-    check_address(engine)
+    check_url(engine)
     folder = mirror_folder(engine)
     # Copied before the server starts, so that a database that is down is reported at once.
     mirror(engine, folder)
     updater = CatalogUpdater(MirrorUpdate(engine, folder))
     return WebServer(
-        [empty_home(folder)], folder, listening(), host, profile=profile, engine=shown(engine), updater=updater
+        [empty_home(folder)], folder, listening(), host, profile=profile, engine=display_server(engine), updater=updater
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from clew.cli.sourcing import REFRESH, Folder, sourcing, wanted_sources
+from clew.cli import OPTIONS
 from clew.errors import RemoteFailed, SourceUnreadable, UnknownReference, UsageError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSO
 
 
 def common(function: F) -> F:
-    """--home, --source, --refresh and --json, for every command."""
+    """--home, --source, --refresh, --no-sync and --json, for every command."""
     home = click.option(
         "--home",
         "homes",
@@ -62,7 +62,7 @@ def take_filters(options: dict[str, Any], shelf: Library) -> Filters:
     from clew.filters import Filters
 
     check_agents(options["agent"])
-    return Filters.of(now=shelf.hosts[0].now(), **{name: options.pop(name) for name in FILTER_NAMES})
+    return Filters.of(now=shelf.now(), **{name: options.pop(name) for name in FILTER_NAMES})
 
 
 def check_agents(names: Sequence[str]) -> None:
@@ -77,24 +77,35 @@ def check_agents(names: Sequence[str]) -> None:
 
 
 def library(context: click.Context, homes: tuple[str, ...]) -> Library:
-    """The library over the homes and sources that were named, before or behind the command; default: every source."""
+    """The library over the homes and sources that were named, before or after the command; default: every source."""
+    from clew.catalog import database
+    from clew.cli.output import say
     from clew.library import Library
-    from clew.sources.wsl import host_at
 
     named = (*context.find_root().obj["homes"], *homes)
     for home in named:
         if not Path(home).is_dir():
             raise SourceUnreadable(f"{home}: no such folder")
     wanted = wanted_sources(context)
-    hosts = [host_at(Path(home)) for home in named]
-    if wanted or not named:
-        hosts += _hosts(context, wanted)
-    return Library(*hosts)
+
+    def find_hosts() -> list[Host]:
+        from clew.sources.wsl import host_at
+
+        hosts = [host_at(Path(home)) for home in named]
+        return [*hosts, *_hosts(context, wanted)] if wanted or not named else hosts
+
+    sync, warn = not context.meta.get(NO_SYNC), lambda text: say(f"clew: {text}")
+    if wanted or context.meta.get(REFRESH):
+        # Sources are looked for now: one that is unknown is an error, and --refresh fetches.
+        hosts = find_hosts()
+        folder = database.folder_of(hosts) if wanted or named else database.catalog_folder()
+        return Library(*hosts, catalog_folder=folder, sync=sync, warn=warn)
+    return Library(catalog_folder=database.catalog_folder(named), find_hosts=find_hosts, sync=sync, warn=warn)
 
 
 def _hosts(context: click.Context, names: list[str]) -> tuple[Host, ...]:
+    from clew.cli.command_sources import configured_sources, refresh
     from clew.cli.output import say
-    from clew.cli.visits import configured_sources, refresh
     from clew.sources import registry
 
     others = [name for name in names if name.casefold() != "archive"]
@@ -133,3 +144,57 @@ def _archived_hosts() -> tuple[Host, ...]:
 def wants_json(context: click.Context, as_json: bool) -> bool:
     """True when JSON was asked for, before or behind the command."""
     return as_json or bool(context.find_root().obj["json"])
+
+
+SOURCES = "clew.sources"
+REFRESH = "clew.refresh"
+NO_SYNC = "clew.no-sync"
+FAILED = "clew.failed"
+"""Keys of what the contexts of one run share; `FAILED`: a host that was asked for did not answer."""
+
+
+class Folder(click.Path):
+    """The name of a folder; an empty one would mean the current folder, and comes of a variable that is not set."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        """The same, unless it is empty."""
+        if value == "":
+            self.fail("it is empty, as if a variable were not set", parameter, context)
+        return super().convert(value, parameter, context)
+
+
+def _note_sources(context: click.Context, _: click.Parameter, value: tuple[str, ...]) -> None:
+    context.meta[SOURCES] = [*context.meta.get(SOURCES, ()), *value]
+
+
+def _note_refresh(context: click.Context, _: click.Parameter, value: bool) -> None:
+    context.meta[REFRESH] = value or context.meta.get(REFRESH, False)
+
+
+def _note_no_sync(context: click.Context, _: click.Parameter, value: bool) -> None:
+    context.meta[NO_SYNC] = value or context.meta.get(NO_SYNC, False)
+
+
+def sourcing(function: F) -> F:
+    """--source, --refresh and --no-sync, before or after the command; no command needs to know of them."""
+    source = click.option(
+        "--source",
+        multiple=True,
+        metavar="NAME",
+        expose_value=False,
+        callback=_note_sources,
+        help=OPTIONS["--source NAME"],
+    )
+    refresh = click.option(
+        "--refresh", is_flag=True, expose_value=False, callback=_note_refresh, help=OPTIONS["--refresh"]
+    )
+    no_sync = click.option(
+        "--no-sync", is_flag=True, expose_value=False, callback=_note_no_sync, help=OPTIONS["--no-sync"]
+    )
+    return source(refresh(no_sync(function)))
+
+
+def wanted_sources(context: click.Context) -> list[str]:
+    """The sources that were named."""
+    names: list[str] = context.meta.get(SOURCES, [])
+    return names

@@ -16,7 +16,7 @@ from clew.errors import ClewError, UsageError, WouldLose
 from clew.io.paths import refuse_link_on_way
 
 if TYPE_CHECKING:
-    from clew.cli.redacting import Redaction
+    from clew.cli.redaction import Redaction
     from clew.library import Library
     from clew.model.json import JSON
     from clew.render.tables import Column
@@ -78,7 +78,7 @@ def say(text: str, *, own: bool = False) -> None:
     from clew.render.text_safety import visible
 
     if not own:
-        from clew.cli.redacting import masked_for_people
+        from clew.cli.redaction import masked_for_people
 
         try:
             text = masked_for_people(text)

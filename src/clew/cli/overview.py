@@ -1,69 +1,54 @@
-"""clew without a command: what is here, and what to try next."""
+"""clew without a command: the agents found, and what to try next."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable
+import sqlite3
+from datetime import datetime
 
 import click
+import msgspec
 
 from clew.cli.options import library, wants_json
 from clew.cli.output import print_json, print_table, say
-from clew.cli.redacting import TEXT, redaction
-from clew.cli.rows import rows
 from clew.model.json import JSON
 
 
 def overview(context: click.Context) -> None:
-    """Agents found, sessions, tokens, last activity."""
-    shelf = library(context, ())
-    listed, unreadable = rows(shelf.sessions())
+    """Print the agents, their sessions and the last activity; as JSON also tokens by model."""
+    from clew.catalog.queries import agent_summaries, unreadable_sources
+
+    shelf, as_json = library(context, ()), wants_json(context, False)
+    with shelf.catalog() as catalog:
+        agents = agent_summaries(catalog.db)
+        unreadable = unreadable_sources(catalog.db)
+        tokens = _tokens(context, catalog.db) if as_json else {}
     for problem in unreadable:
         say(f"clew: {problem}")
-    by_agent: dict[str, list[dict[str, JSON]]] = defaultdict(list)
-    for row in listed:
-        by_agent[row["agent"]].append(row)
-    if wants_json(context, False):
-        print_json(_summary(shelf, by_agent, redaction(context, TEXT).text))
-    elif by_agent:
-        _print(by_agent, shelf.hosts[0].now())
+    if as_json:
+        print_json({"agents": agents, "tokens": tokens})
+    elif agents:
+        _print(agents, shelf.now())
     else:
         say("No sessions of any agent here. To see what clew can do:\n  clew demo\n  clew --home clew-demo list")
-    context.exit(0 if by_agent else 1)
+    context.exit(0 if agents else 1)
 
 
-def _summary(shelf: JSON, by_agent: dict[str, list[dict[str, JSON]]], mask: Callable[[str], str]) -> dict[str, JSON]:
-    import msgspec
+def _tokens(context: click.Context, db: sqlite3.Connection) -> dict[str, JSON]:
+    """Tokens by model. There is no --redact here, so names of models are masked whatever is printed."""
+    from clew.catalog.stats import catalog_stats, told_apart
+    from clew.cli.redaction import TEXT, redaction
 
-    from clew.catalog.stats import told_apart
-
-    used = shelf.usage()
+    mask, used = redaction(context, TEXT).text, catalog_stats(db).tokens_by_model()
     names = told_apart({model: mask(model) for model in sorted(used)})
-    return {
-        "agents": {agent: _agent_summary(listed) for agent, listed in sorted(by_agent.items())},
-        # There is no --redact here, so names of models are masked whatever is printed.
-        "tokens": {name: msgspec.to_builtins(used[model]) for model, name in names.items()},
-    }
+    return {name: msgspec.to_builtins(used[model]) for model, name in names.items()}
 
 
-def _agent_summary(listed: list[dict[str, JSON]]) -> dict[str, JSON]:
-    own = [row for row in listed if not row["is_agent_session"]]
-    return {
-        "sessions": len(own),
-        "subagents": len(listed) - len(own),
-        "messages": sum(row["messages"] for row in listed),
-        "bytes": sum(row["bytes"] for row in listed),
-        "last_activity": max((row["ended_at"] for row in listed if row["ended_at"]), default=None),
-    }
-
-
-def _print(by_agent: dict[str, list[dict[str, JSON]]], now: JSON) -> None:
+def _print(agents: dict[str, dict[str, JSON]], now: datetime) -> None:
     from clew.model.time import parse_time
     from clew.render.tables import Column, ago, count, size
 
     lines = []
-    for agent, listed in sorted(by_agent.items()):
-        facts = _agent_summary(listed)
+    for agent, facts in agents.items():
         last = ago(parse_time(facts["last_activity"]), now)
         cells = [
             agent,

@@ -11,16 +11,16 @@ from urllib.parse import quote
 
 from clew.agents.base import show, with_current_size
 from clew.analysis.session import project_of
-from clew.cli.each import UNREADABLE
 from clew.cli.output import opened, say
-from clew.cli.redacting import Redaction
+from clew.cli.redaction import Redaction
+from clew.cli.sessions import UNREADABLE
 from clew.datadir import private_folder
 from clew.errors import SourceUnreadable, WouldLose
 from clew.export.html import write_html, write_pieces
 from clew.export.organise import free_name
 from clew.io.atomic import replacing
 from clew.io.workers import run_in_workers
-from clew.library import Library, StoredSession
+from clew.library import Library
 from clew.model.json import JSON
 from clew.render.branching import Forks
 from clew.render.detail import Detail
@@ -28,6 +28,7 @@ from clew.render.outline import clock, session_title
 from clew.render.page.fragments import Nested
 from clew.render.page.index import Entry, index
 from clew.render.page.session import inside
+from clew.stored_session import StoredSession
 
 INDEX = "index.html"
 DEEPEST = 4

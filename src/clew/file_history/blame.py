@@ -100,11 +100,13 @@ def _carried(
 
 def mentions(source: SourceFile, path: str) -> bool:
     """Return whether a session may name the file: the longest plain part of its name occurs, or it is unreadable."""
-    pieces = sorted(_PLAIN.findall(path.rpartition("/")[2]), key=len)
-    if not pieces:
-        return True
-    wanted = pieces[-1].encode()
-    return any(_holds(source.path.parent / name, wanted) for name in (source.path.name, *source.parts))
+    wanted = plain_part(path).encode()
+    return not wanted or any(_holds(source.path.parent / name, wanted) for name in (source.path.name, *source.parts))
+
+
+def plain_part(path: str) -> str:
+    """Return the longest part of a file's name that JSON spells as it is; "" if there is none."""
+    return max(_PLAIN.findall(path.rpartition("/")[2]), key=len, default="")
 
 
 def _holds(path: Path, wanted: bytes) -> bool:

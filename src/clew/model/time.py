@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from msgspec import UNSET, UnsetType
 
@@ -108,3 +108,21 @@ def canonical_time(value: JSON) -> str | UnsetType:
         return value
     stamp = parse_time(value)
     return spell_time(stamp) if stamp is not None else UNSET
+
+
+def format_utc(microseconds: int) -> str:
+    """Microseconds since 1970 in the canonical spelling."""
+    return spell_time(_EPOCH + timedelta(microseconds=microseconds))
+
+
+def week_of(day: str) -> str:
+    """The ISO week of a day, `2026-W46`; "" of "", which is no day."""
+    if not day:
+        return ""
+    year, week, _ = date.fromisoformat(day).isocalendar()
+    return f"{year:04}-W{week:02}"
+
+
+def month_of(day: str) -> str:
+    """The month of a day, `2026-11`."""
+    return day[:7]

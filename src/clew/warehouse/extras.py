@@ -1,4 +1,4 @@
-"""What only some installations have: libraries for other engines, asked for when they are needed."""
+"""Optional libraries, by the extra of the package that installs them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ MODULES = {
     "postgres": ("pyarrow", "psycopg"),
     "spark": ("pyspark", "pyarrow", "pandas"),
 }
-"""The modules that each extra brings."""
 
 
-def need(extra: str) -> None:
-    """Raise UsageError where an extra is not installed, with the words that install it."""
+def require_extra(extra: str) -> None:
+    """Raise UsageError, with the command that installs it, if an extra is missing."""
     missing = [module for module in MODULES[extra] if find_spec(module) is None]
     if missing:
         raise UsageError(f"this needs {', '.join(missing)}: pip install '.[{extra}]' in a clone of clew")

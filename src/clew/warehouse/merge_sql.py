@@ -1,11 +1,13 @@
-"""How copies become the tables that every engine shows: portable SQL over `<table>_copies`.
+"""Which copies count: portable SQL that makes the merged tables from the tables `<table>_copies`.
 
-The result follows from the set of batches alone: any order, any repetition, any machine. A source counts by its current
-batch: of the newest schema, rules and prices, then of its latest state, then of the level that tells most. Rows of a
-batch that is current for no source do not count. Of the copies of a message or call one is shown, by the catalog's
-rule, but that of copies of one session the longest comes first and not the first path, which only a machine knows; a
-call has the largest of each count, and costs what these cost. Blocks, calls, changes and todos are those of the
-messages that are shown. Texts compare byte by byte: an engine that knows languages must be told so.
+The result follows from the set of batches alone: the order of writes, repetitions and the machine do not matter.
+
+- A source counts with its current batch (`CURRENT_BATCH_ORDER`). Rows of other batches do not count.
+- Of several copies of a message, a session or an API call one is visible (`DUPLICATE_ORDER`). Blocks, tool calls, file
+  changes and todos are visible with their message.
+- An API call has the maximum of each token count over its copies, and the cost of these maxima.
+
+Strings are compared byte by byte: an engine with other collations must be configured so.
 """
 
 from __future__ import annotations
@@ -13,111 +15,120 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from clew.catalog.portable_sql import CACHE_5M_TOKENS, DUPLICATE_ORDER, SESSION_ORDER
 from clew.warehouse.columns import COPIES, COUNTS, LEVELS, RATES, STATE, TABLES
 
-_LEVEL = " ".join(f"WHEN '{level}' THEN {place}" for place, level in enumerate(LEVELS))
-_CURRENT = f"""
+
+def level_rank(level: str) -> str:
+    """An expression that is greater for a level with more content."""
+    return f"CASE {level} {' '.join(f'WHEN {name!r} THEN {rank}' for rank, name in enumerate(LEVELS))} END"
+
+
+CURRENT_BATCH_ORDER = f"{', '.join(f'{name} DESC' for name in STATE)}, {level_rank('level')} DESC, batch DESC"
+"""Batches of a source, the current one first: newest schema, rules and prices, latest state, highest level."""
+
+_CURRENT_BATCHES = f"""
 SELECT DISTINCT s.batch, s.native_id, s.is_agent_session, s.message_count, s.ended_us FROM sessions_copies s JOIN (
   SELECT batch FROM (
-    SELECT batch, ROW_NUMBER() OVER (PARTITION BY source_id ORDER BY {", ".join(f"{name} DESC" for name in STATE)},
-      CASE level {_LEVEL} END DESC, batch DESC) AS place
-    FROM batches_copies
-  ) x WHERE place = 1 GROUP BY batch
+    SELECT batch, ROW_NUMBER() OVER (PARTITION BY source_id ORDER BY {CURRENT_BATCH_ORDER}) AS rank FROM batches_copies
+  ) x WHERE rank = 1 GROUP BY batch
 ) b ON b.batch = s.batch
 """
-_RULE = (
-    "CASE WHEN t.ts_us = 0 THEN 1 ELSE 0 END, t.ts_us, c.is_agent_session, c.native_id, c.message_count DESC, "
-    "c.ended_us DESC, t.batch"
-)
-"""The earliest; the session's own rather than a sub-agent's; of copies of one session the longest, which knows most of
-what became of calls; then what never changes."""
-_SHOWN = f"""
+_VISIBLE_MESSAGES = f"""
 SELECT batch, seq FROM (
-  SELECT t.batch, t.seq, ROW_NUMBER() OVER (PARTITION BY t.event_id ORDER BY {_RULE}, t.seq) AS place
-  FROM messages_copies t JOIN current_batches c ON c.batch = t.batch
-) x WHERE place = 1
+  SELECT t.batch, t.seq, ROW_NUMBER() OVER (PARTITION BY t.event_id ORDER BY {DUPLICATE_ORDER}, t.batch, t.seq) AS rank
+  FROM messages_copies t JOIN current_batches s ON s.batch = t.batch
+) x WHERE rank = 1
 """
-_SESSION = (
-    "session_id agent native_id parent_session_id is_agent_session title workspace project git_branch agent_version "
-    "started_us ended_us day_utc message_count turn_count error_count active_us"
-).split()
 _SESSIONS = f"""
-SELECT {", ".join(_SESSION)} FROM (
-  SELECT t.*, ROW_NUMBER() OVER (PARTITION BY t.session_id
-    ORDER BY t.message_count DESC, t.ended_us DESC, t.batch) AS place
-  FROM sessions_copies t JOIN current_batches c ON c.batch = t.batch
-) x WHERE place = 1
+SELECT {", ".join(name for name in TABLES["sessions"].names if name != "batch")} FROM (
+  SELECT s.*, ROW_NUMBER() OVER (PARTITION BY s.session_id ORDER BY {SESSION_ORDER}, s.batch) AS rank
+  FROM sessions_copies s JOIN current_batches c ON c.batch = s.batch
+) x WHERE rank = 1
 """
-SHORT_LIVED = (
-    "CASE WHEN cache_creation_5m_tokens IS NULL THEN cache_creation_tokens - COALESCE(cache_creation_1h_tokens, 0)"
-    " ELSE cache_creation_5m_tokens END"
-)
-"""What is not said to live for an hour lives for five minutes."""
-_USED = ("usage_id", "session_id", "event_id", "agent", "model", "project", "git_branch", "ts_us", "day_utc")
-_KINDS = {
+
+_PRICED_TOKENS = {
     "input": "COALESCE(input_tokens, 0)",
     "output": "COALESCE(output_tokens, 0)",
     "cache_read": "COALESCE(cache_read_tokens, 0)",
-    "5m": "CASE WHEN cache_creation_5m_tokens IS NOT NULL THEN cache_creation_5m_tokens "
-    "WHEN cache_creation_tokens > COALESCE(cache_creation_1h_tokens, 0) "
-    "THEN cache_creation_tokens - COALESCE(cache_creation_1h_tokens, 0) ELSE 0 END",
+    "5m": f"CASE WHEN {CACHE_5M_TOKENS} > 0 THEN {CACHE_5M_TOKENS} ELSE 0 END",
     "1h": "COALESCE(cache_creation_1h_tokens, 0)",
 }
-"""What is paid for, each kind at its own rate."""
-_GIVEN = " + ".join(count for kind, count in _KINDS.items() if kind != "output")
-_NANO = 1000
-"""Trillionths of a dollar in a nano-dollar."""
+"""The tokens that are paid for, by the suffix of their rate."""
+_INPUT_TOKENS = " + ".join(count for kind, count in _PRICED_TOKENS.items() if kind != "output")
+_RATE_UNITS_PER_NANO = 1000
+"""Rates are in 10^-12 dollars, costs in 10^-9."""
 
 
-def cost(divided_by: str) -> str:
-    """What a call costs, from its merged counts: as `pricing` has it, in SQL. `divided_by` is how an engine spells the
-    division of whole numbers."""
-    sums = [
-        " + ".join(f"({count}) * COALESCE({rate}_{kind}, 0)" for kind, count in _KINDS.items())
-        for rate in ("above", "rate")
-    ]
-    exact = f"CASE WHEN {_GIVEN} > rate_limit THEN {sums[0]} ELSE {sums[1]} END"
-    return f"(({exact}) + {_NANO // 2}) {divided_by} {_NANO}"
+def cost_sql(int_div: str) -> str:
+    """The cost of a call with merged counts, as `pricing.PriceTable.cost` computes it.
+
+    `int_div`: the operator of integer division.
+    """
+    base, above = (
+        " + ".join(f"({count}) * COALESCE({rate}_{kind}, 0)" for kind, count in _PRICED_TOKENS.items())
+        for rate in ("rate", "above")
+    )
+    exact = f"CASE WHEN {_INPUT_TOKENS} > rate_limit THEN {above} ELSE {base} END"
+    return f"(({exact}) + {_RATE_UNITS_PER_NANO // 2}) {int_div} {_RATE_UNITS_PER_NANO}"
 
 
-_OWN = (*_USED, "week_utc", "month_utc", "is_priced", *RATES)
+_USAGE_NAMES = "usage_id, session_id, event_id, agent, model, project, git_branch, ts_us, day_utc, week_utc, month_utc"
 
 
-def _usage(divided_by: str) -> str:
+def _usage(int_div: str) -> str:
+    names = [*_USAGE_NAMES.split(", "), "is_priced", *RATES]
     return f"""
-SELECT {", ".join(_USED)}, week_utc, month_utc, input_tokens, output_tokens, cache_read_tokens,
-  {SHORT_LIVED} AS cache_creation_5m_tokens, cache_creation_1h_tokens, reasoning_tokens,
-  CASE WHEN is_priced = 1 THEN {cost(divided_by)} ELSE 0 END AS cost_nano, is_priced
+SELECT {_USAGE_NAMES}, input_tokens, output_tokens, cache_read_tokens, {CACHE_5M_TOKENS} AS cache_creation_5m_tokens,
+  cache_creation_1h_tokens, reasoning_tokens,
+  CASE WHEN is_priced = 1 THEN {cost_sql(int_div)} ELSE 0 END AS cost_nano, is_priced
 FROM (
-  SELECT {", ".join(f"t.{name}" for name in _OWN)},
+  SELECT {", ".join(f"t.{name}" for name in names)},
     {", ".join(f"MAX(t.{name}) OVER (PARTITION BY t.usage_id) AS {name}" for name in COUNTS)},
-    ROW_NUMBER() OVER (PARTITION BY t.usage_id ORDER BY {_RULE}, t.number) AS place
-  FROM usage_copies t JOIN current_batches c ON c.batch = t.batch
-) x WHERE place = 1
+    ROW_NUMBER() OVER (PARTITION BY t.usage_id ORDER BY {DUPLICATE_ORDER}, t.batch, t.number) AS rank
+  FROM usage_copies t JOIN current_batches s ON s.batch = t.batch
+) x WHERE rank = 1
 """
 
 
-_USED_SUMS = (
-    "input_tokens output_tokens cache_read_tokens cache_creation_5m_tokens cache_creation_1h_tokens reasoning_tokens "
-    "cost_nano"
-).split()
-_SAME = "session_id, agent, model, project, git_branch, day_utc, week_utc, month_utc"
-_USAGE_DAYS = f"""
-SELECT {_SAME}, COUNT(*) AS calls, CAST(SUM(is_priced) AS BIGINT) AS priced_calls,
-  {", ".join(f"CAST(SUM({name}) AS BIGINT) AS {name}" for name in _USED_SUMS)},
-  MIN(ts_us) AS min_ts_us, MAX(ts_us) AS max_ts_us
-FROM usage GROUP BY {_SAME}
-"""
-_TOOL_DAYS = """
-SELECT session_id, agent, project, name, day_utc, COUNT(*) AS tool_calls, CAST(SUM(is_error) AS BIGINT) AS tool_errors,
-  CAST(SUM(duration_us) AS BIGINT) AS tool_us, MAX(duration_us) AS longest_us
-FROM tool_calls GROUP BY session_id, agent, project, name, day_utc
-"""
-_CHANGE_DAYS = """
-SELECT session_id, agent, project, path, day_utc, CAST(SUM(lines_added) AS BIGINT) AS lines_added,
-  CAST(SUM(lines_removed) AS BIGINT) AS lines_removed
-FROM file_changes GROUP BY session_id, agent, project, path, day_utc
-"""
+DAY_SUMS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
+    "usage_days": (
+        "usage",
+        ("session_id", "agent", "model", "project", "git_branch", "day_utc", "week_utc", "month_utc"),
+        {
+            "calls": "COUNT(*)",
+            "priced_calls": "SUM(is_priced)",
+            **{name: f"SUM({name})" for name in COUNTS if name != "cache_creation_tokens"},
+            "cost_nano": "SUM(cost_nano)",
+            "min_ts_us": "MIN(ts_us)",
+            "max_ts_us": "MAX(ts_us)",
+        },
+    ),
+    "tool_days": (
+        "tool_calls",
+        ("session_id", "agent", "project", "name", "day_utc"),
+        {
+            "tool_calls": "COUNT(*)",
+            "tool_errors": "SUM(is_error)",
+            "tool_us": "SUM(duration_us)",
+            "longest_us": "MAX(duration_us)",
+        },
+    ),
+    "change_days": (
+        "file_changes",
+        ("session_id", "agent", "project", "path", "day_utc"),
+        {"lines_added": "SUM(lines_added)", "lines_removed": "SUM(lines_removed)"},
+    ),
+}
+"""Sums by day: the table that is summed, the columns of a group, and the sums."""
+
+
+def _day_sums(name: str) -> str:
+    table, group, sums = DAY_SUMS[name]
+    columns = ", ".join(f"CAST({expression} AS BIGINT) AS {column}" for column, expression in sums.items())
+    return f"SELECT {', '.join(group)}, {columns} FROM {table} GROUP BY {', '.join(group)}"
+
+
 _OF_MESSAGES = {
     "messages": "event_id session_id native_uuid parent_event_id seq ts_us day_utc gap_us kind role model git_branch "
     "is_sidechain is_meta text_chars",
@@ -126,44 +137,47 @@ _OF_MESSAGES = {
     "file_changes": "event_id session_id agent project path op lines_added lines_removed ts_us day_utc",
     "todos": "event_id session_id idx content status",
 }
+"""Tables whose rows are visible with their message, and the columns of the catalog's views."""
 
 
-def _of_messages(table: str, unique: bool) -> str:
+def _of_visible_messages(table: str, rows_are_unique: bool) -> str:
     names = _OF_MESSAGES[table].split()
-    wanted = [*TABLES[table].key, *(name for name in names if name not in TABLES[table].key)]
-    columns = ", ".join(f"t.{name}" for name in wanted)
-    joined = f"{table}{COPIES} t JOIN shown_messages s ON s.batch = t.batch AND s.seq = t.seq"
-    if unique:
+    joined = f"{table}{COPIES} t JOIN visible_messages v ON v.batch = t.batch AND v.seq = t.seq"
+    if rows_are_unique:
         return f"SELECT {', '.join(f't.{name}' for name in names)} FROM {joined}"
+    with_key = dict.fromkeys((*TABLES[table].key, *names))
+    columns = ", ".join(f"t.{name}" for name in with_key)
     return f"SELECT {', '.join(names)} FROM (SELECT DISTINCT {columns} FROM {joined}) x"
 
 
-def merged(*, unique: bool, divided_by: str) -> dict[str, str]:
-    """The text of every merged table, each after those it is made from.
+def merged_tables(*, rows_are_unique: bool, int_div: str) -> dict[str, str]:
+    """The query of every merged table, each after the tables that it is made from.
 
-    `unique`: the copies hold each row once, because a key makes them. A lake may hold a row in several objects.
-    `divided_by`: how the engine spells the division of whole numbers.
+    `rows_are_unique`: a key makes sure that copies hold each row once. A lake may hold a row in several objects.
+    `int_div`: the operator of integer division.
     """
     return {
-        "current_batches": _CURRENT,
-        "shown_messages": _SHOWN,
+        "current_batches": _CURRENT_BATCHES,
+        "visible_messages": _VISIBLE_MESSAGES,
         "sessions": _SESSIONS,
-        **{table: _of_messages(table, unique) for table in _OF_MESSAGES},
-        "usage": _usage(divided_by),
-        "usage_days": _USAGE_DAYS,
-        "tool_days": _TOOL_DAYS,
-        "change_days": _CHANGE_DAYS,
+        **{table: _of_visible_messages(table, rows_are_unique) for table in _OF_MESSAGES},
+        "usage": _usage(int_div),
+        **{name: _day_sums(name) for name in DAY_SUMS},
     }
 
 
-PUBLIC = ("sessions", *_OF_MESSAGES, "usage", "usage_days", "tool_days", "change_days")
-"""The tables that statements ask, by the names they have in the catalog."""
+PUBLIC = ("sessions", *_OF_MESSAGES, "usage", *DAY_SUMS)
+"""The tables that statements ask, with the names of the catalog's views."""
 
 
-def needed(text: str, known: dict[str, str]) -> Iterator[str]:
-    """The tables that a text is made from, directly or not, each after those it needs itself."""
-    words = set(re.findall(r"[a-z_]+", text))
-    for name, own in known.items():
-        if name in words and own != text:
-            yield from needed(own, known)
+def tables_read(query: str) -> set[str]:
+    """The names of the tables that a query reads."""
+    return set(re.findall(r"\b(?:FROM|JOIN)\s+([a-z_]+)", query))
+
+
+def required_tables(query: str, tables: dict[str, str]) -> Iterator[str]:
+    """The merged tables that a query needs, directly or not, each after those that it needs itself."""
+    for name in tables_read(query):
+        if name in tables:
+            yield from required_tables(tables[name], tables)
             yield name

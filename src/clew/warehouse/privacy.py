@@ -1,4 +1,4 @@
-"""What may leave of a session: at `metrics` no text at all, at `redacted` text with secrets masked, at `raw` all."""
+"""What is published of a session: at level `metrics` no text, at `redacted` text with secrets masked, at `raw` all."""
 
 from __future__ import annotations
 
@@ -13,57 +13,56 @@ from clew.errors import UsageError
 from clew.redact.masks import MARKER, PLAIN, Marker
 from clew.redact.redactor import Redactor, Setting
 from clew.redact.scanner import Rules, standard
-from clew.redact.settings import parse_rules
+from clew.redact.settings import RULES_FILE, parse_rules
 from clew.warehouse.columns import LEVELS
 
-_TAG = 12
-"""Bytes of the tag that stands for a path, or for an id."""
-_MASKING = 2
-"""Of what is masked here beyond the rules: where it grows, everything is written again."""
+TAG_BYTES = 12
+"""Length of the hash that replaces a path or an id."""
+MASKING_VERSION = 2
+"""Of the masking in this module, beyond the rules. When it changes, all sources are written again."""
 
 
 class Policy(NamedTuple):
-    """What leaves, and how it is masked. Nothing in it but plain values: it can be sent to a worker."""
+    """What is published, and how it is masked. Plain values only, so that it can be sent to a worker."""
 
     level: str = "metrics"
     key: bytes = b""
-    """What tags and markers are made with; never leaves."""
+    """The key of tags and markers; never published."""
     profile: str = "paths"
-    """What is masked: `paths` (secrets too) or `all`."""
+    """What is masked: `paths` (and secrets) or `all`."""
     rules: str = ""
-    """A person's own rules, as the text of their file."""
+    """The content of the user's own file of rules."""
 
     @property
     def version(self) -> str:
-        """That of the rules; where it changes, sources are read again."""
-        return f"{rules_of(self).version} {_MASKING}" + ("" if self.profile == "paths" else f" {self.profile}")
+        """Version of the rules. When it changes, all sources are written again."""
+        profile = "" if self.profile == "paths" else f" {self.profile}"
+        return f"{load_rules(self).version} {MASKING_VERSION}{profile}"
 
 
-def check(policy: Policy) -> Policy:
-    """The policy; raises UsageError where it would let out what it must not."""
+def check_policy(policy: Policy) -> Policy:
+    """Return the policy; raises UsageError if it would publish what must be masked."""
     if policy.level not in LEVELS:
-        raise UsageError(f"no level {policy.level!r}; there are {', '.join(LEVELS)}")
+        raise UsageError(f"no level {policy.level!r}; levels are {', '.join(LEVELS)}")
     if policy.profile not in ("paths", "all"):
-        raise UsageError(f"profile {policy.profile!r}: what leaves is masked with `paths` or `all`")
+        raise UsageError(f"profile {policy.profile!r}: published data is masked with `paths` or `all`")
     if policy.level != "raw" and not policy.key:
-        raise UsageError(f"level {policy.level}: a key is needed to mask with")
+        raise UsageError(f"level {policy.level}: masking needs a key")
     return policy
 
 
 @lru_cache(maxsize=4)
-def _parsed(text: str) -> Rules:
-    return parse_rules(text, "redaction.toml")
+def _parse_rules(text: str) -> Rules:
+    return parse_rules(text, RULES_FILE)
 
 
-def rules_of(policy: Policy) -> Rules:
-    """The rules, the person's own among them."""
-    return _parsed(policy.rules) if policy.rules else standard()
+def load_rules(policy: Policy) -> Rules:
+    """The standard rules and those of the user."""
+    return _parse_rules(policy.rules) if policy.rules else standard()
 
 
-def own_rules(folder: Path) -> str:
-    """The text of the rules in a person's configuration folder; "" where there are none."""
-    from clew.redact.settings import RULES_FILE
-
+def read_user_rules(folder: Path) -> str:
+    """The content of the user's file of rules; "" if there is none."""
     path = folder / RULES_FILE
     try:
         return path.read_text(encoding="utf-8") if path.is_file() else ""
@@ -71,81 +70,81 @@ def own_rules(folder: Path) -> str:
         raise UsageError(f"{path}: cannot be read: {error}") from error
 
 
-class _Noting(Marker):
-    """Makes markers, and knows for whose names."""
+class _UserNameMarker(Marker):
+    """Creates markers, and keeps the user names that it created markers for."""
 
     def __init__(self, key: bytes) -> None:
         super().__init__(key)
-        self.users: dict[str, str] = {}
-        """By their markers."""
+        self.user_names: dict[str, str] = {}
+        """By marker."""
 
     def __call__(self, value: str, rule: str) -> str:
         marker = super().__call__(value, rule)
         if rule == "user_name":
-            self.users[marker] = value
+            self.user_names[marker] = value
         return marker
 
 
-def redactor(policy: Policy) -> Redactor:
-    """One for the parts of one session."""
-    return Redactor(Setting(policy.profile, _Noting(policy.key), rules_of(policy)))
+def make_redactor(policy: Policy) -> Redactor:
+    """A redactor for one session."""
+    return Redactor(Setting(policy.profile, _UserNameMarker(policy.key), load_rules(policy)))
 
 
-def told(text: str) -> str:
-    """A line for the person of what went wrong, whatever words it is made of: without secrets."""
+def redact_error(text: str) -> str:
+    """The first line of an error message, without secrets."""
     line = text.strip().partition("\n")[0]
     return Redactor(Setting("secrets", Marker())).text(line)
 
 
-class Words:
-    """The words of rows as they may leave: names of projects, branches, models and tools, paths, and ids."""
+class FieldMasker:
+    """Masks the short fields of rows: names of projects, branches, models and tools, paths, and ids."""
 
-    def __init__(self, policy: Policy, masking: Redactor | None = None) -> None:
+    def __init__(self, policy: Policy, redactor: Redactor | None = None) -> None:
         self._policy = policy
-        self._redactor = masking or (redactor(policy) if policy.level != "raw" else None)
-        self._known: dict[str, str] = {"": ""}
+        self._redactor = redactor or (make_redactor(policy) if policy.level != "raw" else None)
+        self._masked: dict[str, str] = {"": ""}
         self.has_text = policy.level != "metrics"
-        """False where no text leaves, and no id that only a text would be found by."""
+        """False if neither text is published nor ids that only serve to find text."""
 
-    def word(self, word: str) -> str:
-        """A name, masked where it holds what must stay."""
+    def name(self, name: str) -> str:
+        """A name, with secrets masked."""
         if self._redactor is None:
-            return word
-        masked = self._known.get(word)
+            return name
+        masked = self._masked.get(name)
         if masked is None:
-            masked = self._known[word] = self._redactor.text(word)
+            masked = self._masked[name] = self._redactor.text(name)
         return masked
 
-    def whose(self, *folders: str) -> Callable[[str], str]:
-        """What hides the names of the people whose folders these are, wherever else they stand as words."""
-        if self._redactor is None or not isinstance(self._redactor.setting.mark, _Noting):
+    def mask_owner_names(self, *folders: str) -> Callable[[str], str]:
+        """A function that masks, as whole words, the names of the users whose home folders these are in."""
+        if self._redactor is None or not isinstance(self._redactor.setting.mark, _UserNameMarker):
             return str
-        masked = " ".join(map(self.word, folders))
-        markers = {
-            name.lower(): marker for marker, name in self._redactor.setting.mark.users.items() if marker in masked
-        }
-        return _hiding(markers) if markers else str
+        masked = " ".join(map(self.name, folders))
+        user_names = self._redactor.setting.mark.user_names
+        markers = {name.lower(): marker for marker, name in user_names.items() if marker in masked}
+        return _name_replacer(markers) if markers else str
 
     def identifier(self, name: str) -> str:
-        """An id that an agent gave, in which anything may stand: where text leaves, equal ones stay equal."""
+        """A hash of an id that an agent chose, which may hold anything; "" if no text is published."""
         if self._redactor is None or not name:
             return name
-        digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_TAG)
+        digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=TAG_BYTES)
         return digest.hexdigest() if self.has_text else ""
 
     def path(self, path: str) -> str:
-        """The path of a file; without text a tag, so that equal ones stay equal and nobody can test a guess."""
+        """A path, masked; without text a keyed hash, so that equal paths stay equal and a guess cannot be tested."""
         if self.has_text or not path:
-            return self.word(path)
-        return blake2b(path.encode("utf-8", "surrogatepass"), digest_size=_TAG, key=self._policy.key[:64]).hexdigest()
+            return self.name(path)
+        content = path.encode("utf-8", "surrogatepass")
+        return blake2b(content, digest_size=TAG_BYTES, key=self._policy.key[:64]).hexdigest()
 
 
-def _hiding(markers: dict[str, str]) -> Callable[[str], str]:
-    """What puts markers in the place of names, in any case, where these are whole words."""
+def _name_replacer(markers: dict[str, str]) -> Callable[[str], str]:
+    """A function that replaces names by markers, in any case, as whole words and outside other markers."""
     names = "|".join(map(re.escape, sorted(markers, key=len, reverse=True)))
     words = re.compile(rf"{MARKER.pattern}|(?<![^\W_])(?P<name>{names})(?![^\W_])", re.IGNORECASE)
 
-    def marked(found: re.Match[str]) -> str:
+    def replacement(found: re.Match[str]) -> str:
         return found[0] if found["name"] is None else markers.get(found[0].lower(), PLAIN)
 
-    return lambda text: words.sub(marked, text)
+    return lambda text: words.sub(replacement, text)

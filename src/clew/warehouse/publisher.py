@@ -1,7 +1,7 @@
-"""Who writes: a random name for each data folder, and how rules and prices followed each other there.
+"""Who publishes: a random id for each data folder, and the versions of rules and prices that were used there.
 
-The name says nothing of the person or the machine. Versions of rules have no order of their own, so their place in the
-order in which this folder met them is written before them.
+The id says nothing about the person or the machine. Versions of rules and prices have no order of their own, so each
+is prefixed with its position in the order in which this data folder used them.
 """
 
 from __future__ import annotations
@@ -22,94 +22,95 @@ from clew.errors import SourceUnreadable
 from clew.host import config_dir, data_dir
 from clew.io.atomic import write_atomic
 from clew.redact.settings import marker_key
-from clew.warehouse.ingest import Meta
-from clew.warehouse.privacy import Policy, check, own_rules
+from clew.warehouse.ingest import SourceMeta
+from clew.warehouse.privacy import Policy, check_policy, read_user_rules
 
-FILE = "origin.json"
+ORIGIN_FILE = "origin.json"
 """In clew's data folder."""
 
 
-class Writer(NamedTuple):
-    """Who writes, and by which rules: all that a source's meta is made with."""
+class Publisher(NamedTuple):
+    """The origin of sources, and the rules that they are read with."""
 
     origin: str
     policy: Policy
     redact_version: str
     price_version: str
 
-    def meta(self, source: SourceFile) -> Meta:
-        """What goes with a source on its way; it is as the source looks now."""
-        mtime_ns, size = state_of(source)
-        return Meta(
-            source.agent,
-            str(source.path),
-            self.source_id(source.agent, str(source.path)),
-            self.origin,
-            mtime_ns,
-            size,
-            self.policy,
-            self.redact_version,
-            self.price_version,
-            source.parts,
-            source.sides,
-            source.origin,
+    def meta(self, source: SourceFile) -> SourceMeta:
+        """The metadata of a source in its present state."""
+        mtime_ns, size = stat_source(source)
+        return SourceMeta(
+            agent=source.agent,
+            path=str(source.path),
+            source_id=self.source_id(source.agent, str(source.path)),
+            origin=self.origin,
+            mtime_ns=mtime_ns,
+            size=size,
+            policy=self.policy,
+            redact_version=self.redact_version,
+            price_version=self.price_version,
+            parts=source.parts,
+            sides=source.sides,
+            machine=source.origin,
         )
 
     def source_id(self, agent: str, path: str) -> str:
-        """The name of a source: a keyed hash, so that nobody can test a guess at the path."""
-        named = f"{self.origin}\0{agent}\0{path}".encode("utf-8", "surrogateescape")
-        return blake2b(named, digest_size=16, key=self.policy.key[:64]).hexdigest()
+        """The id of a source: a keyed hash, so that a guess at the path cannot be tested."""
+        content = f"{self.origin}\0{agent}\0{path}".encode("utf-8", "surrogateescape")
+        return blake2b(content, digest_size=16, key=self.policy.key[:64]).hexdigest()
 
 
-def writer(level: str = "metrics", *, profile: str = "paths", folder: Path | None = None) -> Writer:
-    """Who writes from this data folder, at a level and with the person's own rules. Makes what is missing."""
+def load_publisher(level: str = "metrics", *, profile: str = "paths", folder: Path | None = None) -> Publisher:
+    """The publisher of this data folder, with the user's own rules. Creates its id if there is none."""
     folder = folder or data_dir()
-    policy = check(Policy(level, marker_key(folder), profile, own_rules(config_dir())))
-    noted = _noted(folder, {"rules": policy.version, "prices": prices().version})
-    return Writer(noted["origin"], policy, _place(noted["rules"]), _place(noted["prices"]))
+    policy = check_policy(Policy(level, marker_key(folder), profile, read_user_rules(config_dir())))
+    known = _record_versions(folder, {"rules": policy.version, "prices": prices().version})
+    return Publisher(known["origin"], policy, _ordered(known["rules"]), _ordered(known["prices"]))
 
 
-def _place(versions: list[str]) -> str:
+def _ordered(versions: list[str]) -> str:
+    """The newest version, with a prefix that makes later versions greater."""
     return f"{len(versions):06} {versions[-1]}"
 
 
-def _noted(folder: Path, versions: dict[str, str]) -> dict[str, Any]:
-    """What is known of the folder; versions that are new to it are noted."""
-    path = folder / FILE
+def _record_versions(folder: Path, versions: dict[str, str]) -> dict[str, Any]:
+    """The content of the origin file, after versions that are new were added."""
+    path = folder / ORIGIN_FILE
     try:
         if not path.exists():
-            _make(path)
-        noted: dict[str, Any] = json.loads(path.read_bytes())
-        before = json.dumps(noted)
+            _create(path)
+        known: dict[str, Any] = json.loads(path.read_bytes())
+        before = json.dumps(known)
         for name, version in versions.items():
-            if noted[name][-1:] != [version]:
-                noted[name].append(version)
-        if json.dumps(noted) != before:
-            write_atomic(path, json.dumps(noted).encode())
+            if known[name][-1:] != [version]:
+                known[name].append(version)
+        if json.dumps(known) != before:
+            write_atomic(path, json.dumps(known).encode())
     except OSError as error:
         raise SourceUnreadable(f"{path}: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise SourceUnreadable(f"{path}: is damaged; remove it, and this folder gets a new name") from None
-    return noted
+        raise SourceUnreadable(f"{path}: is damaged; remove it, and this data folder gets a new id") from None
+    return known
 
 
-def _make(path: Path) -> None:
-    """Give the folder a name, once, whoever else does so at the same time."""
+def _create(path: Path) -> None:
+    """Create the origin file once, even if several processes try at the same time."""
     private_folder(str(path.parent))
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with open(descriptor, "w") as handle:
             json.dump({"origin": secrets.token_hex(16), "rules": [], "prices": []}, handle)
             handle.flush()
             os.fsync(handle.fileno())
         with suppress(FileExistsError):
-            os.link(name, path)
+            os.link(temporary, path)
     finally:
-        Path(name).unlink()
+        Path(temporary).unlink()
 
 
-def state_of(source: SourceFile) -> tuple[int, int]:
-    """When the files of a source were last written to, and how long they are together."""
+def stat_source(source: SourceFile) -> tuple[int, int]:
+    """The latest mtime of a source's files, and the sum of their sizes."""
     files = [source.path, *(source.path.parent / name for name in (*source.parts, *source.sides))]
     found = []
     for file in files:

@@ -20,19 +20,19 @@ from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from clew.agents.masking import learn_session
-from clew.catalog import browsing, database
-from clew.catalog.browsing import Entry
-from clew.catalog.opening import opened
+from clew.catalog import database, queries
+from clew.catalog.queries import Entry
 from clew.catalog.search import Searcher
+from clew.catalog.sessions import open_session
 from clew.catalog.text_index import unindexed_text
 from clew.errors import ClewError, SourceUnreadable, UnknownReference
 from clew.host import Host, config_dir
-from clew.library import StoredSession
 from clew.model.json import JSON
 from clew.redact.masks import PLAIN
 from clew.redact.native_files import mask
 from clew.redact.redactor import Redactor, Setting
 from clew.redact.settings import RULES_FILE, load_settings
+from clew.stored_session import StoredSession
 from clew.web.background import CatalogUpdater, SecretScan
 from clew.web.transcript import Transcript, TranscriptCache, first_window
 
@@ -287,14 +287,14 @@ class AppContext:
 
     def entry(self, agent: str, identity: str) -> Entry:
         """The session with a native id or a catalog key. Only sessions in the catalog can be opened."""
-        found = browsing.entry(self.db, agent, identity) or browsing.by_key(self.db, identity)
+        found = queries.entry(self.db, agent, identity) or queries.by_key(self.db, identity)
         if found is None or found.agent != agent:
             raise UnknownReference("the catalog knows of no such session")
         return found
 
     def session(self, entry: Entry, profile: str) -> StoredSession:
         """Open a session, masked."""
-        return masking(profile).session(opened(self.db, entry.number, self.hosts[0]))
+        return masking(profile).session(open_session(self.db, entry.number, self.hosts[0]))
 
     def session_redactor(self, entry: Entry, profile: str) -> Redactor | None:
         """A redactor that knows the secrets of a session; None if nothing is masked, or its file is missing."""

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from clew.catalog.browsing import Entry
+from clew.catalog.queries import Entry
 from clew.errors import ClewError
 from clew.web.context import NO_MASKING, AppContext
 from clew.web.request import PageRequest

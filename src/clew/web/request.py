@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from clew.catalog.browsing import Entry
+from clew.catalog.queries import Entry
 from clew.errors import ClewError, SourceUnreadable, UnknownReference, UsageError
 from clew.filters import Filters
 from clew.redact.findings import PROFILES

@@ -10,7 +10,7 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
-from clew.catalog import browsing
+from clew.catalog import queries
 from clew.errors import ClewError, UsageError
 from clew.host import Host
 from clew.web.app import make_app
@@ -123,7 +123,7 @@ def warm_up(context: AppContext) -> None:
     """Compile the templates and render one short session of each agent, so that the first page need not wait."""
     compile_templates(context.profile)
     with contextlib.suppress(ClewError):
-        for entry in browsing.smallest(context.db):
+        for entry in queries.smallest(context.db):
             # An unreadable session is reported by the page that shows it.
             with contextlib.suppress(ClewError, OSError):
                 full_transcript(context.session(entry, context.profile)).window(0, SubagentLinks())

@@ -12,8 +12,9 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from clew.catalog.browsing import Entry, Used
-from clew.catalog.days import spelled
+from clew.catalog.queries import Entry
+from clew.catalog.stats import UsageTotals
+from clew.model.time import format_utc
 from clew.render.page.frame import theme, views
 from clew.render.shell import shell_word
 from clew.render.tables import ago, size
@@ -95,7 +96,7 @@ def format_money(nano: int | None) -> str:
     return f"${dollars:,.2f}" if dollars >= 1 or not nano else f"${dollars:.4f}"
 
 
-def format_cost(used: Used) -> str:
+def format_cost(used: UsageTotals) -> str:
     """The cost of some calls; a lower bound if some of them have no known price."""
     if not used.calls:
         return ""
@@ -106,12 +107,12 @@ def format_cost(used: Used) -> str:
 
 def format_minute(microseconds: int) -> str:
     """A point in time to the minute, in UTC."""
-    return spelled(microseconds)[:16].replace("T", " ") if microseconds > 0 else ""
+    return format_utc(microseconds)[:16].replace("T", " ") if microseconds > 0 else ""
 
 
 def format_day(microseconds: int) -> str:
     """The day of a point in time, in UTC."""
-    return spelled(microseconds)[:10] if microseconds > 0 else ""
+    return format_utc(microseconds)[:10] if microseconds > 0 else ""
 
 
 def format_age(microseconds: int, now: datetime) -> str:

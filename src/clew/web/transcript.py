@@ -16,15 +16,15 @@ from msgspec import structs
 from clew.agents.base import Agent, SourceFile, messages_of, session_object, with_current_size
 from clew.analysis.facts import Facts
 from clew.analysis.pair_tool_results import WINDOW as PAIRING_MESSAGES
-from clew.catalog.opening import Remembered
+from clew.catalog.sessions import CatalogOnlySession
 from clew.io.compress import open_source
-from clew.library import StoredSession
 from clew.model.json import JSON
 from clew.render.branching import Forks
 from clew.render.outline import by_section
 from clew.render.page.fragments import Fragments, More, TruncatedText, plain_notice
 from clew.render.page.session import Contents
 from clew.render.parts import Part
+from clew.stored_session import StoredSession
 
 WINDOW_MESSAGES = 50
 """Messages per window: several screens."""
@@ -142,7 +142,7 @@ def _message_index(part: Any) -> int:
 
 def full_transcript(session: StoredSession) -> Transcript:
     """The transcript of a whole session."""
-    if isinstance(session, Remembered):
+    if isinstance(session, CatalogOnlySession):
         facts = session.facts
         messages = (unit.value for unit in session.units())
         return Transcript(session.session_object, facts.messages, Forks.of_tree(facts.tree), messages, is_complete=True)
@@ -157,7 +157,7 @@ def first_window(session: StoredSession, message_count: int) -> Transcript | Non
     has to be read whole, or is too short for this to be faster.
     """
     source = with_current_size(session.source)
-    if source.parts or source.path.suffix != ".jsonl" or isinstance(session, Remembered):
+    if source.parts or source.path.suffix != ".jsonl" or isinstance(session, CatalogOnlySession):
         return None
     for length in FIRST_WINDOW_BYTES:
         if source.size < 2 * length:

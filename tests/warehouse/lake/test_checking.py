@@ -15,7 +15,7 @@ from clew.errors import UnknownReference
 from clew.warehouse.columns import TABLES
 from clew.warehouse.lake.compact import compact
 from clew.warehouse.lake.store import FolderStore, RemoteStore
-from clew.warehouse.lake.verify import mend, verify
+from clew.warehouse.lake.verify import repair, verify
 from tests.catalog.worlds import append, claude_lines, spelled
 from tests.cli.running import clew
 from tests.warehouse.lake.worlds import NAMES, Machine, age, files, rows, say, write
@@ -42,11 +42,11 @@ def test_a_sound_lake_is_proved_before_and_after_it_is_merged(tmp_path: Path) ->
     for level in ("metrics", "redacted", "raw"):
         write(machine, store, level)
         proof = verify(store)
-        assert (proof.damaged, proof.lacking, proof.batches) == ((), (), len(machine.sources()))
+        assert (proof.damaged, proof.incomplete, proof.batches) == ((), (), len(machine.sources()))
     age(tmp_path / "lake")
     assert compact(store, LATER).batches_dropped
     proof = verify(store)
-    assert (proof.damaged, proof.lacking) == ((), ())
+    assert (proof.damaged, proof.incomplete) == ((), ())
     assert proof.objects == len(list((tmp_path / "lake").rglob("*.parquet")))
 
 
@@ -81,8 +81,8 @@ def test_what_is_damaged_or_missing_comes_back(tmp_path: Path, table: str, how: 
     _damage(path, how)
     proof = verify(store)
     assert proof.damaged == (() if how == "gone" else (path.relative_to(tmp_path / "lake").as_posix(),))
-    assert bool(proof.lacking) == (table != "batches")
-    mend(store, proof)
+    assert bool(proof.incomplete) == (table != "batches")
+    repair(store, proof)
     write(machine, store)
     assert rows(store) == before
     assert verify(store)[3:] == ((), ())
@@ -95,7 +95,7 @@ def test_a_damaged_object_is_kept_aside_and_what_is_left_still_counts(tmp_path: 
     before = rows(store)
     path = _object(tmp_path / "lake", "usage")
     path.write_bytes(path.read_bytes()[:100])
-    mend(store, verify(store))
+    repair(store, verify(store))
     assert (tmp_path / "lake/_damaged" / path.relative_to(tmp_path / "lake")).stat().st_size == 100
     after = rows(store)
     assert after["messages"] == before["messages"]
@@ -115,15 +115,15 @@ def test_a_session_that_is_on_no_machine_keeps_what_is_left_and_stays_named(tmp_
     machine, store = _lake(tmp_path)
     path = _object(tmp_path / "lake", "blocks")
     path.unlink()
-    found = verify(store).lacking
-    assert {(one.agent, one.origin) for one in found} == {("claude-code", machine.writer("raw").origin)}
-    mend(store, verify(store))
+    found = verify(store).incomplete
+    assert {(one.agent, one.origin) for one in found} == {("claude-code", machine.publisher("raw").origin)}
+    repair(store, verify(store))
     for source in machine.sources():
         os.remove(source.path)  # noqa: PTH107 - a path of any kind
     assert write(machine, store).written == 0
-    assert verify(store).lacking == found
+    assert verify(store).incomplete == found
     before = files(tmp_path / "lake")
-    mend(store, verify(store))
+    repair(store, verify(store))
     assert files(tmp_path / "lake") == before
 
 
@@ -136,7 +136,7 @@ def test_what_no_longer_counts_may_lack_rows(tmp_path: Path) -> None:
     write(machine, store)
     for name in old:
         (tmp_path / "lake" / name).unlink()
-    assert verify(store).lacking == ()
+    assert verify(store).incomplete == ()
 
 
 def test_a_store_of_another_kind_is_verified_too(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_store_of_another_kind_is_verified_too(tmp_path: Path) -> None:
     path = _object(tmp_path / "lake", "messages")
     path.write_bytes(b"")
     assert len(verify(store).damaged) == 1
-    mend(store, verify(store))
+    repair(store, verify(store))
     assert write(machine, store).written == 1
     assert verify(store)[3:] == ((), ())
 
@@ -165,7 +165,7 @@ def test_an_object_that_was_only_read_wrong_stays(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(FolderStore, "read", flaky)
     proof = verify(store)
     before = {name for name in files(tmp_path / "lake") if "table=batches" not in name}
-    mend(store, proof)
+    repair(store, proof)
     assert len(proof.damaged) == 1
     assert {name for name in files(tmp_path / "lake") if "table=batches" not in name} == before
 
@@ -176,7 +176,7 @@ def test_the_command_names_what_is_wrong_and_how_to_go_on(tmp_path: Path) -> Non
     write_demo(home)
     assert clew("lake", "write", lake, "--home", home).code == 0
     done = clew("lake", "verify", lake)
-    assert (done.code, "all as it was" in done.err) == (0, True)
+    assert (done.code, "no errors" in done.err) == (0, True)
     path = _object(lake, "usage")
     days = pq.read_table(path)["batch"].unique()
     path.write_bytes(b"")
@@ -185,7 +185,7 @@ def test_the_command_names_what_is_wrong_and_how_to_go_on(tmp_path: Path) -> Non
     assert f"{path.relative_to(lake).as_posix()} is damaged" in done.err
     assert "--fix" in done.err
     told = json.loads(clew("lake", "verify", lake, "--json").out)
-    assert (len(told["damaged"]), len(told["lacking"]), told["fixed"]) == (1, len(days), False)
+    assert (len(told["damaged"]), len(told["incomplete"]), told["fixed"]) == (1, len(days), False)
     done = clew("lake", "verify", lake, "--fix")
     assert done.code == 0
     assert clew("lake", "verify", lake).code == 5

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from click.testing import CliRunner, Result
 
-from clew.cli import main
+from clew.cli.main import main
 from clew.demo import write_demo
 from tests.warehouse.lake.worlds import NAMES, age, say
 from tests.warehouse.machines import Machine
@@ -89,9 +89,9 @@ def test_objects_are_merged(tmp_path: Path) -> None:
 def test_where_nothing_is_found_that_is_said_and_nobody_is_sent_in_a_circle(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     done = run("lake", "write", tmp_path / "lake", "--home", tmp_path / "empty")
-    assert (done.exit_code, done.stderr) == (0, "no sessions were found, and nothing was written\n")
+    assert (done.exit_code, done.stderr) == (0, "no sessions found, nothing written\n")
     told = run("stats", "--engine", f"duckdb:{tmp_path / 'lake'}")
-    assert "there is no lake; `clew lake write` makes one where it finds sessions" in told.output
+    assert "there is no lake; `clew lake write` creates one if it finds sessions" in told.output
 
 
 def test_a_data_folder_that_cannot_be_written_to_is_told_without_advice_that_does_not_help(
@@ -106,11 +106,11 @@ def test_a_data_folder_that_cannot_be_written_to_is_told_without_advice_that_doe
 
 
 @pytest.mark.slow
-def test_any_reader_of_parquet_finds_the_days(tmp_path: Path, home: Path) -> None:
+def test_any_reader_of_parquet_finds_the_months(tmp_path: Path, home: Path) -> None:
     assert run("lake", "write", tmp_path / "lake", "--home", home).exit_code == 0
-    query = f"SELECT DISTINCT day, day_utc FROM read_parquet('{tmp_path}/lake/table=messages/*/*.parquet')"
-    for day, day_utc in duckdb.connect().execute(query).fetchall():
-        assert str(day) == (day_utc or "unknown")
+    query = f"SELECT DISTINCT month, day_utc FROM read_parquet('{tmp_path}/lake/table=messages/*/*.parquet')"
+    for month, day_utc in duckdb.connect().execute(query).fetchall():
+        assert str(month) == (day_utc[:7] or "unknown")
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_missing_extra_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("words", [["--help"], ["lake", "--help"], ["stats", "--home", "."], ["list", "--home", "."]])
 def test_nothing_of_it_is_loaded_where_it_is_not_asked_for(tmp_path: Path, words: list[str]) -> None:
     report = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
-    code = f"{report}from clew.cli import main; main({words!r})"
+    code = f"{report}from clew.cli.main import main; main({words!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
     loaded = set(done.stderr.split())
     assert "clew" in loaded, done.stderr

@@ -14,7 +14,7 @@ from clew.demo import write_demo
 from clew.errors import TargetRefused
 from clew.warehouse.lake import write as writing
 from clew.warehouse.lake.compact import compact
-from clew.warehouse.lake.layout import DATA, MARKS, day_of
+from clew.warehouse.lake.layout import DATA, VERSION_DIR, month_of
 from clew.warehouse.lake.store import FolderStore
 from tests import children
 from tests.catalog.worlds import append, claude_lines, spelled
@@ -29,7 +29,7 @@ def _many(tmp_path: Path, lake: str = "lake") -> FolderStore:
     for which in ("one", "two"):
         machine = Machine(tmp_path / lake / ".machines", which)
         for number, name in enumerate(NAMES[:3]):
-            path = say(machine, name, 5 + 5 * number, day=1 + number % 2)
+            path = say(machine, name, 5 + 5 * number, month=9 + number % 2)
             write(machine, store)
         append(path, spelled(claude_lines(name, 15, 10)))
         write(machine, store)
@@ -42,7 +42,7 @@ def _count(store: FolderStore) -> int:
 
 
 @pytest.mark.slow
-def test_a_day_becomes_one_object_for_each_table(tmp_path: Path) -> None:
+def test_a_month_becomes_one_object_for_each_table(tmp_path: Path) -> None:
     store = _many(tmp_path)
     before, held, size = rows(store), copies(store), _count(store)
     report = compact(store, LATER)
@@ -51,7 +51,7 @@ def test_a_day_becomes_one_object_for_each_table(tmp_path: Path) -> None:
     assert report.before > report.after
     assert _count(store) < size
     for table in DATA:
-        days = [day_of(one.name) for one in store.list(f"table={table}/")]
+        days = [month_of(one.name) for one in store.list(f"table={table}/")]
         assert len(days) == len(set(days))
 
 
@@ -93,13 +93,6 @@ def test_a_machine_whose_batches_were_merged_writes_nothing_again(tmp_path: Path
     age(tmp_path / "lake")
     compact(store, LATER)
     assert write(machine, store).written == 0
-
-
-def test_a_day_that_is_not_over_is_left_alone(tmp_path: Path) -> None:
-    store = _many(tmp_path)
-    before = files(tmp_path / "lake")
-    assert compact(store, datetime(2026, 10, 1, 12, tzinfo=UTC)).before == 0
-    assert files(tmp_path / "lake") == before
 
 
 @pytest.mark.slow
@@ -189,7 +182,7 @@ def test_a_merge_that_is_killed_at_any_point_is_completed_by_the_next(tmp_path: 
         compact(store, LATER)
         assert rows(store) == wanted
         assert copies(store) == copies(reference)
-        assert not list((tmp_path / f"lake{step}").rglob("table=*/day=*/.*"))
+        assert not list((tmp_path / f"lake{step}").rglob("table=*/*=*/.*"))
         step += 7
     assert step > 40
 
@@ -203,9 +196,9 @@ def test_writers_and_a_merge_at_the_same_time_lose_nothing(tmp_path: Path) -> No
         say(machine, NAMES[3], 5 + 5 * number, day=2)
     at_work = []
     for machine in machines:
-        lake, who = FolderStore(tmp_path / "lake"), machine.writer()
+        lake, who = FolderStore(tmp_path / "lake"), machine.publisher()
         at_work.append(children.begun(partial(writing.write, lake, machine.sources(), who, workers=1)))
-    while not any(True for _ in store.list(f"{MARKS}/")):
+    while not any(True for _ in store.list(f"{VERSION_DIR}/")):
         time.sleep(0.001)  # until there is a lake, there is nothing to merge
     compact(FolderStore(tmp_path / "lake"), datetime.now(UTC))
     assert [children.ended(one) for one in at_work] == [0, 0, 0]
@@ -226,7 +219,7 @@ def test_compacting_removes_nothing_behind_a_link(tmp_path: Path) -> None:
     (home / "day=2026-10-01").mkdir()
     theirs.append(home / "day=2026-10-01" / ".0123.parquet.89abcdef")
     (lake / "table=away").symlink_to(home)
-    day = next(lake.glob("table=messages/day=*"))
+    day = next(lake.glob("table=messages/month=*"))
     theirs.append(day / ".somebody-else")
     half = day / f".{'0' * 32}.parquet.89abcdef"
     for path in (*theirs, half):

@@ -13,7 +13,8 @@ from clew.catalog.statements import Statement
 from clew.errors import RemoteFailed, TargetRefused, UsageError
 from clew.warehouse.lake.compact import compact
 from clew.warehouse.lake.engine import DuckEngine
-from clew.warehouse.lake.store import FolderStore, RemoteStore, open_store, shown
+from clew.warehouse.lake.store import FolderStore, RemoteStore, open_store
+from clew.warehouse.urls import mask_urls
 from tests.cli.running import clew
 from tests.warehouse.lake.worlds import NAMES, Machine, age, files, rows, say, write
 
@@ -119,7 +120,7 @@ def test_a_store_with_folders_tells_of_one_that_cannot_be_read(tmp_path: Path, m
     listed = type(store.fs).ls
 
     def broken(fs: object, path: str, *given: object, **more: object) -> object:
-        if "day=" in path:
+        if "month=" in path:
             raise OSError(errno.EIO, "Input/output error")
         return listed(fs, path, *given, **more)
 
@@ -148,18 +149,18 @@ def test_no_place_is_no_target(target: str) -> None:
 
 def test_a_password_with_a_mark_in_it_is_not_shown() -> None:
     word = "hun@ter2"
-    assert shown(f"sftp://mira:{word}@loom/lake") == "sftp://loom/lake"
-    assert "ter2" not in shown(f"cannot reach sftp://mira:{word}@loom/lake, nor smb://ada:{word}@x/y")
+    assert mask_urls(f"sftp://mira:{word}@loom/lake") == "sftp://loom/lake"
+    assert "ter2" not in mask_urls(f"cannot reach sftp://mira:{word}@loom/lake, nor smb://ada:{word}@x/y")
 
 
 def test_what_another_has_put_is_made_to_last_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever put it may have been killed before it reached the disk; now somebody counts on it."""
     FolderStore(tmp_path).put("a/b", b"x")
     synced: list[Path] = []
-    monkeypatch.setattr("clew.warehouse.lake.store._sync", synced.append)
+    monkeypatch.setattr("clew.warehouse.lake.store._fsync_file", synced.append)
     store = FolderStore(tmp_path)
     assert store.put("a/b", b"x") is False
-    store.settle()
+    store.fsync()
     assert synced == [tmp_path / "a/b"]
 
 

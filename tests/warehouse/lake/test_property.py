@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from clew.errors import UnknownReference
 from clew.warehouse.lake import write as writing
 from clew.warehouse.lake.compact import compact
-from clew.warehouse.lake.layout import MARKS
+from clew.warehouse.lake.layout import VERSION_DIR
 from clew.warehouse.lake.store import FolderStore
 from tests.warehouse.lake.worlds import age, killed, rows, write
 from tests.warehouse.machines import ROWS, Machine, catalogued
@@ -45,11 +45,15 @@ class _Lake(World):
     def merge(self, _: Machine) -> None:
         age(self.folder, 7200)
         # Where nothing was written yet there is no lake, and that is said.
-        with nullcontext() if any(self.store.list(f"{MARKS}/")) else pytest.raises(UnknownReference, match="no lake"):
+        with (
+            nullcontext()
+            if any(self.store.list(f"{VERSION_DIR}/"))
+            else pytest.raises(UnknownReference, match="no lake")
+        ):
             compact(self.store, LATER)
 
     def kill(self, machine: Machine, step: int) -> None:
-        who = machine.writer()
+        who = machine.publisher()
         killed(lambda: writing.write(self.store, machine.sources(), who, workers=1), step)
 
     def kill_merge(self, _: Machine, step: int) -> None:

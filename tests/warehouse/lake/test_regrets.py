@@ -14,7 +14,7 @@ from clew.errors import RemoteFailed
 from clew.warehouse.lake import compact as compacting
 from clew.warehouse.lake import objects
 from clew.warehouse.lake.compact import compact
-from clew.warehouse.lake.layout import DATA, day_of
+from clew.warehouse.lake.layout import DATA, month_of
 from clew.warehouse.lake.store import FolderStore
 from tests.catalog.worlds import append, claude_lines, spelled
 from tests.warehouse.lake.worlds import NAMES, Machine, age, copies, rows, say, write
@@ -47,7 +47,7 @@ def test_a_batch_that_counts_again_while_it_is_dropped_keeps_its_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, held: int
 ) -> None:
     """Another machine says so in full before one of the objects is removed, whichever."""
-    monkeypatch.setattr(compacting, "_HELD", held)
+    monkeypatch.setattr(compacting, "MAX_GUARDED_BYTES", held)
     store, two = _superseded(tmp_path)
     remove, left = FolderStore.remove, [step]
 
@@ -107,7 +107,7 @@ def test_a_folder_that_cannot_be_read_does_not_look_empty(tmp_path: Path, monkey
     age(tmp_path / "lake")
     before = rows(store)
     with monkeypatch.context() as patched:
-        patched.setattr(os, "scandir", _failing("table=batches/day=2026-10-01"))
+        patched.setattr(os, "scandir", _failing("table=batches/month=2026-10"))
         with pytest.raises(RemoteFailed):
             compact(store, LATER)
     assert rows(store) == before
@@ -123,13 +123,13 @@ def test_a_large_day_is_merged_in_several_steps(tmp_path: Path, monkeypatch: pyt
     age(tmp_path / "lake")
     before = rows(store)
     for module in (compacting, objects):
-        monkeypatch.setattr(module, "LARGEST", 20_000)
+        monkeypatch.setattr(module, "MAX_OBJECT_BYTES", 20_000)
     for _ in range(3):
         report = compact(store, LATER)
         age(tmp_path / "lake")
         assert rows(store) == before
     assert (report.before, report.after) == (0, 0), "it comes to an end"
-    days = [day_of(one.name) for one in store.list("table=blocks/")]
+    days = [month_of(one.name) for one in store.list("table=blocks/")]
     assert 1 < len(days) < 12
     assert copies(store) == len(before["messages"])
 
@@ -138,7 +138,7 @@ def test_texts_of_more_than_two_gibibytes_are_sorted(monkeypatch: pytest.MonkeyP
     """With a smaller limit: the wide way gives the bytes of the narrow one."""
     from tests.warehouse.lake.worlds import mixed_blocks
 
-    narrow = dict(objects.objects_of("blocks", mixed_blocks()))
-    monkeypatch.setattr(objects, "_WIDE", 1)
-    assert dict(objects.objects_of("blocks", mixed_blocks())) == narrow
-    assert objects.once("blocks", mixed_blocks()).num_rows == 6
+    narrow = dict(objects.to_objects("blocks", mixed_blocks()))
+    monkeypatch.setattr(objects, "MAX_NARROW_SORT_BYTES", 1)
+    assert dict(objects.to_objects("blocks", mixed_blocks())) == narrow
+    assert objects.drop_duplicates("blocks", mixed_blocks()).num_rows == 6

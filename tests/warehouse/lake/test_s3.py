@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from clew.cli import main
+from clew.cli.main import main
 from clew.errors import RemoteFailed
 from clew.warehouse.lake.compact import compact
 from clew.warehouse.lake.store import FolderStore, RemoteStore, Store, open_store

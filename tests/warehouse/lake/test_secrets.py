@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from clew.cli import main
+from clew.cli.main import main
 from clew.host import data_dir
 from tests.catalog.worlds import claude_lines, claude_path, spelled
 from tests.redact import histories

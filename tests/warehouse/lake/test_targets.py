@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clew.errors import RemoteFailed, TargetRefused
-from clew.warehouse.lake.store import FolderStore, absolute, open_store
+from clew.warehouse.lake.store import FolderStore, absolute_target, open_store
 from tests.cli.running import clew
 from tests.warehouse.lake.worlds import NAMES, Machine, say, write
 
@@ -48,9 +48,9 @@ def test_names_of_folders_are_taken_as_they_are(name: str) -> None:
 
 def test_a_place_is_the_same_from_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert absolute("srv/lake") == absolute("file://srv/lake") == str(tmp_path / "srv/lake")
-    assert absolute("/srv/lake") == "/srv/lake"
-    assert absolute("s3://history/lake") == "s3://history/lake"
+    assert absolute_target("srv/lake") == absolute_target("file://srv/lake") == str(tmp_path / "srv/lake")
+    assert absolute_target("/srv/lake") == "/srv/lake"
+    assert absolute_target("s3://history/lake") == "s3://history/lake"
 
 
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS])

@@ -17,8 +17,9 @@ from clew.errors import RemoteFailed, TargetRefused
 from clew.warehouse import ingest
 from clew.warehouse.lake import write as writing
 from clew.warehouse.lake.engine import DuckEngine
-from clew.warehouse.lake.layout import DATA, day_of, object_name
-from clew.warehouse.lake.store import FolderStore, open_store, shown
+from clew.warehouse.lake.layout import DATA, month_of, object_name
+from clew.warehouse.lake.store import FolderStore, open_store
+from clew.warehouse.urls import mask_urls
 from tests.catalog.worlds import append, claude_lines, spelled
 from tests.warehouse.lake.worlds import NAMES, Machine, files, killed, rows, say, write
 from tests.warehouse.machines import catalogued
@@ -94,7 +95,7 @@ def test_a_level_above_is_written_and_one_below_is_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_names_follow_from_content_and_rows_from_their_day(tmp_path: Path) -> None:
+def test_names_follow_from_content_and_rows_from_their_month(tmp_path: Path) -> None:
     machine, store = Machine(tmp_path, "one"), _lake(tmp_path)
     write_demo(machine.home)
     write(machine, store)
@@ -102,9 +103,9 @@ def test_names_follow_from_content_and_rows_from_their_day(tmp_path: Path) -> No
         if not name.startswith("_clew/"):
             table = name.split("/")[0].removeprefix("table=")
             shard = name.rpartition("/")[2].partition("-")[0] if table == "batches" else ""
-            assert object_name(table, day_of(name) or "", content, shard) == name
-            days = set(pq.read_table(tmp_path / "lake" / name)["day_utc"].to_pylist())
-            assert days == {"" if day_of(name) == "unknown" else day_of(name)}
+            assert object_name(table, month_of(name) or "", content, shard) == name
+            days = pq.read_table(tmp_path / "lake" / name)["day_utc"].to_pylist()
+            assert {day[:7] or "unknown" for day in days} == {month_of(name)}
 
 
 @pytest.mark.slow
@@ -136,11 +137,11 @@ def test_rows_without_their_batch_do_not_count(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_several_processes_write_what_one_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "TASK", 1)
+    monkeypatch.setattr(writing, "TASK_BYTES", 1)
     machine = Machine(tmp_path, "one")
     write_demo(machine.home)
     reports = [
-        writing.write(FolderStore(tmp_path / f"lake{workers}"), machine.sources(), machine.writer(), workers=workers)
+        writing.write(FolderStore(tmp_path / f"lake{workers}"), machine.sources(), machine.publisher(), workers=workers)
         for workers in (1, 3)
     ]
     assert reports[0] == reports[1]
@@ -152,7 +153,7 @@ def test_small_packs_show_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     machine = Machine(tmp_path, "one")
     write_demo(machine.home)
     write(machine, FolderStore(tmp_path / "lake1"))
-    monkeypatch.setattr(writing, "PACK", 100)
+    monkeypatch.setattr(writing, "BUFFER_BYTES", 100)
     write(machine, FolderStore(tmp_path / "lake2"))
     assert rows(FolderStore(tmp_path / "lake2")) == rows(FolderStore(tmp_path / "lake1"))
     assert len(files(tmp_path / "lake2")) > len(files(tmp_path / "lake1"))
@@ -162,14 +163,14 @@ def test_a_source_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path, m
     machine, store = Machine(tmp_path, "one"), _lake(tmp_path)
     for name in NAMES:
         say(machine, name, 10)
-    real = ingest.read
+    real = ingest.read_source
 
-    def broken(source: object, meta: ingest.Meta) -> object:
+    def broken(source: object, meta: ingest.SourceMeta) -> object:
         if NAMES[2] in meta.path:
             raise OSError("broken disk")
         return real(source, meta)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(writing, "read", broken)
+    monkeypatch.setattr(writing, "read_source", broken)
     report = write(machine, store)
     assert (report.written, len(report.unreadable)) == (3, 1)
     assert NAMES[2] in report.unreadable[0]
@@ -180,8 +181,8 @@ def test_a_source_that_cannot_be_read_is_named_once_and_in_words(tmp_path: Path)
     path = say(machine, NAMES[0], 10)
     path.unlink()
     path.mkdir()
-    jobs = [(SourceFile("claude-code", path), machine.writer("raw").meta(SourceFile("claude-code", path)))]
-    (line,) = writing.take(jobs).unreadable
+    jobs = [(SourceFile("claude-code", path), machine.publisher("raw").meta(SourceFile("claude-code", path)))]
+    (line,) = writing.read_jobs(jobs).unreadable
     assert line.startswith(f"{path}: ")
     assert line.count(str(path)) == 1
     assert "SourceUnreadable" not in line
@@ -240,7 +241,7 @@ def test_a_place_that_cannot_be_a_lake_is_told(tmp_path: Path) -> None:
 
 def test_a_password_in_a_target_is_not_shown() -> None:
     word = "hunter2"
-    assert shown(f"sftp://mira:{word}@loom/lake?token=abc") == "sftp://loom/lake"
+    assert mask_urls(f"sftp://mira:{word}@loom/lake?token=abc") == "sftp://loom/lake"
 
 
 @pytest.mark.slow
@@ -256,7 +257,7 @@ def test_what_was_there_and_went_away_is_written_again(
     for path in (tmp_path / "lake" / "table=batches").rglob("*.parquet"):
         path.unlink()
     victims = list((tmp_path / "lake" / f"table={table}").rglob("*.parquet"))
-    settle = store.settle
+    settle = store.fsync
 
     def meanwhile() -> None:
         settle()
@@ -264,7 +265,7 @@ def test_what_was_there_and_went_away_is_written_again(
             path.unlink(missing_ok=True)
         victims.clear()
 
-    monkeypatch.setattr(store, "settle", meanwhile)
+    monkeypatch.setattr(store, "fsync", meanwhile)
     write(machine, store)
     assert rows(store) == before
 
@@ -273,8 +274,8 @@ def test_what_was_there_and_went_away_is_written_again(
 def test_a_write_that_is_killed_at_any_point_is_completed_by_the_next(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "one")
     for number, name in enumerate(NAMES[:3]):
-        say(machine, name, 10, day=1 + number % 2)
-    who = machine.writer()
+        say(machine, name, 10, month=9 + number % 2)
+    who = machine.publisher()
     wanted = untitled(catalogued([machine.home], tmp_path / "catalog"))
     step, is_done = 0, False
     while not is_done:

@@ -18,7 +18,7 @@ from clew.warehouse.lake import store as stores
 from clew.warehouse.lake import write as writing
 from clew.warehouse.lake.engine import DuckEngine
 from clew.warehouse.lake.store import FolderStore, Store
-from clew.warehouse.lake.write import Report
+from clew.warehouse.lake.write import WriteReport
 from clew.warehouse.merge_sql import PUBLIC
 from tests import children
 from tests.catalog.worlds import claude_lines, claude_path, spelled
@@ -28,9 +28,9 @@ NAMES = [f"{letter * 8}-7777-4777-8777-777777777777" for letter in "abcd"]
 Rows = dict[str, list[tuple[Any, ...]]]
 
 
-def write(machine: Machine, store: Store, level: str = "raw") -> Report:
+def write(machine: Machine, store: Store, level: str = "raw") -> WriteReport:
     """Bring a lake up to date with a machine."""
-    return writing.write(store, machine.sources(), machine.writer(level), workers=1)
+    return writing.write(store, machine.sources(), machine.publisher(level), workers=1)
 
 
 def rows(store: Store, tables: Iterable[str] = PUBLIC) -> Rows:
@@ -52,11 +52,11 @@ def copies(store: Store) -> int:
         engine.close()
 
 
-def say(machine: Machine, name: str, count: int, day: int = 1, seed: int = 0) -> Path:
-    """A session with so many records, which was written to on this day of October."""
+def say(machine: Machine, name: str, count: int, day: int = 1, seed: int = 0, month: int = 10) -> Path:
+    """A session with so many records, all of this day of 2026."""
     path = claude_path(machine.home, name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = spelled(claude_lines(name, 0, count, seed)).replace(b"2026-10-01T", f"2026-10-{day:02}T".encode())
+    text = spelled(claude_lines(name, 0, count, seed)).replace(b"2026-10-01T", f"2026-{month:02}-{day:02}T".encode())
     path.write_bytes(text)
     return path
 
@@ -110,7 +110,7 @@ def _counted(step: int) -> Iterator[None]:
 
     wrote = Path.write_bytes
     Path.write_bytes = effect(wrote, lambda path, content: wrote(path, content[: len(content) // 2]))  # type: ignore[method-assign]
-    stores._created = effect(stores._created)
+    stores._link = effect(stores._link)
     FolderStore.remove = effect(FolderStore.remove)  # type: ignore[method-assign]
     yield
 

@@ -13,7 +13,7 @@ from clew.catalog.schema import day_row
 from clew.warehouse.build import SCHEMAS
 from clew.warehouse.columns import COPIES, COUNTS, RATES, TABLES
 from clew.warehouse.ingest import Batch, batch_name
-from clew.warehouse.merge_sql import PUBLIC, merged
+from clew.warehouse.merge_sql import PUBLIC, merged_tables
 from tests.warehouse.postgres.machines import Rows
 
 _DAY = 86_400_000_000
@@ -107,7 +107,7 @@ def shown(batches: Iterable[Batch]) -> dict[str, tuple[list[str], Rows]]:
         copies = pa.concat_tables([batch.tables[table] for batch in found])
         db.register(f"{table}_arrow", copies)
         db.execute(f"CREATE TABLE {table}{COPIES} AS SELECT DISTINCT * FROM {table}_arrow")
-    for name, text in merged(unique=False, divided_by="//").items():
+    for name, text in merged_tables(rows_are_unique=False, int_div="//").items():
         db.execute(f"CREATE TABLE {name} AS {text}")
     answers = {}
     for name in PUBLIC:

@@ -13,8 +13,8 @@ from clew.sources.local import in_homes
 from clew.warehouse.merge_sql import PUBLIC
 from clew.warehouse.postgres.connection import connect
 from clew.warehouse.postgres.engine import open_engine
-from clew.warehouse.postgres.push import Report, push
-from clew.warehouse.publisher import writer
+from clew.warehouse.postgres.push import PushReport, push
+from clew.warehouse.publisher import load_publisher
 
 Rows = list[tuple[Any, ...]]
 SAME_WITHOUT_TEXT = {
@@ -32,10 +32,10 @@ class Machine:
         self.home, self.data = folder / "home", folder / "data"
         self.home.mkdir(parents=True, exist_ok=True)
 
-    def push(self, url: str, level: str = "raw", **options: Any) -> Report:
+    def push(self, url: str, level: str = "raw", **options: Any) -> PushReport:
         """Push all sessions of the home, in this process."""
         sources = [found.source for found in in_homes([Host.at(self.home)])]
-        return push(url, sources, writer(level, folder=self.data), **{"count": 1, **options})
+        return push(url, sources, load_publisher(level, folder=self.data), **{"workers": 1, **options})
 
     def statistics(self) -> dict[str, Rows]:
         """The answers of a catalog over the home."""
@@ -55,7 +55,7 @@ def statistics(url: str) -> dict[str, Rows]:
 
 def tables(url: str) -> dict[str, Rows]:
     """All rows that the server shows, in an order of their own."""
-    with closing(connect(url, reads_only=True)) as db:
+    with closing(connect(url, read_only=True)) as db:
         return {name: sorted(db.execute(f"SELECT * FROM {name}".encode()).fetchall(), key=repr) for name in PUBLIC}
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from urllib.parse import quote
 
 import pytest
 
-from clew.warehouse.postgres import crew as crews
 from tests.cli.running import clew
 
 WORD = "sesame" + "-4711"
@@ -36,46 +34,20 @@ def test_the_name_of_a_scheme_has_no_case(words: tuple[str, ...]) -> None:
     assert (done.code, "127.0.0.1:1/d" in done.err) == (7, True), done.err
 
 
-def test_processes_that_cannot_all_be_started_leave_none_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    from contextlib import contextmanager
-
-    fork, started = os.fork, list[int]()
-
-    def few() -> int:
-        if len(started) == 2:
-            raise BlockingIOError(11, "Resource temporarily unavailable")
-        if pid := fork():
-            started.append(pid)
-        return pid
-
-    @contextmanager
-    def start():  # type: ignore[no-untyped-def]
-        yield lambda portion: portion
-
-    monkeypatch.setattr(os, "fork", few)
-    open_before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - only how many there are
-    with pytest.raises(BlockingIOError):
-        list(crews.crew(start, [1, 2, 3, 4], 4))
-    for pid in started:
-        with pytest.raises(ChildProcessError):
-            os.waitpid(pid, os.WNOHANG)
-    assert len(os.listdir("/proc/self/fd")) == open_before  # noqa: PTH208
-
-
 def test_large_rows_are_spelled_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     import pyarrow as pa
 
-    from clew.warehouse.postgres import loading
+    from clew.warehouse.postgres import push
 
     texts = ["x" * (100_000 if number == 700 else 100) for number in range(1000)]
     table = pa.table({"number": range(1000), "text": texts})
-    monkeypatch.setattr(loading, "LARGEST", 20_000)
-    monkeypatch.setattr(loading, "AT_ONCE", 90)
-    pieces = list(loading._pieces(table))
+    monkeypatch.setattr(push, "CSV_BYTES", 20_000)
+    monkeypatch.setattr(push, "CSV_ROWS", 90)
+    pieces = list(push._halves(table))
     assert pa.concat_tables(pieces) == table
     assert max(piece.num_rows for piece in pieces) <= 90
     assert [piece.num_rows for piece in pieces if piece.nbytes > 20_000] == [1]
-    assert list(loading._pieces(table[:0])) == [table[:0]]
+    assert list(push._halves(table[:0])) == [table[:0]]
 
 
 @pytest.mark.parametrize("words", [("push",), ("stats", "--engine"), ("search", "word", "--engine")])
@@ -95,7 +67,7 @@ def test_a_password_that_is_not_escaped_is_refused_and_not_told(words: tuple[str
     done = clew(*words, f"postgresql://{rest}")
     assert done.code == 2, done.err
     assert WORD not in done.err
-    assert "cannot be understood" in done.err
+    assert "invalid server URL" in done.err
 
 
 @pytest.mark.parametrize(

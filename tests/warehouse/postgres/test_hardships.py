@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from clew.errors import ClewError, RemoteFailed, TargetRefused
-from clew.warehouse.postgres import connection, loading, schema
-from clew.warehouse.postgres.connection import connect, error_of, shown
+from clew.warehouse.postgres import connection, schema
+from clew.warehouse.postgres import push as pushing
+from clew.warehouse.postgres.connection import connect, translated
+from clew.warehouse.urls import display_server
 from tests.catalog.worlds import write_claude
 from tests.cli.running import Ran, run
 from tests.warehouse.postgres.machines import Machine, ask, change, statistics, tables
@@ -133,14 +135,14 @@ def test_a_line_that_is_cut_anywhere(
     machine: Machine, server: Server, database: str, url: str, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     """Whatever arrived before is whole: sessions are there or not, and the next push brings the rest."""
-    monkeypatch.setattr("clew.warehouse.postgres.push.MOST", 1)
-    machine.push(url, is_dry=True)
+    monkeypatch.setattr("clew.warehouse.postgres.push.MAX_PORTION_SOURCES", 1)
+    machine.push(url, dry_run=True)
     cuts = 0
     for size in (500, 3_000, 20_000, 60_000, 90_000, 120_000):
         with wire(server.port, size) as line:
             theirs = server.url(database).replace(f":{server.port}/", f":{line.port}/")
             with suppress(RemoteFailed):
-                machine.push(theirs, count=count)
+                machine.push(theirs, workers=count)
             cuts += line.cuts
         whole(url)
     assert cuts >= 3
@@ -165,17 +167,17 @@ def test_a_server_process_that_is_killed(
     machine: Machine, url: str, monkeypatch: pytest.MonkeyPatch, server: Server
 ) -> None:
     """In the middle of a load; the line says that the server ended it."""
-    copy = loading.copy
+    copy = pushing.copy_rows
 
     def interrupted(db: connection.Connection, batches: object) -> int:
         count = copy(db, batches)  # type: ignore[arg-type]
         ask(server.url(), f"SELECT pg_terminate_backend({db.info.backend_pid})")
         return count
 
-    monkeypatch.setattr(loading, "copy", interrupted)
+    monkeypatch.setattr(pushing, "copy_rows", interrupted)
     with pytest.raises(RemoteFailed):
         machine.push(url)
-    monkeypatch.setattr(loading, "copy", copy)
+    monkeypatch.setattr(pushing, "copy_rows", copy)
     whole(url)
     machine.push(url)
     assert statistics(url) == machine.statistics()
@@ -204,7 +206,7 @@ def test_errors_never_tell_what_was_sent(url: str) -> None:
         for query in ("SELECT 'sesame'::bigint", "SELECT sesame", "SELECT 1 / length('') -- sesame"):
             with pytest.raises(psycopg.Error) as failed:
                 db.execute(query.encode())
-            said = error_of(failed.value, url)
+            said = translated(failed.value, url)
             assert isinstance(said, ClewError)
             assert "sesame" not in str(said)
             assert (said.__cause__, said.__context__) == (None, None)
@@ -234,4 +236,4 @@ def test_credentials_are_in_no_word_of_ours(server: Server, url: str, machine: M
     ],
 )
 def test_an_address_is_shown_without_its_secrets(url: str, expected: str) -> None:
-    assert shown(url) == expected
+    assert display_server(url) == expected

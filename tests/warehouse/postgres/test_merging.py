@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from clew.warehouse.ingest import Batch
+from clew.warehouse.merge_sql import DAY_SUMS
 from clew.warehouse.postgres import schema
 from clew.warehouse.postgres.connection import connect
-from clew.warehouse.postgres.putting import Putter
+from clew.warehouse.postgres.push import BatchWriter
 from tests.catalog.worlds import append, claude_lines, claude_path, spelled, write_claude
 from tests.warehouse.postgres.machines import Machine, Rows, ask, change, statistics, tables
 
@@ -20,7 +21,7 @@ pytest.importorskip("duckdb", reason="duckdb is not installed: pip install 'clew
 
 from tests.warehouse.postgres.generated import batch_of, shown
 
-COPIED = [f"{name}_copies" for name in schema.COPIED]
+COPIED = [f"{name}_copies" for name in schema.PUSHED_TABLES]
 
 
 def prepared(url: str) -> str:
@@ -34,9 +35,9 @@ def emptied(url: str) -> None:
 
 
 def put(url: str, portions: list[list[Batch]]) -> None:
-    with closing(Putter(url)) as putter:
+    with closing(BatchWriter(url)) as putter:
         for portion in portions:
-            putter.put(portion)
+            putter.write(portion)
 
 
 def portions_of(dice: random.Random, batches: list[Batch]) -> list[list[Batch]]:
@@ -53,7 +54,7 @@ def portions_of(dice: random.Random, batches: list[Batch]) -> list[list[Batch]]:
 
 def same(url: str, batches: list[Batch]) -> None:
     """Compare with what another engine makes of all of them at once."""
-    with closing(connect(url, reads_only=True)) as db:
+    with closing(connect(url, read_only=True)) as db:
         for name, (columns, expected) in shown(batches).items():
             rows = db.execute(f"SELECT {', '.join(columns)} FROM {name}".encode()).fetchall()
             if name.endswith("_days"):
@@ -63,7 +64,7 @@ def same(url: str, batches: list[Batch]) -> None:
 
 def summed(name: str, rows: Rows) -> Rows:
     """One row for each day and so on: a session that stands in several batches has a row for each of them."""
-    by, sums = schema.SUMS[name]
+    _, by, sums = DAY_SUMS[name]
     found: dict[tuple[str, ...], list[tuple[int | None, ...]]] = {}
     for row in rows:
         found.setdefault(row[: len(by)], []).append(row[len(by) :])

@@ -52,27 +52,27 @@ def test_what_did_not_change_is_not_read_again(url: str, machine: Machine, monke
     write_claude(machine.home, ONE, 20)
     path = write_claude(machine.home, TWO, 20, seed=1)
     first = machine.push(url)
-    assert (first.work.sources, first.unchanged) == (2, 0)
+    assert (first.pushed.sources, first.unchanged) == (2, 0)
     append(path, spelled(claude_lines(TWO, 20, 5, seed=1)))
     grown = machine.push(url)
-    assert (grown.work.sources, grown.unchanged) == (1, 1)
+    assert (grown.pushed.sources, grown.unchanged) == (1, 1)
     assert statistics(url) == machine.statistics()
 
     def nothing(*_: object) -> None:
         raise AssertionError("nothing is to be read")
 
-    monkeypatch.setattr("clew.warehouse.ingest.read", nothing)
+    monkeypatch.setattr("clew.warehouse.postgres.push.read_source", nothing)
     again = machine.push(url)
-    assert (again.work.sources, again.work.rows, again.unchanged) == (0, 0, 2)
+    assert (again.pushed.sources, again.pushed.rows, again.unchanged) == (0, 0, 2)
 
 
 def test_the_server_decides_what_it_has(url: str, server_url: str, machine: Machine) -> None:
     """Nothing is remembered here that another server, or a new one in its place, would not know."""
     write_claude(machine.home, ONE, 20)
     machine.push(url)
-    assert machine.push(server_url).work.sources == 1
+    assert machine.push(server_url).pushed.sources == 1
     change(url, "DROP SCHEMA clew CASCADE")
-    assert machine.push(url).work.sources == 1
+    assert machine.push(url).pushed.sources == 1
     assert tables(url) == tables(server_url)
 
 
@@ -102,10 +102,10 @@ def test_a_file_with_another_time_sends_no_rows(url: str, machine: Machine) -> N
     path = write_claude(machine.home, ONE, 40)
     machine.push(url)
     os.utime(path, ns=(1, 1))
-    assert machine.push(url).work.rows == 0
+    assert machine.push(url).pushed.rows == 0
     os.utime(path, ns=(time.time_ns() + 10**9,) * 2)
     report = machine.push(url)
-    assert (report.work.sources, report.work.rows) == (1, 0)
+    assert (report.pushed.sources, report.pushed.rows) == (1, 0)
 
 
 def test_copies_on_two_machines_are_one_batch(url: str, tmp_path: Path, machine: Machine) -> None:
@@ -114,7 +114,7 @@ def test_copies_on_two_machines_are_one_batch(url: str, tmp_path: Path, machine:
         write_claude(one.home, ONE, 40)
     machine.push(url)
     before = tables(url)
-    assert other.push(url).work.rows == 0
+    assert other.push(url).pushed.rows == 0
     assert tables(url) == before
     assert ask(url, "SELECT count(*), count(DISTINCT batch), count(DISTINCT origin) FROM batches") == [(2, 1, 2)]
 
@@ -127,7 +127,7 @@ def test_new_rules_push_again_and_replace(url: str, machine: Machine, home: Path
     rules = home / ".config" / "clew" / "redaction.toml"
     rules.parent.mkdir(parents=True)
     rules.write_text('[[rule]]\nid = "looms"\npattern = "tapestry-[0-9]+"\n')
-    assert machine.push(url, "redacted").work.sources == 1
+    assert machine.push(url, "redacted").pushed.sources == 1
     assert ask(url, "SELECT count(*) FROM blocks_copies WHERE text LIKE '%tapestry-4711%'") == [(0,)]
     assert ask(url, "SELECT count(*) FROM blocks_copies WHERE text LIKE '%REDACTED:looms%'") == [(1,)]
 
@@ -139,41 +139,42 @@ def test_a_higher_level_adds_text_and_a_lower_one_takes_none(url: str, machine: 
     machine.push(url, "redacted")
     texts = ask(url, "SELECT count(*) FROM blocks_copies WHERE text <> ''")
     assert texts[0][0] > 5
-    assert machine.push(url, "metrics").work.sources == 0
+    assert machine.push(url, "metrics").pushed.sources == 0
     assert ask(url, "SELECT count(*) FROM blocks_copies WHERE text <> ''") == texts
 
 
 def test_a_dry_run_leaves_the_server_alone(url: str, machine: Machine) -> None:
     write_claude(machine.home, ONE, 10)
-    report = machine.push(url, is_dry=True)
-    assert (report.sources, report.work.sources, report.work.rows) == (1, 1, 0)
+    report = machine.push(url, dry_run=True)
+    assert (report.sources, report.pushed.sources, report.pushed.rows) == (1, 1, 0)
     assert ask(url, "SELECT count(*) FROM pg_namespace WHERE nspname = 'clew'") == [(0,)]
     machine.push(url)
-    assert machine.push(url, is_dry=True).work.sources == 0
+    assert machine.push(url, dry_run=True).pushed.sources == 0
 
 
 def test_one_bad_source_stops_no_other(url: str, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     from clew.warehouse import ingest
+    from clew.warehouse.postgres import push as pushing
 
     write_claude(machine.home, ONE, 10)
     write_claude(machine.home, TWO, 10)
-    read = ingest.read
+    read = ingest.read_source
 
-    def picky(source: object, meta: ingest.Meta) -> ingest.Batch:
+    def picky(source: object, meta: ingest.SourceMeta) -> ingest.Batch:
         if ONE in meta.path:
             raise ValueError("no")
         return read(source, meta)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(ingest, "read", picky)
+    monkeypatch.setattr(pushing, "read_source", picky)
     report = machine.push(url)
-    assert report.work.sources == 1
-    assert [line.rpartition("/")[2] for line in report.work.unreadable] == [f"{ONE}.jsonl: cannot be read (no)"]
+    assert report.pushed.sources == 1
+    assert [line.rpartition("/")[2] for line in report.pushed.unreadable] == [f"{ONE}.jsonl: cannot be read (no)"]
 
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_several_processes_do_what_one_does(url: str, server_url: str, demo: Machine, count: int) -> None:
     demo.push(url)
-    demo.push(server_url, count=count)
+    demo.push(server_url, workers=count)
     assert tables(url) == tables(server_url)
 
 
@@ -182,7 +183,7 @@ def test_rows_stand_in_their_month(url: str, machine: Machine) -> None:
     machine.push(url)
     found = ask(url, "SELECT DISTINCT tableoid::regclass::text, left(day_utc, 7) FROM messages_copies")
     assert found == [("messages_copies_2026_10", "2026-10")]
-    with connect(url, reads_only=True) as db:
+    with connect(url, read_only=True) as db:
         assert schema.known_months(db) == {"2026-10"}
 
 
@@ -210,16 +211,16 @@ def test_a_dropped_month_is_gone_and_a_push_goes_on(url: str, machine: Machine) 
 def test_rows_that_came_while_a_month_was_dropped_are_put_right(url: str, machine: Machine) -> None:
     from clew.agents.base import SourceFile
     from clew.warehouse import ingest, publisher
-    from clew.warehouse.postgres.putting import Putter
+    from clew.warehouse.postgres.push import BatchWriter
 
     path = write_claude(machine.home, ONE, 10)
     machine.push(url)
-    putter = Putter(url)
+    putter = BatchWriter(url)
     for table in schema.partitioned():
         change(url, f"DROP TABLE {table}_2026_10")
     other = SourceFile("claude-code", write_claude(machine.home, TWO, 10, seed=2))
     # It knows of the month, but not that it went.
-    putter.put([ingest.read(other, publisher.writer("raw", folder=machine.data).meta(other))])
+    putter.write([ingest.read_source(other, publisher.load_publisher("raw", folder=machine.data).meta(other))])
     putter.close()
     append(path, spelled(claude_lines(ONE, 10, 5)))
     machine.push(url)
@@ -249,17 +250,18 @@ def test_a_source_that_cannot_be_read_is_named_and_told_by_the_exit_code(
     url: str, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from clew.warehouse import ingest
+    from clew.warehouse.postgres import push as pushing
 
     write_claude(machine.home, ONE, 10)
     write_claude(machine.home, TWO, 10)
-    read = ingest.read
+    read = ingest.read_source
 
-    def picky(source: object, meta: ingest.Meta) -> ingest.Batch:
+    def picky(source: object, meta: ingest.SourceMeta) -> ingest.Batch:
         if ONE in meta.path:
             raise OverflowError("no")
         return read(source, meta)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(ingest, "read", picky)
+    monkeypatch.setattr(pushing, "read_source", picky)
     done = clew("push", url, "--home", machine.home, "--json")
     assert done.code == 3
     assert ONE in done.err

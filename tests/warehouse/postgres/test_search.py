@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 import pytest
 
 from clew.catalog.query import BadQuery, parse
-from clew.catalog.search import PLACES, Found, Request, Searcher, unmasked
+from clew.catalog.search import SEARCH_FIELDS, Found, Request, Searcher, unmasked
 from clew.catalog.sync import sync
-from clew.catalog.tokens import parts, words
+from clew.catalog.tokenizer import parts, words
 from clew.demo import write_demo
 from clew.errors import UsageError
 from clew.filters import Filters
 from clew.host import Host
 from clew.warehouse.postgres.search import ServerSearcher
-from clew.warehouse.postgres.words import GIANT, LONGEST, MOST, lookup, vector
+from clew.warehouse.postgres.tsvector import MAX_TEXT_WORDS_BYTES, MAX_WORD_BYTES, TRUNCATED, to_tsquery, to_tsvector
 from tests.catalog.test_query import random_queries
 from tests.catalog.worlds import claude_lines, claude_path, spelled
 from tests.cli.running import run
@@ -141,7 +141,7 @@ def values(found: Found) -> list[tuple[Any, ...]]:
 def same(world: World, **asked: Any) -> int:
     """Ask both; returns how many hits there are."""
     request = Request(**{"limit": 5_000, "newest": True, **asked})
-    mine, theirs = world.here.search(request).read(), world.there.search(request).read()
+    mine, theirs = world.here.search(request), world.there.search(request)
     assert theirs.total == mine.total == len(theirs.hits), asked
     assert values(theirs) == values(mine), asked
     assert [hit.when for hit in theirs.hits] == sorted((hit.when for hit in theirs.hits), reverse=True)
@@ -175,7 +175,7 @@ def test_words_of_the_texts_put_together_by_dice(world: World) -> None:
     assert hits > 20
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", SEARCH_FIELDS)
 def test_places_are_the_same(world: World, place: str) -> None:
     assert same(world, query="-zebra", places=(place,)) > 0
 
@@ -226,8 +226,8 @@ def test_filters_are_the_same(world: World, filters: dict[str, Any]) -> None:
 def test_pages_are_parts_of_the_whole(world: World) -> None:
     search = world.there.search
     for query in ("the", '"the user" OR the'):
-        whole = search(Request(query, limit=50)).read()
-        pages = [search(Request(query, limit=7, offset=at)).read() for at in range(0, 49, 7)]
+        whole = search(Request(query, limit=50))
+        pages = [search(Request(query, limit=7, offset=at)) for at in range(0, 49, 7)]
         assert {page.total for page in pages} == {whole.total}
         assert [hit for page in pages for hit in page.hits] == whole.hits[:49]
 
@@ -280,11 +280,14 @@ def test_without_text_there_is_nothing_to_search(url: str, tmp_path: Path) -> No
 
 
 def test_words_that_the_server_cannot_keep_are_marked() -> None:
-    assert vector("getUserName is Here") == "get getusername here is name user"
-    assert vector("x" * (LONGEST + 1)) == GIANT
-    assert GIANT in vector(" ".join(f"word{number:09}" for number in range(MOST // 8))).split()
-    assert len(vector(" ".join(f"word{number:09}" for number in range(MOST // 8)))) < MOST + MOST // 8
-    assert vector("...") == ""
+    assert to_tsvector("getUserName is Here") == "get getusername here is name user"
+    assert to_tsvector("x" * (MAX_WORD_BYTES + 1)) == TRUNCATED
+    assert TRUNCATED in to_tsvector(" ".join(f"word{number:09}" for number in range(MAX_TEXT_WORDS_BYTES // 8))).split()
+    assert (
+        len(to_tsvector(" ".join(f"word{number:09}" for number in range(MAX_TEXT_WORDS_BYTES // 8))))
+        < MAX_TEXT_WORDS_BYTES + MAX_TEXT_WORDS_BYTES // 8
+    )
+    assert to_tsvector("...") == ""
 
 
 @pytest.mark.parametrize(
@@ -301,7 +304,7 @@ def test_words_that_the_server_cannot_keep_are_marked() -> None:
     ],
 )
 def test_what_the_index_is_asked_for(query: str, text: str | None, is_exact: bool) -> None:
-    found = lookup(parse(query))
+    found = to_tsquery(parse(query))
     assert found == (text, is_exact)
 
 

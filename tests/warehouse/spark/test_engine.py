@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from clew.errors import ClewError, RemoteFailed, TargetRefused, UnknownReference, UsageError
-from clew.warehouse.spark import engine, ingesting
-from clew.warehouse.spark.engine import SparkEngine, open_engine, parted
-from clew.warehouse.spark.ingesting import Task, take_part
-from clew.warehouse.spark.session import reaching, told
+from clew.warehouse.spark import engine, job
+from clew.warehouse.spark.engine import SparkEngine, connect_errors, open_engine, parse_engine_url, translate_errors
+from clew.warehouse.spark.job import Job, write_part
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'clew[spark]'")
 from pyspark.errors import AnalysisException
@@ -124,13 +123,13 @@ def test_a_lake_that_cannot_be_asked_is_told_and_the_cluster_let_go(
 
 def test_a_name_that_is_refused_does_not_tell_its_password() -> None:
     with pytest.raises(UsageError) as refused:
-        parted(f"spark:?lake=s3a://mira:{WORD}@bucket/lake")
+        parse_engine_url(f"spark:?lake=s3a://mira:{WORD}@bucket/lake")
     assert WORD not in str(refused.value)
 
 
 def test_what_a_worker_raised_on_purpose_keeps_its_exit_code() -> None:
     said = "An exception was thrown.\nTraceback\nclew.errors.TargetRefused: /lake: no space left\n"
-    with pytest.raises(TargetRefused, match=r"^/lake: no space left$"), told("spark"):
+    with pytest.raises(TargetRefused, match=r"^/lake: no space left$"), translate_errors("spark"):
         raise RuntimeError(said)
 
 
@@ -143,16 +142,16 @@ def test_a_part_looks_again_where_objects_were_merged_meanwhile(monkeypatch: pyt
             raise FileNotFoundError("merged into another")
         raise RemoteFailed("enough")
 
-    monkeypatch.setattr(ingesting, "known_states", states)
+    monkeypatch.setattr(job, "known_states", states)
     who: Any = type("Who", (), {"origin": "00"})()
     with pytest.raises(RemoteFailed, match="enough"):
-        take_part(Task(str(tmp_path), str(tmp_path / "lake"), who, 1), 0)
+        write_part(Job(str(tmp_path), str(tmp_path / "lake"), who, 1), 0)
     assert len(tries) == 2
 
 
 def test_places_are_the_same_for_workers_that_start_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    seen: list[Task] = []
+    seen: list[Job] = []
 
     class Numbers:
         sparkContext = type("Context", (), {"defaultParallelism": 1})()
@@ -168,22 +167,25 @@ def test_places_are_the_same_for_workers_that_start_elsewhere(monkeypatch: pytes
             return []
 
     spark: Any = Numbers()
-    ingesting.run(spark, Path("kept"), "srv/lake", Any, parts=1)  # type: ignore[arg-type]
-    assert (seen[0].archive, seen[0].target) == (str(tmp_path / "kept"), str(tmp_path / "srv/lake"))
-    assert parted("spark://host:7077?lake=srv/lake")[1] == str(tmp_path / "srv/lake")
+    job.run_job(spark, Path("kept"), "srv/lake", Any, parts=1)  # type: ignore[arg-type]
+    assert (seen[0].archive, seen[0].lake) == (str(tmp_path / "kept"), str(tmp_path / "srv/lake"))
+    assert parse_engine_url("spark://host:7077?lake=srv/lake")[1] == str(tmp_path / "srv/lake")
 
 
 def test_a_cluster_that_does_not_answer_is_told_in_words() -> None:
     said = "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext."
     for text in (said, f"{said}\n: java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext."):
-        with pytest.raises(RemoteFailed, match=r"^spark://h:1: the cluster does not answer$"), reaching("spark://h:1"):
+        with (
+            pytest.raises(RemoteFailed, match=r"^spark://h:1: the cluster does not answer$"),
+            connect_errors("spark://h:1"),
+        ):
             raise RuntimeError(text)
 
 
 def test_an_object_that_cannot_be_read_is_named() -> None:
     name = "table=usage/day=2026-10-01/0f.parquet"
     said = f"org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error in file:///l/{name}. "
-    with pytest.raises(TargetRefused, match=rf"^/l: {name} cannot be read; `clew lake verify`"), told("/l"):
+    with pytest.raises(TargetRefused, match=rf"^/l: {name} cannot be read; `clew lake verify`"), translate_errors("/l"):
         raise RuntimeError(said)
-    with pytest.raises(RemoteFailed), told("/l"):
+    with pytest.raises(RemoteFailed), translate_errors("/l"):
         raise RuntimeError(said.replace("NO_HINT", "FILE_NOT_EXIST"))

@@ -32,6 +32,7 @@ class SageAgent(Agent):
     id = locate.AGENT
     title = "Sage Agent"
     homepage = "https://github.com/majiayu000/sage"
+    file_changes_outside_calls = True
 
     def roots(self, host: Host) -> Iterator[Path]:
         return locate.roots(host)

@@ -1,1 +1,1 @@
-"""The tables as Parquet objects, by day, in a folder or an object store, which any number of machines write to."""
+"""A lake: the tables as Parquet objects, by month, in a folder or an object store that many machines write to."""

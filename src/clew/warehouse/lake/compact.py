@@ -1,42 +1,52 @@
-"""Many small objects of a day made into few, without the rows that no longer count.
+"""Merge the objects of each month into few, and drop rows that no longer count.
 
-New objects are there before old ones go, and rows that stand twice count once, so a reader sees the same rows at any
-time. What comes out follows from what went in: two machines that do the same work write the same objects.
+New objects are written before old ones are removed, and readers count equal rows once, so readers see the same rows at
+any time. The result depends only on the input: two machines that merge the same objects write the same new ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
+from itertools import groupby
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from clew.warehouse.columns import LEVELS, STATE
-from clew.warehouse.lake.layout import DATA, MARKS, UNKNOWN, check_marks, day_of, folder_of, no_lake
-from clew.warehouse.lake.objects import (
-    LARGEST,
-    batch_objects,
-    joined,
-    objects_of,
-    once,
-    read_rows,
-    read_sound,
-    unpacked,
+from clew.warehouse.lake.layout import (
+    DATA,
+    VERSION_DIR,
+    check_version,
+    is_by_day,
+    month_of,
+    no_lake,
+    table_folder,
+    version_name,
 )
-from clew.warehouse.lake.store import FolderStore, Object, Store, patiently, put_all
+from clew.warehouse.lake.objects import (
+    MAX_OBJECT_BYTES,
+    concat,
+    drop_duplicates,
+    from_parquet,
+    read_checked,
+    read_rows,
+    to_batch_objects,
+    to_objects,
+)
+from clew.warehouse.lake.store import FolderStore, Object, Store, put_all, retry_if_deleted
 
-GRACE = 3600.0
-"""Seconds that an object is left alone after it was written: whoever wrote it may not have said yet that it counts."""
-_ORPHANED = 86_400.0
-"""Seconds after which rows that nobody said count belong to a writer that was killed."""
-_HELD = 256 << 20
-"""Bytes of objects that were removed, and are held until it is sure that nobody needs them."""
+GRACE_SECONDS = 3600.0
+"""Younger objects are left alone: their writer may not have registered the batches yet."""
+ORPHAN_SECONDS = 86_400.0
+"""Older rows of a batch that is not registered belong to a writer that was killed."""
+MAX_GUARDED_BYTES = 256 << 20
+"""Removed objects that are kept in memory until it is certain that no writer has registered their batches."""
 
 
-class Report(NamedTuple):
-    """What was done."""
+class CompactReport(NamedTuple):
+    """Counts of a compaction."""
 
     before: int = 0
     after: int = 0
@@ -45,176 +55,184 @@ class Report(NamedTuple):
     batches_dropped: int = 0
 
 
+class Replacement(NamedTuple):
+    """Objects that were removed, and the new ones that hold their rows."""
+
+    old: list[Object]
+    new: list[Object]
+
+
 class _Lake(NamedTuple):
-    """What a lake holds: all its objects, every batch that it names, and those that count."""
+    """What a lake held when it was listed."""
 
     objects: dict[str, list[Object]]
-    batches: pa.Table
-    known: pa.Array
+    """By table."""
+    registered: pa.Array
+    """All batches that `batches` names."""
     current: pa.Array
+    """Those of them that count."""
 
 
-def compact(store: Store, now: datetime, grace: float = GRACE) -> Report:
-    """Merge the objects of days that are over."""
-    return patiently(lambda: _compact(store, now, grace), store.shown)
+def compact(store: Store, now: datetime, grace_seconds: float = GRACE_SECONDS) -> CompactReport:
+    """Merge the objects that are older than the grace period."""
+    return retry_if_deleted(lambda: _compact(store, now.timestamp(), grace_seconds), store.display_url)
 
 
-def _compact(store: Store, now: datetime, grace: float) -> Report:
-    marks = [one.name for one in store.list(f"{MARKS}/")]
-    if not marks:
-        raise no_lake(store.shown)
-    check_marks(marks, store.shown)
-    lake = _look(store)
-    regrets = _Regrets(store, lake)
-    before = now.timestamp() - grace
-    closed = (now.astimezone(UTC) - timedelta(days=1)).date().isoformat()
-    report = Report(batches_dropped=len(lake.known) - len(lake.current))
+def _compact(store: Store, now: float, grace_seconds: float) -> CompactReport:
+    versions = [one.name for one in store.list(f"{VERSION_DIR}/")]
+    if not versions:
+        raise no_lake(store.display_url)
+    check_version(versions, store.display_url)
+    store.put(version_name(), b"\n")
+    lake = _list_lake(store)
+    guard = DeletionGuard(store, lake.objects["batches"])
+    report = CompactReport(batches_dropped=len(lake.registered) - len(lake.current))
     try:
         for table in DATA:
-            for day in _days(lake.objects[table], closed, before):
-                for old, new in _merge(store, table, day, lake, regrets, now.timestamp()):
-                    report = _plus(report, old, new)
-                    regrets.look(_HELD)
+            for month in _months(lake.objects[table], now - grace_seconds):
+                for replacement in _merge_month(store, table, month, lake, guard, now):
+                    report = _add_counts(report, replacement)
+                    guard.restore_registered(keep_bytes=MAX_GUARDED_BYTES)
     finally:
-        regrets.look()
-    # What does not count may go from `batches` when its rows are gone, or nobody could tell that they may go.
-    for day in _days(lake.objects["batches"], closed, before):
-        report = _plus(report, *_merge_batches(store, day, lake))
+        guard.restore_registered()
+    # `batches` last: while rows of a dropped batch exist, its row must say that they may be removed.
+    for month in _months(lake.objects["batches"], now - grace_seconds):
+        report = _add_counts(report, _merge_batches(store, month, lake))
     if isinstance(store, FolderStore):
-        store.sweep(now.timestamp() - _ORPHANED)
+        store.remove_partial(now - ORPHAN_SECONDS)
     return report
 
 
-def _plus(report: Report, old: Iterable[Object], new: Iterable[Object]) -> Report:
-    old, new = list(old), list(new)
-    sizes = [sum(one.size for one in some) for some in (old, new)]
-    counts = (report.before + len(old), report.after + len(new))
-    return Report(*counts, report.bytes_before + sizes[0], report.bytes_after + sizes[1], report.batches_dropped)
+def _add_counts(report: CompactReport, replacement: Replacement) -> CompactReport:
+    return CompactReport(
+        report.before + len(replacement.old),
+        report.after + len(replacement.new),
+        report.bytes_before + sum(one.size for one in replacement.old),
+        report.bytes_after + sum(one.size for one in replacement.new),
+        report.batches_dropped,
+    )
 
 
-def _look(store: Store) -> _Lake:
-    # The rows first: whoever is named by then wrote them before.
-    objects = {table: store.list(folder_of(table)) for table in (*DATA, "batches")}
-    parts = [read_rows(store, "batches", one.name) for one in objects["batches"] if day_of(one.name)]
-    batches = once("batches", joined("batches", parts))
-    return _Lake(objects, batches, pc.unique(batches["batch"]), pc.unique(current(batches)["batch"]))
+def _list_lake(store: Store) -> _Lake:
+    # Rows first: a batch that is registered by the time `batches` is listed had its rows written before.
+    objects = {table: store.list(table_folder(table)) for table in (*DATA, "batches")}
+    parts = [read_rows(store, "batches", one.name) for one in objects["batches"] if month_of(one.name)]
+    batches = drop_duplicates("batches", concat("batches", parts))
+    return _Lake(objects, pc.unique(batches["batch"]), pc.unique(current_batches(batches)["batch"]))
 
 
-def current(batches: pa.Table) -> pa.Table:
-    """The rows of `batches` that count: one for each source, by the rule of `merge_sql`."""
+def current_batches(batches: pa.Table) -> pa.Table:
+    """The rows of `batches` that count: one per source, in the order of `merge_sql.CURRENT_BATCH_ORDER`."""
     level = pc.index_in(batches["level"], pa.array(LEVELS))
     ranked = batches.append_column("rank", level)
     keys = [("source_id", "ascending"), *((name, "descending") for name in (*STATE, "rank", "batch"))]
     ranked = ranked.take(pc.sort_indices(ranked, keys)).drop_columns(["rank"])
     if ranked.num_rows < 2:
         return ranked
-    names = ranked["source_id"].combine_chunks()
-    return ranked.filter(pa.concat_arrays([pa.array([True]), pc.not_equal(names[1:], names[:-1])]))
+    ids = ranked["source_id"].combine_chunks()
+    return ranked.filter(pa.concat_arrays([pa.array([True]), pc.not_equal(ids[1:], ids[:-1])]))
 
 
-def _days(objects: Iterable[Object], closed: str, before: float) -> Iterator[list[Object]]:
-    """The objects of each day that is over."""
-    days: dict[str, list[Object]] = {}
-    for one in objects:
-        day = day_of(one.name)
-        if day is not None and (day < closed or day == UNKNOWN) and one.written <= before:
-            days.setdefault(day, []).append(one)
-    for _, found in sorted(days.items()):
-        yield found
+def _months(objects: Iterable[Object], written_before: float) -> Iterator[list[Object]]:
+    """The objects of each month that are old enough."""
+    old = [one for one in objects if month_of(one.name) and one.written <= written_before]
+    old.sort(key=lambda one: (month_of(one.name) or "", one.name))
+    for _, month in groupby(old, key=lambda one: month_of(one.name)):
+        yield list(month)
 
 
-class _Regrets:
-    """Objects that were removed with rows that did not count, held until it is sure that they do not count now.
+class DeletionGuard:
+    """Guards against a race with writers.
 
-    Somebody may say of a batch that it counts while its rows are removed. Whoever says so looks afterwards whether they
-    are there; here it is looked afterwards whether somebody said so. One of the two looks comes last, and sees.
+    A writer may register a batch while compaction deletes its rows. Writers re-check their rows after registering, and
+    compaction re-reads `batches` after deleting; whichever runs last restores the rows.
     """
 
-    def __init__(self, store: Store, lake: _Lake) -> None:
+    def __init__(self, store: Store, batch_objects: Iterable[Object]) -> None:
         self._store = store
-        self._seen = {one.name for one in lake.objects["batches"]}
-        self._held: dict[str, tuple[bytes, set[str]]] = {}
+        self._read_before = {one.name for one in batch_objects}
+        self._removed: dict[str, tuple[bytes, set[str]]] = {}
 
-    def hold(self, name: str, content: bytes, batches: set[str]) -> None:
-        """This object is about to go, and with it the rows of these batches."""
-        self._held[name] = content, batches
+    def remember(self, name: str, content: bytes, batches: set[str]) -> None:
+        """Keep an object that is about to be removed, with the batches whose rows are dropped with it."""
+        self._removed[name] = content, batches
 
-    def look(self, most: int = 0) -> None:
-        """Put back what counts now; not yet where no more bytes than this are held."""
-        if sum(len(content) for content, _ in self._held.values()) <= most:
+    def restore_registered(self, keep_bytes: int = 0) -> None:
+        """Put back objects whose batches were registered meanwhile. Does nothing while no more bytes are kept."""
+        if sum(len(content) for content, _ in self._removed.values()) <= keep_bytes:
             return
-        named = self._named()
-        for name, (content, batches) in self._held.items():
-            if named is None or named & batches:
+        registered = self._newly_registered()
+        for name, (content, batches) in self._removed.items():
+            if registered is None or registered & batches:
                 self._store.put(name, content)
-        self._store.settle()
-        self._held = {}
+        self._store.fsync()
+        self._removed = {}
 
-    def _named(self) -> set[str] | None:
-        """The batches of which somebody has said since that they count; None where that cannot be told."""
+    def _newly_registered(self) -> set[str] | None:
+        """The batches that were registered since the lake was listed; None if that cannot be determined."""
         found: set[str] = set()
         try:
-            for one in self._store.list(folder_of("batches")):
-                if day_of(one.name) and one.name not in self._seen:
+            for one in self._store.list(table_folder("batches")):
+                if month_of(one.name) and one.name not in self._read_before:
                     found.update(read_rows(self._store, "batches", one.name, ["batch"])["batch"].to_pylist())
         except FileNotFoundError:
             return None
         return found
 
 
-Exchange = tuple[list[Object], list[Object]]
-"""Objects that went, and those that came for them."""
-
-
-def _merge(
-    store: Store, table: str, day: list[Object], lake: _Lake, regrets: _Regrets, now: float
-) -> Iterator[Exchange]:
-    """Merge the objects of a table and day, as many together as memory should hold."""
-    if len(day) == 1 and len(lake.known) == len(lake.current):
+def _merge_month(
+    store: Store, table: str, month: list[Object], lake: _Lake, guard: DeletionGuard, now: float
+) -> Iterator[Replacement]:
+    """Merge the objects of a table and month, as many at a time as fit into one object."""
+    if len(month) == 1 and len(lake.registered) == len(lake.current) and not is_by_day(month[0].name):
         return
-    taken: list[Object] = []
+    merged: list[Object] = []
     parts: list[pa.Table] = []
-    is_whole = True
-    for one in day:
-        content = read_sound(store, one.name)
-        rows = unpacked(table, content)
-        kept = _counting(rows, lake, is_old=now - one.written >= _ORPHANED)
-        if kept is None or (kept is rows and rows.nbytes > LARGEST // 2):
+    is_changed = False
+    for one in month:
+        content = read_checked(store, one.name)
+        rows = from_parquet(table, content)
+        kept = _rows_that_count(rows, lake, is_old=now - one.written >= ORPHAN_SECONDS)
+        if kept is None or (kept is rows and rows.nbytes > MAX_OBJECT_BYTES // 2 and not is_by_day(one.name)):
             continue
         if kept is not rows:
-            is_whole = False
             dropped = rows["batch"].filter(pc.invert(pc.is_in(rows["batch"], lake.current)))
-            regrets.hold(one.name, content, set(dropped.unique().to_pylist()))
-        taken.append(one)
+            guard.remember(one.name, content, set(dropped.unique().to_pylist()))
+        is_changed |= kept is not rows or is_by_day(one.name)
+        merged.append(one)
         parts.append(kept)
-        if sum(part.nbytes for part in parts) > LARGEST:
-            yield _exchange(store, taken, dict(objects_of(table, once(table, joined(table, parts)))))
-            taken, parts, is_whole = [], [], True
-    if len(taken) > 1 or (taken and not is_whole):
-        yield _exchange(store, taken, dict(objects_of(table, once(table, joined(table, parts)))))
+        if sum(part.nbytes for part in parts) > MAX_OBJECT_BYTES:
+            yield _replace_objects(store, merged, _merged_objects(table, parts))
+            merged, parts, is_changed = [], [], False
+    if len(merged) > 1 or is_changed:
+        yield _replace_objects(store, merged, _merged_objects(table, parts))
 
 
-def _counting(rows: pa.Table, lake: _Lake, is_old: bool) -> pa.Table | None:
-    """The rows that count; None where somebody may be about to say that these rows count."""
-    if not is_old and not pc.all(pc.is_in(rows["batch"], lake.known)).as_py():
+def _merged_objects(table: str, parts: list[pa.Table]) -> dict[str, bytes]:
+    return dict(to_objects(table, drop_duplicates(table, concat(table, parts))))
+
+
+def _rows_that_count(rows: pa.Table, lake: _Lake, is_old: bool) -> pa.Table | None:
+    """The rows of current batches; None if a writer may be about to register some of the others."""
+    if not is_old and not pc.all(pc.is_in(rows["batch"], lake.registered)).as_py():
         return None
     kept = rows.filter(pc.is_in(rows["batch"], lake.current))
     return rows if kept.num_rows == rows.num_rows else kept
 
 
-def _merge_batches(store: Store, day: list[Object], lake: _Lake) -> Exchange:
-    rows = once("batches", joined("batches", [read_rows(store, "batches", one.name) for one in day]))
+def _merge_batches(store: Store, month: list[Object], lake: _Lake) -> Replacement:
+    rows = drop_duplicates("batches", concat("batches", [read_rows(store, "batches", one.name) for one in month]))
     kept = rows.filter(pc.is_in(rows["batch"], lake.current))
-    return _exchange(store, day, dict(batch_objects(kept)))
+    return _replace_objects(store, month, dict(to_batch_objects(kept)))
 
 
-def _exchange(store: Store, old: list[Object], new: dict[str, bytes]) -> Exchange:
+def _replace_objects(store: Store, old: list[Object], new: dict[str, bytes]) -> Replacement:
     """Put the new objects, then remove the old ones."""
     if {one.name for one in old} == set(new):
-        return [], []
+        return Replacement([], [])
     put_all(store, new.items())
-    store.settle()
+    store.fsync()
     for one in old:
         if one.name not in new:
             store.remove(one.name)
-    return old, [Object(name, len(content), 0.0) for name, content in new.items()]
+    return Replacement(old, [Object(name, len(content), 0.0) for name, content in new.items()])

@@ -1,4 +1,4 @@
-"""A lake as an engine: DuckDB over its objects, with the merged tables made when a statement asks for them."""
+"""Answer the catalog's statements from a lake: DuckDB over its objects. Merged tables are computed on first use."""
 
 from __future__ import annotations
 
@@ -7,127 +7,132 @@ from contextlib import suppress
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from clew.catalog.statements import Statement
+import duckdb
+
 from clew.errors import ClewError, RemoteFailed, TargetRefused
 from clew.warehouse.columns import COPIES, TABLES, Table
-from clew.warehouse.lake.layout import MARKS, check_marks, day_of, folder_of, is_sound, no_lake
-from clew.warehouse.lake.objects import damaged
-from clew.warehouse.lake.store import RemoteStore, Store, open_store, shown
-from clew.warehouse.merge_sql import merged, needed
+from clew.warehouse.lake.layout import (
+    VERSION_DIR,
+    check_version,
+    damaged,
+    hash_matches,
+    month_of,
+    no_lake,
+    table_folder,
+)
+from clew.warehouse.lake.store import RemoteStore, Store, open_store
+from clew.warehouse.merge_sql import merged_tables, required_tables, tables_read
+from clew.warehouse.urls import mask_urls
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+    from clew.catalog.statements import Statement
 
 T = TypeVar("T")
 _TYPES = {"int": "BIGINT", "str": "VARCHAR"}
+_SHARED_TABLES = ("current_batches", "visible_messages")
+"""Merged tables that most others are made from."""
 _TRIES = 3
-"""Objects may be merged into others while they are read."""
+"""Compaction may replace objects while they are read."""
 
 
 class DuckEngine:
-    """Answers statements from the objects that are there."""
+    """Answers statements from the objects that exist when the first one is asked."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._texts = merged(unique=False, divided_by="//")
-        self._db: DuckDBPyConnection | None = None
-        self._patiently(self._opened)
+        self._merged = merged_tables(rows_are_unique=False, int_div="//")
+        self._created: set[str] = set()
+        self._db: duckdb.DuckDBPyConnection | None = None
+        self._retry(self._connection)
 
-    def _patiently(self, work: Callable[[], T]) -> T:
-        """Do something again, from the beginning, where it fails."""
-        import duckdb
-
-        for left in reversed(range(_TRIES)):
+    def _retry(self, work: Callable[[], T]) -> T:
+        """Repeat work that failed, with a new connection."""
+        for tries_left in reversed(range(_TRIES)):
             try:
                 return work()
             except duckdb.Error as error:
                 self.close()
-                if not left:
-                    raise _error_of(error, self._store) from None
+                if not tries_left:
+                    raise _translate_error(error, self._store) from None
             except ClewError:
                 self.close()
                 raise
         raise AssertionError("the last try returns or raises")
 
-    def _opened(self) -> DuckDBPyConnection:
-        """The tables, over the objects that are there when they are first asked for."""
-        import duckdb
-
+    def _connection(self) -> duckdb.DuckDBPyConnection:
         if self._db is not None:
             return self._db
-        # What does not fit into memory goes to a folder that nobody else can read, not to wherever we were started.
-        self._room = TemporaryDirectory(prefix="clew-")
-        config: dict[str, Any] = {"autoinstall_known_extensions": "false", "temp_directory": self._room.name}
+        # A private folder for data that exceeds memory; the default is the working directory.
+        self._temporary = TemporaryDirectory(prefix="clew-")
+        config: dict[str, Any] = {"autoinstall_known_extensions": "false", "temp_directory": self._temporary.name}
         db = self._db = duckdb.connect(":memory:", config=config)
         if isinstance(self._store, RemoteStore):
             db.register_filesystem(self._store.fs)
-        self._made: set[str] = set()
-        check_marks((one.name for one in self._store.list(f"{MARKS}/")), self._store.shown)
-        # `batches` first: whatever it names was there before it.
+        self._created = set()
+        check_version((one.name for one in self._store.list(f"{VERSION_DIR}/")), self._store.display_url)
+        # `batches` first: the rows of a batch that it names were written before it.
         for table in TABLES.values():
-            self._view(db, table)
+            self._create_view(db, table)
         return db
 
-    def _view(self, db: DuckDBPyConnection, table: Table) -> None:
-        found = [one.name for one in self._store.list(folder_of(table.name)) if day_of(one.name) is not None]
-        if table.name == "batches" and not found:
-            raise no_lake(self._store.shown)
-        columns = ", ".join(f"{column.name} {_TYPES[column.type]}" for column in table.columns)
-        db.execute(f"CREATE TABLE nothing_{table.name} ({columns})")
-        if not found:
-            db.execute(f"CREATE VIEW {table.name}{COPIES} AS SELECT * FROM nothing_{table.name}")
+    def _create_view(self, db: duckdb.DuckDBPyConnection, table: Table) -> None:
+        """A view of the rows of a table, as they were written."""
+        objects = [one.name for one in self._store.list(table_folder(table.name)) if month_of(one.name) is not None]
+        if table.name == "batches" and not objects:
+            raise no_lake(self._store.display_url)
+        if not objects:
+            columns = ", ".join(f"{column.name} {_TYPES[column.type]}" for column in table.columns)
+            db.execute(f"CREATE TABLE {table.name}{COPIES} ({columns})")
             return
-        places = ", ".join("'" + self._store.url(name).replace("'", "''") + "'" for name in found)
-        names = ", ".join(table.names)
-        read = f"SELECT {names} FROM read_parquet([{places}], hive_partitioning = false)"
-        db.execute(f"CREATE VIEW {table.name}{COPIES} AS {read}")
+        urls = ", ".join("'" + self._store.url(name).replace("'", "''") + "'" for name in objects)
+        rows = f"SELECT {', '.join(table.names)} FROM read_parquet([{urls}], hive_partitioning = false)"
+        db.execute(f"CREATE VIEW {table.name}{COPIES} AS {rows}")
 
     def ask(self, statement: Statement) -> list[tuple[Any, ...]]:
         """The rows of a statement."""
-        return self._patiently(lambda: self._ask(statement))
+        return self._retry(lambda: self._ask(statement))
 
     def _ask(self, statement: Statement) -> list[tuple[Any, ...]]:
-        db = self._opened()
-        for name in needed(statement.text, self._texts):
-            if name not in self._made:
-                db.execute(f"CREATE TABLE {name} AS {self._texts[name]}")
-                self._made.add(name)
+        db = self._connection()
+        stored = {*_SHARED_TABLES, *tables_read(statement.text)}
+        for name in required_tables(statement.text, self._merged):
+            if name not in self._created:
+                # A table that is only summed up is a view, so that DuckDB reads no columns in vain.
+                db.execute(f"CREATE {'TABLE' if name in stored else 'VIEW'} {name} AS {self._merged[name]}")
+                self._created.add(name)
         return db.execute(statement.text, list(statement.values)).fetchall()
 
     def close(self) -> None:
-        """Let go of what was made."""
+        """Close the connection and remove temporary files."""
         if self._db is not None:
             self._db.close()
             self._db = None
-            self._room.cleanup()
+            self._temporary.cleanup()
 
 
-def _error_of(error: Exception, store: Store) -> ClewError:
-    """What DuckDB says of objects: out of reach, or not to be understood. Statements of ours are never wrong."""
-    import duckdb
-
-    place = store.shown
-    # The statement itself stands behind an empty line.
+def _translate_error(error: Exception, store: Store) -> ClewError:
+    """The error for an object that cannot be reached or decoded. The statements themselves are always valid."""
+    # The statement follows after an empty line.
     first, *more = str(error).partition("\n\n")[0].splitlines() or [type(error).__name__]
     if first.startswith("Traceback"):
-        # What reads from an object store has stopped, and the last line says why.
-        return RemoteFailed(f"{place}: {shown((more or [first])[-1])}")
+        # fsspec raised an exception; the last line is its message.
+        return RemoteFailed(f"{store.display_url}: {mask_urls((more or [first])[-1])}")
     with suppress(FileNotFoundError):
-        name = _damaged(store, str(error))
+        name = _first_damaged(store, str(error))
         if name is not None:
-            return damaged(store, name)
+            return damaged(store.display_url, name)
     if isinstance(error, duckdb.IOException | duckdb.HTTPException):
-        return RemoteFailed(f"{place}: {shown(first)}")
-    return TargetRefused(f"{place}: an object cannot be read: {shown(first)}")
+        return RemoteFailed(f"{store.display_url}: {mask_urls(first)}")
+    return TargetRefused(f"{store.display_url}: an object cannot be read: {mask_urls(first)}")
 
 
-def _damaged(store: Store, said: str) -> str | None:
-    """The first object that is damaged, of those that DuckDB speaks of; of all where it does not say."""
-    names = [one.name for table in TABLES for one in store.list(folder_of(table)) if day_of(one.name)]
-    told = [name for name in names if name in said]
-    return next((name for name in told or names if not is_sound(name, store.read(name))), None)
+def _first_damaged(store: Store, message: str) -> str | None:
+    """The first damaged object among those that DuckDB's message names, or among all if it names none."""
+    names = [one.name for table in TABLES for one in store.list(table_folder(table)) if month_of(one.name)]
+    named = [name for name in names if name in message]
+    return next((name for name in named or names if not hash_matches(name, store.read(name))), None)
 
 
-def open_engine(place: str) -> DuckEngine:
+def open_engine(target: str) -> DuckEngine:
     """The engine over the lake at a path or URL."""
-    return DuckEngine(open_store(place))
+    return DuckEngine(open_store(target))

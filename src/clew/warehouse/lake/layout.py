@@ -1,11 +1,14 @@
-"""What objects of a lake are called.
+"""Names of objects in a lake, and the version of this layout. Needs no Arrow, so that engines start quickly.
 
-    table=<table>/day=<YYYY-MM-DD or unknown>/<hash>.parquet
-    table=batches/day=<...>/<two letters of the origin>-<hash>.parquet
+    table=<table>/month=<YYYY-MM or unknown>/<hash>.parquet
+    table=batches/month=<...>/<first two characters of the origin>-<hash>.parquet
     _clew/schema=<version>
 
-A name follows from the content, so an object is written once and never changes. Rows count when a `batches` object
+The hash is that of the object's bytes: an object is written once and never changes. Rows count when a `batches` object
 names their batch; it is written after all others.
+
+Layout version 1 had a folder `day=<YYYY-MM-DD>` per day in place of the month. Its objects are read as they are, and
+`clew lake compact` replaces them by objects of a month.
 """
 
 from __future__ import annotations
@@ -15,63 +18,85 @@ from collections.abc import Iterable
 from hashlib import blake2b
 
 from clew.errors import TargetRefused, UnknownReference
-from clew.warehouse.columns import SCHEMA_VERSION, TABLES
+from clew.warehouse.columns import TABLES
 
-UNKNOWN = "unknown"
-"""The day of rows without a time."""
-MARKS = "_clew"
-"""Where the versions of tables that were written stand; engines pass over names that begin like this."""
+LAYOUT_VERSION = 2
+"""Raise it too where the columns of a table change: a clew that knows only smaller versions refuses the lake."""
+NO_MONTH = "unknown"
+"""The month of rows without a time."""
+VERSION_DIR = "_clew"
+"""Engines skip folders whose names begin with an underscore."""
+QUARANTINE = "_damaged/"
+"""The folder that damaged objects are moved to."""
 DATA = tuple(name for name in TABLES if name != "batches")
-"""The tables of rows; those count when `batches` says so."""
-_OBJECT = re.compile(r"table=([a-z_]+)/day=([0-9-]{10}|unknown)/(?:([0-9a-f]{2})-)?[0-9a-f]{32}\.parquet")
+"""The tables of rows. A row counts when `batches` names its batch."""
+_OBJECT = re.compile(
+    r"table=([a-z_]+)/(?:month=([0-9]{4}-[0-9]{2}|unknown)|day=([0-9]{4}-[0-9]{2})-[0-9]{2}|day=(unknown))"
+    r"/(?:([0-9a-f]{2})-)?[0-9a-f]{32}\.parquet"
+)
 
 
-def object_name(table: str, day: str, content: bytes | memoryview, shard: str = "") -> str:
+def object_name(table: str, month: str, content: bytes | memoryview, shard: str = "") -> str:
     """The name of an object with this content."""
-    mark = blake2b(content, digest_size=16).hexdigest()
-    return f"table={table}/day={day or UNKNOWN}/{shard}{'-' if shard else ''}{mark}.parquet"
+    digest = blake2b(content, digest_size=16).hexdigest()
+    return f"table={table}/month={month or NO_MONTH}/{shard}{'-' if shard else ''}{digest}.parquet"
 
 
-def is_sound(name: str, content: bytes) -> bool:
-    """True where an object's content is what its name says."""
-    mark = name.rpartition("/")[2].removesuffix(".parquet").rpartition("-")[2]
-    return blake2b(content, digest_size=16).hexdigest() == mark
+def hash_matches(name: str, content: bytes) -> bool:
+    """True if the content of an object is the one that its name was made from."""
+    digest = name.rpartition("/")[2].removesuffix(".parquet").rpartition("-")[2]
+    return blake2b(content, digest_size=16).hexdigest() == digest
 
 
-def folder_of(table: str) -> str:
-    """Where the objects of a table stand."""
+def table_folder(table: str) -> str:
+    """The folder with the objects of a table."""
     return f"table={table}/"
 
 
-def day_of(name: str) -> str | None:
-    """The day that an object is for; None for what is no object of a lake."""
+def table_of(name: str) -> str:
+    """The table that an object belongs to."""
+    return name.partition("/")[0].removeprefix("table=")
+
+
+def month_of(name: str) -> str | None:
+    """The month of an object's rows, or `NO_MONTH`; None for a name that is not that of an object."""
     found = _OBJECT.fullmatch(name)
-    return found[2] if found else None
+    return found[2] or found[3] or found[4] if found else None
+
+
+def is_by_day(name: str) -> bool:
+    """True for an object of layout version 1."""
+    return "/day=" in name
 
 
 def shard_of(origin: str) -> str:
-    """Which of the objects with batches an origin's stand in: whoever writes reads a small part of all."""
+    """The part of `batches` that holds an origin: a writer reads only its own part."""
     return origin[:2]
 
 
-def is_in(name: str, shard: str) -> bool:
-    """True for an object with batches of these origins."""
+def is_in_shard(name: str, shard: str) -> bool:
+    """True for a `batches` object of this shard."""
     found = _OBJECT.fullmatch(name)
-    return found is not None and found[3] == shard
+    return found is not None and found[5] == shard
 
 
-def mark_name() -> str:
-    """What says that tables of this version were written."""
-    return f"{MARKS}/schema={SCHEMA_VERSION}"
+def version_name() -> str:
+    """The object that says that this version of the layout was written."""
+    return f"{VERSION_DIR}/schema={LAYOUT_VERSION}"
 
 
-def check_marks(names: Iterable[str], shown: str) -> None:
-    """Raise TargetRefused where somebody wrote tables of a newer version."""
-    versions = [int(found[1]) for name in names if (found := re.fullmatch(rf"{MARKS}/schema=([0-9]+)", name))]
-    if max(versions, default=0) > SCHEMA_VERSION:
-        raise TargetRefused(f"{shown}: written by a newer clew (tables of version {max(versions)}); update clew first")
+def check_version(names: Iterable[str], display_url: str) -> None:
+    """Raise TargetRefused if one of these names is the mark of a newer version."""
+    versions = [int(found[1]) for name in names if (found := re.fullmatch(rf"{VERSION_DIR}/schema=([0-9]+)", name))]
+    if max(versions, default=0) > LAYOUT_VERSION:
+        raise TargetRefused(f"{display_url}: written by a newer clew (version {max(versions)}); update clew first")
 
 
-def no_lake(shown: str) -> UnknownReference:
-    """What to raise where nobody has written anything."""
-    return UnknownReference(f"{shown}: there is no lake; `clew lake write` makes one where it finds sessions")
+def no_lake(display_url: str) -> UnknownReference:
+    """The error for a place without a lake."""
+    return UnknownReference(f"{display_url}: there is no lake; `clew lake write` creates one if it finds sessions")
+
+
+def damaged(display_url: str, name: str) -> TargetRefused:
+    """The error for an object whose content does not match its name."""
+    return TargetRefused(f"{display_url}: {name} is damaged; `clew lake verify --fix` repairs the lake")

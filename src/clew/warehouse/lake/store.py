@@ -1,4 +1,7 @@
-"""Where a lake lies: a folder, or anything fsspec knows. Objects are put, read, listed and removed; never changed."""
+"""Where the objects of a lake are kept: a folder of this machine, or any store that fsspec knows.
+
+Objects are created, read, listed and removed; never changed.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import secrets
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from itertools import islice
@@ -18,22 +22,24 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from clew.datadir import private_folder
 from clew.errors import ClewError, RemoteFailed, TargetRefused, UsageError
 from clew.io.atomic import sync_folder
+from clew.warehouse.extras import require_extra
+from clew.warehouse.urls import has_unescaped_delimiter, mask_urls
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
-_HALF_A_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/(?!/)")
-"""Two letters at least: one is a drive."""
-_PASSWORD = re.compile(r"(?<=://)[^/\s]*@")
-"""Up to the last @: a password may hold another."""
-_QUERY = re.compile(r"(://[^\s?]*)\?\S*")
-_SYNCED = 8
-_HALF_WRITTEN = re.compile(r"\.(?:[0-9a-f]{2}-)?[0-9a-f]{32}\.parquet\.[0-9a-f]{8}")
-"""What an object is called while it is written to a folder."""
-_OWN = 0o600
-"""The mode of objects in a folder: they hold what sessions hold, and nobody else need read them."""
+_NO_PERMISSION = (errno.EACCES, errno.EPERM, errno.EROFS)
+_URL_WITH_ONE_SLASH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/(?!/)")
+"""At least two letters: one letter is a Windows drive."""
+_PARTIAL_OBJECT = re.compile(r"\.(?:[0-9a-f]{2}-)?[0-9a-f]{32}\.parquet\.[0-9a-f]{8}")
+"""The name of an object of a folder while it is written."""
+_OBJECT_MODE = 0o600
+"""Objects hold what sessions hold: only their owner may read them."""
+_FSYNC_THREADS = 8
 _OBJECT_STORES = frozenset("s3 s3a gs gcs abfs abfss adl az oss oci tos".split())
-"""Where an object is whole or not there, and a list whole or an error. Elsewhere there are folders with files."""
-_S3 = {"config_kwargs": {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 3}}}
+"""Stores in which an object is complete or absent. The other protocols of fsspec have folders and partial files."""
+_S3_OPTIONS = {"config_kwargs": {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 3}}}
+_TRIES_IF_DELETED = 4
+
+T = TypeVar("T")
 
 
 class Object(NamedTuple):
@@ -42,58 +48,54 @@ class Object(NamedTuple):
     name: str
     size: int
     written: float
-    """When, in seconds since 1970."""
+    """Seconds since 1970."""
 
 
 class Store(Protocol):
-    """Objects by their names."""
+    """Objects by name."""
 
-    shown: str
-    """What it is called in messages: without a password."""
-    at_once: int
-    """So many objects are best written at the same time."""
+    display_url: str
+    """The name of the store in messages, without a password."""
+    max_parallel: int
+    """How many objects to read or write at the same time."""
 
     def list(self, folder: str) -> list[Object]:
-        """The objects below a folder, by name; none where there is no such folder."""
+        """The objects below a folder, sorted by name; none if there is no such folder."""
         ...
 
     def put(self, name: str, content: bytes) -> bool:
-        """Create an object; False where it was there."""
+        """Create an object; False if it existed."""
         ...
 
     def read(self, name: str) -> bytes:
-        """The content of an object. Raises FileNotFoundError where it went away."""
+        """The content of an object. Raises FileNotFoundError if it was removed."""
         ...
 
     def remove(self, name: str) -> None:
-        """Remove an object, unless it is gone already."""
+        """Remove an object if it exists."""
         ...
 
-    def settle(self) -> None:
-        """Make what was put outlast a power cut."""
+    def fsync(self) -> None:
+        """Make everything that was put durable."""
         ...
 
     def url(self, name: str) -> str:
-        """Where an engine finds an object."""
+        """The path or URL of an object, for engines."""
         ...
 
 
-def shown(target: str) -> str:
-    """A target as it may be printed: without user, password and query."""
-    return _QUERY.sub(r"\1", _PASSWORD.sub("", target))
-
-
 def open_store(target: str) -> Store:
-    """The store at a path or URL. Nothing is looked at yet."""
+    """The store at a path or URL; nothing is read yet."""
     check_target(target)
-    folder = _folder(target)
+    folder = _local_folder(target)
     if folder is not None:
         return FolderStore(Path(folder))
     store = RemoteStore(target)
     innermost = store.fs
     while (inner := getattr(innermost, "fs", None)) is not None:
         innermost = inner
-    if "file" not in _protocols(innermost):
+    protocols = (innermost.protocol,) if isinstance(innermost.protocol, str) else tuple(innermost.protocol)
+    if "file" not in protocols:
         return store
     # fsspec would create files that others may read.
     if innermost is not store.fs:
@@ -101,314 +103,282 @@ def open_store(target: str) -> Store:
     return FolderStore(Path(store.root))
 
 
-def _protocols(fs: Any) -> tuple[str, ...]:
-    """What a file system of fsspec is called in URLs."""
-    return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
-
-
 def check_target(target: str) -> None:
-    """Raise UsageError for what is no place for a lake. Nothing of it is told: it may hold a password."""
+    """Raise UsageError if a lake cannot be there. The message does not repeat the target: it may hold a password."""
     scheme, mark, rest = target.partition("://")
     if not (scheme and rest if mark else target):
         raise UsageError("name a folder or a URL for the lake")
-    if not mark and _HALF_A_URL.match(target):
-        raise UsageError("the lake: a URL is spelled with two slashes, as s3://bucket/folder")
+    if not mark and _URL_WITH_ONE_SLASH.match(target):
+        raise UsageError("the lake: a URL has two slashes, as in s3://bucket/folder")
     if mark and scheme == "memory":
-        raise UsageError("the lake: what is written to memory:// is gone when clew ends")
-    if mark and _is_cut(*rest.split("/", 1)):
-        raise UsageError("the lake: spell @ as %40 and / as %2F where they stand in a name or a password")
+        raise UsageError("the lake: memory:// is empty again when clew ends")
+    if mark and has_unescaped_delimiter(rest, path_may_hold_at=True):
+        raise UsageError("the lake: write @ as %40 and / as %2F in a user name or password")
 
 
-def _is_cut(host: str, path: str = "") -> bool:
-    """True where a password seems to hold what ends it, so that a part of it would be taken for something else."""
-    is_port = "@" in host and host.rpartition(":")[2].isdigit()
-    return host.count("@") > 1 or (":" in host and "@" in path and not is_port)
-
-
-def _folder(target: str) -> str | None:
-    """The folder of this machine that a target is; None for a URL."""
+def _local_folder(target: str) -> str | None:
+    """The folder of this machine that a target names; None for the URL of another store."""
     scheme, mark, rest = target.partition("://")
     return target if not mark else rest if scheme == "file" else None
 
 
-def absolute(target: str) -> str:
-    """The same place for a process that was started in another folder."""
+def absolute_target(target: str) -> str:
+    """The target for a process that runs in another folder."""
     check_target(target)
-    folder = _folder(target)
+    folder = _local_folder(target)
     return target if folder is None else str(Path(folder).absolute())
 
 
-T = TypeVar("T")
-_TRIES = 4
-
-
-def patiently(work: Callable[[], T], shown: str) -> T:
-    """Do something again where an object went away meanwhile: then its rows stand in another."""
-    for _ in range(_TRIES):
+def retry_if_deleted(work: Callable[[], T], display_url: str) -> T:
+    """Repeat work that read an object which compaction replaced meanwhile: its rows are in another object now."""
+    for _ in range(_TRIES_IF_DELETED):
         with suppress(FileNotFoundError):
             return work()
-    raise RemoteFailed(f"{shown}: objects go away while they are read")
+    raise RemoteFailed(f"{display_url}: objects are removed while they are read")
 
 
 @contextmanager
-def _told(store: str, is_local: bool = False) -> Iterator[None]:
-    """Errors of a store in words of ours: full, forbidden to write, out of reach. Words of a library may hold what must
-    stay secret."""
+def _translate_errors(display_url: str, *, writing: bool = False, may_be_missing: bool = False) -> Iterator[None]:
+    """Turn errors of a store into ours: no space, no permission, not reachable. The original text may hold secrets.
+
+    `may_be_missing`: FileNotFoundError passes.
+    """
     try:
         yield
     except ClewError:
         raise
     except OSError as error:
+        if may_be_missing and isinstance(error, FileNotFoundError):
+            raise
         if error.errno in _FULL:
-            raise TargetRefused(f"{store}: no space left; what was complete counts, the next run goes on") from error
-        if is_local and error.errno in _FORBIDDEN:
-            raise TargetRefused(f"{store}: cannot be written to ({error.strerror})") from error
-        raise RemoteFailed(f"{store}: {_reason(error)}") from error
+            message = "no space left; complete sessions are kept, the next run continues"
+            raise TargetRefused(f"{display_url}: {message}") from error
+        if writing and error.errno in _NO_PERMISSION:
+            raise TargetRefused(f"{display_url}: cannot be written to ({error.strerror})") from error
+        raise RemoteFailed(f"{display_url}: {_reason(error)}") from error
     except Exception as error:
-        raise RemoteFailed(f"{store}: {_reason(error)}") from error
+        raise RemoteFailed(f"{display_url}: {_reason(error)}") from error
 
 
 def _reason(error: BaseException) -> str:
-    from clew.warehouse.privacy import told
+    from clew.warehouse.privacy import redact_error  # loads the rules for secrets
 
-    said = told(shown(str(getattr(error, "strerror", None) or error)))
-    return f"cannot be reached ({said or type(error).__name__})"
-
-
-def _content(read: Callable[[], bytes]) -> bytes | None:
-    try:
-        return read()
-    except FileNotFoundError:
-        return None
-
-
-def _there(content: bytes | None, name: str) -> bytes:
-    if content is None:
-        raise FileNotFoundError(name)
-    return content
+    text = redact_error(mask_urls(str(getattr(error, "strerror", None) or error)))
+    return f"cannot be reached ({text or type(error).__name__})"
 
 
 class FolderStore:
-    """A folder of this machine."""
+    """A folder of this machine. Its files are readable by their owner alone; links are refused."""
 
-    at_once = 1
+    max_parallel = 1
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self.shown = folder.absolute(), str(folder)
-        self._loose: set[Path] = set()
+        self._folder, self.display_url = folder.absolute(), str(folder)
+        self._not_synced: set[Path] = set()
 
     def list(self, folder: str) -> list[Object]:
         """See `Store`."""
-        with _told(self.shown):
-            return sorted(self._below(self._path(folder)))
+        with _translate_errors(self.display_url):
+            return sorted(self._walk(self._path(folder)))
+
+    def _walk(self, folder: Path) -> Iterator[Object]:
+        # A folder that cannot be read must not look empty: compaction removes rows that no batch names.
+        for parent, folders, files in os.walk(folder, onerror=_raise_unless_missing):
+            folders.sort()
+            for name in folders:
+                self._check_type(Path(parent) / name)
+            for name in files:
+                path = Path(parent) / name
+                with suppress(FileNotFoundError):
+                    if not name.startswith("."):
+                        found = self._check_type(path)
+                        yield Object(path.relative_to(self._folder).as_posix(), found.st_size, found.st_mtime)
 
     def _path(self, name: str) -> Path:
-        """Where an object or a folder of objects lies, which is checked on every way to it."""
+        """The path of an object or folder, after a check of every folder above it."""
         path = self._folder
         for part in name.rstrip("/").split("/"):
             path /= part
             with suppress(FileNotFoundError, NotADirectoryError):
-                self._check(path)
+                self._check_type(path)
         return path
 
-    def _check(self, path: Path) -> os.stat_result:
-        """Refuse what is neither file nor folder: others may write to a shared lake, so a link could lead anywhere,
-        and a pipe would never end."""
+    def _check_type(self, path: Path) -> os.stat_result:
+        """Refuse links, pipes and devices: in a shared folder somebody else could have created them."""
         found = path.lstat()
         if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
             kind = "a link" if stat.S_ISLNK(found.st_mode) else "a pipe or device"
-            raise TargetRefused(
-                f"{self.shown}: {path.relative_to(self._folder)} is {kind}, and must be a file or a folder"
-            )
+            name = path.relative_to(self._folder)
+            raise TargetRefused(f"{self.display_url}: {name} is {kind}, and must be a file or a folder")
         return found
 
-    def _below(self, folder: Path) -> Iterator[Object]:
-        # A folder that cannot be read must not look empty: what nobody names is removed one day.
-        for place, folders, files in os.walk(folder, onerror=_unless_missing):
-            folders.sort()
-            for name in folders:
-                self._check(Path(place) / name)
-            for name in files:
-                if not name.startswith("."):
-                    path = Path(place) / name
-                    with suppress(FileNotFoundError):
-                        found = self._check(path)
-                        named = path.relative_to(self._folder).as_posix()
-                        yield Object(named, found.st_size, found.st_mtime)
-
     def put(self, name: str, content: bytes) -> bool:
-        """See `Store`: written under another name, then linked, so that it is whole or not there."""
+        """See `Store`: written under a temporary name, then linked, so that an object is complete or absent."""
         path = self._path(name)
-        # One that is there may not have reached the disk: whoever put it could have been killed.
-        self._loose.add(path)
-        with _told(self.shown, is_local=True):
+        # Also if it exists: the process that wrote it may not have synced it yet.
+        self._not_synced.add(path)
+        with _translate_errors(self.display_url, writing=True):
             if path.exists():
                 return False
             private_folder(str(path.parent))
-            beside = path.parent / f".{path.name}.{secrets.token_hex(4)}"
+            temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}"
             try:
-                beside.touch(_OWN, exist_ok=False)
-                beside.write_bytes(content)
-                return _created(beside, path)
+                temporary.touch(_OBJECT_MODE, exist_ok=False)
+                temporary.write_bytes(content)
+                return _link(temporary, path)
             finally:
-                beside.unlink(missing_ok=True)
+                temporary.unlink(missing_ok=True)
 
     def read(self, name: str) -> bytes:
         """See `Store`."""
-        with _told(self.shown):
-            path = self._path(name)
-            content = _content(path.read_bytes)
-        return _there(content, name)
+        with _translate_errors(self.display_url, may_be_missing=True):
+            return self._path(name).read_bytes()
 
     def remove(self, name: str) -> None:
         """See `Store`."""
-        with _told(self.shown, is_local=True):
+        with _translate_errors(self.display_url, writing=True):
             self._path(name).unlink(missing_ok=True)
 
-    def settle(self) -> None:
-        """See `Store`: several at a time, because each waits for the disk."""
-        from concurrent.futures import ThreadPoolExecutor
-
-        folders = {folder for path in self._loose for folder in _up_to(path.parent, self._folder)}
-        with _told(self.shown, is_local=True), ThreadPoolExecutor(_SYNCED) as pool:
-            list(pool.map(_sync, self._loose))
+    def fsync(self) -> None:
+        """See `Store`: in threads, because each call waits for the disk."""
+        folders = {folder for path in self._not_synced for folder in _folders_up_to(path.parent, self._folder)}
+        with _translate_errors(self.display_url, writing=True), ThreadPoolExecutor(_FSYNC_THREADS) as pool:
+            list(pool.map(_fsync_file, self._not_synced))
             list(pool.map(sync_folder, folders))
-        self._loose = set()
+        self._not_synced = set()
 
     def url(self, name: str) -> str:
         """See `Store`."""
         return str(self._path(name))
 
-    def sweep(self, before: float) -> None:
-        """Remove what writers that were killed left half done before a time."""
-        with _told(self.shown, is_local=True):
-            for path in self._folder.glob("table=*/day=*/.*"):
+    def remove_partial(self, before: float) -> None:
+        """Remove the temporary files of killed writers that were written before a time."""
+        with _translate_errors(self.display_url, writing=True):
+            for path in self._folder.glob("table=*/*=*/.*"):
                 is_inside = not path.parent.is_symlink() and not path.parent.parent.is_symlink()
-                if not is_inside or not _HALF_WRITTEN.fullmatch(path.name):
-                    continue
-                with suppress(FileNotFoundError):
-                    if path.lstat().st_mtime < before:
-                        path.unlink()
+                if is_inside and _PARTIAL_OBJECT.fullmatch(path.name):
+                    with suppress(FileNotFoundError):
+                        if path.lstat().st_mtime < before:
+                            path.unlink()
 
 
-def _unless_missing(error: OSError) -> None:
+def _raise_unless_missing(error: OSError) -> None:
     if not isinstance(error, FileNotFoundError):
         raise error
 
 
-def _sync(path: Path) -> None:
+def _fsync_file(path: Path) -> None:
     with suppress(FileNotFoundError), path.open("rb") as file:
         os.fsync(file.fileno())
 
 
-def _up_to(folder: Path, top: Path) -> Iterator[Path]:
+def _folders_up_to(folder: Path, top: Path) -> Iterator[Path]:
     yield folder
     while folder != top:
         folder = folder.parent
         yield folder
 
 
-def _created(beside: Path, path: Path) -> bool:
+def _link(temporary: Path, path: Path) -> bool:
+    """Give a complete file its name; False if the name exists."""
     try:
-        os.link(beside, path)
+        os.link(temporary, path)
     except FileExistsError:
         return False
     except OSError as error:
         if error.errno in _FULL:
             raise
-        # A file system without links; the content is the same, whoever comes last.
-        beside.replace(path)
+        # A file system without hard links. A second writer replaces the file by equal content.
+        temporary.replace(path)
     return True
 
 
 class RemoteStore:
-    """Anything else that fsspec knows: S3 and its kin, web folders, other machines."""
+    """Any other store of fsspec: S3, other object stores, web folders, other machines."""
 
-    at_once = 16
+    max_parallel = 16
 
     def __init__(self, target: str) -> None:
-        from clew.warehouse.extras import need
-
-        need("lake")
-        self.shown = shown(target)
+        require_extra("lake")
+        self.display_url = mask_urls(target)
         scheme = target.partition("://")[0]
         self._has_folders = scheme not in _OBJECT_STORES
-        if scheme in ("s3", "s3a"):
-            need("s3")
-        self.fs, self.root = _opened(target, _S3 if scheme in ("s3", "s3a") else {})
+        is_s3 = scheme in ("s3", "s3a")
+        if is_s3:
+            require_extra("s3")
+        self.fs, self.root = _open_fsspec(target, _S3_OPTIONS if is_s3 else {})
 
     def list(self, folder: str) -> list[Object]:
         """See `Store`."""
-        with _told(self.shown):
+        with _translate_errors(self.display_url):
             self.fs.invalidate_cache()
             try:
-                found = self._below(f"{self.root}/{folder}")
+                found = self._find(f"{self.root}/{folder}")
             except FileNotFoundError:
-                # A folder that nothing was put into; but a bucket that is not there is an error.
+                # An empty folder; but a bucket that does not exist is an error.
                 self.fs.ls(self.root.split("/")[0], detail=False)
                 return []
         start = len(self.root.lstrip("/")) + 1 if self.root else 0
-        objects = (
-            Object(path.lstrip("/")[start:], about.get("size") or 0, _seconds(about)) for path, about in found.items()
+        return sorted(
+            Object(path.lstrip("/")[start:], entry.get("size") or 0, _written(entry)) for path, entry in found.items()
         )
-        return sorted(objects)
 
-    def _below(self, folder: str) -> dict[str, dict[str, Any]]:
-        """What is known of every file below a folder, by their paths."""
+    def _find(self, folder: str) -> dict[str, dict[str, Any]]:
+        """Every file below a folder, by path."""
         if not self._has_folders:
             every: dict[str, dict[str, Any]] = self.fs.find(folder, detail=True)
             return every
         found, folders = {}, [folder]
         while folders:
-            # A folder may go while it is looked for; but one that cannot be read must not look empty.
+            # A folder may be removed meanwhile; but one that cannot be read must not look empty.
             with suppress(FileNotFoundError):
-                for about in self.fs.ls(folders.pop(), detail=True):
-                    if about["type"] == "directory":
-                        folders.append(about["name"])
+                for entry in self.fs.ls(folders.pop(), detail=True):
+                    if entry["type"] == "directory":
+                        folders.append(entry["name"])
                     else:
-                        found[about["name"]] = about
+                        found[entry["name"]] = entry
         return found
 
     def put(self, name: str, content: bytes) -> bool:
-        """See `Store`. The same name always has the same content, so a second writer does no harm."""
+        """See `Store`. Equal names have equal content, so a second writer does no harm."""
         path = f"{self.root}/{name}"
-        with _told(self.shown):
+        with _translate_errors(self.display_url):
             if self._has_folders:
-                return self._move_in(path, content)
+                return self._write_and_rename(path, content)
             try:
                 self.fs.pipe_file(path, content, mode="create")
             except FileExistsError:
                 return False
-            except (TypeError, ValueError, NotImplementedError):
+            except (TypeError, ValueError, NotImplementedError):  # a store that cannot create exclusively
                 if self.fs.exists(path):
                     return False
                 self.fs.pipe_file(path, content)
         return True
 
-    def _move_in(self, path: str, content: bytes) -> bool:
-        """Written under another name first: a line that is cut must not leave half of it under this one."""
+    def _write_and_rename(self, path: str, content: bytes) -> bool:
+        """Write under a temporary name first: a lost connection must not leave a partial object."""
         if self.fs.exists(path):
             return False
         folder, _, name = path.rpartition("/")
         self.fs.makedirs(folder, exist_ok=True)
-        beside = f"{folder}/.{name}.{secrets.token_hex(4)}"
-        self.fs.pipe_file(beside, content)
-        self.fs.mv(beside, path)
+        temporary = f"{folder}/.{name}.{secrets.token_hex(4)}"
+        self.fs.pipe_file(temporary, content)
+        self.fs.mv(temporary, path)
         return True
 
     def read(self, name: str) -> bytes:
         """See `Store`."""
-        with _told(self.shown):
-            content = _content(lambda: self.fs.cat_file(f"{self.root}/{name}"))
-        return _there(content, name)
+        with _translate_errors(self.display_url, may_be_missing=True):
+            content: bytes = self.fs.cat_file(f"{self.root}/{name}")
+        return content
 
     def remove(self, name: str) -> None:
         """See `Store`."""
-        with _told(self.shown), suppress(FileNotFoundError):
+        with _translate_errors(self.display_url), suppress(FileNotFoundError):
             self.fs.rm_file(f"{self.root}/{name}")
 
-    def settle(self) -> None:
-        """See `Store`: what is put is there."""
+    def fsync(self) -> None:
+        """See `Store`: an object that was put is durable."""
 
     def url(self, name: str) -> str:
         """See `Store`."""
@@ -416,20 +386,21 @@ class RemoteStore:
         return path
 
 
-def _opened(target: str, options: dict[str, Any]) -> tuple[Any, str]:
+def _open_fsspec(target: str, options: dict[str, Any]) -> tuple[Any, str]:
     import fsspec
 
-    with _told(shown(target)):
+    with _translate_errors(mask_urls(target)):
         try:
             fs, root = fsspec.core.url_to_fs(target, use_listings_cache=False, **options)
         except (ValueError, ImportError) as error:
-            raise UsageError(f"{shown(target)}: {shown(str(error))}") from None
+            raise UsageError(f"{mask_urls(target)}: {mask_urls(str(error))}") from None
     return fs, str(root).rstrip("/")
 
 
-def _seconds(about: dict[str, Any]) -> float:
+def _written(entry: dict[str, Any]) -> float:
+    """The time of a file; every implementation of fsspec has a key of its own for it."""
     for key in ("LastModified", "mtime", "created", "last_modified", "updated"):
-        when = about.get(key)
+        when = entry.get(key)
         if isinstance(when, datetime):
             return when.timestamp()
         if isinstance(when, int | float):
@@ -437,20 +408,18 @@ def _seconds(about: dict[str, Any]) -> float:
     return time.time()
 
 
-def put_all(store: Store, objects: Iterable[tuple[str, bytes]], tell: Callable[[int], None] | None = None) -> list[str]:
-    """Put many objects, several at a time; returns those that were there already."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    def put(one: tuple[str, bytes]) -> tuple[str, bool, int]:
-        return one[0], store.put(*one), len(one[1])
-
-    there = []
-    with ThreadPoolExecutor(store.at_once) as pool:
-        objects = iter(objects)
-        while some := list(islice(objects, store.at_once * 4)):
-            for name, is_new, size in pool.map(put, some):
+def put_all(
+    store: Store, objects: Iterable[tuple[str, bytes]], on_created: Callable[[int], None] | None = None
+) -> list[str]:
+    """Put objects, several at a time; returns the names of those that existed. `on_created` gets the bytes of each."""
+    existed = []
+    objects = iter(objects)
+    with ThreadPoolExecutor(store.max_parallel) as pool:
+        while group := list(islice(objects, store.max_parallel * 4)):
+            created = pool.map(lambda one: store.put(*one), group)
+            for (name, content), is_new in zip(group, created, strict=True):
                 if not is_new:
-                    there.append(name)
-                elif tell is not None:
-                    tell(size)
-    return there
+                    existed.append(name)
+                elif on_created is not None:
+                    on_created(len(content))
+    return existed

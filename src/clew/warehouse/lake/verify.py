@@ -1,13 +1,14 @@
-"""Whether all that a lake names is there as it was written, and a way back where it is not.
+"""Check that a lake holds everything it names, unchanged, and repair it.
 
-An object is named by a hash of its bytes, and a batch by a hash of its rows. So what is damaged is known, and so is
-what is missing, although nobody wrote down which objects there should be.
+An object is named by a hash of its bytes, and a batch by a hash of its rows. So damaged objects are found, and also
+missing ones, although there is no list of the objects that should exist.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby, islice
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -15,18 +16,28 @@ import pyarrow.compute as pc
 
 from clew.warehouse.columns import SCHEMA_VERSION
 from clew.warehouse.ingest import batch_name
-from clew.warehouse.lake.compact import current
-from clew.warehouse.lake.layout import DATA, MARKS, UNKNOWN, check_marks, day_of, folder_of, is_sound, no_lake
-from clew.warehouse.lake.objects import batch_objects, joined, once, unpacked
-from clew.warehouse.lake.store import Object, Store, patiently, put_all
+from clew.warehouse.lake.compact import current_batches
+from clew.warehouse.lake.layout import (
+    DATA,
+    QUARANTINE,
+    VERSION_DIR,
+    check_version,
+    hash_matches,
+    month_of,
+    no_lake,
+    table_folder,
+    table_of,
+)
+from clew.warehouse.lake.objects import concat, drop_duplicates, from_parquet, split_runs, to_batch_objects
+from clew.warehouse.lake.store import Object, Store, put_all, retry_if_deleted
 
-ASIDE = "_damaged/"
-"""Where damaged objects are moved to; engines pass over names that begin like this."""
-_AGAIN = -1
-"""The size of a source that is to be written again: no source has it, and all other states of it come before it."""
+REWRITE_SIZE = -1
+"""Marker size for a source that must be rewritten. It never matches a real file, and sorts last."""
+MAX_OBJECT_BYTES_PER_PASS = 256 << 20
+"""Rows are compared in memory. A larger lake is read in several passes, each for a part of the batches."""
 
 
-class Lacking(NamedTuple):
+class IncompleteSession(NamedTuple):
     """A session of which rows are missing."""
 
     batch: str
@@ -35,134 +46,111 @@ class Lacking(NamedTuple):
     origin: str
 
 
-class Proof(NamedTuple):
+class VerifyReport(NamedTuple):
     """What was found."""
 
     objects: int = 0
     bytes: int = 0
     batches: int = 0
     damaged: tuple[str, ...] = ()
-    lacking: tuple[Lacking, ...] = ()
+    incomplete: tuple[IncompleteSession, ...] = ()
 
 
-def verify(store: Store) -> Proof:
-    """Read everything, and compare it with what it was."""
-    return patiently(lambda: _verify(store), store.shown)
+def verify(store: Store) -> VerifyReport:
+    """Read every object, and compare it with its name and with the names of the batches."""
+    return retry_if_deleted(lambda: _verify(store), store.display_url)
 
 
-def _verify(store: Store) -> Proof:
-    marks = [one.name for one in store.list(f"{MARKS}/")]
-    if not marks:
-        raise no_lake(store.shown)
-    check_marks(marks, store.shown)
-    # `batches` first: whatever it names was there before it.
-    objects = [one for table in ("batches", *DATA) for one in store.list(folder_of(table)) if day_of(one.name)]
-    damaged: list[str] = []
-    ends: dict[str, str] = {}
-    parts: list[pa.Table] = []
-    for one, content in _contents(store, objects):
-        if not is_sound(one.name, content):
-            damaged.append(one.name)
-        elif _table(one) == "batches":
-            parts.append(unpacked("batches", content))
-        else:
-            for batch in unpacked(_table(one), content, ["batch"])["batch"].unique().to_pylist():
-                ends[batch] = max(ends.get(batch, ""), _day(one))
-    counting = current(once("batches", joined("batches", parts)))
-    sound = [one for one in objects if one.name not in damaged and _table(one) != "batches"]
-    lacking = _lacking(store, sound, counting, ends)
-    return Proof(len(objects), sum(one.size for one in objects), counting.num_rows, tuple(damaged), tuple(lacking))
+def _verify(store: Store) -> VerifyReport:
+    versions = [one.name for one in store.list(f"{VERSION_DIR}/")]
+    if not versions:
+        raise no_lake(store.display_url)
+    check_version(versions, store.display_url)
+    # `batches` first: the rows of a batch that it names were written before it.
+    objects = [one for table in ("batches", *DATA) for one in store.list(table_folder(table)) if month_of(one.name)]
+    damaged = {one.name for one, content in _read_all(store, objects) if not hash_matches(one.name, content)}
+    intact = [one for one in objects if one.name not in damaged]
+    current = _current(store, [one for one in intact if table_of(one.name) == "batches"])
+    incomplete = _incomplete(store, [one for one in intact if table_of(one.name) != "batches"], current)
+    size = sum(one.size for one in objects)
+    return VerifyReport(len(objects), size, current.num_rows, tuple(sorted(damaged)), tuple(incomplete))
 
 
-def _contents(store: Store, objects: Iterable[Object]) -> Iterator[tuple[Object, bytes]]:
+def _read_all(store: Store, objects: Iterable[Object]) -> Iterator[tuple[Object, bytes]]:
     """Objects with their content, several read at a time."""
-    from concurrent.futures import ThreadPoolExecutor
-
     objects = iter(objects)
-    with ThreadPoolExecutor(store.at_once) as pool:
-        while some := list(islice(objects, store.at_once)):
-            yield from zip(some, pool.map(lambda one: store.read(one.name), some), strict=True)
+    with ThreadPoolExecutor(store.max_parallel) as pool:
+        while group := list(islice(objects, store.max_parallel)):
+            yield from zip(group, pool.map(lambda one: store.read(one.name), group), strict=True)
 
 
-def _table(one: Object) -> str:
-    return one.name.partition("/")[0].removeprefix("table=")
+def _current(store: Store, objects: Iterable[Object]) -> pa.Table:
+    """The rows of `batches` that count."""
+    parts = [
+        from_parquet("batches", content)
+        for one, content in _read_all(store, objects)
+        if hash_matches(one.name, content)
+    ]
+    return current_batches(drop_duplicates("batches", concat("batches", parts)))
 
 
-def _day(one: Object) -> str:
-    """In the order of which rows are read; those without a time first."""
-    day = day_of(one.name) or ""
-    return "" if day == UNKNOWN else day
+def _incomplete(store: Store, objects: list[Object], current: pa.Table) -> Iterator[IncompleteSession]:
+    """The current batches whose rows do not have the hash that is their name."""
+    # The columns of another version are unknown here, and so are the hashes of its batches.
+    own = current.filter(pc.equal(current["schema_version"], SCHEMA_VERSION))
+    names = sorted(set(own["batch"].to_pylist()))
+    passes = 1 + sum(one.size for one in objects) // MAX_OBJECT_BYTES_PER_PASS
+    missing = {name for number in range(passes) for name in _not_complete(store, objects, set(names[number::passes]))}
+    if missing:
+        # Batches that were replaced since may have been removed.
+        listed = [one for one in store.list(table_folder("batches")) if month_of(one.name)]
+        missing &= set(_current(store, listed)["batch"].to_pylist())
+    columns = ("batch", "agent", "day_utc", "origin")
+    for row in zip(*(own[name].to_pylist() for name in columns), strict=True):
+        if row[0] in missing:
+            yield IncompleteSession(*row)
 
 
-def _lacking(store: Store, objects: list[Object], counting: pa.Table, ends: dict[str, str]) -> Iterator[Lacking]:
-    """The batches whose rows are not those that they are named by."""
-    # Of another version the columns are not these, and what they were is not known here.
-    own = counting.filter(pc.equal(counting["schema_version"], SCHEMA_VERSION))
-    wrong = set(own["batch"].to_pylist()) - _whole(store, objects, own["batch"], ends)
-    # What was replaced meanwhile may have gone.
-    wrong &= set(_named(store)) if wrong else set()
-    names = ("batch", "agent", "day_utc", "origin")
-    for row in zip(*(own[name].to_pylist() for name in names), strict=True):
-        if row[0] in wrong:
-            yield Lacking(*row)
+def _not_complete(store: Store, objects: list[Object], names: set[str]) -> set[str]:
+    """Those of these batches whose rows do not have the hash that is their name."""
+    found: dict[str, dict[str, list[pa.Table]]] = {name: {} for name in names}
+    wanted = pa.array(names, pa.string())
+    for one, content in _read_all(store, objects):
+        table = table_of(one.name)
+        rows = from_parquet(table, content)
+        for batch, part in split_runs(rows.filter(pc.is_in(rows["batch"], wanted)), "batch"):
+            found[batch].setdefault(table, []).append(part)
+    return {name for name, parts in found.items() if _hash(parts) != name}
 
 
-def _named(store: Store) -> list[str]:
-    """The batches that count now."""
-    found = (one for one in store.list(folder_of("batches")) if day_of(one.name))
-    parts = [unpacked("batches", content) for one, content in _contents(store, found) if is_sound(one.name, content)]
-    names: list[str] = current(once("batches", joined("batches", parts)))["batch"].to_pylist()
-    return names
+def _hash(parts: dict[str, list[pa.Table]]) -> str:
+    return batch_name({table: drop_duplicates(table, concat(table, parts.get(table, ()))) for table in DATA})
 
 
-def _whole(store: Store, objects: list[Object], wanted: pa.ChunkedArray, ends: dict[str, str]) -> set[str]:
-    """The batches of which all rows are there. Day by day: only those that are not over are held."""
-    held: dict[str, dict[str, list[pa.Table]]] = {}
-    whole: set[str] = set()
-    for day, found in groupby(sorted(objects, key=_day), _day):
-        for one, content in _contents(store, found):
-            rows = unpacked(_table(one), content)
-            for batch, part in _by_batch(rows.filter(pc.is_in(rows["batch"], pc.unique(wanted)))):
-                held.setdefault(batch, {}).setdefault(_table(one), []).append(part)
-        for batch in [batch for batch in held if ends[batch] == day]:
-            parts = held.pop(batch)
-            if batch_name({table: once(table, joined(table, parts.get(table, ()))) for table in DATA}) == batch:
-                whole.add(batch)
-    return whole
-
-
-def _by_batch(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each batch, which stand together."""
-    runs = pc.run_end_encode(rows["batch"].combine_chunks())
-    start = 0
-    for batch, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
-        yield batch, rows.slice(start, end - start)
-        start = end
-
-
-def mend(store: Store, proof: Proof) -> None:
-    """Move aside what is damaged, and let what lacks rows be written again by whoever has it. What is there stays."""
-    for name in proof.damaged:
+def repair(store: Store, report: VerifyReport) -> None:
+    """Move damaged objects to the quarantine, and mark incomplete sessions so that their machines write them again."""
+    for name in report.damaged:
         content = store.read(name)
-        # It may only have been read wrong.
-        if not is_sound(name, content):
-            store.put(f"{ASIDE}{name}", content)
-            store.settle()
+        # It may only have been transferred wrongly.
+        if not hash_matches(name, content):
+            store.put(f"{QUARANTINE}{name}", content)
+            store.fsync()
             store.remove(name)
-    if proof.lacking:
-        patiently(lambda: _ask_again(store, pa.array(sorted({one.batch for one in proof.lacking}))), store.shown)
+    if report.incomplete:
+        batches = pa.array(sorted({one.batch for one in report.incomplete}))
+        retry_if_deleted(lambda: _mark_for_rewrite(store, batches), store.display_url)
 
 
-def _ask_again(store: Store, batches: pa.Array) -> None:
-    for one, content in _contents(store, store.list(folder_of("batches"))):
-        rows = unpacked("batches", content)
-        is_meant = pc.is_in(rows["batch"], batches)
-        if not pc.any(is_meant).as_py():
+def _mark_for_rewrite(store: Store, batches: pa.Array) -> None:
+    for one, content in _read_all(store, store.list(table_folder("batches"))):
+        rows = from_parquet("batches", content)
+        is_marked = pc.is_in(rows["batch"], batches)
+        if not pc.any(is_marked).as_py():
             continue
-        sizes = pc.if_else(is_meant, pa.scalar(_AGAIN, pa.int64()), rows["size"])
-        place = rows.schema.get_field_index("size")
-        new = dict(batch_objects(rows.set_column(place, rows.schema.field(place), sizes)))
+        sizes = pc.if_else(is_marked, pa.scalar(REWRITE_SIZE, pa.int64()), rows["size"])
+        position = rows.schema.get_field_index("size")
+        new = dict(to_batch_objects(rows.set_column(position, rows.schema.field(position), sizes)))
         put_all(store, new.items())
-        store.settle()
+        store.fsync()
         if one.name not in new:
             store.remove(one.name)

@@ -1,4 +1,4 @@
-"""Sources into a lake: those that are new there, or have changed. A second write of the same sources writes nothing."""
+"""Write sources to a lake: those that are new there, or have changed. Writing the same sources again adds nothing."""
 
 from __future__ import annotations
 
@@ -11,30 +11,39 @@ import pyarrow as pa
 from clew.agents.base import SourceFile
 from clew.io.workers import run_in_workers
 from clew.warehouse.columns import LEVELS, STATE
-from clew.warehouse.ingest import BAD, Batch, Meta, read
-from clew.warehouse.ingest import unreadable as unread
-from clew.warehouse.lake.layout import DATA, MARKS, check_marks, folder_of, is_in, mark_name, shard_of
-from clew.warehouse.lake.objects import batch_objects, joined, objects_of, read_rows
-from clew.warehouse.lake.store import Store, patiently, put_all
-from clew.warehouse.publisher import Writer
+from clew.warehouse.ingest import SOURCE_ERRORS, Batch, SourceMeta, describe_unreadable, read_source
+from clew.warehouse.lake.layout import (
+    DATA,
+    VERSION_DIR,
+    check_version,
+    is_in_shard,
+    shard_of,
+    table_folder,
+    version_name,
+)
+from clew.warehouse.lake.objects import concat, read_rows, to_batch_objects, to_objects
+from clew.warehouse.lake.store import Store, put_all, retry_if_deleted
+from clew.warehouse.publisher import Publisher
 
-PACK = 128 << 20
-"""Bytes of rows in memory that become objects together."""
-TASK = 8 << 20
-"""Bytes of sources that a process reads in one go."""
+BUFFER_BYTES = 128 << 20
+"""Rows in memory, of many sources, that are written together."""
+TASK_BYTES = 8 << 20
+"""Sources that a process reads as one task."""
 TASKS_AHEAD = 3
 """Tasks per process whose rows may wait in memory."""
-WORTH_SPREADING = 16 << 20
-"""From this many bytes on, several processes are quicker than one."""
-_STATE = ["source_id", *STATE, "level"]
+PARALLEL_FROM_BYTES = 16 << 20
+"""Fewer bytes are read by one process."""
+_STATE_COLUMNS = ["source_id", *STATE, "level"]
 
-Job = tuple[SourceFile, Meta]
-Tell = Callable[[int, int], None]
-"""Is told of bytes of sources done, and of all there are."""
+Job = tuple[SourceFile, SourceMeta]
+KnownStates = dict[tuple[object, ...], int]
+"""States of sources that a lake has, with the index of the level."""
+ProgressCallback = Callable[[int, int], None]
+"""(bytes_done, bytes_total)"""
 
 
-class Report(NamedTuple):
-    """What a write did."""
+class WriteReport(NamedTuple):
+    """Counts of a write."""
 
     sources: int = 0
     written: int = 0
@@ -43,58 +52,52 @@ class Report(NamedTuple):
     objects: int = 0
     bytes: int = 0
     unreadable: tuple[str, ...] = ()
+    """A message for each source that could not be read."""
 
 
-class Taken(NamedTuple):
-    """What became of some sources: their batches, and those that could not be read."""
+class ReadResult(NamedTuple):
+    """What a task read."""
 
     batches: list[Batch]
     unreadable: list[str]
     size: int
 
 
-def take(jobs: Sequence[Job]) -> Taken:
-    """Read some sources."""
-    batches, unreadable, size = [], [], 0
-    for source, meta in jobs:
-        size += meta.size
-        try:
-            batches.append(read(source, meta))
-        except BAD as error:
-            unreadable.append(unread(meta.path, error))
-    return Taken(batches, unreadable, size)
-
-
 def write(
-    store: Store, sources: Iterable[SourceFile], who: Writer, *, tell: Tell | None = None, workers: int | None = None
-) -> Report:
-    """Bring a lake up to date with some sources."""
-    jobs = [(source, who.meta(source)) for source in sources]
-    total = sum(meta.size for _, meta in jobs)
-    workers = workers or (1 if total < WORTH_SPREADING else os.cpu_count() or 1)
-    check_marks((one.name for one in store.list(f"{MARKS}/")), store.shown)
-    known = patiently(lambda: known_states(store, who.origin), store.shown)
-    fresh = [job for job in jobs if not is_known(job[1], known)]
-    report = _write(store, fresh, workers, tell)
-    return report._replace(sources=len(jobs), unchanged=len(jobs) - len(fresh))
+    store: Store,
+    sources: Iterable[SourceFile],
+    publisher: Publisher,
+    *,
+    on_progress: ProgressCallback | None = None,
+    workers: int | None = None,
+) -> WriteReport:
+    """Write the sources that the lake does not have as they are now."""
+    check_version((one.name for one in store.list(f"{VERSION_DIR}/")), store.display_url)
+    jobs = [(source, publisher.meta(source)) for source in sources]
+    known = retry_if_deleted(lambda: known_states(store, publisher.origin), store.display_url)
+    changed = [job for job in jobs if not is_known(job[1], known)]
+    report = _write_jobs(store, changed, workers, on_progress) if changed else WriteReport()
+    return report._replace(sources=len(jobs), unchanged=len(jobs) - len(changed))
 
 
-def _write(store: Store, jobs: list[Job], workers: int, tell: Tell | None) -> Report:
-    if not jobs:
-        return Report()
-    # The oldest first: what was written on one day stands together.
+def _write_jobs(
+    store: Store, jobs: list[Job], workers: int | None, on_progress: ProgressCallback | None
+) -> WriteReport:
+    # Oldest first, so that sources of the same months are buffered together.
     jobs.sort(key=lambda job: (job[1].mtime_ns, job[1].path))
-    store.put(mark_name(), b"\n")
-    packer, done, total = Packer(store), 0, sum(meta.size for _, meta in jobs)
-    for taken in run_in_workers(take, list(_tasks(jobs)), workers=workers, ahead=TASKS_AHEAD):
-        for batch in taken.batches:
-            packer.add(batch)
-        packer.unreadable += taken.unreadable
-        done += taken.size
-        if tell is not None:
-            tell(done, total)
-    packer.flush()
-    return packer.report()
+    done, total = 0, sum(meta.size for _, meta in jobs)
+    workers = workers or (1 if total < PARALLEL_FROM_BYTES else os.cpu_count() or 1)
+    store.put(version_name(), b"\n")
+    writer = LakeWriter(store)
+    for result in run_in_workers(read_jobs, list(_tasks(jobs)), workers=workers, ahead=TASKS_AHEAD):
+        for batch in result.batches:
+            writer.add(batch)
+        writer.unreadable += result.unreadable
+        done += result.size
+        if on_progress is not None:
+            on_progress(done, total)
+    writer.flush()
+    return writer.report()
 
 
 def _tasks(jobs: Iterable[Job]) -> Iterator[list[Job]]:
@@ -103,82 +106,94 @@ def _tasks(jobs: Iterable[Job]) -> Iterator[list[Job]]:
     for job in jobs:
         task.append(job)
         size += job[1].size
-        if size > TASK:
+        if size > TASK_BYTES:
             yield task
             task, size = [], 0
     if task:
         yield task
 
 
-def known_states(store: Store, origin: str) -> dict[tuple[object, ...], int]:
-    """The states of sources that are in the lake, with the level of each."""
-    known: dict[tuple[object, ...], int] = {}
-    for one in store.list(folder_of("batches")):
-        if is_in(one.name, shard_of(origin)):
-            rows = read_rows(store, "batches", one.name, _STATE)
-            for *state, level in zip(*(rows[name].to_pylist() for name in _STATE), strict=True):
+def read_jobs(jobs: Sequence[Job]) -> ReadResult:
+    """Read sources into batches."""
+    batches, unreadable = [], []
+    for source, meta in jobs:
+        try:
+            batches.append(read_source(source, meta))
+        except SOURCE_ERRORS as error:
+            unreadable.append(describe_unreadable(meta.path, error))
+    return ReadResult(batches, unreadable, sum(meta.size for _, meta in jobs))
+
+
+def known_states(store: Store, origin: str) -> KnownStates:
+    """The states of an origin's sources that are in the lake."""
+    known: KnownStates = {}
+    for one in store.list(table_folder("batches")):
+        if is_in_shard(one.name, shard_of(origin)):
+            rows = read_rows(store, "batches", one.name, _STATE_COLUMNS)
+            for *state, level in zip(*(rows[name].to_pylist() for name in _STATE_COLUMNS), strict=True):
                 known[tuple(state)] = max(known.get(tuple(state), 0), LEVELS.index(level))
     return known
 
 
-def is_known(meta: Meta, known: dict[tuple[object, ...], int]) -> bool:
-    """True for a source that is there as it is now, at its level or above."""
+def is_known(meta: SourceMeta, known: KnownStates) -> bool:
+    """True if the lake has the source in this state, at this level or one with more content."""
     return known.get(meta.state, -1) >= LEVELS.index(meta.policy.level)
 
 
-class Packer:
-    """Puts the rows of many batches into few objects."""
+class LakeWriter:
+    """Buffers batches, and writes the rows of many of them into few objects."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._batches: list[Batch] = []
-        self._size = 0
+        self._buffered_bytes = 0
+        self._report = WriteReport()
         self.unreadable: list[str] = []
-        self._report = Report()
 
     def add(self, batch: Batch) -> None:
-        """One more; it may take others with it."""
-        if batch.size > PACK:
+        """Buffer a batch; writes the buffer when it is full."""
+        if batch.size > BUFFER_BYTES:
             self.flush()
         self._batches.append(batch)
-        self._size += batch.size
-        if self._size > PACK:
+        self._buffered_bytes += batch.size
+        if self._buffered_bytes > BUFFER_BYTES:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits. It counts when `batches` is written, which comes last."""
+        """Write the buffered rows, then `batches`, which makes them count."""
         if not self._batches:
             return
-        there = put_all(
-            self._store, (one for table in DATA for one in objects_of(table, self._rows(table))), self._note
+        objects = (one for table in DATA for one in to_objects(table, self._rows(table)))
+        existed = put_all(self._store, objects, self._count_object)
+        self._store.fsync()
+        put_all(self._store, to_batch_objects(self._rows("batches")), self._count_object)
+        self._store.fsync()
+        self._restore_removed(existed)
+        self._report = self._report._replace(
+            rows=self._report.rows + sum(batch.rows for batch in self._batches),
+            written=self._report.written + len(self._batches),
         )
-        self._store.settle()
-        put_all(self._store, batch_objects(self._rows("batches")), self._note)
-        self._store.settle()
-        self._mend(there)
-        rows, written = self._report.rows, self._report.written
-        more = sum(batch.rows for batch in self._batches)
-        self._report = self._report._replace(rows=rows + more, written=written + len(self._batches))
-        self._batches, self._size = [], 0
+        self._batches, self._buffered_bytes = [], 0
 
     def _rows(self, table: str) -> pa.Table:
+        if table == "batches":
+            return concat(table, [batch.tables[table] for batch in self._batches])
         # Equal sources are one batch.
-        found = {batch.name: batch.tables[table] for batch in self._batches}
-        return joined(table, found.values() if table != "batches" else [one.tables[table] for one in self._batches])
+        return concat(table, {batch.name: batch.tables[table] for batch in self._batches}.values())
 
-    def _mend(self, there: list[str]) -> None:
-        """Objects that were there could have been removed meanwhile, as nobody counted on them yet."""
-        if not there:
+    def _restore_removed(self, existed: list[str]) -> None:
+        """Put objects again that existed before and that a compaction removed before their batch was registered."""
+        if not existed:
             return
-        found = {one.name for table in DATA for one in self._store.list(folder_of(table))}
+        found = {one.name for table in DATA for one in self._store.list(table_folder(table))}
         for table in DATA:
-            if any(name.startswith(folder_of(table)) and name not in found for name in there):
-                put_all(self._store, objects_of(table, self._rows(table)), self._note)
-        self._store.settle()
+            if any(name.startswith(table_folder(table)) and name not in found for name in existed):
+                put_all(self._store, to_objects(table, self._rows(table)), self._count_object)
+        self._store.fsync()
 
-    def _note(self, size: int) -> None:
+    def _count_object(self, size: int) -> None:
         self._report = self._report._replace(objects=self._report.objects + 1, bytes=self._report.bytes + size)
 
-    def report(self) -> Report:
-        """What was done."""
+    def report(self) -> WriteReport:
+        """The counts of everything that was written."""
         return self._report._replace(unreadable=tuple(self.unreadable))

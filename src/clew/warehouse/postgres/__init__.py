@@ -1,1 +1,1 @@
-"""Sessions of many machines on one PostgreSQL server: pushed by each, merged there, asked by all."""
+"""A PostgreSQL server: many machines push their sessions, the server merges them, and everyone can query it."""

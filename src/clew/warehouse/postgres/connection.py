@@ -1,4 +1,4 @@
-"""A connection to a server. Whatever goes wrong is one line that never holds a password, nor what was being sent."""
+"""Connections to a PostgreSQL server. Errors become one line without a password and without the data that was sent."""
 
 from __future__ import annotations
 
@@ -6,88 +6,65 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from clew.errors import ClewError, RemoteFailed, TargetRefused, UsageError
+from clew.warehouse.urls import display_server, has_unescaped_delimiter, is_server, mask_password
 
-if TYPE_CHECKING:
-    import psycopg
+Connection = psycopg.Connection[tuple[Any, ...]]
 
-    Connection = psycopg.Connection[tuple[Any, ...]]
-
-SCHEMES = ("postgresql://", "postgres://")
-"""How the address of a server begins."""
-WAIT_SECONDS = 10
-"""How long a server may take to answer at first; the address may say otherwise."""
-_WHERE = {
+CONNECT_TIMEOUT_SECONDS = 10
+"""Default; the URL may have another."""
+_ENVIRONMENT = {
     "host": "PGHOST",
     "hostaddr": "PGHOSTADDR",
     "port": "PGPORT",
     "dbname": "PGDATABASE",
     "service": "PGSERVICE",
 }
-"""What leads to a database, and what libpq asks where the address does not say."""
-_SHAPE = "postgresql://USER@HOST:PORT/DATABASE"
-_UNANSWERED = ("08", "28", "3D", "57P", "533")
-"""Classes of errors after which there is no connection to go on with: lost, not let in, no such database, shut down."""
-_UNKNOWN = re.compile(r"\b(invalid|bad) (\w+ )*value\b")
-"""What libpq says of a setting before it looks for a server."""
-_TELLING = ("25006", "42501", "53", "54")
-"""Classes of errors whose words are the server's own and name no value: read-only, no right, full, too large."""
+"""Parameters that select a database, and the variables that libpq reads if the URL does not have them."""
+_URL_FORM = "postgresql://USER@HOST:PORT/DATABASE"
+_CONNECTION_LOST = ("08", "28", "3D", "57P", "533")
+"""Error classes after which there is no connection: lost, login refused, no such database, server shut down."""
+_INVALID_OPTION = re.compile(r"\b(invalid|bad) (\w+ )*value\b")
+"""In messages of libpq about a parameter, before it connects."""
+_SAFE_TO_PRINT = ("25006", "42501", "53", "54")
+"""Error classes whose messages hold no values of rows: read-only, no permission, out of resources, too large."""
 
 
-def is_server(name: str) -> bool:
-    """True for the address of a server."""
-    return name.lower().startswith(SCHEMES)
+def check_url(url: str) -> None:
+    """Raise UsageError if this is not the URL of a server."""
+    _parameters(url)
 
 
-def shown(url: str) -> str:
-    """The address without anything that lets somebody in."""
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "local socket", parts.port
-    except ValueError:
-        return "the server"
-    return f"{host}{f':{port}' if port else ''}{parts.path if len(parts.path) > 1 else ''}"
-
-
-def check_address(url: str) -> None:
-    """Raise where this is no address of a server."""
-    _options(url)
-
-
-def identity(url: str) -> str:
-    """Which database on which server an address means, told apart from every other, without a password."""
-    options = _options(url)
-    found = {name: str(options.get(name) or os.environ.get(variable, "")) for name, variable in _WHERE.items()}
-    # A database without a name has that of the user.
+def database_identity(url: str) -> str:
+    """A string that is equal for URLs of the same database, and holds no password."""
+    options = _parameters(url)
+    found = {name: str(options.get(name) or os.environ.get(variable, "")) for name, variable in _ENVIRONMENT.items()}
+    # The default name of the database is that of the user.
     found["dbname"] = found["dbname"] or str(options.get("user") or os.environ.get("PGUSER", ""))
     return "\0".join(found.values())
 
 
-def connect(url: str, *, reads_only: bool = False) -> Connection:
-    """Open a connection; what it is told is not parsed by the server, and every transaction is begun by name."""
-    import psycopg
-
-    options = _options(url)
-    settings = f"-c search_path=clew,pg_temp{' -c default_transaction_read_only=on' if reads_only else ''}"
+def connect(url: str, *, read_only: bool = False) -> Connection:
+    """Open a connection in autocommit mode: transactions are always explicit."""
+    options = _parameters(url)
+    settings = f"-c search_path=clew,pg_temp{' -c default_transaction_read_only=on' if read_only else ''}"
     options["options"] = f"{options.get('options') or ''} {settings}".strip()
-    with told(url):
+    with translate_errors(url):
         db: Connection = psycopg.connect(**options, autocommit=True)
     return db
 
 
-def _options(url: str) -> dict[str, Any]:
-    import psycopg
-    from psycopg.conninfo import conninfo_to_dict
-
+def _parameters(url: str) -> dict[str, Any]:
     if not is_server(url):
-        raise UsageError(f"the address of a server is spelled {_SHAPE}")
-    if _is_cut(url.partition("://")[2]):
+        raise UsageError(f"the URL of a server has the form {_URL_FORM}")
+    if has_unescaped_delimiter(url.partition("://")[2], path_may_hold_at=False):
         raise UsageError(
-            "the address of the server cannot be understood; "
-            "in a name or a password, @ is spelled %40, / is %2F, ? is %3F and # is %23"
+            "invalid server URL; in a user name or password write @ as %40, / as %2F, ? as %3F and # as %23"
         )
     try:
         scheme, mark, rest = url.partition("://")
@@ -95,70 +72,47 @@ def _options(url: str) -> dict[str, Any]:
         if not all(not port or 0 < int(port) < 65536 for port in str(options.get("port") or "").split(",")):
             raise ValueError
     except (psycopg.Error, ValueError, UnicodeError):
-        # What is wrong with it would be told with the address, and so with the password.
-        raise UsageError(f"the address of the server cannot be understood; it is spelled {_SHAPE}") from None
-    options.setdefault("connect_timeout", WAIT_SECONDS)
+        # The original message would repeat the URL, with its password.
+        raise UsageError(f"invalid server URL; it has the form {_URL_FORM}") from None
+    options.setdefault("connect_timeout", CONNECT_TIMEOUT_SECONDS)
     options.setdefault("application_name", "clew")
     options["client_encoding"] = "UTF8"
-    # Dead lines are noticed within a minute.
+    # A dead connection is noticed within a minute.
     return {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, **options}
 
 
-def _is_cut(rest: str) -> bool:
-    """True where a password seems to hold what ends it: a part of it would be taken for a host, and told."""
-    user, mark, host = rest.partition("@")
-    return "@" in host or bool(mark and re.search("[/?#]", user))
-
-
 @contextmanager
-def told(url: str) -> Iterator[None]:
-    """What the server or the line to it says, as an error of ours."""
-    import psycopg
-
+def translate_errors(url: str) -> Iterator[None]:
+    """Turn errors of the server or the connection into ours."""
     try:
         yield
     except psycopg.Error as error:
-        raise error_of(error, url) from None
+        raise translated(error, url) from None
 
 
-def error_of(error: psycopg.Error, url: str) -> ClewError:
-    """One line for an error: of its words only those that can hold no value from a row."""
-    import psycopg
-
-    state, place = error.sqlstate or "", shown(url)
+def translated(error: psycopg.Error, url: str) -> ClewError:
+    """The error of ours for an error of psycopg. Its message is only repeated if it cannot hold a value of a row."""
+    state, server = error.sqlstate or "", display_server(url)
     if state.startswith("40"):
-        return TargetRefused(f"{place}: too many push at once; try again")
-    if not state and _UNKNOWN.search(_first_line(error)):
-        return UsageError(f"{place}: the address asks for what there is not: {_masked(_first_line(error), url)}")
+        return TargetRefused(f"{server}: conflict with concurrent pushes; please retry")
+    if not state and _INVALID_OPTION.search(_first_line(error)):
+        return UsageError(f"{server}: invalid connection option: {mask_password(_first_line(error), url)}")
     if not state and not isinstance(error, psycopg.OperationalError):
-        return TargetRefused(f"{place}: the server did not take it ({type(error).__name__})")
-    if not state or state.startswith(_UNANSWERED):
-        said = error.diag.message_primary or _first_line(error)
-        return RemoteFailed(f"{place}: {_masked(said, url) or 'the connection was lost'}")
-    if state.startswith(_TELLING):
-        return TargetRefused(f"{place}: {_masked(error.diag.message_primary or '', url)}")
-    return TargetRefused(f"{place}: the server did not take it ({type(error).__name__}, {state})")
+        return TargetRefused(f"{server}: the server refused the data ({type(error).__name__})")
+    if not state or state.startswith(_CONNECTION_LOST):
+        message = error.diag.message_primary or _first_line(error)
+        return RemoteFailed(f"{server}: {mask_password(message, url) or 'the connection was lost'}")
+    if state.startswith(_SAFE_TO_PRINT):
+        return TargetRefused(f"{server}: {mask_password(error.diag.message_primary or '', url)}")
+    return TargetRefused(f"{server}: the server refused the data ({type(error).__name__}, {state})")
 
 
-def is_passing(error: Exception) -> bool:
-    """True where the same may succeed in a moment, because others are at work: conflict, deadlock, lock, partition."""
+def is_transient(error: Exception) -> bool:
+    """True if a retry may succeed, because of concurrent pushes: conflict, deadlock, lock, missing partition."""
     return (getattr(error, "sqlstate", None) or "").startswith(("40", "55P03", "23514"))
 
 
 def _first_line(error: psycopg.Error) -> str:
-    """What libpq says when there was no answer: it tries several ways and tells of each, the first one first."""
+    """The first line of a message of libpq, which lists all attempts to connect."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else ""
-
-
-def _masked(text: str, url: str) -> str:
-    """The text without the password, however it is spelled."""
-    for secret in _secrets(url):
-        text = text.replace(secret, "***")
-    return " ".join(text.split())
-
-
-def _secrets(url: str) -> list[str]:
-    found = re.findall(r"(?<=://)[^/@]*:([^/]*)@|[?&]password=([^&]*)", url)
-    spelled = [secret for pair in found for secret in pair if secret]
-    return sorted({*spelled, *map(unquote, spelled)}, key=len, reverse=True)

@@ -1,64 +1,59 @@
-"""Statements of `catalog/statements.py`, answered by a server with the numbers that the catalog gives."""
+"""Answer the catalog's statements from a server, with the numbers that the catalog gives."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clew.warehouse.postgres.connection import connect, told
+import psycopg
+from psycopg.adapt import Buffer, Loader
+
+from clew.warehouse.postgres.connection import Connection, connect, translate_errors
 from clew.warehouse.postgres.schema import check_readable
 
 if TYPE_CHECKING:
     from clew.catalog.statements import Statement
-    from clew.warehouse.postgres.connection import Connection
 
 
-def open_engine(url: str) -> PostgresEngine:
-    """An engine over what was pushed to a server."""
-    return PostgresEngine(url)
+class _IntegerLoader(Loader):
+    """Sums of integers have the type `numeric`, and stay exact integers of any size."""
+
+    def load(self, data: Buffer) -> int:
+        return int(bytes(data))
 
 
 class PostgresEngine:
-    """Answers statements; everything it is asked sees the same rows."""
+    """Answers statements; all of them see the same state of the database."""
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._db: Connection = connect(url, reads_only=True)
+        self._db: Connection = connect(url, read_only=True)
         try:
-            with told(url):
-                _count_exactly(self._db)
+            with translate_errors(url):
+                self._db.adapters.register_loader("numeric", _IntegerLoader)
                 check_readable(self._db, url)
-                # One look at the rows, whatever others push meanwhile.
                 self._db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         except BaseException:
             self._db.close()
             raise
 
     def ask(self, statement: Statement) -> list[tuple[Any, ...]]:
-        """The rows of an answer."""
-        import psycopg
-
-        with told(self._url):
-            # Bound here, not there: a condition may name more sessions than a server takes parameters.
+        """The rows of a statement."""
+        with translate_errors(self._url):
+            # Values are bound by the client: a condition may name more sessions than a server takes parameters.
             cursor = psycopg.ClientCursor(self._db)
-            cursor.execute(marked(statement.text).encode(), statement.values)
+            cursor.execute(psycopg_placeholders(statement.text).encode(), statement.values)
             return cursor.fetchall()
 
     def close(self) -> None:
-        """Let go of the server."""
+        """Close the connection."""
         self._db.close()
 
 
-def marked(text: str) -> str:
-    """A statement with its marks as the driver spells them."""
+def psycopg_placeholders(text: str) -> str:
+    """A statement with the placeholders of psycopg."""
     return text.replace("%", "%%").replace("?", "%s")
 
 
-def _count_exactly(db: Connection) -> None:
-    """Sums are whole numbers of any size here, and stay so."""
-    from psycopg.adapt import Buffer, Loader
-
-    class WholeNumber(Loader):
-        def load(self, data: Buffer) -> int:
-            return int(bytes(data))
-
-    db.adapters.register_loader("numeric", WholeNumber)
+def open_engine(url: str) -> PostgresEngine:
+    """The engine over a server."""
+    return PostgresEngine(url)

@@ -1,7 +1,7 @@
-"""A catalog made of what was pushed to a server, for faces that ask the catalog: rows, text and index, kept in step.
+"""Copy a server into a local catalog (rows, text and index), for interfaces that read the catalog.
 
-Each batch stands there as a source that is gone: all that is known of it is what the catalog keeps. The catalog's own
-rule chooses among copies, and with batches in the place of paths it chooses as the server does.
+Each batch is stored as a source whose file is missing, with the name of the batch as its path. So the catalog's own
+rule chooses among copies, and it chooses as the server does.
 """
 
 from __future__ import annotations
@@ -28,44 +28,41 @@ from clew.catalog.text_store import ChunkPacker, SourceTextWriter
 from clew.datadir import data_path
 from clew.model.time import spell_time
 from clew.warehouse.columns import COPIES, COUNTS, TABLES
-from clew.warehouse.postgres.connection import connect, identity, shown, told
+from clew.warehouse.postgres.connection import Connection, connect, database_identity, translate_errors
 from clew.warehouse.postgres.schema import check_readable
+from clew.warehouse.urls import display_server
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from clew.warehouse.postgres.connection import Connection
-
-AT_ONCE = 20
-"""Batches that are fetched together."""
-_INSIDE = ("messages", "blocks", "tool_calls", "usage", "file_changes", "todos")
-_THERE = """
+BATCHES_PER_TRANSACTION = 20
+_TABLES_OF_SESSIONS = ("messages", "blocks", "tool_calls", "usage", "file_changes", "todos")
+_BATCHES = """
 SELECT batch FROM loaded l WHERE EXISTS (SELECT 1 FROM sessions_copies s WHERE s.batch = l.batch) ORDER BY batch
 """
-"""Batches to be copied; where a session went with its month, there is nothing that the rest of it could stand under."""
+"""Without the rest of sessions whose row was dropped with its month."""
 Row = dict[str, Any]
 
 
 def mirror_folder(url: str) -> Path:
-    """Where the copy of a server lies."""
-    mark = blake2b(identity(url).encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
-    return Path(f"{data_path()}/mirror-{mark}")
+    """The folder of the copy of a server."""
+    digest = blake2b(database_identity(url).encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
+    return Path(f"{data_path()}/mirror-{digest}")
 
 
 def mirror(url: str, folder: Path) -> int:
-    """Bring a catalog in step with a server. Returns how many batches came or went."""
-    with locked(folder), closing(connect(url, reads_only=True)) as server, told(url):
+    """Update the copy of a server. Returns the number of batches that were added or removed."""
+    with locked(folder), closing(connect(url, read_only=True)) as server, translate_errors(url):
         check_readable(server, url)
-        _remove_foreign(folder)
+        _remove_unusable(folder)
         db = database.open_writer(folder)
         with closing(db), server.transaction():
-            # One look at the rows, whatever others push meanwhile.
             server.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            return _mirror(server, db, folder, shown(url))
+            return _mirror(server, db, folder, display_server(url))
 
 
-def _remove_foreign(folder: Path) -> None:
-    """A copy that is damaged, or of another version, is made anew: nothing is in it that the server has not."""
+def _remove_unusable(folder: Path) -> None:
+    """Remove a copy that is damaged or of another version: it holds nothing that the server does not have."""
     reader = database.open_reader(folder)
     if reader is not None:
         reader.close()
@@ -77,14 +74,14 @@ def _remove_foreign(folder: Path) -> None:
 
 def _mirror(server: Connection, db: sqlite3.Connection, folder: Path, host: str) -> int:
     known = dict(db.execute("SELECT path, id FROM source").fetchall())
-    there = [batch for (batch,) in server.execute(_THERE).fetchall()]
+    there = [batch for (batch,) in server.execute(_BATCHES).fetchall()]
     new = iter([batch for batch in there if batch not in known])
     gone = [number for batch, number in known.items() if batch not in set(there)]
     count = len(gone)
     with transaction(db):
         for number in gone:
             RowWriter(db).delete_source(number)
-    while portion := list(islice(new, AT_ONCE)):
+    while portion := list(islice(new, BATCHES_PER_TRANSACTION)):
         with transaction(db):
             _add(server, db, portion, host)
         count += len(portion)
@@ -97,7 +94,7 @@ def _mirror(server: Connection, db: sqlite3.Connection, folder: Path, host: str)
 
 
 def _add(server: Connection, db: sqlite3.Connection, batches: list[str], host: str) -> None:
-    found = {name: _grouped(server, name, batches) for name in ("sessions", *_INSIDE)}
+    found = {name: _grouped(server, name, batches) for name in ("sessions", *_TABLES_OF_SESSIONS)}
     writer = RowWriter(db)
     for batch in batches:
         tables = {name: groups.get(batch, []) for name, groups in found.items()}
@@ -132,7 +129,7 @@ def _grouped(server: Connection, name: str, batches: list[str]) -> dict[str, lis
 
 
 def _rows(tables: dict[str, list[Row]], base: int) -> Rows:
-    """The rows as the catalog has them; words stand as themselves."""
+    """The rows of the catalog. Strings are not yet interned."""
     rows = Rows()
     places = {message["event_id"]: base + message["seq"] for message in reversed(tables["messages"])}
 
@@ -187,7 +184,7 @@ _SESSION = (
 
 
 def _session(session: Row, tables: dict[str, list[Row]]) -> tuple[Any, ...]:
-    """The row of a session, with as much of its header as the server tells."""
+    """The row of a session, with the fields of its header that the server has."""
     header = {
         "id": session["native_id"],
         "title": session["title"] or None,

@@ -1,1 +1,1 @@
-"""Spark as a runner of `tables.ingest` over archives, and as an engine for statistics over a lake."""
+"""Spark: a job that writes archives to a lake, and an engine that reads a lake."""

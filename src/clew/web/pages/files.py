@@ -13,9 +13,9 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from clew.agents.file_evidence import FileContent, KnownContent, absolute
-from clew.catalog import browsing
-from clew.catalog.browsing import Change, Entry
+from clew.catalog import queries
 from clew.catalog.ids import session_key
+from clew.catalog.queries import Change, Entry
 from clew.errors import SourceUnreadable, UnknownReference
 from clew.file_history.blame import Line, Version, blame, versions
 from clew.file_history.history import FileHistory
@@ -35,7 +35,7 @@ MAX_BLAME_SESSIONS = 40
 
 def view(request: PageRequest) -> Response:
     """All files, or those with a text in their path."""
-    all_files = request.context.cached("files", lambda: browsing.files(request.context.db))
+    all_files = request.context.cached("files", lambda: queries.files(request.context.db))
     wanted = (request.param("text") or "").casefold()
     found = [file for file in all_files if wanted in file.path.casefold()]
     page_number = max(1, request.number("page", 1))
@@ -54,7 +54,7 @@ def view(request: PageRequest) -> Response:
 def _requested_file(request: PageRequest) -> tuple[str, list[tuple[Entry, list[Change]]]]:
     """The requested path, and the sessions that changed it."""
     path = request.param("path") or ""
-    sessions = browsing.sessions_of_file(request.context.db, path)
+    sessions = queries.sessions_of_file(request.context.db, path)
     if not sessions:
         raise UnknownReference("no session changed such a file")
     return path, sessions

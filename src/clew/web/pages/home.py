@@ -8,10 +8,9 @@ from typing import NamedTuple
 from markupsafe import Markup
 from starlette.responses import Response
 
-from clew.catalog import browsing, statements
-from clew.catalog.answer import over
-from clew.catalog.browsing import Entry
-from clew.catalog.stats import Choice, Row, held_of, used_of
+from clew.catalog import queries
+from clew.catalog.queries import Entry
+from clew.catalog.stats import Row, catalog_stats
 from clew.web.charts import Cells, Day, heatmap, mask_cell_names, usage_chart
 from clew.web.context import AppContext, masking
 from clew.web.request import PageRequest, respond
@@ -48,7 +47,7 @@ def view(request: PageRequest) -> Response:
         "home.html",
         sync_progress=context.sync_progress(),
         overview=overview,
-        latest=browsing.page(context.db, None, MAX_LISTED),
+        latest=queries.page(context.db, None, MAX_LISTED),
         running=_running_sessions(context),
         now=context.now(),
     )
@@ -63,7 +62,7 @@ def running(request: PageRequest) -> Response:
 def _running_sessions(context: AppContext) -> list[Entry]:
     now = context.now()
     written_since, message_since = (now - RUNNING).timestamp(), (now - RUNNING_MESSAGE_AGE).timestamp()
-    return browsing.written_since(context.db, int(written_since * 1e9), int(message_since * 1e6), MAX_LISTED)
+    return queries.written_since(context.db, int(written_since * 1e9), int(message_since * 1e6), MAX_LISTED)
 
 
 def _render_overview(context: AppContext, today: date, profile: str) -> Markup:
@@ -75,20 +74,18 @@ def _render_overview(context: AppContext, today: date, profile: str) -> Markup:
 
 
 def _load_overview(context: AppContext, today: date) -> Overview:
-    execute = context.db.execute
-    total = statements.usage_total()
-    (used,) = execute(total.text, total.values).fetchall()
-    (held,) = execute(statements.sessions_total().text).fetchall()
-    stats = over(context.db, Choice(), is_full=True)
-    cells = [cell for cell in stats.cells("day", "model") if cell[0]]
-    sessions_by_day = {row[0]: row[1] for row in execute(statements.sessions_by("day").text) if row[0]}
+    stats = catalog_stats(context.db)
+    totals = stats.totals()
+    usage = stats.usage_by("day", "model").items()
+    cells = [(day, model, used.as_row()) for (day, model), used in usage if day]
+    sessions_by_day = {day: row["all_sessions"] for day, row in stats.sessions_by("day").items() if day}
     days = _describe_days(cells, sessions_by_day)
     last = min(today, max(days, default=today))
     heat = heatmap(days, today if (today - last).days < HEATMAP_ENDS_TODAY_DAYS else last)
     latest_first = [(day.isoformat(), activity) for day, activity in sorted(days.items(), reverse=True)]
     chart_days = [(last - timedelta(days=ago)).isoformat() for ago in reversed(range(CHART_DAYS))]
     chart_cells = [cell for cell in cells if chart_days[0] <= cell[0] <= chart_days[-1]]
-    return Overview(used_of(used), held_of(held), heat, latest_first, chart_cells, chart_days)
+    return Overview(totals, totals, heat, latest_first, chart_cells, chart_days)
 
 
 def _describe_days(cells: Cells, sessions_by_day: dict[str, int]) -> dict[date, Day]:

@@ -9,11 +9,12 @@ from typing import Any
 from starlette.responses import Response
 
 from clew.analysis.todos import progression
-from clew.catalog import browsing
-from clew.catalog.browsing import Entry, Used
+from clew.catalog import queries
+from clew.catalog.queries import Entry
+from clew.catalog.stats import UsageTotals
 from clew.errors import UnknownReference
 from clew.io.compress import open_source
-from clew.library import StoredSession
+from clew.stored_session import StoredSession
 from clew.web.charts import lanes
 from clew.web.context import NO_MASKING
 from clew.web.request import PageRequest, respond
@@ -28,7 +29,7 @@ READ_BYTES = 1 << 20
 
 def timeline(request: PageRequest, entry: Entry) -> dict[str, Any]:
     """Messages over time."""
-    moments = browsing.moments(request.context.db, entry.number)
+    moments = queries.moments(request.context.db, entry.number)
     times = [(moment.time_us, LANE_OF_KIND.get(moment.kind, 3)) for moment in moments]
     counts = [sum(lane == number for _, lane in times) for number in range(len(LANES))]
     return {"drawing": lanes(times, LANES, "Messages over time"), "lanes": list(zip(LANES, counts, strict=True))}
@@ -36,8 +37,8 @@ def timeline(request: PageRequest, entry: Entry) -> dict[str, Any]:
 
 def files(request: PageRequest, entry: Entry) -> dict[str, Any]:
     """The changes of each file."""
-    paths: dict[str, list[browsing.Change]] = {}
-    for change in browsing.changes_of(request.context.db, entry.number):
+    paths: dict[str, list[queries.Change]] = {}
+    for change in queries.changes_of(request.context.db, entry.number):
         paths.setdefault(change.path, []).append(change)
     limit = request.number("rows", MAX_ROWS)
     return {"paths": sorted(paths.items())[:limit], "left_out": max(0, len(paths) - limit)}
@@ -54,23 +55,16 @@ def todos(request: PageRequest, entry: Entry) -> dict[str, Any]:
 def usage(request: PageRequest, entry: Entry) -> dict[str, Any]:
     """Token usage of each turn."""
     prompts = request.context.transcript(entry, request.profile).contents().prompts
-    turns: list[tuple[int, str, Used]] = [
-        (0, "before the first prompt", Used()),
-        *((*prompt, Used()) for prompt in prompts),
+    turns: list[tuple[int, str, UsageTotals]] = [
+        (0, "before the first prompt", UsageTotals()),
+        *((*prompt, UsageTotals()) for prompt in prompts),
     ]
     current = 0
-    for message, used in browsing.calls_of(request.context.db, entry.number):
+    for message, used in queries.calls_of(request.context.db, entry.number):
         while current + 1 < len(turns) and turns[current + 1][0] <= message:
             current += 1
-        turns[current] = (*turns[current][:2], _add_usage(turns[current][2], used))
+        turns[current] = (*turns[current][:2], turns[current][2] + used)
     return {"turns": [turn for turn in turns if turn[0] or turn[2].calls], "total": entry.used}
-
-
-def _add_usage(one: Used, other: Used) -> Used:
-    """The sum of each field. Unknown and known is known; unknown and unknown stays unknown."""
-    pairs = zip(one, other, strict=True)
-    sums = [right if left is None else left if right is None else left + right for left, right in pairs]
-    return Used(*sums)  # type: ignore[arg-type]
 
 
 def record(request: PageRequest, entry: Entry) -> dict[str, Any]:

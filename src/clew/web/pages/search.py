@@ -8,11 +8,11 @@ from typing import Any
 from markupsafe import Markup
 from starlette.responses import Response
 
-from clew.catalog import browsing
-from clew.catalog.browsing import Entry, Facets
+from clew.catalog import queries
 from clew.catalog.ids import session_key
+from clew.catalog.queries import Entry, Facets
 from clew.catalog.query import BadQuery
-from clew.catalog.search import PLACES, Found, Hit, Request
+from clew.catalog.search import SEARCH_FIELDS, Found, Hit, Request
 from clew.errors import UnknownReference, UsageError
 from clew.filters import Filters
 from clew.web.request import PageRequest, respond
@@ -23,7 +23,7 @@ MAX_HITS = 200
 """Hits that are grouped into pages and facets."""
 MAX_FACET_VALUES = 12
 UNFINISHED_WORD = re.compile(r"[^\W_]{3,}$")
-FIELD_OF_KIND = {kind: field for field, kinds in PLACES.items() for kind in kinds}
+FIELD_OF_KIND = {kind: field for field, kinds in SEARCH_FIELDS.items() for kind in kinds}
 
 
 def view(request: PageRequest) -> Response:
@@ -59,10 +59,10 @@ def _searched_session(request: PageRequest) -> Entry | None:
     key = request.param("session")
     if key is None:
         return None
-    entry = browsing.by_key(request.context.db, key)
+    entry = queries.by_key(request.context.db, key)
     if entry is None:
         raise UnknownReference("the catalog knows of no such session")
-    return browsing.with_children(request.context.db, [entry], None)[0]
+    return queries.with_children(request.context.db, [entry], None)[0]
 
 
 def _with_subagents(entry: Entry) -> frozenset[int]:
@@ -80,7 +80,7 @@ def _search(request: PageRequest, query: str, page_number: int, within: Entry | 
     search = Request(
         # While the user types, the last word may be unfinished.
         query=f"{query}*" if request.param("typed") and UNFINISHED_WORD.search(query) else query,
-        places=tuple(name for name in request.params("in") if name in PLACES),
+        places=tuple(name for name in request.params("in") if name in SEARCH_FIELDS),
         newest=request.param("order") == "newest",
         limit=MAX_HITS,
         filters=filters if filters != Filters() else None,
@@ -88,7 +88,7 @@ def _search(request: PageRequest, query: str, page_number: int, within: Entry | 
     )
     first = (page_number - 1) * HITS_PER_PAGE
     found = request.context.searcher(request.profile).search(search, slice(first, first + HITS_PER_PAGE))
-    return found, browsing.facets(request.context.db, [match.doc for match in found.matches])
+    return found, queries.facets(request.context.db, [match.doc for match in found.matches])
 
 
 def _group_by_session(hits: list[Hit]) -> list[dict[str, Any]]:

@@ -9,8 +9,8 @@ from datetime import datetime
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
-from clew.catalog import browsing
-from clew.catalog.browsing import Entry
+from clew.catalog import queries
+from clew.catalog.queries import Entry
 from clew.errors import UnknownReference
 from clew.model.json import JSON
 from clew.render.outline import session_title
@@ -41,15 +41,15 @@ def view(request: PageRequest) -> Response:
     open_transcript = context.transcript if window_number else context.transcript_for_first_page
     transcript = open_transcript(entry, request.profile)
     first = max(0, min(transcript.windows, window_number) - 1)
-    (entry,) = browsing.with_children(context.db, [entry], None)
-    newer, older = browsing.neighbours(context.db, entry)
+    (entry,) = queries.with_children(context.db, [entry], None)
+    newer, older = queries.neighbours(context.db, entry)
     return respond(
         request,
         "session.html",
         entry=entry,
         title=session_title(transcript.header if transcript.is_complete else _with_title(transcript.header, entry)),
         header=transcript.header,
-        parent=browsing.by_key(context.db, entry.parent) if entry.parent else None,
+        parent=queries.by_key(context.db, entry.parent) if entry.parent else None,
         newer=newer,
         older=older,
         windows=[(number, *_bounds(number, transcript.messages)) for number in range(transcript.windows)],
@@ -76,7 +76,7 @@ def _bounds(number: int, messages: int) -> tuple[int, int]:
 
 def subagent_links(request: PageRequest, entry: Entry) -> SubagentLinks:
     """The sessions that this one started."""
-    (entry,) = browsing.with_children(request.context.db, [entry], None)
+    (entry,) = queries.with_children(request.context.db, [entry], None)
     return _subagent_links(entry, request.context.now())
 
 

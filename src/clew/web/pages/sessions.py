@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from clew.catalog import browsing
+from clew.catalog import queries
 from clew.errors import UsageError
 from clew.filters import HAS, Filters
 from clew.web.request import PageRequest, respond
@@ -21,9 +21,10 @@ def view(request: PageRequest) -> Response:
         filters, problem = Filters(), str(error)
     admitted = None
     if filters != Filters():
-        admitted = context.cached(f"chosen {filters}", lambda: context.searcher(request.profile).chosen(filters))
+        searcher = context.searcher(request.profile)
+        admitted = context.cached(f"matching {filters}", lambda: searcher.matching_sources(filters))
     page_number = max(1, request.number("page", 1))
-    found = browsing.page(context.db, admitted, SESSIONS_PER_PAGE, (page_number - 1) * SESSIONS_PER_PAGE)
+    found = queries.page(context.db, admitted, SESSIONS_PER_PAGE, (page_number - 1) * SESSIONS_PER_PAGE)
     return respond(
         request,
         "sessions.html" if not request.is_fragment else "list.html",
@@ -32,7 +33,7 @@ def view(request: PageRequest) -> Response:
         problem=problem,
         given=request.filter_params,
         is_filtered=admitted is not None,
-        names=context.cached("names", lambda: browsing.names(context.db)),
+        names=context.cached("names", lambda: queries.names(context.db)),
         has=HAS,
         page_number=page_number,
         pages=max(1, -(-found.total // SESSIONS_PER_PAGE)),

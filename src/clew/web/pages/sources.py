@@ -8,7 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from clew.agents import registry
-from clew.catalog import browsing
+from clew.catalog import queries
 from clew.catalog.ids import session_key
 from clew.web.request import PageRequest, respond
 from clew.web.templates import session_url_of
@@ -20,7 +20,7 @@ def view(request: PageRequest) -> Response:
     """The page."""
     context = request.context
     limit = request.number("rows", MAX_PROBLEMS)
-    problems = browsing.source_problems(context.db, limit + 1)
+    problems = queries.source_problems(context.db, limit + 1)
     roots = [
         (agent.title, [(str(root), root.is_dir()) for host in context.hosts for root in agent.roots(host)])
         for agent in registry.load_all()
@@ -29,7 +29,7 @@ def view(request: PageRequest) -> Response:
         request,
         "sources.html",
         homes=[(str(host.base or host.home), host.kind, host.name) for host in context.hosts],
-        counts=browsing.source_counts(context.db),
+        counts=queries.source_counts(context.db),
         roots=request.masking.value(roots),
         problems=[_problem_row(row) for row in problems[:limit]],
         left_out=len(problems) > limit,

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import Any
 
 from starlette.responses import Response
 
-from clew.catalog import browsing
-from clew.catalog.answer import over
-from clew.catalog.stats import BY, Choice, Row, Stats, report, with_names
+from clew.catalog import queries
+from clew.catalog.search import catalog_text_finder
+from clew.catalog.stats import BY, Row, Stats, catalog_stats, report, with_names
 from clew.errors import UsageError
-from clew.filters import point_in_time
+from clew.filters import Filters
 from clew.render.csv import write_csv
 from clew.web.charts import Chart, mask_cell_names, usage_chart
 from clew.web.request import PageRequest, respond
@@ -30,10 +28,10 @@ def view(request: PageRequest) -> Response:
     """The page."""
     context, by, problem = request.context, _grouping(request), None
     try:
-        choice = _choice(request)
+        filters = request.filters()
     except UsageError as error:
-        choice, problem = Choice(), str(error)
-    found, charts = context.cached(f"usage {by} {choice} {request.profile}", lambda: _load(request, choice, by))
+        filters, problem = Filters(), str(error)
+    found, charts = context.cached(f"usage {by} {filters} {request.profile}", lambda: _load(request, filters, by))
     return respond(
         request,
         "usage.html",
@@ -46,7 +44,7 @@ def view(request: PageRequest) -> Response:
         charts=charts,
         problem=problem,
         given=request.filter_params,
-        names=context.cached("names", lambda: browsing.names(context.db)),
+        names=context.cached("names", lambda: queries.names(context.db)),
         csv=request.url("/usage.csv"),
     )
 
@@ -55,14 +53,15 @@ def _row_weight(row: Row) -> tuple[int, int]:
     return row.get("cost_nano") or 0, row.get("total_tokens") or row.get("tool_calls") or 0
 
 
-def _load(request: PageRequest, choice: Choice, by: str) -> tuple[Row, list[Chart]]:
-    stats = over(request.context.db, choice, is_full=True)
+def _load(request: PageRequest, filters: Filters, by: str) -> tuple[Row, list[Chart]]:
+    stats = _stats(request, filters)
     mask_names = request.masking.names
     return with_names(report(stats, by), mask_names), [] if by == "tool" else _charts(stats, by, mask_names)
 
 
 def _charts(stats: Stats, by: str, mask_names: Callable[[list[str]], list[str]]) -> list[Chart]:
-    cells = mask_cell_names(stats.cells(by, "model"), mask_names)
+    usage = stats.usage_by(by, "model").items()
+    cells = mask_cell_names([(name, model, used.as_row()) for (name, model), used in usage], mask_names)
     tokens: dict[str, int] = {}
     for name, _, used in cells:
         tokens[name] = tokens.get(name, 0) + (used["total_tokens"] or 0)
@@ -82,7 +81,7 @@ def _charts(stats: Stats, by: str, mask_names: Callable[[list[str]], list[str]])
 def csv_view(request: PageRequest) -> Response:
     """The rows as CSV, masked like the page."""
     by = _grouping(request)
-    found = report(over(request.context.db, _choice(request), is_full=True), by)
+    found = report(_stats(request, request.filters()), by)
     out = io.StringIO()
     write_csv(with_names(found, request.masking.names)["rows"], out)
     headers = {"Content-Disposition": f'attachment; filename="usage-by-{by}.csv"'}
@@ -94,15 +93,6 @@ def _grouping(request: PageRequest) -> str:
     return by if by in GROUPINGS and by in BY else "day"
 
 
-def _choice(request: PageRequest) -> Choice:
-    filters = request.filters()
-    values: dict[str, Any] = {name: getattr(filters, name) for name in ("project", "branch", "model", "tool", "file")}
-    for name in ("since", "until"):
-        values[f"{name}_us"] = _microseconds(request, name) if request.param(name) else None
-    return Choice(agent=filters.agent, has=filters.has, **values)
-
-
-def _microseconds(request: PageRequest, name: str) -> int:
-    """A point in time in microseconds since 1970, without rounding."""
-    since_epoch = point_in_time(request.param(name), request.context.now()) - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since_epoch.days * 86_400 + since_epoch.seconds) * 1_000_000 + since_epoch.microseconds
+def _stats(request: PageRequest, filters: Filters) -> Stats:
+    context = request.context
+    return catalog_stats(context.db, filters, catalog_text_finder(context.db, context.folder))

@@ -1,4 +1,4 @@
-"""A group of commands whose modules are imported when they run, and the one place where errors become exit codes."""
+"""The command line: starts, loads a command's module when it is run, and turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import Any
 
 import click
 
-from clew.cli.sourcing import FAILED
-from clew.errors import ClewError, RemoteFailed
+from clew.cli import ABOUT, COMMANDS, OPTIONS
+from clew.cli.options import FAILED, Folder, sourcing
+from clew.datadir import environment_problem
+from clew.errors import ClewError, RemoteFailed, UsageError
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
@@ -106,7 +108,7 @@ def _final(context: click.Context, code: Any) -> Any:
 
 def _complain(text: str) -> None:
     """One line on stderr; nothing in it can steer the terminal."""
-    from clew.cli.redacting import masked_for_people
+    from clew.cli.redaction import masked_for_people
     from clew.render.text_safety import one_line
 
     try:
@@ -126,3 +128,39 @@ def _confess(error: Exception) -> None:
     lines = StackSummary.extract(walk_tb(error.__traceback__)).format()
     click.echo("".join(["clew: this should not have happened\n", *lines, type(error).__name__]), err=True)
     click.echo("CLEW_DEBUG=1 tells all of it", err=True)
+
+
+@click.group(
+    cls=LazyGroup,
+    commands_help=COMMANDS,
+    help="\n\n".join(ABOUT),
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option("--home", "homes", type=Folder(), multiple=True, metavar="DIR", help=OPTIONS["--home DIR"])
+@sourcing
+@click.option("--json", "as_json", is_flag=True, help=OPTIONS["--json"])
+@click.option("--version", is_flag=True, help=OPTIONS["--version"])
+@click.pass_context
+def main(context: click.Context, homes: tuple[str, ...], as_json: bool, version: bool) -> None:
+    context.obj = {"homes": homes, "json": as_json}
+    if version:
+        from clew import __version__
+
+        click.echo(f"clew {__version__}")
+        return
+    problem = environment_problem()
+    if problem is not None:
+        raise UsageError(problem)
+    if context.invoked_subcommand is None:
+        from clew.cli.overview import overview
+
+        overview(context)
+
+
+def run() -> None:
+    """Run the command line; an interrupt while modules are loading ends it without a traceback."""
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)

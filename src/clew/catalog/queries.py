@@ -1,18 +1,27 @@
-"""What faces show of sessions while somebody browses: pages of them, their trees, neighbours, turns and files.
-
-Everything is read from the rows; a session that the catalog does not know cannot be asked for.
-"""
+"""Read queries: lists of sessions with their sub-agents, neighbours, usage, files, sources and problems."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from clew.agents.file_evidence import absolute
+from clew.analysis.usage import Usage
 from clew.catalog.database import key_range
+from clew.catalog.filters import Condition
+from clew.catalog.ids import packed_uuid
+from clew.catalog.portable_sql import CACHE_5M_TOKENS
+from clew.catalog.row_writer import COUNTS
 from clew.catalog.schema import KEYS_PER_SOURCE
+from clew.catalog.stats import UsageTotals, add_known
+from clew.model import Problem
+from clew.model.codes import CODES
+from clew.model.json import JSON
+from clew.model.time import format_utc
 
 DEEPEST = 8
 """Sub-agents of sub-agents that a list shows."""
@@ -22,24 +31,12 @@ _FIELDS = """s.id, s.session_id, s.agent, s.native_id, s.parent_session_id, s.is
 _NAMED = "c.path NOT IN ('', '.', './', '/')"
 """What a path must be to name a file, and not the folder that it is taken from."""
 _FROM = "FROM session s JOIN source f ON f.id = s.id"
-
-
-class Used(NamedTuple):
-    """What a session used, each call counted once. None is unknown."""
-
-    calls: int = 0
-    priced_calls: int = 0
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_tokens: int | None = None
-    cache_creation_tokens: int | None = None
-    cost_nano: int = 0
-
-    @property
-    def total_tokens(self) -> int | None:
-        """Input and output."""
-        known = [count for count in (self.input_tokens, self.output_tokens) if count is not None]
-        return sum(known) if known else None
+_USAGE_SUMS = (
+    "calls priced_calls input_tokens output_tokens cache_read_tokens cache_creation_5m_tokens "
+    "cache_creation_1h_tokens cost_nano"
+).split()
+_CALL_COLUMNS = {"priced_calls": "is_priced", "cache_creation_5m_tokens": CACHE_5M_TOKENS}
+"""The columns of a single call that sums by day have under another name."""
 
 
 class Entry(NamedTuple):
@@ -63,8 +60,110 @@ class Entry(NamedTuple):
     host: str
     state: str
     models: tuple[str, ...]
-    used: Used = Used()
+    used: UsageTotals = UsageTotals()
     children: tuple[Entry, ...] = ()
+
+
+def list_rows(
+    db: sqlite3.Connection, condition: Condition | None = None, *, subagents: bool = True, limit: int | None = None
+) -> list[dict[str, JSON]]:
+    """The sessions that are there and pass the condition, newest first, as `clew list --json` prints them."""
+    where, values = _list_condition(condition, subagents)
+    query = f"""SELECT f.id, f.agent, f.path, f.size, s.header {_FROM} WHERE {where}
+      ORDER BY s.ended_us DESC, s.native_id DESC LIMIT ?"""
+    found = [
+        (number, agent, path, size, json.loads(header))
+        for number, agent, path, size, header in db.execute(query, (*values, -1 if limit is None else limit))
+    ]
+    usages = _recorded_usage(db, [number for number, *_ in found])
+    titles = _titles_from_summaries(db, [(number, path, header) for number, _, path, _, header in found])
+    rows = []
+    for number, agent, path, size, header in found:
+        header["title"] = titles.get(number, header["title"])
+        rows.append(_list_row(agent, header, usages.get(number, Usage()), size, path))
+    return rows
+
+
+def list_ids(db: sqlite3.Connection, condition: Condition | None = None) -> list[str]:
+    """The ids of the sessions of a list, to tell how much of an id is enough to name one."""
+    where, values = _list_condition(condition, True)
+    return [row[0] for row in db.execute(f"SELECT s.native_id {_FROM} WHERE {where}", values)]
+
+
+def _list_condition(condition: Condition | None, subagents: bool) -> tuple[str, tuple[Any, ...]]:
+    where = "f.state = 'live'" + ("" if subagents else " AND s.is_agent_session = 0")
+    if condition is None:
+        return where, ()
+    return f"{where} AND s.id IN (SELECT id FROM session WHERE {condition.text})", condition.values
+
+
+def _list_row(agent: str, header: dict[str, JSON], usage: Usage, size: int, path: str) -> dict[str, JSON]:
+    return {
+        "id": header["id"],
+        "agent": agent,
+        **{name: header[name] for name in _HEADER_COLUMNS},
+        "tokens": {name: getattr(usage, name) for name in ("calls", *COUNTS)},
+        "total_tokens": usage.total_tokens,
+        "cache_hit_rate": usage.cache_hit_rate,
+        **{name: header[name] for name in ("is_agent_session", "parent_session_id", "agent_id")},
+        "bytes": size,
+        "path": path,
+        "source": header["source"],
+    }
+
+
+_HEADER_COLUMNS = (
+    "title workspace project git_branch slug models started_at ended_at duration_seconds messages turn_count "
+    "prompt_count tool_calls has_errors"
+).split()
+
+
+def _recorded_usage(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, Usage]:
+    """The usage that each source itself records, also of calls that other sources repeat."""
+    sums = ", ".join(f"sum(CASE WHEN o.id IS NULL THEN u.{name} ELSE o.{name} END)" for name in COUNTS)
+    query = f"""SELECT s.value, count(*), {sums} FROM json_each(?) s
+      JOIN token_usage u ON u.id >= s.value * {KEYS_PER_SOURCE} AND u.id < (s.value + 1) * {KEYS_PER_SOURCE}
+      LEFT JOIN recorded_usage o ON o.id = u.id GROUP BY s.value"""
+    return {number: Usage(*counts) for number, *counts in db.execute(query, (json.dumps(list(numbers)),))}
+
+
+def _titles_from_summaries(db: sqlite3.Connection, found: Sequence[tuple[int, str, dict[str, JSON]]]) -> dict[int, str]:
+    """Titles of sessions without one: a summary may be in any later file of its folder, with the id of a message."""
+    untitled: dict[Path, list[int]] = {}
+    for number, path, header in found:
+        if not header["is_titled"]:
+            untitled.setdefault(Path(path).parent, []).append(number)
+    titles: dict[int, str] = {}
+    query = "SELECT f.path, json_extract(s.header, '$.summaries') AS summaries"
+    query += f" {_FROM} WHERE summaries <> '{{}}' AND f.state = 'live' ORDER BY f.agent, f.path"
+    for path, summaries in db.execute(query) if untitled else ():
+        for uuid, summary in json.loads(summaries).items():
+            for number in untitled.get(Path(path).parent, ()):
+                if _has_message(db, number, uuid):
+                    titles[number] = summary
+    return titles
+
+
+def _has_message(db: sqlite3.Connection, number: int, uuid: str) -> bool:
+    query = "SELECT 1 FROM message WHERE id BETWEEN ? AND ? AND uuid = ?"
+    return db.execute(query, (*key_range(number), packed_uuid(uuid))).fetchone() is not None
+
+
+def agent_summaries(db: sqlite3.Connection) -> dict[str, dict[str, JSON]]:
+    """Sessions, messages, bytes and the last activity of each agent whose files are there."""
+    query = f"""SELECT f.agent, sum(s.is_agent_session = 0), sum(s.is_agent_session), sum(s.message_count),
+      sum(f.size), max(CASE WHEN s.ended_us > 0 THEN s.ended_us END) {_FROM}
+      WHERE f.state = 'live' GROUP BY f.agent ORDER BY f.agent"""
+    return {
+        agent: {
+            "sessions": sessions,
+            "subagents": subagents,
+            "messages": messages,
+            "bytes": size,
+            "last_activity": None if last_us is None else format_utc(last_us),
+        }
+        for agent, sessions, subagents, messages, size, last_us in db.execute(query)
+    }
 
 
 class Page(NamedTuple):
@@ -113,28 +212,23 @@ def _entries(db: sqlite3.Connection, numbers: Sequence[int]) -> list[Entry]:
     marks = ", ".join("?" * len(numbers))
     rows = {row[0]: row for row in db.execute(f"SELECT {_FIELDS} {_FROM} WHERE s.id IN ({marks})", numbers)}
     used = _used(db, numbers)
-    return [_entry(rows[number], used.get(number, Used())) for number in numbers if number in rows]
+    return [_entry(rows[number], used.get(number, UsageTotals())) for number in numbers if number in rows]
 
 
-def _entry(row: tuple[Any, ...], used: Used) -> Entry:
-    import json
-
+def _entry(row: tuple[Any, ...], used: UsageTotals) -> Entry:
     models = tuple(map(str, json.loads(row[-1] or "[]")))
     return Entry._make((*row[:5], bool(row[5]), *row[6:-1], models, used, ()))
 
 
-def _used(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, Used]:
+def _used(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, UsageTotals]:
     marks = ", ".join("?" * len(numbers))
-    created = "sum(cache_creation_5m_tokens), sum(cache_creation_1h_tokens)"
-    query = f"""SELECT source, sum(calls), sum(priced_calls), sum(input_tokens), sum(output_tokens),
-      sum(cache_read_tokens), {created}, sum(cost_nano) FROM usage_by_day WHERE source IN ({marks}) GROUP BY source"""
-    return {row[0]: _used_of(row[1:]) for row in db.execute(query, numbers)}
+    sums = ", ".join(f"sum({name})" for name in _USAGE_SUMS)
+    query = f"SELECT source, {sums} FROM usage_by_day WHERE source IN ({marks}) GROUP BY source"
+    return {row[0]: _usage_totals(row[1:]) for row in db.execute(query, numbers)}
 
 
-def _used_of(row: Sequence[Any]) -> Used:
-    calls, priced, given, said, read, short, long, cost = row
-    created = None if short is None and long is None else (short or 0) + (long or 0)
-    return Used(calls, priced, given, said, read, created, cost or 0)
+def _usage_totals(sums: Sequence[int | None]) -> UsageTotals:
+    return UsageTotals.from_sums(dict(zip(_USAGE_SUMS, sums, strict=True)))
 
 
 def entry(db: sqlite3.Connection, agent: str, identity: str) -> Entry | None:
@@ -194,14 +288,12 @@ def moments(db: sqlite3.Connection, number: int) -> list[Moment]:
     return [Moment(*row) for row in db.execute(query, key_range(number))]
 
 
-def calls_of(db: sqlite3.Connection, number: int) -> list[tuple[int, Used]]:
-    """What each message of a session used; 0 is for what belongs to none. Each call is counted once in a home."""
-    created = "sum(cache_creation_tokens), NULL"
-    query = f"""SELECT message % {KEYS_PER_SOURCE} AS at, count(*), sum(is_priced), sum(input_tokens),
-      sum(output_tokens),
-      sum(cache_read_tokens), {created}, sum(cost_nano) FROM token_usage WHERE is_visible = 1 AND id BETWEEN ? AND ?
-      GROUP BY at ORDER BY at"""
-    return [(row[0], _used_of(row[1:])) for row in db.execute(query, key_range(number))]
+def calls_of(db: sqlite3.Connection, number: int) -> list[tuple[int, UsageTotals]]:
+    """The usage of each message of a session; 0 is for calls that belong to none. Each call is counted once."""
+    sums = ", ".join("count(*)" if name == "calls" else f"sum({_CALL_COLUMNS.get(name, name)})" for name in _USAGE_SUMS)
+    query = f"""SELECT message % {KEYS_PER_SOURCE} AS at, {sums} FROM token_usage u
+      WHERE is_visible = 1 AND id BETWEEN ? AND ? GROUP BY at ORDER BY at"""
+    return [(row[0], _usage_totals(row[1:])) for row in db.execute(query, key_range(number))]
 
 
 class Change(NamedTuple):
@@ -264,12 +356,8 @@ def _with(one: TouchedFile | None, other: TouchedFile) -> TouchedFile:
     if one is None:
         return other
     changes, sessions = one.changes + other.changes, one.sessions + other.sessions
-    added, removed = _sum(one.added, other.added), _sum(one.removed, other.removed)
+    added, removed = add_known((one.added, other.added)), add_known((one.removed, other.removed))
     return TouchedFile(one.path, changes, sessions, added, removed, max(one.last_us, other.last_us))
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else one + other
 
 
 def sessions_of_file(db: sqlite3.Connection, path: str) -> list[tuple[Entry, list[Change]]]:
@@ -316,6 +404,12 @@ def facets(db: sqlite3.Connection, docs: Sequence[int]) -> Facets:
     return Facets(*(dict(sorted(count.items(), key=lambda pair: (-pair[1], pair[0]))) for count in counts))
 
 
+def sources_of_agents(db: sqlite3.Connection, agents: Collection[str]) -> set[int]:
+    """The ids of the sources of some agents whose files are there."""
+    rows = db.execute("SELECT id, agent FROM source WHERE state <> 'gone'")
+    return {number for number, agent in rows if agent in agents}
+
+
 class SourceCount(NamedTuple):
     """The sources of one agent on one host."""
 
@@ -338,3 +432,35 @@ def source_problems(db: sqlite3.Connection, limit: int) -> list[tuple[str, str, 
     query = "SELECT f.agent, coalesce(s.native_id, ''), f.path, f.problems FROM source f"
     query += " LEFT JOIN session s ON s.id = f.id WHERE f.problems NOT IN ('', '[]') ORDER BY f.agent, f.path LIMIT ?"
     return list(db.execute(query, (limit,)))
+
+
+def problems(db: sqlite3.Connection) -> list[Problem]:
+    """Every problem that the last sync recorded, in the order of the files."""
+    query = "SELECT path, problems FROM source WHERE problems NOT IN ('', '[]') AND state <> 'gone' ORDER BY path"
+    return [_problem(path, recorded) for path, text in db.execute(query) for recorded in json.loads(text)]
+
+
+def _problem(path: str, recorded: dict[str, str | int]) -> Problem:
+    code = CODES[str(recorded["code"])]
+    return Problem(
+        code=str(recorded["code"]),
+        severity=code.severity,
+        message=str(recorded.get("message") or code.meaning),
+        file=path,
+        line=int(recorded["line"]) or None,
+        hint=code.hint,
+    )
+
+
+def unreadable_sources(db: sqlite3.Connection, agents: Collection[str] = ()) -> list[str]:
+    """The sources that could not be read at all, of some agents or of all, with the reason."""
+    query = "SELECT f.agent, f.path, f.problems FROM source f LEFT JOIN session s ON s.id = f.id"
+    query += " WHERE s.id IS NULL AND f.state <> 'gone' ORDER BY f.path"
+    found = [(path, text) for agent, path, text in db.execute(query) if not agents or agent in agents]
+    return [_unreadable(path, json.loads(text or "[]")) for path, text in found]
+
+
+def _unreadable(path: str, recorded: list[dict[str, JSON]]) -> str:
+    message = next((str(one["message"]) for one in recorded if one.get("message")), "cannot be read")
+    message = message.removeprefix("SourceUnreadable: ")
+    return message if message.startswith(path) else f"{path}: {message}"

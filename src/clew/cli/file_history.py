@@ -8,14 +8,14 @@ import click
 
 from clew.agents.file_evidence import FileContent, KnownContent
 from clew.cli.options import library
-from clew.cli.redacting import mask_by_session
+from clew.cli.redaction import mask_by_session
 from clew.errors import UsageError
 from clew.file_history.fingerprint import Fingerprint
 from clew.file_history.history import FileHistory
 from clew.file_history.timeline import Answer
-from clew.library import StoredSession
 from clew.model.json import JSON
 from clew.references import message_of
+from clew.stored_session import StoredSession
 
 _RANGE = re.compile(r"#(\d{1,18})\.\.(\d{1,18})$")
 _HOW = {

@@ -11,7 +11,7 @@ import click
 from clew.agents.file_evidence import ABSENT, FileContent, KnownContent
 from clew.cli.options import library
 from clew.cli.output import print_json, print_table, say
-from clew.cli.redacting import Redaction
+from clew.cli.redaction import Redaction
 from clew.file_history.diffs import unified_diff
 from clew.host import data_dir
 from clew.model.json import JSON

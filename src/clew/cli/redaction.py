@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     import click
 
     from clew.errors import ClewError
-    from clew.library import StoredSession
     from clew.model.json import JSON
     from clew.redact.redactor import Redactor, Setting
+    from clew.stored_session import StoredSession
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -1,0 +1,302 @@
+"""The one place where `Filters` become SQL: a condition on rows of sessions, for the catalog and for every warehouse.
+
+`--file` and `--text` look into stored text, which SQL cannot read: the caller finds the sessions with that text first
+and passes their keys.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple, Protocol
+
+from clew.errors import UsageError
+from clew.filters import EDITING_TOOLS, Filters
+from clew.io.paths import encode_claude
+
+Value = str | int
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Condition(NamedTuple):
+    """A condition of a WHERE clause, and the values of its `?` parameters."""
+
+    text: str
+    values: tuple[Value, ...] = ()
+
+
+def in_list(column: str, values: Collection[Value]) -> Condition:
+    """The column is one of the values; without a value no row passes."""
+    if not values:
+        return Condition("1 = 0")
+    return Condition(f"{column} IN ({', '.join('?' * len(values))})", tuple(values))
+
+
+def all_of(conditions: Iterable[Condition]) -> Condition:
+    """Every condition holds; without one, every row passes."""
+    found = list(conditions)
+    text = " AND ".join(f"({condition.text})" for condition in found) or "1 = 1"
+    return Condition(text, tuple(value for condition in found for value in condition.values))
+
+
+def any_of(*conditions: Condition) -> Condition:
+    """At least one of the conditions holds."""
+    text = " OR ".join(condition.text for condition in conditions)
+    return Condition(f"({text})", tuple(value for condition in conditions for value in condition.values))
+
+
+class Dialect(Protocol):
+    """How the rows of one engine answer each filter. Text is compared without regard to case."""
+
+    def contains(self, column: str, text: str) -> Condition:
+        """The column contains the text."""
+
+    def project(self, text: str) -> Condition:
+        """The path of the session's folder contains the text, as it is or as Claude Code names its folders."""
+
+    def branch(self, text: str) -> Condition:
+        """The name of the git branch contains the text."""
+
+    def model(self, text: str) -> Condition:
+        """A model of the session has a name that contains the text."""
+
+    def tool(self, text: str) -> Condition:
+        """A tool was called whose name contains the text."""
+
+    def has(self, feature: str) -> Condition:
+        """The session has an error, thinking, an edit, or starts a sub-agent."""
+
+    def keys(self, found: Collection[Value]) -> Condition:
+        """The session is one of those found by their text."""
+
+
+def session_condition(
+    filters: Filters,
+    dialect: Dialect,
+    *,
+    with_file: Collection[Value] | None = None,
+    with_text: Collection[Value] | None = None,
+) -> Condition:
+    """The condition that a row of a session passes all filters.
+
+    `with_file` and `with_text` are the keys of the sessions with the wanted file name and the wanted text.
+    """
+    return all_of(_conditions(filters, dialect, with_file, with_text))
+
+
+def _conditions(
+    filters: Filters, dialect: Dialect, with_file: Collection[Value] | None, with_text: Collection[Value] | None
+) -> Iterator[Condition]:
+    if filters.agent:
+        yield in_list("agent", filters.agent)
+    if filters.project is not None:
+        yield dialect.project(filters.project)
+    if filters.branch is not None:
+        yield dialect.branch(filters.branch)
+    if filters.model is not None:
+        yield dialect.model(filters.model)
+    if filters.tool is not None:
+        yield dialect.tool(filters.tool)
+    if filters.since is not None:
+        # 0: no time is known.
+        yield Condition("ended_us > 0 AND ended_us >= ?", (microseconds(filters.since),))
+    if filters.until is not None:
+        yield Condition("started_us > 0 AND started_us <= ?", (microseconds(filters.until),))
+    for feature in filters.has:
+        yield dialect.has(feature)
+    for wanted, found in ((filters.file, with_file), (filters.text, with_text)):
+        if wanted is not None:
+            yield dialect.keys(found or ())
+
+
+def microseconds(time: datetime) -> int:
+    """A point in time as the catalog stores it."""
+    return (time - _EPOCH) // timedelta(microseconds=1)
+
+
+class CatalogRows:
+    """The table `session` of the SQLite catalog; `prepare` must have been called for the connection."""
+
+    def contains(self, column: str, text: str) -> Condition:
+        return Condition(f"instr(casefold({column}), ?) > 0", (text.casefold(),))
+
+    def project(self, text: str) -> Condition:
+        folder = "json_extract(header, '$.workspace')"
+        names = (folder, f"encode_folder({folder})", "json_extract(header, '$.workspace_encoded')")
+        return any_of(*(self.contains(name, text) for name in names))
+
+    def branch(self, text: str) -> Condition:
+        return self.contains("git_branch", text)
+
+    def model(self, text: str) -> Condition:
+        return self._in_header("models", self.contains("value", text))
+
+    def tool(self, text: str) -> Condition:
+        return self._in_header("tools", self.contains("value", text))
+
+    def _in_header(self, name: str, condition: Condition) -> Condition:
+        """One of a list of names in the header passes."""
+        names = f"SELECT 1 FROM json_each(header, '$.{name}') WHERE {condition.text}"
+        return Condition(f"EXISTS ({names})", condition.values)
+
+    def has(self, feature: str) -> Condition:
+        if feature == "edit":
+            return self._in_header("tools", in_list("value", sorted(EDITING_TOOLS)))
+        if feature == "subagent":
+            parents = "SELECT parent_session_id FROM session WHERE parent_session_id <> ''"
+            return Condition(f"json_extract(header, '$.starts_subagents') OR session_id IN ({parents})")
+        return Condition({"error": "error_count > 0", "thinking": "json_extract(header, '$.has_thinking')"}[feature])
+
+    def keys(self, found: Collection[Value]) -> Condition:
+        # One parameter, however many sessions there are: SQLite limits the number of parameters.
+        return Condition("id IN (SELECT value FROM json_each(?))", (f"[{','.join(map(str, found))}]",))
+
+
+def prepare(db: sqlite3.Connection) -> None:
+    """Teach a connection `casefold`, as SQLite's own `lower` knows ASCII alone, and the folder names of Claude Code."""
+    db.create_function("casefold", 1, lambda text: text.casefold() if text else "", deterministic=True)
+    db.create_function("encode_folder", 1, lambda path: encode_claude(path) if path else "", deterministic=True)
+
+
+@dataclass(frozen=True)
+class WarehouseRows:
+    """The portable tables `sessions`, `messages`, `blocks`, `tool_calls` of DuckDB, PostgreSQL and Spark.
+
+    With `key="batch"` and `copies=True` the tables of copies are asked, in which a session may stand several times.
+    """
+
+    position: str = "strpos"
+    """The function that finds a text in another: `instr` in Spark."""
+    replace_all: str = "regexp_replace({}, '[^A-Za-z0-9]', '-', 'g')"
+    """Replaces each character that Claude Code leaves out of the names of its folders."""
+    key: str = "session_id"
+    copies: bool = False
+
+    def contains(self, column: str, text: str) -> Condition:
+        return Condition(f"{self.position}(lower({column}), ?) > 0", (text.lower(),))
+
+    def project(self, text: str) -> Condition:
+        # A workspace that was masked is a tag, which says nothing; then the name of the project counts.
+        is_path = any_of(self.contains("workspace", "/"), self.contains("workspace", "\\"))
+        encoded = self.replace_all.format("workspace")
+        in_path = any_of(self.contains("workspace", text), self.contains(encoded, text))
+        path, name = all_of([is_path, in_path]), self.contains("project", text)
+        return any_of(path, all_of([Condition(f"NOT {is_path.text}", is_path.values), name]))
+
+    def branch(self, text: str) -> Condition:
+        return self.contains("git_branch", text)
+
+    def model(self, text: str) -> Condition:
+        return self._with("messages", self.contains("model", text))
+
+    def tool(self, text: str) -> Condition:
+        return self._with("tool_calls", self.contains("name", text))
+
+    def has(self, feature: str) -> Condition:
+        if feature == "error":
+            return Condition("error_count > 0")
+        if feature == "edit":
+            return self._with("tool_calls", in_list("name", sorted(EDITING_TOOLS)))
+        if feature == "subagent":
+            sessions = self._table("sessions")
+            return Condition(f"session_id IN (SELECT parent_session_id FROM {sessions} WHERE parent_session_id <> '')")
+        thinking = Condition("type = 'thinking'")
+        if self.copies:
+            return self._with("blocks", thinking)
+        return self._with("messages", Condition(f"event_id IN (SELECT event_id FROM blocks WHERE {thinking.text})"))
+
+    def keys(self, found: Collection[Value]) -> Condition:
+        return in_list(self.key, found)
+
+    def file(self, text: str) -> Condition:
+        """A file was changed whose path contains the text: all that tables without text can tell of files."""
+        return self._with("file_changes", self.contains("path", text))
+
+    def _with(self, table: str, condition: Condition) -> Condition:
+        rows = f"SELECT {self.key} FROM {self._table(table)} WHERE {condition.text}"
+        return Condition(f"{self.key} IN ({rows})", condition.values)
+
+    def _table(self, name: str) -> str:
+        return f"{name}_copies" if self.copies else name
+
+
+CATALOG = CatalogRows()
+DUCKDB = WarehouseRows()
+POSTGRESQL = WarehouseRows()
+SPARK = WarehouseRows(position="instr", replace_all="regexp_replace({}, '[^A-Za-z0-9]', '-')")
+POSTGRESQL_COPIES = WarehouseRows(key="batch", copies=True)
+
+SourcesWithText = Callable[[str, frozenset[str] | None], Collection[int]]
+"""The ids of the sources with a text that contains the first argument, of these kinds of text or of any."""
+
+
+def no_text(_text: str, _kinds: frozenset[str] | None) -> Collection[int]:
+    """No source: for callers whose filters never look into text."""
+    return ()
+
+
+def matching_sources(db: sqlite3.Connection, filters: Filters, sources_with_text: SourcesWithText) -> frozenset[int]:
+    """The ids of the sources whose sessions pass all filters."""
+    condition = catalog_condition(db, filters, sources_with_text)
+    return frozenset(row[0] for row in db.execute(f"SELECT id FROM session WHERE {condition.text}", condition.values))
+
+
+def catalog_condition(db: sqlite3.Connection, filters: Filters, sources_with_text: SourcesWithText) -> Condition:
+    """The condition that a row of the table `session` of an open catalog is of a session that passes all filters.
+
+    Where several files hold copies of a session, it passes if one of them does.
+    """
+    if filters == Filters():
+        return all_of([])
+    prepare(db)
+    with_file = sources_with_text(filters.file, frozenset({"file"})) if filters.file is not None else None
+    with_text = sources_with_text(filters.text, None) if filters.text is not None else None
+    condition = session_condition(filters, CATALOG, with_file=with_file, with_text=with_text)
+    passing = f"SELECT session_id FROM session WHERE {condition.text}"
+    return Condition(f"session_id IN ({passing})", condition.values)
+
+
+class SessionSelector(Protocol):
+    """Chooses sessions for statistics, by conditions on the portable tables."""
+
+    def contains(self, column: str, text: str) -> Condition:
+        """The column contains the text."""
+
+    def sessions(self, filters: Filters) -> Condition:
+        """The column `session_id` names a session that passes all filters."""
+
+
+@dataclass(frozen=True)
+class CatalogSessions:
+    """Chooses sessions of the catalog."""
+
+    db: sqlite3.Connection
+    sources_with_text: SourcesWithText
+
+    def contains(self, column: str, text: str) -> Condition:
+        prepare(self.db)
+        return CATALOG.contains(column, text)
+
+    def sessions(self, filters: Filters) -> Condition:
+        return catalog_condition(self.db, filters, self.sources_with_text)
+
+
+@dataclass(frozen=True)
+class WarehouseSessions:
+    """Chooses sessions of a warehouse, whose tables may hold no text."""
+
+    dialect: WarehouseRows
+
+    def contains(self, column: str, text: str) -> Condition:
+        return self.dialect.contains(column, text)
+
+    def sessions(self, filters: Filters) -> Condition:
+        if filters.text is not None:
+            raise UsageError("--text: a warehouse is not searched for statistics; leave out --engine")
+        conditions = [session_condition(filters.without("file"), self.dialect)]
+        if filters.file is not None:
+            conditions.append(self.dialect.file(filters.file))
+        condition = all_of(conditions)
+        return Condition(f"session_id IN (SELECT session_id FROM sessions WHERE {condition.text})", condition.values)

@@ -1,0 +1,169 @@
+"""From a row of the catalog to the session: from its source, or from the stored text where the source is gone."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from clew.agents import registry
+from clew.agents.base import Agent, SourceFile, Unit
+from clew.analysis.facts import Facts, as_event, collect_facts
+from clew.catalog.database import key_range
+from clew.catalog.discovery import source_from_json
+from clew.catalog.text_store import TextStore
+from clew.errors import SourceUnreadable
+from clew.host import Host
+from clew.model.json import JSON
+from clew.model.time import spell_time
+from clew.references import LAST, Reference, ambiguous, unknown
+from clew.stored_session import StoredSession
+
+if TYPE_CHECKING:
+    from clew.redact.redactor import Redactor
+
+_TEXT_FIELDS = {"text": "text", "thinking": "thinking", "tool_use": "input", "tool_result": "output"}
+_KEPT_HEADER = (
+    "id workspace workspace_encoded started_at ended_at source is_agent_session parent_session_id agent_id title slug"
+).split()
+
+
+class CatalogOnlySession(StoredSession):
+    """A session whose source is gone: who said what, and when. Arguments of tools are known as text alone."""
+
+    def __init__(self, agent: Agent, source: SourceFile, session: dict[str, JSON], messages: Iterable[JSON]) -> None:
+        super().__init__(agent, source)
+        self.__dict__["id"], self.__dict__["session_object"] = session["id"], session
+        self._messages = list(messages)
+
+    @cached_property
+    def facts(self) -> Facts:
+        return collect_facts(as_event(True, message) for message in self._messages)
+
+    def redacted(self, redactor: Redactor) -> StoredSession:
+        """The session with all that the redactor forbids masked."""
+        redactor.learn(iter(self._messages))
+        masked = [redactor.value(message) for message in self._messages]
+        return CatalogOnlySession(self.agent, self.source, redactor.value(self.session_object), masked)
+
+    def forget(self) -> None:
+        """There is nothing to read again."""
+
+    def units(self) -> Iterator[Unit]:
+        return (Unit(True, message, 0, 0, 0, ()) for message in self._messages)
+
+
+def open_session(db: sqlite3.Connection, number: int, host: Host | None = None) -> StoredSession:
+    """The session of a row."""
+    query = "SELECT f.agent, f.path, f.state, f.found, s.header FROM session s JOIN source f ON f.id = s.id"
+    agent, path, state, notes, header = db.execute(f"{query} WHERE s.id = ?", (number,)).fetchone()
+    source = source_from_json(agent, path, notes)
+    if state != "gone":
+        return StoredSession(registry.get(agent), source, host)
+    known = json.loads(header)
+    session = {name: known[name] for name in _KEPT_HEADER if known.get(name) is not None}
+    return CatalogOnlySession(registry.get(agent), source, session, _messages(db, number))
+
+
+def open_sessions(db: sqlite3.Connection, numbers: Collection[int], host: Host) -> list[StoredSession]:
+    """The sessions of some sources whose files are there, in the order of agents and paths."""
+    query = "SELECT agent, path, found FROM source WHERE id IN (SELECT value FROM json_each(?)) AND state <> 'gone'"
+    rows = db.execute(f"{query} ORDER BY agent, path", (json.dumps(list(numbers)),)).fetchall()
+    return [
+        StoredSession(registry.get(agent), source_from_json(agent, path, notes), host) for agent, path, notes in rows
+    ]
+
+
+class _Candidate(NamedTuple):
+    number: int
+    agent: str
+    id: str
+    path: str
+
+
+def find_session(db: sqlite3.Connection, reference: Reference, host: Host, *, missing: bool = False) -> StoredSession:
+    """The one session that a reference names; with `missing`, also one whose file is gone if no other has that id.
+
+    Raises UnknownReference or AmbiguousReference.
+    """
+    for state in ("f.state <> 'gone'", "f.state = 'gone'") if missing else ("f.state <> 'gone'",):
+        found = _candidates(db, reference, state)
+        if len(found) > 1:
+            raise ambiguous(reference, [(one.agent, one.id, one.path) for one in found])
+        if found:
+            return open_session(db, found[0].number, host)
+    unreadable = _unreadable_session(db, reference, host)
+    if unreadable is None:
+        raise unknown(reference)
+    return unreadable
+
+
+def _candidates(db: sqlite3.Connection, reference: Reference, state: str) -> list[_Candidate]:
+    query = "SELECT s.id, s.agent, s.native_id, f.path FROM session s JOIN source f ON f.id = s.id"
+    where, values = f"{state} AND s.agent = coalesce(?, s.agent)", [reference.agent]
+    if reference.id == LAST:
+        # The session that something was said in last, which cannot be after its file was written. Sub-agents do not
+        # count while there are others.
+        last_us = "CASE WHEN f.mtime_ns > 0 THEN min(s.ended_us, f.mtime_ns / 1000) ELSE s.ended_us END"
+        order = f"s.is_agent_session, {last_us} DESC, s.native_id DESC LIMIT 1"
+        return [_Candidate(*row) for row in db.execute(f"{query} WHERE {where} ORDER BY {order}", values)]
+    for condition in ("s.native_id = ?", "substr(s.native_id, 1, length(?2)) = ?2"):
+        rows = db.execute(f"{query} WHERE {where} AND {condition} ORDER BY f.agent, f.path", [*values, reference.id])
+        found = [_Candidate(*row) for row in rows]
+        if found:
+            return found
+    return []
+
+
+def _unreadable_session(db: sqlite3.Connection, reference: Reference, host: Host) -> StoredSession | None:
+    """A session that could not be read, by the id that the name of its file says: to open it says what is wrong."""
+    query = "SELECT f.agent, f.path, f.found FROM source f LEFT JOIN session s ON s.id = f.id WHERE s.id IS NULL"
+    for agent, path, notes in db.execute(query):
+        session = StoredSession(registry.get(agent), source_from_json(agent, path, notes), host)
+        with suppress(SourceUnreadable):
+            if reference.agent in (None, agent) and session.id.startswith(reference.id):
+                return session
+    return None
+
+
+def _messages(db: sqlite3.Connection, number: int) -> Iterator[dict[str, JSON]]:
+    store = TextStore(db)
+    query = "SELECT m.id, r.text, m.ts_us, o.text FROM message m JOIN string r ON r.id = m.role"
+    query += " JOIN string o ON o.id = m.model WHERE m.id BETWEEN ? AND ? ORDER BY m.id"
+    for index, (key, role, time, model) in enumerate(db.execute(query, key_range(number)).fetchall(), 1):
+        message: dict[str, JSON] = {"index": index, "role": role, "content": list(_blocks(db, store, key, number))}
+        if time:
+            message["timestamp"] = spell_time(datetime.fromtimestamp(time / 1_000_000, UTC))
+        if model:
+            message["metadata"] = {"model": {"name": model}}
+        yield message
+
+
+def _blocks(db: sqlite3.Connection, store: TextStore, message: int, number: int) -> Iterator[dict[str, JSON]]:
+    query = "SELECT b.id, t.text, b.call_id, coalesce(n.text, '') FROM block b JOIN string t ON t.id = b.type"
+    query += " LEFT JOIN call c ON c.message = b.message AND c.call_id = b.call_id LEFT JOIN string n ON n.id = c.name"
+    query += " WHERE b.message = ? AND b.id BETWEEN ? AND ? ORDER BY b.id"
+    for doc, kind, call, name in db.execute(query, (message, *key_range(number))):
+        if kind not in _TEXT_FIELDS:
+            continue
+        text = store.get(doc) or ""
+        block: dict[str, JSON] = {"type": kind, _TEXT_FIELDS[kind]: {"text": text} if kind == "tool_use" else text}
+        if kind in ("tool_use", "tool_result"):
+            block |= {"tool_id": call or None, "tool_name": name or None}
+        yield block
+
+
+def calls_with_output(db: sqlite3.Connection, store: TextStore, number: int, calls: Iterable[str]) -> list[JSON]:
+    """The blocks of some calls of a session and of their results, as messages have them."""
+    query = "SELECT b.id, t.text FROM block b JOIN string t ON t.id = b.type"
+    query += " WHERE b.id BETWEEN ? AND ? AND b.call_id = ?"
+    return [
+        {"type": kind, "tool_id": call, _TEXT_FIELDS[kind]: {"text": text} if kind == "tool_use" else text}
+        for call in calls
+        for doc, kind in db.execute(query, (*key_range(number), call))
+        if kind in _TEXT_FIELDS and (text := store.get(doc))
+    ]

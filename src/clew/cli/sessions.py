@@ -1,0 +1,101 @@
+"""Which sessions a command works on: by reference, by filters, or of clew's own store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import click
+
+from clew.agents.sage_agent.locate import AGENT
+from clew.cli.options import library
+from clew.cli.output import say
+from clew.errors import SourceUnreadable, UsageError
+from clew.filters import Filters
+from clew.io.paths import refuse_link_to_session
+from clew.library import Library
+from clew.references import message_of
+from clew.store.session import Session
+from clew.stored_session import StoredSession
+
+UNREADABLE = 3
+"""Exit code where a session could not be read."""
+
+
+def find_session(context: click.Context, homes: tuple[str, ...], reference: str) -> StoredSession:
+    """The one session that a reference names, also one whose file is gone."""
+    from clew.catalog.sessions import CatalogOnlySession
+
+    session = library(context, homes).get(reference, branches=True, missing=True)
+    if isinstance(session, CatalogOnlySession):
+        say(f"clew: {session.path} is gone; this is what the catalog keeps of it")
+    return session
+
+
+def for_each_session(
+    shelf: Library, references: tuple[str, ...], filters: Filters, work: Callable[[StoredSession], object]
+) -> int:
+    """Do the work for the sessions that are named, or for all, that pass the filters.
+
+    Returns how many could not be read; each is reported.
+    """
+    for reference in references:
+        if message_of(reference) is not None:
+            raise UsageError(f"{reference} names a message; only `clew show` takes one")
+    if references:
+        named = (session for name in references for session in shelf.find(name))
+        return do_each(named, lambda session: [work(one) for one in _passing(session, filters)])
+    unreadable: list[str] = []
+    found = shelf.sessions(filters, on_unreadable=unreadable.append)
+    failed = do_each(found, work)
+    for reason in unreadable:
+        say(f"clew: {reason}")
+    return failed + len(unreadable)
+
+
+def do_each(sessions: Iterable[StoredSession], work: Callable[[StoredSession], object]) -> int:
+    """Do the work for every session; returns how many could not be read, each of which is reported."""
+    unreadable = 0
+    for session in sessions:
+        try:
+            work(session)
+        except SourceUnreadable as error:
+            say(f"clew: {error}")
+            unreadable += 1
+        session.forget()
+    return unreadable
+
+
+def _passing(session: StoredSession, filters: Filters) -> Iterator[StoredSession]:
+    if filters == Filters():
+        return iter([session])
+    from clew.catalog.memory import filter_sessions
+
+    return filter_sessions([session], filters)
+
+
+def say_unscanned(sessions: int) -> None:
+    """Say how many sessions were not scanned for secrets."""
+    if sessions:
+        say(f"clew: {sessions} session{'s' if sessions > 1 else ''} could not be scanned", own=True)
+
+
+def own_session(context: click.Context, homes: tuple[str, ...], reference: str, *, branches: bool = False) -> Session:
+    """The session of clew's own store that a reference names."""
+    if message_of(reference) is not None:
+        raise UsageError(f"{reference} names a message; name it behind the session, as #12")
+    shelf = library(context, homes)
+    session = shelf.get(reference, branches=branches)
+    for host in shelf.hosts:
+        refuse_link_to_session(session.path, host.base or host.home)
+    return _own(session, reference)
+
+
+def _own(session: StoredSession, reference: str) -> Session:
+    if session.agent.id != AGENT or session.path.name != "messages.jsonl":
+        raise UsageError(f"{reference} is a session of {session.agent.title}, not of clew's own store")
+    return Session(session.path.parent)
+
+
+def branch_path(session: StoredSession, branch: str) -> list[str]:
+    """The uuids of the messages that lead to a branch."""
+    return _own(session, session.id).path(branch)

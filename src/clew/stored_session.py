@@ -1,0 +1,140 @@
+"""A session on disk, read as far as it is asked for."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from clew.agents.base import Agent, SourceFile, Unit, session_object
+from clew.analysis.facts import Facts
+from clew.analysis.usage import Usage, UsageLedger
+from clew.host import Host
+from clew.model import Document, Message, Problem, Record, Session
+from clew.model.events import Event
+from clew.model.json import JSON
+
+if TYPE_CHECKING:
+    from clew.redact.redactor import Redactor
+
+
+class StoredSession:
+    """A session on disk. Nothing is read before it is asked for, and reading it reads no other."""
+
+    _usage: tuple[object, Usage] | None = None
+    """The signature of the source that was counted, and its usage."""
+
+    def __init__(self, agent: Agent, source: SourceFile, host: Host | None = None) -> None:
+        self.agent = agent
+        self.source = source
+        self._host = host or Host.local()
+
+    def __repr__(self) -> str:
+        return f"<StoredSession {self.agent.id}:{self.id}>"
+
+    @cached_property
+    def id(self) -> str:
+        """The session's id; a file is looked into only where its name does not tell."""
+        return self.agent.session_id(self.source)
+
+    @property
+    def path(self) -> Path:
+        """The session's main file."""
+        return self.source.path
+
+    @cached_property
+    def facts(self) -> Facts:
+        """Header, links and counts, from one pass over the source."""
+        return self.agent.facts(self.source)
+
+    def forget(self) -> None:
+        """Let go of what was read; it is read again when it is asked for."""
+        for name in ("facts", "header", "session_object"):
+            self.__dict__.pop(name, None)
+        if self.source.mask is not None:
+            self.source.mask.learn_again()
+
+    @cached_property
+    def header(self) -> Session:
+        """What holds for the session as a whole."""
+        return msgspec.convert(self.session_object, Session)
+
+    @property
+    def is_subagent(self) -> bool:
+        """True for a session that another session started."""
+        return bool(self.session_object["is_agent_session"])
+
+    @cached_property
+    def session_object(self) -> dict[str, JSON]:
+        """The header as the unified document spells it."""
+        return session_object(self.agent, self.source, self.facts)
+
+    def redacted(self, redactor: Redactor) -> StoredSession:
+        """The same session, with all that the redactor forbids masked."""
+        from clew.agents.masking import masked_source
+
+        return StoredSession(self.agent, masked_source(self.agent, self.source, redactor), self._host)
+
+    @property
+    def messages(self) -> Iterator[Message]:
+        """The messages in source order, one at a time."""
+        return (event for event in self.events() if type(event) is Message)
+
+    @property
+    def records(self) -> Iterator[Record]:
+        """The records that are no messages, in source order."""
+        return (event for event in self.events() if type(event) is Record)
+
+    def events(self) -> Iterator[Event]:
+        """Everything that happened in the session, in the order of its files."""
+        return self.agent.events(self.source)
+
+    def units(self) -> Iterator[Unit]:
+        """Messages and records in source order, as JSON of the unified document."""
+        return self.agent.units(self.source)
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens, each API call counted once; counted again only where the source is not as it was."""
+        read = self.__dict__.get("facts") or _stat_signature(self.path)
+        if self._usage is None or read is None or self._usage[0] != read:
+            self._usage = read, self._count_usage()
+        return self._usage[1]
+
+    def _count_usage(self) -> Usage:
+        calls = None if "facts" in self.__dict__ else self.agent.usage_calls(self.source)
+        if calls is None:
+            return self.facts.ledger.total()
+        ledger = UsageLedger()
+        for call, (model, _, _, counts) in calls.by_key.items():
+            ledger.note(call, model, counts)
+        return ledger.total()
+
+    def document(self) -> Document:
+        """The whole session in memory."""
+        from clew.export.document import write_document
+        from clew.io.jsonstream import read_json
+        from clew.model.load import load_document
+        from clew.model.time import spell_time
+
+        text = io.BytesIO()
+        write_document(self.agent, self.source, text, timestamp=spell_time(self._host.now()))
+        return load_document(read_json(text.getvalue()))
+
+    def problems(self) -> Iterator[Problem]:
+        """Everything that is wrong with the session's files."""
+        from clew.agents.checking import check_source
+
+        return check_source(self.agent, self.source)
+
+
+def _stat_signature(path: Path) -> tuple[int, ...] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns, found.st_ino
