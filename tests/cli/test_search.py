@@ -13,8 +13,8 @@ import pytest
 
 from clew import Host, Library
 from clew.catalog import database
-from clew.catalog.index_entries import entry_of
 from clew.catalog.search import Request, Searcher, unmasked
+from clew.catalog.searchable_text import block_texts
 from clew.catalog.text_index import KINDS
 from clew.catalog.tokenizer import words
 from tests.cli.running import LATEST, clew, run
@@ -45,11 +45,11 @@ def said(home: Path) -> Iterator[tuple[str, str, int, str, str]]:
     """Agent, session, message, kind and text of every block, read from the sources; what is repeated, once."""
     seen: set[str] = set()
     for session in Library(Host.at(home)).sessions():
-        for index, message in enumerate(map(entry_of, session.messages), 1):
+        for index, message in enumerate(session.messages, 1):
             if message.uuid in seen:
                 continue
             seen.add(message.uuid or "")
-            for block in message.blocks:
+            for block in block_texts(message):
                 if block.kind and words(block.text):
                     yield session.agent.id, session.id, index, block.kind, block.text
 

@@ -20,7 +20,7 @@ Rows = list[tuple[Any, ...]]
 SAME_WITHOUT_TEXT = {
     name
     for name, _ in statements.catalogue()
-    if not any(part in name for part in ("files", "folders", "names of change"))
+    if not any(part in name for part in ("files", "folders", "names of change", "path"))
 }
 """The statistics in which no path stands."""
 

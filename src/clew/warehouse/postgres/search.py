@@ -6,6 +6,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import psycopg
+
+from clew.catalog.filters import POSTGRESQL_COPIES, session_condition
 from clew.catalog.lookup import Match
 from clew.catalog.query import matches, parse, positive
 from clew.catalog.search import Found, Hit, Redact, Request, check, kinds_of, secrets_masked
@@ -13,8 +16,10 @@ from clew.catalog.snippets import Find, finder, snippet
 from clew.catalog.text_scan import Wanted, regex, substring
 from clew.catalog.tokenizer import parts, words
 from clew.errors import TargetRefused
+from clew.filters import Filters
 from clew.render.text_safety import visible
 from clew.warehouse.postgres.connection import Connection, connect, translate_errors
+from clew.warehouse.postgres.engine import psycopg_placeholders
 from clew.warehouse.postgres.schema import check_readable
 from clew.warehouse.postgres.tsvector import TRUNCATED, to_tsquery
 from clew.warehouse.urls import display_server
@@ -135,14 +140,22 @@ class ServerSearcher:
         return Found(total, [Match(0.0, key.when, doc) for doc, key in enumerate(page)], hits)
 
     def _scope(self, request: Request) -> _Scope:
-        from clew.warehouse.postgres.choosing import chosen
-
         kinds = kinds_of(request.places)
         if request.filters is None:
             return _Scope(kinds)
-        return _Scope(kinds, chosen(self._db, request.filters, self._holding))
+        return _Scope(kinds, self._batches_passing(request.filters))
 
-    def _holding(self, text: str, kinds: frozenset[str] | None) -> set[str]:
+    def _batches_passing(self, filters: Filters) -> set[str]:
+        """The batches whose sessions pass all filters."""
+        with_file = self._batches_with_text(filters.file, frozenset({"file"})) if filters.file is not None else None
+        with_text = self._batches_with_text(filters.text, None) if filters.text is not None else None
+        condition = session_condition(filters, POSTGRESQL_COPIES, with_file=with_file, with_text=with_text)
+        query = psycopg_placeholders(f"SELECT batch FROM sessions_copies WHERE {condition.text}")
+        # Values are bound by the client: a condition may name more batches than a server takes parameters.
+        cursor = psycopg.ClientCursor(self._db)
+        return {batch for (batch,) in cursor.execute(query.encode(), condition.values).fetchall()}
+
+    def _batches_with_text(self, text: str, kinds: frozenset[str] | None) -> set[str]:
         wanted = substring(text)
         scope = _narrowed(_Scope(kinds), wanted.literals)
         return {key.batch for key in self._by_text(scope, lambda candidate: _has(wanted, candidate))}

@@ -2,7 +2,7 @@
 
 A row's `tsvector` has no positions: it says which words a text has, not where. So a single word is decided by the index
 alone; for a phrase the index finds candidates, and the text decides. Words are letters and digits
-(`catalog/tokens.py`), so no word has a meaning in the syntax of `tsvector` or `tsquery`.
+(`catalog/tokenizer.py`), so no word has a meaning in the syntax of `tsvector` or `tsquery`.
 """
 
 from __future__ import annotations
