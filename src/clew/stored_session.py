@@ -12,7 +12,7 @@ import msgspec
 
 from clew.agents.base import Agent, SourceFile, Unit, session_object
 from clew.analysis.facts import Facts
-from clew.analysis.usage import Usage, UsageLedger
+from clew.analysis.usage import Usage
 from clew.host import Host
 from clew.model import Document, Message, Problem, Record, Session
 from clew.model.events import Event
@@ -100,19 +100,11 @@ class StoredSession:
     @property
     def usage(self) -> Usage:
         """Tokens, each API call counted once; counted again only where the source is not as it was."""
-        read = self.__dict__.get("facts") or _stat_signature(self.path)
-        if self._usage is None or read is None or self._usage[0] != read:
-            self._usage = read, self._count_usage()
+        counted = self.__dict__.get("facts") or _stat_signature(self.path)
+        if self._usage is None or counted is None or self._usage[0] != counted:
+            facts = self.__dict__.get("facts") or self.agent.facts(self.source)
+            self._usage = counted, facts.ledger.total()
         return self._usage[1]
-
-    def _count_usage(self) -> Usage:
-        calls = None if "facts" in self.__dict__ else self.agent.usage_calls(self.source)
-        if calls is None:
-            return self.facts.ledger.total()
-        ledger = UsageLedger()
-        for call, (model, _, _, counts) in calls.by_key.items():
-            ledger.note(call, model, counts)
-        return ledger.total()
 
     def document(self) -> Document:
         """The whole session in memory."""

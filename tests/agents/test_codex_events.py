@@ -159,8 +159,6 @@ def test_what_an_aborted_turn_used_is_in_the_growth_of_the_total(tmp_path: Path)
     ]
     total = collect_facts(found).ledger.total()
     assert (total.calls, total.input_tokens, total.cache_read_tokens, total.output_tokens) == (2, 2500, 500, 30)
-    counted = AGENT.usage_calls(AGENT.locate(write(tmp_path, *lines)))
-    assert [counts[:4] for *_, counts in counted.by_key.values()] == [[1000, 10, -1, 0], [1500, 20, -1, 500]]
 
 
 @pytest.mark.parametrize(

@@ -283,7 +283,6 @@ def test_whatever_a_record_holds_it_is_decoded(
     spoken = [event for event in found if isinstance(event, Message)]
     assert [message.index for message in spoken] == list(range(1, facts.messages + 1))
     assert json.loads(msgspec.json.encode(spoken)) == msgspec.to_builtins(spoken)
-    AGENT.usage_calls(AGENT.locate(path))
 
 
 def test_P09_each_of_two_records_on_a_line_stands_behind_its_own_messages(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tests.web.poison import poison_home
 from tests.web.shown import Shown, shown
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 MEAN = "/session/claude-code/71960fc3-4cec-4060-adfc-a6068f5d859b"
 FORKED = "/session/claude-code/f005c7db-1dcc-4692-bc16-77f2521cfb4b"
@@ -260,7 +260,7 @@ def test_search_answers_as_one_types(visit: Visit) -> None:
     page, _ = visit("/search")
     page.locator("#query").press_sequentially("amplit")
     page.locator("#hits mark").first.wait_for()
-    assert page.url.endswith("/search?q=amplit")
+    page.wait_for_url("**/search?q=amplit")
     page.locator("#hits a[href*='71960fc3'][href*='#m']").first.click()
     page.wait_for_url(f"**{MEAN}#m*")
     index = page.url.rpartition("#")[2]
@@ -281,6 +281,19 @@ def test_panels_load_when_they_are_opened(visit: Visit) -> None:
     page.locator("#panel-record summary").first.click()
     page.keyboard.press("j")
     page.locator("#panel-record pre", has_text='"uuid"').wait_for()
+
+
+def test_a_late_answer_does_not_replace_the_record_of_a_message(visit: Visit) -> None:
+    page, _ = visit(MEAN, width=1500)
+    held: list[Route] = []
+    page.route("**/panel/record", lambda route: held.append(route))
+    page.locator("#panel-record summary").first.click()
+    page.keyboard.press("j")
+    page.locator("#panel-record pre", has_text='"uuid"').wait_for()
+    for route in held:
+        route.continue_()
+    page.wait_for_timeout(300)
+    assert held and page.locator("#panel-record pre", has_text='"uuid"').count() == 1
 
 
 def test_only_what_went_wrong_is_red(visit: Visit) -> None:

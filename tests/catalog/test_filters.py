@@ -90,9 +90,7 @@ class World:
 
 def as_pairs(filters: dict[str, Any]) -> list[tuple[str, str]]:
     return [
-        (name, value)
-        for name, values in filters.items()
-        for value in ([values] if isinstance(values, str) else values)
+        (name, value) for name, values in filters.items() for value in ([values] if isinstance(values, str) else values)
     ]
 
 

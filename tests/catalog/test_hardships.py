@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from clew.catalog import database
+from clew.catalog.queries import list_rows
 from clew.catalog.search import Request, Searcher, unmasked
 from clew.catalog.sync import rebuild_text_index
 from clew.catalog.text_index import TextWriter, shards
+from clew.filters import Filters
+from clew.host import Host
+from clew.library import Library
 from tests.catalog.worlds import append, claude_lines, claude_path, run, spelled, write_claude
+from tests.cli.running import clew
 
 SESSION = "aaaaaaaa-0000-4000-8000-000000000000"
 OTHER = "bbbbbbbb-0000-4000-8000-000000000000"
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -92,7 +100,7 @@ def test_numbers_that_nobody_can_have_used_stop_no_sync(home: Path, folder: Path
 
 
 @pytest.mark.skipif(os.name != "posix", reason="names are bytes on POSIX alone")
-def test_a_name_that_is_no_text_stops_no_sync(home: Path, folder: Path) -> None:
+def test_a_name_that_is_not_utf_8_is_a_session_like_others(home: Path, folder: Path) -> None:
     write_claude(home, SESSION, 5)
     odd = Path(os.fsdecode(os.fsencode(home) + b"/.claude/projects/-odd-\xff"))
     try:
@@ -100,9 +108,17 @@ def test_a_name_that_is_no_text_stops_no_sync(home: Path, folder: Path) -> None:
     except OSError:
         pytest.skip("this file system wants names to be text")
     (odd / f"{OTHER}.jsonl").write_bytes(spelled(claude_lines(OTHER, 0, 5)))
-    report = run(home, folder)
-    assert len(report.passed_over) == 1
-    assert report.sources == 1
+    assert run(home, folder).sources == 2
+    time.sleep(0.2)
+    run(home, folder)
+    assert run(home, folder).work.files == 0
+    library = Library(Host.at(home))
+    with library.catalog() as catalog:
+        assert {row["id"] for row in list_rows(catalog.db)} == {SESSION, OTHER}
+    assert library.get(OTHER).path == odd / f"{OTHER}.jsonl"
+    assert {session.id for session in library.sessions(Filters(since=NOON))} == {SESSION, OTHER}
+    shown = clew("--home", home, "list", "--json")
+    assert shown.code == 0 and any(row["path"].endswith(f"-odd-\\xff/{OTHER}.jsonl") for row in shown.json)
 
 
 @pytest.mark.parametrize("odd", [["assistant"], {"a": 1}, 5, True])

@@ -13,8 +13,8 @@ import pytest
 
 from clew import Host, Library
 from clew.catalog import database
-from clew.catalog.index_entries import entry_of
 from clew.catalog.search import Request, Searcher, unmasked
+from clew.catalog.searchable_text import block_texts
 from clew.catalog.text_index import KINDS
 from clew.catalog.tokenizer import words
 from tests.cli.running import LATEST, clew, run
@@ -45,11 +45,11 @@ def said(home: Path) -> Iterator[tuple[str, str, int, str, str]]:
     """Agent, session, message, kind and text of every block, read from the sources; what is repeated, once."""
     seen: set[str] = set()
     for session in Library(Host.at(home)).sessions():
-        for index, message in enumerate(map(entry_of, session.messages), 1):
+        for index, message in enumerate(session.messages, 1):
             if message.uuid in seen:
                 continue
             seen.add(message.uuid or "")
-            for block in message.blocks:
+            for block in block_texts(message):
                 if block.kind and words(block.text):
                     yield session.agent.id, session.id, index, block.kind, block.text
 
@@ -79,7 +79,7 @@ def test_titles_and_files_are_found(demo: Path) -> None:
 
 def test_the_answer_is_what_was_promised(demo: Path) -> None:
     found = search(demo, "test", "-n", "3")
-    assert set(found) == {"total", "hits"}
+    assert set(found) == {"total", "unindexed_texts", "hits"}
     assert found["total"] > 3 and len(found["hits"]) == 3
     for hit in found["hits"]:
         assert set(hit) == {"session", "message", "agent", "kind", "timestamp", "snippet"}
@@ -141,7 +141,7 @@ def test_text_is_grouped_by_session(demo: Path) -> None:
 
 def test_nothing_found_is_exit_code_1(demo: Path) -> None:
     assert clew("--home", demo, "search", "zebraless").code == 1
-    assert search(demo, "zebraless") == {"total": 0, "hits": []}
+    assert search(demo, "zebraless") == {"total": 0, "unindexed_texts": 0, "hits": []}
 
 
 @pytest.mark.parametrize("runs", [clew, run], ids=["command", "process"])
@@ -326,3 +326,12 @@ def test_a_question_can_be_stopped(demo: Path) -> None:
         asked.kill()
         asked.wait()
     assert asked.returncode == 130 and b"Traceback" not in said_last
+
+
+def test_text_that_is_not_indexed_yet_is_told(tmp_path: Path, demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "data"))
+    assert clew("--home", demo, "list").code == 0
+    ran = clew("--home", demo, "search", "tide", "--no-sync", "--json")
+    assert ran.json["unindexed_texts"] > 0 and "are not indexed yet" in ran.err
+    whole = clew("--home", demo, "search", "tide", "--json")
+    assert whole.json["unindexed_texts"] == 0 and whole.json["total"] > 0 and whole.err == ""

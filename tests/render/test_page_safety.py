@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from clew.demo import write_demo
 from clew.render.outline import decoded_size
-from clew.render.page.ansi import coloured
+from clew.render.page.ansi import ansi_to_html
 from clew.render.page.frame import assets
 from clew.render.page.index import Entry, index
 from clew.render.page.markdown_html import TAGS, markdown_to_html
@@ -283,13 +283,13 @@ def test_lines_of_base64_do_not_count() -> None:
 
 
 def test_colours_are_classes_and_all_else_is_spelled_out() -> None:
-    assert coloured("a\x1b[1;31mred\x1b[0m b") == 'a<span class="ab f1">red</span> b'
-    assert coloured("\x1b[38;5;196mx\x1b[39my") == '<span class="f9">x</span>y'
-    assert coloured("\x1b[48;2;0;0;250mx") == '<span class="b12">x</span>'
-    assert coloured("\x1b[2J\x1b]0;t\x07") == "␛[2J␛]0;t␇"
-    assert coloured('\x1b[31m<b>"') == '<span class="f1">&lt;b&gt;&#34;</span>'
-    assert coloured("\x1b[" + "9;" * 30 + "m\x1b[m").count("<") == 0
-    assert "\x1b" not in coloured("\x1b[31mx" * 6_000)
+    assert ansi_to_html("a\x1b[1;31mred\x1b[0m b") == 'a<span class="ab f1">red</span> b'
+    assert ansi_to_html("\x1b[38;5;196mx\x1b[39my") == '<span class="f9">x</span>y'
+    assert ansi_to_html("\x1b[48;2;0;0;250mx") == '<span class="b12">x</span>'
+    assert ansi_to_html("\x1b[2J\x1b]0;t\x07") == "␛[2J␛]0;t␇"
+    assert ansi_to_html('\x1b[31m<b>"') == '<span class="f1">&lt;b&gt;&#34;</span>'
+    assert ansi_to_html("\x1b[" + "9;" * 30 + "m\x1b[m").count("<") == 0
+    assert "\x1b" not in ansi_to_html("\x1b[31mx" * 6_000)
 
 
 def test_markdown_is_markdown() -> None:

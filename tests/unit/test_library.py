@@ -15,6 +15,7 @@ import pytest
 import clew
 from clew.agents.base import SourceFile, show
 from clew.agents.claude_code import ClaudeCode
+from clew.analysis.facts import Facts
 from clew.demo import write_demo
 from clew.errors import AmbiguousReference, SourceUnreadable, UnknownReference
 from clew.host import Host
@@ -238,13 +239,13 @@ def test_a_packed_session_is_not_held_whole_to_be_shown(tmp_path: Path, monkeypa
 def test_usage_is_counted_again_only_where_the_source_changed(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [path] = [one.path for one in Library(Host.at(demo)).sources() if one.id == FORKED]
     counted: list[SourceFile] = []
-    real = ClaudeCode.usage_calls
+    real = ClaudeCode.facts
 
-    def noted(self: ClaudeCode, source: SourceFile) -> object:
+    def noted(self: ClaudeCode, source: SourceFile) -> Facts:
         counted.append(source)
         return real(self, source)
 
-    monkeypatch.setattr(ClaudeCode, "usage_calls", noted)
+    monkeypatch.setattr(ClaudeCode, "facts", noted)
     [found] = [one for one in Library(Host.at(demo)).sources() if one.id == FORKED]
     first = found.usage
     assert found.usage is first and len(counted) == 1

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from clew.render.markdown import markdown
-from clew.render.markdown_safe import code, fence, plain, prose, quote
+from clew.render.markdown_safe import code, fence, plain, quote, safe_markdown
 from clew.render.text_safety import one_line, visible
 
 PARSERS = [MarkdownIt("commonmark"), MarkdownIt("commonmark").enable("table").enable("strikethrough")]
@@ -99,7 +99,7 @@ def test_H07_names_stay_on_their_line(text: str) -> None:
 
 @given(HOSTILE)
 def test_H07_a_quotation_holds_all_of_its_text(text: str) -> None:
-    tokens = MarkdownIt("commonmark").parse(quote("x\n\n" + prose(text, quoted=True)) + "\n\nafter\n")
+    tokens = MarkdownIt("commonmark").parse(quote("x\n\n" + safe_markdown(text, quoted=True)) + "\n\nafter\n")
     outside = [token for token in tokens if token.level == 0 and token.nesting >= 0]
     assert [token.type for token in outside] == ["blockquote_open", "paragraph_open"]
 
@@ -124,11 +124,11 @@ Here is **what** I did, with `List<int>` and a [link](https://example.org):
 
 
 def test_ordinary_markdown_stays_as_it_is() -> None:
-    assert prose(ORDINARY) == ORDINARY
+    assert safe_markdown(ORDINARY) == ORDINARY
     fenced = "```html\n<!-- kept -->\n# kept\n\tkept\n```"
-    assert prose(fenced) == fenced
+    assert safe_markdown(fenced) == fenced
     indented = "Look:\n\n    <b> # kept\n\n    kept"
-    assert prose(indented) == indented
+    assert safe_markdown(indented) == indented
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_ordinary_markdown_stays_as_it_is() -> None:
     ],
 )
 def test_what_is_changed(text: str, safe: str) -> None:
-    assert prose(text) == safe
+    assert safe_markdown(text) == safe
 
 
 @pytest.mark.parametrize(
@@ -179,6 +179,6 @@ def _cost(text: str) -> float:
     costs = []
     for _ in range(2):
         began = time.process_time()
-        prose(text)
+        safe_markdown(text)
         costs.append(time.process_time() - began)
     return min(costs)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import clew.catalog.ingest as catalog_ingest
-from clew.catalog.index_entries import MessageEntry
-from clew.catalog.rows import RowMaker, Rows
+from clew.catalog.rows import RowBuilder, Rows
+from clew.catalog.searchable_text import BlockText
 from clew.demo import write_demo
 from clew.errors import PathRefused, SourceUnreadable, UsageError
+from clew.model import Message
 from clew.redact.masks import Marker
 from clew.warehouse.build import SCHEMAS, TableBuilder
 from clew.warehouse.columns import TABLES
@@ -126,12 +127,11 @@ def test_a_late_result_finds_its_call(tmp_path: Path, monkeypatch: pytest.Monkey
     (whole,) = machine.batches()
     handed: list[Rows] = []
     late: list[int] = []
-    took, add = RowMaker.add, TableBuilder.add
+    took, add = RowBuilder.add, TableBuilder.add
 
-    def one_by_one(maker: RowMaker, messages: Iterable[MessageEntry]) -> None:
-        for message in messages:
-            took(maker, [message])
-            handed.append(maker.take_rows())
+    def one_by_one(builder: RowBuilder, message: Message, blocks: list[BlockText]) -> None:
+        took(builder, message, blocks)
+        handed.append(builder.take_rows())
 
     def all_of_them(builder: TableBuilder, last: Rows) -> None:
         for rows in (*handed, last):
@@ -139,7 +139,7 @@ def test_a_late_result_finds_its_call(tmp_path: Path, monkeypatch: pytest.Monkey
             add(builder, rows)
         handed.clear()
 
-    monkeypatch.setattr(RowMaker, "add", one_by_one)
+    monkeypatch.setattr(RowBuilder, "add", one_by_one)
     monkeypatch.setattr(TableBuilder, "add", all_of_them)
     (batch,) = machine.batches()
     assert sum(late) == 2

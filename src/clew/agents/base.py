@@ -16,7 +16,6 @@ import msgspec
 from clew.agents.native_records import HEAD_BYTES, units_of_events
 from clew.agents.target_profile import Header as Header
 from clew.agents.target_profile import TargetProfile
-from clew.analysis.calls import Calls
 from clew.analysis.facts import Facts, FactsCollector, collect_facts
 from clew.analysis.tree import Tree
 from clew.errors import UsageError
@@ -251,10 +250,6 @@ class Agent(ABC):
             names,
             self.document_keys,
         )
-
-    def usage_calls(self, source: SourceFile) -> Calls | None:
-        """The API calls of a session with their token usage, where that is quicker than decoding all of it."""
-        return None
 
     @abstractmethod
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from clew.catalog.database import TEXT
+from clew.io.paths import path_from_text
 
 if TYPE_CHECKING:
     from clew.host import Host
@@ -63,7 +64,7 @@ def detect_changes(db: sqlite3.Connection, environ: Mapping[str, str]) -> Change
     query = "SELECT id, path, size, mtime_ns, ctime_ns, inode FROM source WHERE state <> 'gone'"
     for source, path, *recorded in db.execute(query):
         try:
-            found = os.stat(path)
+            found = os.stat(path_from_text(path))
         except OSError:
             changed.append(source)
             continue
@@ -127,7 +128,7 @@ def _settings_changed(db: sqlite3.Connection, environ: Mapping[str, str]) -> boo
 def folder_mtime(path: str) -> int:
     """When a folder last got or lost an entry; -1 where there is no such folder."""
     try:
-        return os.stat(path).st_mtime_ns
+        return os.stat(path_from_text(path)).st_mtime_ns
     except OSError:
         return -1
 
@@ -135,7 +136,7 @@ def folder_mtime(path: str) -> int:
 def stat_signature(path: str) -> tuple[int, int]:
     """The mtime and the size of a file; -1 where there is none."""
     try:
-        found = os.stat(path)
+        found = os.stat(path_from_text(path))
     except OSError:
         return -1, -1
     return found.st_mtime_ns, found.st_size
@@ -150,7 +151,7 @@ def fingerprint(path: str, size: int) -> bytes:
     """A hash of the first `size` bytes of a regular file: of all of them, or of samples where they are many."""
     digest = blake2b(digest_size=FINGERPRINT_BYTES)
     # Opening a FIFO would wait for a writer.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    descriptor = os.open(path_from_text(path), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(f"{path}: not a regular file")
@@ -184,7 +185,7 @@ def content_unchanged(db: sqlite3.Connection, source: int) -> bool:
         return False
     path, size, mtime_ns, ctime_ns, inode, recorded = row
     try:
-        found = os.stat(path)
+        found = os.stat(path_from_text(path))
         was_distrusted = mtime_ns == -1 and (found.st_ctime_ns, found.st_ino) == (ctime_ns, inode)
         if found.st_size != size or not (was_distrusted or size <= FULL_HASH_MAX_BYTES):
             return False
@@ -196,6 +197,6 @@ def content_unchanged(db: sqlite3.Connection, source: int) -> bool:
 def update_recorded_mtime(db: sqlite3.Connection, source: int) -> None:
     """Record the mtime that a file has now."""
     (path,) = db.execute("SELECT path FROM source WHERE id = ?", (source,)).fetchone()
-    found = os.stat(path)
+    found = os.stat(path_from_text(path))
     values = (trusted_mtime(found.st_mtime_ns, time.time_ns()), found.st_ctime_ns, found.st_ino, source)
     db.execute("UPDATE source SET mtime_ns = ?, ctime_ns = ?, inode = ? WHERE id = ?", values)

@@ -44,10 +44,12 @@ def folder_of(hosts: Iterable[Host]) -> Path:
 def open_reader(folder: Path | str) -> sqlite3.Connection | None:
     """Open the catalog for reading; None where there is none that this version can read."""
     path = Path(folder, DATABASE).absolute()
-    if not path.is_file():
+    if not os.path.isfile(path):  # noqa: PTH113 - False where the folder cannot be searched
         return None
-    # Beside a database in WAL mode SQLite writes files even to read it. Where it cannot, nobody else writes either.
-    mode = "mode=ro" if os.access(path.parent, os.W_OK) else "mode=ro&immutable=1"
+    # To read a database in WAL mode, SQLite creates files beside it. Where it cannot, nobody else writes either.
+    log = path.with_name(f"{DATABASE}-wal")
+    is_immutable = not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
+    mode = "mode=ro&immutable=1" if is_immutable else "mode=ro"
     db = sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None)
     try:
         db.execute("PRAGMA query_only = 1")

@@ -23,7 +23,7 @@ from clew.catalog.change_detection import (
 )
 from clew.catalog.database import catalog_folder
 from clew.host import Host, Origin, data_dir
-from clew.io.paths import walk
+from clew.io.paths import path_from_text, path_to_text, walk
 from clew.sources import config
 from clew.sources.local import is_folder
 
@@ -88,16 +88,7 @@ def _folders_below(root: Path) -> Iterator[str]:
     yield str(root)
     if is_folder(root):
         for folder, names, _ in walk(root):
-            yield from filter(is_text, (f"{folder}{os.sep}{name}" for name in names))
-
-
-def is_text(path: str) -> bool:
-    """True for a path that a database can hold: a file name may be any bytes."""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+            yield from (path_to_text(f"{folder}{os.sep}{name}") for name in names)
 
 
 def reread_agents_with_changed_files(db: sqlite3.Connection, found: WatchList) -> None:
@@ -131,7 +122,7 @@ def source_to_json(source: SourceFile) -> str:
 
 def source_from_json(agent: str, path: str, notes: str) -> SourceFile:
     """The source that `source_to_json` described."""
-    known = json.loads(notes)
+    known, path = json.loads(notes), path_from_text(path)
     origin = Origin(*known["origin"]) if known["origin"] else None
     try:
         found = os.stat(path)

@@ -18,6 +18,7 @@ from clew.catalog.portable_sql import CACHE_5M_TOKENS
 from clew.catalog.row_writer import COUNTS
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.stats import UsageTotals, add_known
+from clew.io.paths import path_for_display
 from clew.model import Problem
 from clew.model.codes import CODES
 from clew.model.json import JSON
@@ -102,13 +103,15 @@ def _list_row(agent: str, header: dict[str, JSON], usage: Usage, size: int, path
         "id": header["id"],
         "agent": agent,
         **{name: header[name] for name in _HEADER_COLUMNS},
+        "workspace": header["workspace"] and path_for_display(header["workspace"]),
+        "project": header["project"] and path_for_display(header["project"]),
         "tokens": {name: getattr(usage, name) for name in ("calls", *COUNTS)},
         "total_tokens": usage.total_tokens,
         "cache_hit_rate": usage.cache_hit_rate,
         **{name: header[name] for name in ("is_agent_session", "parent_session_id", "agent_id")},
         "bytes": size,
-        "path": path,
-        "source": header["source"],
+        "path": path_for_display(path),
+        "source": {**header["source"], "path": path_for_display(header["source"]["path"])},
     }
 
 
@@ -446,7 +449,7 @@ def _problem(path: str, recorded: dict[str, str | int]) -> Problem:
         code=str(recorded["code"]),
         severity=code.severity,
         message=str(recorded.get("message") or code.meaning),
-        file=path,
+        file=path_for_display(path),
         line=int(recorded["line"]) or None,
         hint=code.hint,
     )
@@ -462,5 +465,5 @@ def unreadable_sources(db: sqlite3.Connection, agents: Collection[str] = ()) -> 
 
 def _unreadable(path: str, recorded: list[dict[str, JSON]]) -> str:
     message = next((str(one["message"]) for one in recorded if one.get("message")), "cannot be read")
-    message = message.removeprefix("SourceUnreadable: ")
+    message, path = message.removeprefix("SourceUnreadable: "), path_for_display(path)
     return message if message.startswith(path) else f"{path}: {message}"

@@ -1,51 +1,54 @@
-"""From the messages of a source to rows of the catalog. Pure."""
+"""Turns the messages of a source into rows of the catalog. Writes nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
+from msgspec import UNSET
+
 from clew.catalog import changes
 from clew.catalog.ids import event_key, key_of, packed_uuid
-from clew.catalog.index_entries import FILE, TITLE, ApiCall, BlockEntry, MessageEntry
 from clew.catalog.schema import KEYS_PER_SOURCE, SESSION_BLOCKS
+from clew.catalog.searchable_text import FILE, TITLE, BlockText, block_texts, metadata_of
+from clew.model.message import Message
 from clew.model.time import parse_time
 
 Row: TypeAlias = tuple[Any, ...]
 
-PAUSE = 300_000_000
-"""Microseconds without a message after which nobody was at work."""
-MAX_CALLS = 10_000
-"""So many calls wait for their result."""
+IDLE_US = 300_000_000
+"""Microseconds without a message after which a session counts as idle."""
+MAX_OPEN_CALLS = 10_000
+"""Tool calls that wait for their result."""
+CREATED_MESSAGE_CHARS = 200
+"""The result of a write says within so many characters that the file is new."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SIDECHAIN, _META = 1, 2
-_CREATED = 200
-"""An answer says at its beginning that a file is new."""
 
 
 class Rows:
-    """The rows of one source, or of what was added to it. Words stand as themselves; the writer numbers them."""
+    """Rows of one source. Strings that many rows repeat are written out; the row writer replaces them by keys."""
 
     def __init__(self) -> None:
         self.messages: list[Row] = []
         self.blocks: list[Row] = []
         self.texts: list[tuple[int, str, int, str]] = []
-        """What is searched for: key of the block, kind, time, text."""
+        """Text to be stored and indexed: key of the block, kind, time, text."""
         self.calls: list[list[Any]] = []
         self.results: list[Row] = []
-        """What became of calls of which the rows are written already."""
+        """Results of calls whose rows were handed over before."""
         self.uses: list[Row] = []
         self.changes: list[Row] = []
         self.todos: list[Row] = []
-        """Blocks that are no longer true."""
         self.chars = 0
 
 
 def microseconds(time: Any) -> int:
     """A point in time as it is stored; 0 where it is none, or before 1970."""
     if type(time) is str and len(time) == 24 and time[10] == "T" and time[23] == "Z":
-        # Nearly all times are spelled like this.
+        # Nearly all times are written like this.
         try:
             return _since_epoch(datetime.fromisoformat(time))
         except ValueError:
@@ -59,138 +62,164 @@ def _since_epoch(stamp: datetime) -> int:
     return max(0, (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds)
 
 
-class RowMaker:
-    """Makes the rows of one source, message by message."""
+@dataclass
+class _OpenCall:
+    """A tool call that waits for its result."""
+
+    key: int
+    message: int
+    time_us: int
+    writes_file: bool
+    changes: list[changes.Change]
+
+
+class RowBuilder:
+    """Builds the rows of one source, message by message."""
 
     def __init__(self, agent: str, session: str, source: int) -> None:
         self._agent, self._session, self._base = agent, session, source * KEYS_PER_SOURCE
-        self.seq = self.blocks = self.calls = self.changes = self.todos = 0
-        self.used = self.last_us = self.active_us = self.errors = 0
-        self._times: dict[int, tuple[int, str]] = {}
-        """Time and branch of replies, which tell when a request was made."""
-        self._open: dict[str, list[Any]] = {}
-        """Calls that wait for their result: number, time, whether it writes a file, and what it changes."""
+        self._messages = self._blocks = self._calls = self._changes = self._todos = self._usages = 0
+        self._last_us = 0
+        self.active_us = self.errors = 0
+        self._replies: dict[int, tuple[int, str]] = {}
+        """Time and git branch of each reply by its number: those of the API call that it belongs to."""
+        self._open_calls: dict[str, _OpenCall] = {}
+        self._call_rows: dict[int, list[Any]] = {}
+        """Rows of calls that are still in `rows`, by key."""
         self._paths: dict[str, None] = {}
-        """The files that calls named, in their order."""
-        self._last: tuple[str | None, bytes] = None, b""
-        self._kept: dict[int, list[Any]] = {}
+        """The files that calls named, in order."""
+        self._last_message: tuple[str | None, bytes] = None, b""
         self.rows = Rows()
 
     def take_rows(self) -> Rows:
-        """The rows made so far; from now on they are written."""
+        """The rows built since the last call."""
         rows, self.rows = self.rows, Rows()
-        self._kept.clear()
+        self._call_rows.clear()
         return rows
 
-    def add(self, messages: Iterable[MessageEntry]) -> None:
-        """The next messages of the source."""
-        for message in messages:
-            self._message(message)
-
-    def _message(self, message: MessageEntry) -> None:
-        uuid, parent, said_at, role, model, branch, is_sidechain, is_meta, _, blocks = message
-        self.seq += 1
-        key = self._base + self.seq
-        time = microseconds(said_at) if said_at else 0
-        chars = self._content(key, time, blocks) if blocks else 0
-        gap = max(0, time - self.last_us) if time and self.last_us else 0
-        self.active_us += gap if gap < PAUSE else 0
-        self.last_us = time or self.last_us
-        if role == "assistant":
-            self._times[self.seq] = time, branch
-        packed, event = self._names(message, time or chars)
-        above = self._parent(parent)
-        flags = is_sidechain * _SIDECHAIN | is_meta * _META
-        self.rows.messages.append(
-            (key, 1, event, packed, above, time, gap, message.kind, role, model, branch, flags, chars)
-        )
-        self._last = uuid, event
+    def add(self, message: Message, blocks: list[BlockText] | None = None) -> None:
+        """Add the next message of the source."""
+        metadata = metadata_of(message)
+        blocks = block_texts(message) if blocks is None else blocks
+        self._messages += 1
+        key = self._base + self._messages
+        time = microseconds(message.timestamp) if message.timestamp else 0
+        chars = self._add_blocks(key, time, blocks)
+        gap = max(0, time - self._last_us) if time and self._last_us else 0
+        self.active_us += gap if gap < IDLE_US else 0
+        self._last_us = time or self._last_us
+        branch = metadata.git_branch or ""
+        if message.role == "assistant":
+            self._replies[self._messages] = time, branch
+        uuid, event = self._ids(message, time or chars)
+        parent = self._parent_event(message.parent_uuid or None)
+        model = (metadata.model.name if metadata.model is not UNSET else None) or ""
+        flags = (metadata.is_sidechain is True) * _SIDECHAIN | (metadata.is_meta is True) * _META
+        kind = _message_kind(message, blocks)
+        row = (key, 1, event, uuid, parent, time, gap, kind, message.role, model, branch, flags, chars)
+        self.rows.messages.append(row)
+        self._last_message = message.uuid or None, event
         self.rows.chars += chars
 
-    def _content(self, message: int, time: int, blocks: Iterable[BlockEntry]) -> int:
-        """The blocks of a message. Returns how many characters they have."""
+    def _add_blocks(self, message: int, time: int, blocks: Iterable[BlockText]) -> int:
+        """Add the blocks of a message. Returns how many characters they have."""
         chars = 0
-        for idx, (type_, kind, text, call, name, given, is_error) in enumerate(blocks):
-            chars += len(text)
-            self._block(message, time, idx, type_, kind, text, call)
-            if type_ == "tool_use":
-                self._call(message, time, call, name, given or {})
-            elif type_ == "tool_result":
-                self._result(message, time, call, is_error, text)
+        for idx, block in enumerate(blocks):
+            chars += len(block.text)
+            self._add_block(message, time, idx, block)
+            if block.type == "tool_use":
+                self._add_call(message, time, block)
+            elif block.type == "tool_result":
+                self._add_result(message, time, block)
         return chars
 
-    def _names(self, message: MessageEntry, mark: int) -> tuple[bytes | str, bytes]:
-        """The native name and the name of a message. One without the first is known by its place, and by a mark.
+    def _ids(self, message: Message, mark: int) -> tuple[bytes | str, bytes]:
+        """The native id and the event id of a message. Without the first, it is known by its place and a mark.
 
-        What was said is not in it: such a name would let others test a guess, and masking would change it.
+        Its text is not part of the id: others could test a guess with it, and masking would change it.
         """
         if message.uuid:
             uuid = packed_uuid(message.uuid)
             return uuid, event_key(self._agent, self._session, uuid)
-        return "", key_of(self._agent, self._session, str(self.seq), message.role, str(mark))
+        return "", key_of(self._agent, self._session, str(self._messages), message.role, str(mark))
 
-    def _parent(self, uuid: str | None) -> bytes:
+    def _parent_event(self, uuid: str | None) -> bytes:
         if not uuid:
             return b""
-        if uuid == self._last[0]:
-            return self._last[1]
+        if uuid == self._last_message[0]:
+            return self._last_message[1]
         return event_key(self._agent, self._session, packed_uuid(uuid))
 
-    def _block(self, message: int, time: int, idx: int, type_: str, kind: str, text: str, call: str) -> None:
-        self.blocks += 1
-        key = self._base + self.blocks
-        self.rows.blocks.append((key, message, idx, type_, kind, len(text), call))
-        if text and kind:
-            self.rows.texts.append((key, kind, time, text))
+    def _add_block(self, message: int, time: int, idx: int, block: BlockText) -> None:
+        self._blocks += 1
+        key = self._base + self._blocks
+        self.rows.blocks.append((key, message, idx, block.type, block.kind, len(block.text), block.call_id))
+        if block.text and block.kind:
+            self.rows.texts.append((key, block.kind, time, block.text))
 
-    def _call(self, message: int, time: int, call_id: str, name: str, given: dict[str, Any]) -> None:
-        self.calls += 1
-        row: list[Any] = [self._base + self.calls, call_id, message, 0, name, 0, time, 0]
+    def _add_call(self, message: int, time: int, block: BlockText) -> None:
+        name, arguments = block.tool_name, block.arguments or {}
+        self._calls += 1
+        key = self._base + self._calls
+        row: list[Any] = [key, block.call_id, message, 0, name, 0, time, 0]
         self.rows.calls.append(row)
-        for idx, (content, status) in enumerate(changes.todos_of(name, given)):
-            self.todos += 1
-            self.rows.todos.append((self._base + self.todos, message, idx, content, status))
-        self._paths.update(dict.fromkeys(changes.files_of(given)))
-        if call_id:
-            self._kept[row[0]] = row
-            meant = [list(change) for change in changes.changes_of(name, given)]
-            self._open[call_id] = [row[0], message, time, changes.is_write(name), meant]
-            if len(self._open) > MAX_CALLS:
-                del self._open[next(iter(self._open))]
+        for idx, (content, status) in enumerate(changes.todos_of(name, arguments)):
+            self._todos += 1
+            self.rows.todos.append((self._base + self._todos, message, idx, content, status))
+        self._paths.update(dict.fromkeys(changes.files_of(arguments)))
+        if block.call_id:
+            self._call_rows[key] = row
+            call = _OpenCall(key, message, time, changes.is_write(name), changes.changes_of(name, arguments))
+            self._open_calls[block.call_id] = call
+            if len(self._open_calls) > MAX_OPEN_CALLS:
+                del self._open_calls[next(iter(self._open_calls))]
 
-    def _result(self, message: int, time: int, call_id: str, is_error: bool, text: str) -> None:
-        self.errors += is_error
-        call = self._open.pop(call_id, None)
+    def _add_result(self, message: int, time: int, block: BlockText) -> None:
+        self.errors += block.is_error
+        call = self._open_calls.pop(block.call_id, None)
         if call is None:
             return
-        key, asked, began, writes, meant = call
-        took = max(0, time - began) if time and began else 0
-        row = self._kept.get(key)
+        duration = max(0, time - call.time_us) if time and call.time_us else 0
+        row = self._call_rows.get(call.key)
         if row is not None:
-            row[3], row[5], row[7] = message, int(is_error), took
+            row[3], row[5], row[7] = message, int(block.is_error), duration
         else:
-            self.rows.results.append((message, int(is_error), took, key))
-        if not is_error:
-            is_new = writes and "creat" in text[:_CREATED].lower()
-            for path, op, added, removed in meant:
-                self.changes += 1
-                op = "create" if is_new else op
-                self.rows.changes.append((self._base + self.changes, asked, path, op, added, removed))
+            self.rows.results.append((message, int(block.is_error), duration, call.key))
+        if not block.is_error:
+            is_new = call.writes_file and "creat" in block.text[:CREATED_MESSAGE_CHARS].lower()
+            for path, op, added, removed in call.changes:
+                self._changes += 1
+                key = self._base + self._changes
+                self.rows.changes.append((key, call.message, path, "create" if is_new else op, added, removed))
 
-    def finish(self, title: str, time: int) -> None:
-        """Add what is known at the end of the session, with its time: the files it touched, and its title."""
-        self.blocks = SESSION_BLOCKS
+    def add_usage(
+        self, call_id: str, model: str, counts: tuple[int | None, ...], message: int, session_branch: str
+    ) -> None:
+        """Add the token usage of an API call, after its message.
+
+        `call_id` is the same in every file that repeats the call; `counts` are in the order of
+        `analysis.usage.FIELDS`, None where unknown; `message` is the number of its message, or 0.
+        """
+        self._usages += 1
+        time, branch = self._replies.get(message, (0, ""))
+        message_key = self._base + message if message else 0
+        ids = (self._base + self._usages, 1, key_of(self._agent, call_id), message_key)
+        self.rows.uses.append((*ids, model, branch or session_branch, time, *counts))
+
+    def finish(self, title: str, ended_us: int) -> None:
+        """Add the blocks of the session as a whole: the files that it touched, and its title."""
+        self._blocks = SESSION_BLOCKS
         for path in self._paths:
-            self._block(0, time, 0, FILE, FILE, path, "")
+            self._add_block(0, ended_us, 0, BlockText(FILE, FILE, path))
         if title:
-            self._block(0, time, 0, TITLE, TITLE, title, "")
+            self._add_block(0, ended_us, 0, BlockText(TITLE, TITLE, title))
 
-    def use(self, call: ApiCall, branch: str) -> None:
-        """What a request used, once its message was taken in; `branch` is the session's, where that names none."""
-        self.used += 1
-        time, named = self._times.get(call.message, (0, ""))
-        message = self._base + call.message if call.message else 0
-        key = key_of(self._agent, call.key)
-        self.rows.uses.append(
-            (self._base + self.used, 1, key, message, call.model, named or branch, time, *call.counts)
-        )
+
+def _message_kind(message: Message, blocks: list[BlockText]) -> str:
+    """What a message is, by its role and content."""
+    metadata = metadata_of(message)
+    if any(block.type == "tool_result" for block in blocks):
+        return "tool_result"
+    if metadata.is_compact_summary is True:
+        return "summary"
+    return "meta" if metadata.is_meta is True and message.role == "user" else message.role

@@ -18,6 +18,7 @@ from clew.catalog.discovery import source_from_json
 from clew.catalog.text_store import TextStore
 from clew.errors import SourceUnreadable
 from clew.host import Host
+from clew.io.paths import path_from_text
 from clew.model.json import JSON
 from clew.model.time import spell_time
 from clew.references import LAST, Reference, ambiguous, unknown
@@ -64,7 +65,7 @@ def open_session(db: sqlite3.Connection, number: int, host: Host | None = None) 
     source = source_from_json(agent, path, notes)
     if state != "gone":
         return StoredSession(registry.get(agent), source, host)
-    known = json.loads(header)
+    known = json.loads(path_from_text(header))
     session = {name: known[name] for name in _KEPT_HEADER if known.get(name) is not None}
     return CatalogOnlySession(registry.get(agent), source, session, _messages(db, number))
 

@@ -32,6 +32,7 @@ from clew.catalog.lock import LOCK_WAIT_SECONDS, locked
 from clew.catalog.schema import add_indices, drop_indices
 from clew.catalog.sync_report import SyncCounts, SyncReport, read_report
 from clew.datadir import data_path
+from clew.io.paths import path_from_text, path_to_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def _run(
 
             report_text = (lambda done, total: on_progress("text", done, total)) if on_progress is not None else None
             text_index.update(db, folder, report_text)
-        return read_report(db, counts)._replace(passed_over=plan.passed_over)
+        return read_report(db, counts)
 
 
 def _ingest(folder: Path, tasks: list[Task], on_progress: ProgressCallback | None, workers: int | None) -> SyncCounts:
@@ -221,7 +222,6 @@ class _Plan:
     def __init__(self, db: sqlite3.Connection, hosts: tuple[Host, ...], folder: Path) -> None:
         self._db, self._hosts, self._folder = db, hosts, folder
         self.tasks: list[Task] = []
-        self.passed_over: tuple[str, ...] = ()
         self.watch_list: WatchList | None = None
         """What to watch from now on; None where sessions were not looked for."""
 
@@ -243,10 +243,7 @@ class _Plan:
         known = {
             path: (source, state) for source, path, state in self._db.execute("SELECT id, path, state FROM source")
         }
-        present = {str(found.source.path): found for found in in_homes(self._hosts)}
-        self.passed_over = tuple(sorted(path for path in present if not discovery.is_text(path)))
-        for path in self.passed_over:
-            del present[path]
+        present = {path_to_text(str(found.source.path)): found for found in in_homes(self._hosts)}
         missing = {path: source for path, (source, state) in known.items() if path not in present and state != "gone"}
         with transaction(self._db):
             for path, found in present.items():
@@ -268,7 +265,7 @@ class _Plan:
         if not missing:
             return None
         try:
-            found = os.stat(path)
+            found = os.stat(path_from_text(path))
         except OSError:
             return None
         query = "SELECT id, path, size, fingerprint FROM source WHERE inode = ? AND state = 'live'"
@@ -290,7 +287,7 @@ class _Plan:
             (found.agent.id, host or "", source_to_json(found.source), source),
         )
         recorded = set(self._db.execute("SELECT * FROM side_file WHERE owner = ?", (source,)))
-        files = {(path, source, *stat_signature(path)) for path in side_files(found.source)}
+        files = {(path, source, *stat_signature(path)) for path in map(path_to_text, side_files(found.source))}
         if files != recorded:
             self._db.execute("DELETE FROM side_file WHERE owner = ?", (source,))
             self._db.executemany("INSERT INTO side_file VALUES (?, ?, ?, ?)", files)
@@ -325,7 +322,7 @@ class _Plan:
         if row is None:
             return
         path, agent, state, notes = row
-        if not Path(path).exists():
+        if not Path(path_from_text(path)).exists():
             with transaction(self._db):
                 self._mark_missing(source)
         elif not full and state == "live" and content_unchanged(self._db, source):
@@ -352,7 +349,7 @@ def forget_gone(folder: Path) -> int:
 
 def forget(folder: Path, path: str) -> int:
     """Erase what was read from one file. If it is still there, the next sync reads it again."""
-    return _forget(folder, "path = ?", path)
+    return _forget(folder, "path = ?", path_to_text(path))
 
 
 def catalogs_with(path: str) -> tuple[list[Path], list[Path]]:

@@ -32,8 +32,6 @@ class SyncReport(NamedTuple):
     """Sources that could not be opened or read."""
     moved: str | None = None
     """Where a catalog was moved that could not be used."""
-    passed_over: tuple[str, ...] = ()
-    """Paths that are not valid UTF-8: the catalog cannot hold them."""
 
     def counts(self) -> dict[str, int]:
         """The numbers, by name."""

@@ -16,6 +16,7 @@ import msgspec
 
 from clew.cli.options import as_json_option, common, filtering, library, take_filters, wants_json
 from clew.cli.output import print_json, print_table, say
+from clew.cli.progress import progress_bar
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import Busy, SourceUnreadable, UsageError
 from clew.filters import Filters, point_in_time
@@ -91,8 +92,11 @@ def _capture(context: click.Context, shelf: Library, filters: Filters, level: in
     from clew.archive.writer import open_writer
 
     unreadable: list[str] = []
-    with open_writer(_folder(context, None), level=level) as writer:
-        outcome = capture(writer, _files(shelf, filters, unreadable), shelf.hosts[0].now, _progress())
+    with (
+        open_writer(_folder(context, None), level=level) as writer,
+        progress_bar("archiving", is_quiet=wants_json(context, False)) as on_progress,
+    ):
+        outcome = capture(writer, _files(shelf, filters, unreadable), shelf.hosts[0].now, on_progress)
     outcome.problems += unreadable
     for problem in outcome.problems:
         if problem not in reported:
@@ -147,24 +151,6 @@ def _watch(context: click.Context, shelf: Library, filters: Filters, every: floa
             elif outcome.read:
                 say(_summary(outcome))
         time.sleep(every)
-
-
-def _progress() -> Any:
-    """Return a progress callback that updates one line on a terminal; None elsewhere."""
-    if not sys.stderr.isatty():
-        return None
-    begun = shown = time.monotonic()
-
-    def count(done: int, total: int) -> None:
-        nonlocal shown
-        now = time.monotonic()
-        if done >= total and shown > begun:
-            click.echo("\r\x1b[K", err=True, nl=False)
-        elif now - begun > 1 and now - shown > 0.1:
-            shown = now
-            click.echo(f"\r\x1b[K{done // 1_000_000} of {total // 1_000_000} MB", err=True, nl=False)
-
-    return count
 
 
 @command.command("list")

@@ -15,6 +15,7 @@ from clew.model.json import JSON
 from clew.model.time import parse_time
 
 _SHORT, _AGENT = 8, "agent-"
+_SHOWN_COLUMNS = ("agent", "ended_at", "project", "messages", "total_tokens", "has_errors", "title", "source")
 
 
 @click.command("list")
@@ -48,7 +49,8 @@ def command(
     elif listed:
         ids = [names[row["id"]] for row in listed]
         # The rows are masked with their keys, which say that a title may be cut, and then once more with the ids.
-        _print(masking.value(listed), ids, shelf.now(), masking)
+        shown = masking.value([{name: row[name] for name in _SHOWN_COLUMNS} for row in listed])
+        _print(shown, ids, shelf.now(), masking)
     else:
         say("no sessions; `clew agents` shows where they are looked for", own=True)
     return 0 if listed else 1

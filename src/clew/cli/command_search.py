@@ -76,13 +76,15 @@ def command(
     try:
         check(request)
         if engine is not None and engine != "sqlite":
-            found = _search_server(engine, request, redact)
+            found, unindexed = _search_server(engine, request, redact), 0
         else:
-            found = _search_catalog(shelf, request, redact, may_repair=not context.meta.get(NO_SYNC))
+            found, unindexed = _search_catalog(shelf, request, redact, may_repair=not context.meta.get(NO_SYNC))
     except BadQuery as error:
         click.echo(_visible(f"clew: {error}\n"), err=True, nl=False)
         return error.exit_code
-    _print(found, as_json, offset, redact)
+    if unindexed:
+        say(f"clew: {unindexed} texts are not indexed yet, and were not searched; `clew sync` indexes them", own=True)
+    _print(found, unindexed, as_json, offset, redact)
     return 0 if found.hits else 1
 
 
@@ -91,11 +93,15 @@ def _redact(masking: Redaction) -> Redact:
     return masking.text if masking.is_on else unmasked
 
 
-def _search_catalog(shelf: Library, request: Request, redact: Redact, *, may_repair: bool) -> Found:
-    """Search the catalog; an index that cannot be read is built again from the stored text."""
+def _search_catalog(shelf: Library, request: Request, redact: Redact, *, may_repair: bool) -> tuple[Found, int]:
+    """Search the catalog; an index that cannot be read is built again from the stored text.
+
+    Also returns how many texts were not searched, because the index does not hold them yet.
+    """
     with shelf.catalog(text=True) as catalog:
         try:
-            return _search(Searcher(catalog.folder, redact), request)
+            found = _search(Searcher(catalog.folder, redact), request)
+            return found, catalog.unindexed_text().blocks if request.mode == "words" else 0
         except (sqlite3.DatabaseError, ValueError, OSError) as error:
             if not may_repair:
                 raise UsageError("the catalog cannot be read; a search without --no-sync builds it again") from None
@@ -103,7 +109,7 @@ def _search_catalog(shelf: Library, request: Request, redact: Redact, *, may_rep
             _repair(shelf, is_index=not isinstance(error, sqlite3.DatabaseError))
     with shelf.catalog(text=True) as catalog:
         try:
-            return _search(Searcher(catalog.folder, redact), request)
+            return _search(Searcher(catalog.folder, redact), request), 0
         except (sqlite3.DatabaseError, ValueError, OSError) as error:
             raise SourceUnreadable(f"{catalog.folder}: the catalog cannot be read: {error}") from error
 
@@ -142,10 +148,11 @@ def _search_server(engine: str, request: Request, redact: Redact) -> Found:
     return found
 
 
-def _print(found: Found, as_json: bool, offset: int, redact: Redact) -> None:
+def _print(found: Found, unindexed: int, as_json: bool, offset: int, redact: Redact) -> None:
     terminal = sys.stdout.isatty()
     if as_json:
-        value = {"total": found.total, "hits": [_hit_row(hit, redact) for hit in found.hits]}
+        hits = [_hit_row(hit, redact) for hit in found.hits]
+        value = {"total": found.total, "unindexed_texts": unindexed, "hits": hits}
         layout: dict[str, Any] = {"indent": 2} if terminal else {"separators": (",", ":")}
         click.echo(json.dumps(value, ensure_ascii=False, **layout))
         return

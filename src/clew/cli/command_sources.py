@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import click
@@ -16,11 +15,12 @@ import msgspec
 
 from clew.cli.options import FAILED, as_json_option, wants_json
 from clew.cli.output import print_json, print_table, say
+from clew.cli.progress import OnProgress, progress_bars
 from clew.errors import RemoteFailed, SourceUnreadable, UsageError
 from clew.host import Host
 from clew.model.json import JSON
 from clew.sources import config, registry
-from clew.sources.fetch import FetchResult, Progress, fetch, fetch_dry_run
+from clew.sources.fetch import FetchResult, fetch, fetch_dry_run
 from clew.sources.local import in_homes
 from clew.sources.registry import Source, sources
 
@@ -269,34 +269,17 @@ def configured_sources() -> list[Source]:
     return sources()
 
 
-def fetch_one(source: Source) -> FetchResult:
+def fetch_one(source: Source, on_progress: OnProgress | None = None) -> FetchResult:
     """Bring what is new on a host."""
     assert source.mirror is not None
-    return fetch(source.target, source.mirror, Host.local().now(), _progress(source.name))
+    progress = partial(on_progress, source.name) if on_progress is not None else None
+    return fetch(source.target, source.mirror, Host.local().now(), progress)
 
 
-def look_at_one(source: Source) -> FetchResult:
+def look_at_one(source: Source, _: OnProgress | None = None) -> FetchResult:
     """See what is new on a host."""
     assert source.mirror is not None
     return fetch_dry_run(source.target, source.mirror)
-
-
-def _progress(name: str) -> Progress | None:
-    """On a terminal, a line that counts; it goes when it is done."""
-    if not sys.stderr.isatty():
-        return None
-    begun = shown = time.monotonic()
-
-    def count(done: int, total: int) -> None:
-        nonlocal shown
-        now = time.monotonic()
-        if done == total and shown > begun:
-            click.echo("\r\x1b[K", err=True, nl=False)
-        elif now - begun > 1 and now - shown > 0.1:
-            shown = now
-            click.echo(f"\r\x1b[K{name}: {done} of {total} files", err=True, nl=False)
-
-    return count
 
 
 def refresh(context: click.Context, chosen: Sequence[Source]) -> None:
@@ -317,23 +300,24 @@ def kept_copies(source: Source, result: FetchResult) -> str:
 
 
 def visit(
-    context: click.Context, chosen: Sequence[Source], work: Callable[[Source], FetchResult]
+    context: click.Context, chosen: Sequence[Source], work: Callable[[Source, OnProgress | None], FetchResult]
 ) -> list[tuple[Source, FetchResult | RemoteFailed]]:
     """Do the work for every host among the sources; a failure is said, and decides the exit code."""
 
     def attempt(source: Source) -> FetchResult | RemoteFailed:
         try:
-            return work(source)
+            return work(source, on_progress)
         except RemoteFailed as error:
             return error
 
     remote = [source for source in chosen if source.mirror is not None]
-    if len(remote) < 2:
-        # Without threads an interrupt ends it at once.
-        results = [attempt(source) for source in remote]
-    else:
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            results = list(pool.map(attempt, remote))
+    with progress_bars(is_quiet=wants_json(context, False), in_bytes=False) as on_progress:
+        if len(remote) < 2:
+            # Without threads an interrupt ends it at once.
+            results = [attempt(source) for source in remote]
+        else:
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                results = list(pool.map(attempt, remote))
     for result in results:
         if isinstance(result, RemoteFailed):
             context.meta[FAILED] = True

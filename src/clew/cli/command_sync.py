@@ -64,8 +64,6 @@ def _sync(hosts: Hosts, folder: Path, full: bool, as_json: bool) -> None:
         report = sync(hosts, folder, full=full, on_progress=on_progress)
     if report.moved is not None:
         say(f"clew: the catalog could not be used; it was moved to {report.moved} and built again")
-    for path in report.passed_over:
-        say(f"clew: {ascii(path)[1:-1]}: skipped: the file name is not valid UTF-8")
     if report.unreadable:
         say(f"clew: sources that cannot be read: {report.unreadable}; `clew doctor` lists them")
     if as_json:

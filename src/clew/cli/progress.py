@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ class ProgressBars:
         self._started = time.monotonic()
         self._progress: Progress | None = None
         self._bars: dict[str, TaskID] = {}
+        self._lock = threading.Lock()
 
     def __enter__(self) -> ProgressBars:
         return self
@@ -39,15 +41,16 @@ class ProgressBars:
             self._progress.stop()
 
     def update(self, name: str, done: int, total: int) -> None:
-        """Show how much is done of what there is."""
+        """Show how much is done of what there is; may be called from several threads."""
         if time.monotonic() - self._started < DELAY_SECONDS:
             return
-        if self._progress is None:
-            self._progress = _new_progress(self._in_bytes)
-            self._progress.start()
-        if name not in self._bars:
-            self._bars[name] = self._progress.add_task(name, total=total)
-        self._progress.update(self._bars[name], completed=done, total=total)
+        with self._lock:
+            if self._progress is None:
+                self._progress = _new_progress(self._in_bytes)
+                self._progress.start()
+            if name not in self._bars:
+                self._bars[name] = self._progress.add_task(name, total=total)
+            self._progress.update(self._bars[name], completed=done, total=total)
 
 
 def _new_progress(in_bytes: bool) -> Progress:

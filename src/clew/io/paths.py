@@ -175,3 +175,25 @@ def refuse_link_to_session(path: Path, home: Path | None = None) -> None:
 def link_refusal(link: Path) -> str:
     """Why nothing is written through a link, and what to do."""
     return f"{link}: is a symbolic link, and is not followed; name the path that it leads to"
+
+
+_ESCAPED_BYTES = 0x10FF00
+"""Private characters that stand for bytes of a file name that are not UTF-8, in text that must be UTF-8."""
+_TO_TEXT = {0xDC00 + byte: _ESCAPED_BYTES + byte for byte in range(0x80, 0x100)}
+_FROM_TEXT = {private: surrogate for surrogate, private in _TO_TEXT.items()}
+_TO_DISPLAY = {private: f"\\x{private - _ESCAPED_BYTES:02x}" for private in _FROM_TEXT}
+
+
+def path_to_text(path: str) -> str:
+    """A path as a database can hold it: a file name may be any bytes."""
+    return path if path.isascii() else path.translate(_TO_TEXT)
+
+
+def path_from_text(text: str) -> str:
+    """The path that `path_to_text` was given."""
+    return text if text.isascii() else text.translate(_FROM_TEXT)
+
+
+def path_for_display(text: str) -> str:
+    """A path of `path_to_text` as JSON and people can read it: bytes that are not UTF-8 as `\\xff`."""
+    return text if text.isascii() else text.translate(_TO_DISPLAY)

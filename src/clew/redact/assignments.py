@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from clew.redact import secret_names, tables
+from clew.redact.lazy_pattern import lazy_compile
 from clew.redact.matcher import Match
 from clew.redact.value_checks import (
     DIGITS,
@@ -98,16 +99,16 @@ _MIN_RANDOM_IN_BRACES = 16
 _PAIR_WINDOW_BYTES = 240
 # Letters beyond ASCII, but not a full-width colon or equals sign.
 _NAME_BYTE = rb"(?:[A-Za-z0-9_.-]|(?!\xef\xbc[\x9a\x9d])[\x80-\xff])"
-_NAME = re.compile(
+_NAME = lazy_compile(
     rb"[ \t(\"'-]{0,3}(%b|%b{1,80})" % (secret_names.SPACED_NAMES.encode("latin-1"), _NAME_BYTE), re.IGNORECASE
 )
 _NAME_CHARS = bytes([*b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-", *range(0x80, 0x100)])
-_DIRECTIVE = re.compile(
+_DIRECTIVE = lazy_compile(
     rb"(?i)(?:^|[\s%#`;&>])(?:define|env|arg|setenv|set(?:x|[ \t]+-[a-z]+)?|export|put|putenv"
     rb"|configure[ \t]+set|config[ \t]+set|requirepass)[ \t]+\Z"
 )
-_SQL_BEFORE = re.compile(rb"(?i)\b(?:with|set|by|identified|user|role|encrypted|login)[ \t]+\Z")
-_SETTER = re.compile(
+_SQL_BEFORE = lazy_compile(rb"(?i)\b(?:with|set|by|identified|user|role|encrypted|login)[ \t]+\Z")
+_SETTER = lazy_compile(
     rb"(?i)(?:\b(?:get|getenv|env|environ|setdefault|set|setproperty|getproperty|put|putenv|setenv|define|header|append"
     rb"|add|setitem|setrequestheader|insert|store|config|option|default|pair|entry|of|with\w{0,20}|setvar|setx|const)"
     rb"|[a-z](?:Get|Set|Put|Add|Header|Property|Env)|Property|Header|Env)[!?]?[(\[{ ][ \t]{0,4}"
@@ -347,13 +348,13 @@ _CONNECTIONS = (
     ),
     _Connection(_bytes(r"[ \t]{1,3}(?P<link>)"), _judge_sentence),
 )
-_ELEMENT_START = re.compile(rb"(?:<(?:[\w.-]{1,40}:)?|=[\"'])\Z")
-_ELEMENT_TEXT = re.compile(rb"(?:<!\[CDATA\[)?([^<\s][^<\n]{3,4000}?)[ \t\r\n]{0,40}(?:\]\]>[ \t\r\n]{0,40})?</")
-_BYTE = re.compile(rb"0x[0-9a-fA-F]{1,2}|[0-9]{1,3}")
-_BYTES = re.compile(rb"(?:%b)(?:[ \t\r\n\\]{0,40},[ \t\r\n\\]{0,40}(?:%b)){11,1000}" % (_BYTE.pattern, _BYTE.pattern))
+_ELEMENT_START = lazy_compile(rb"(?:<(?:[\w.-]{1,40}:)?|=[\"'])\Z")
+_ELEMENT_TEXT = lazy_compile(rb"(?:<!\[CDATA\[)?([^<\s][^<\n]{3,4000}?)[ \t\r\n]{0,40}(?:\]\]>[ \t\r\n]{0,40})?</")
+_BYTE = lazy_compile(rb"0x[0-9a-fA-F]{1,2}|[0-9]{1,3}")
+_BYTES = lazy_compile(rb"(?:%b)(?:[ \t\r\n\\]{0,40},[ \t\r\n\\]{0,40}(?:%b)){11,1000}" % (_BYTE.pattern, _BYTE.pattern))
 _MIN_DISTINCT_BYTES = 8
-_WORD_BEFORE = re.compile(rb"([A-Za-z]+)[ \t]\Z")
-_PAIR_NAME = re.compile(
+_WORD_BEFORE = lazy_compile(rb"([A-Za-z]+)[ \t]\Z")
+_PAIR_NAME = lazy_compile(
     rb"(?i)(?:name|key|id|label|title|field|header|variable|property)"
     rb"(?:[ \t]{1,4}(?=\\{0,8}[\"'])|[\"'\\]{0,8}[ \t]{0,4}(?:[:=]|=>)[ \t]{0,4})[\"'\\]{0,8}([\w.\- ]{2,60})"
 )
@@ -361,14 +362,14 @@ _PAIR_NAME = re.compile(
 _OTHER_MEMBER = (
     rb"(?:[\"'\\]{1,8}\w{1,40}[\"'\\]{1,8}[ \t]{0,4}:[ \t]{0,4}[\"'\\]{0,8}[\w.-]{0,60}[\"'\\]{0,8}[ \t\r\n,]{1,40})?"
 )
-_NAME_AFTER_VALUE = re.compile(
+_NAME_AFTER_VALUE = lazy_compile(
     rb"[\"'\\]{0,8}[ \t\r\n,;]{1,40}" + _OTHER_MEMBER + rb"[\"'\\]{0,8}" + _PAIR_NAME.pattern[4:], re.IGNORECASE
 )
-_PAIR_VALUE = re.compile(
+_PAIR_VALUE = lazy_compile(
     rb"(?i)<?(?:(?:parameter)?value|val|string|secretstring|default(?=[ \t]+=))[\"'\\]{0,8}"
     rb"[ \t]{0,4}(?::|=>?|>)[ \t]{0,4}"
 )
-_KEBAB_NAME = re.compile(rb"[a-z]+[0-9]{0,2}(?:-[a-z]+[0-9]{0,2})+")
+_KEBAB_NAME = lazy_compile(rb"[a-z]+[0-9]{0,2}(?:-[a-z]+[0-9]{0,2})+")
 _SENTENCE_END = b".,;:)*\xe3\x80\x82\xe3\x80\x8d"
 
 

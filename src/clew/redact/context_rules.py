@@ -6,10 +6,10 @@ Each rule has a candidate pattern for re2 and a function that checks a candidate
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from clew.redact.lazy_pattern import lazy_compile
 from clew.redact.matcher import TEXT_SEPARATOR, Match
 from clew.redact.value_checks import (
     DIGITS,
@@ -42,8 +42,8 @@ def _one(start: int, end: int, rule: str, confidence: float) -> tuple[Match, ...
 
 # --- Authorization: Bearer, Basic, or any scheme after `Authorization`
 
-_SCHEMED = re.compile(rb"(?i)(bearer|basic)(?:[ \t]{1,3}|%20|\+)[\"'\\]{0,4}([A-Za-z0-9_.~+/=:-]{4,8000})")
-_AUTHORIZED = re.compile(
+_SCHEMED = lazy_compile(rb"(?i)(bearer|basic)(?:[ \t]{1,3}|%20|\+)[\"'\\]{0,4}([A-Za-z0-9_.~+/=:-]{4,8000})")
+_AUTHORIZED = lazy_compile(
     rb"(?i)authorization[\"'\\]{0,4}[ \t]{0,2}[:=][ \t]{0,2}[\"'\\]{0,4}"
     rb"([A-Za-z-]{2,16}[ \t]{1,2})?([A-Za-z0-9_.~+/=:-]{6,8000})"
 )
@@ -87,19 +87,19 @@ def match_authorization(text: bytes, position: int) -> tuple[Match, ...]:
 # --- Addresses: user and password before the host, keys among the parameters
 
 # A password may contain any character except quotes and white space: many people do not percent-encode it.
-_USERINFO = re.compile(rb"://([^\s/?#\"'<>:]{0,128}):([^\s\"'<>`]{1,1024})")
-_WEB = re.compile(rb"(?i)(?:https?|wss?|ssh|git)\Z")
-_PORT = re.compile(rb"[0-9]{1,5}(?=[/?#]|\Z)")
-_AUTHORITY_END = re.compile(rb"[/?#]")
-_HOST = re.compile(rb"(?i)(?:localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?:[a-z0-9-]+\.)+[a-z]{2,24})(?::[0-9]{1,5})?\Z")
-_BRACED = re.compile(rb"\{[A-Za-z_][A-Za-z0-9_.]*\}")
+_USERINFO = lazy_compile(rb"://([^\s/?#\"'<>:]{0,128}):([^\s\"'<>`]{1,1024})")
+_WEB = lazy_compile(rb"(?i)(?:https?|wss?|ssh|git)\Z")
+_PORT = lazy_compile(rb"[0-9]{1,5}(?=[/?#]|\Z)")
+_AUTHORITY_END = lazy_compile(rb"[/?#]")
+_HOST = lazy_compile(rb"(?i)(?:localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?:[a-z0-9-]+\.)+[a-z]{2,24})(?::[0-9]{1,5})?\Z")
+_BRACED = lazy_compile(rb"\{[A-Za-z_][A-Za-z0-9_.]*\}")
 _MIN_LITERAL_CHARS = 6
-_VARIABLE = re.compile(
+_VARIABLE = lazy_compile(
     rb"[$][{(]|[$][A-Za-z_][A-Za-z0-9_]*\Z|\{[^{}]*\}\Z|\{\{|%[A-Za-z_]+%|%[sd]\Z|%\([A-Za-z_]+\)|\*+\Z"
     rb"|\[[A-Za-z _:-]*\]\Z|[A-Za-z_.]+\([^()]*\)\Z"
 )
-_TOKEN_USER = re.compile(rb"://([A-Za-z0-9_-]{20,200})@")
-_PARAMETER = re.compile(rb"[?&]([A-Za-z0-9_-]{2,30})=([A-Za-z0-9_.%~+/=-]{16,4000})")
+_TOKEN_USER = lazy_compile(rb"://([A-Za-z0-9_-]{20,200})@")
+_PARAMETER = lazy_compile(rb"[?&]([A-Za-z0-9_-]{2,30})=([A-Za-z0-9_.%~+/=-]{16,4000})")
 COMMON_DUMMY_PASSWORDS = frozenset(
     b"password passwd pass pwd secret postgres root admin guest user username test example changeme token pw"
     b" mypassword p x foo bar baz bar:baz bar@baz user1 pass1 hunter".split()
@@ -167,8 +167,8 @@ def match_url_parameter(text: bytes, position: int) -> tuple[Match, ...]:
 
 # --- Private keys in PEM format
 
-_PEM_HEAD = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?-----")
-_PEM_BODY = re.compile(rb"(?:[A-Za-z0-9+/=\s\\>|]|[A-Z][A-Za-z-]{2,20}: )*")
+_PEM_HEAD = lazy_compile(rb"-----BEGIN [A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?-----")
+_PEM_BODY = lazy_compile(rb"(?:[A-Za-z0-9+/=\s\\>|]|[A-Z][A-Za-z-]{2,20}: )*")
 _MAX_PEM_BYTES, _CHECKED_PEM_BYTES = 16_384, 1024
 
 
@@ -196,9 +196,9 @@ def match_private_key(text: bytes, position: int) -> tuple[Match, ...]:
 
 # --- Cookies
 
-_COOKIES = re.compile(rb"(?i)cookie[\"'\\]{0,4}[ \t]{0,2}[:=][ \t\"'\\]{0,5}([^\n\r\"'\\]{1,2000})")
-_PAIR = re.compile(rb"([A-Za-z0-9_.-]{1,60})=([^\s;,\"']{8,4096})")
-_SESSION = re.compile(rb"(?i)sess|sid$|auth|token|jwt|csrf|xsrf|login|remember|secret|access")
+_COOKIES = lazy_compile(rb"(?i)cookie[\"'\\]{0,4}[ \t]{0,2}[:=][ \t\"'\\]{0,5}([^\n\r\"'\\]{1,2000})")
+_PAIR = lazy_compile(rb"([A-Za-z0-9_.-]{1,60})=([^\s;,\"']{8,4096})")
+_SESSION = lazy_compile(rb"(?i)sess|sid$|auth|token|jwt|csrf|xsrf|login|remember|secret|access")
 
 
 def match_cookie(text: bytes, position: int) -> tuple[Match, ...]:
@@ -218,9 +218,9 @@ def match_cookie(text: bytes, position: int) -> tuple[Match, ...]:
 # --- Arguments of programs
 
 _MAX_COMMAND_BYTES = 600
-_PROGRAM_NAME = re.compile(rb"[A-Za-z0-9_-]+")
-_CHPASSWD_USER = re.compile(rb"[\"']?[\w.-]{1,64}:")
-_ARGUMENT = re.compile(
+_PROGRAM_NAME = lazy_compile(rb"[A-Za-z0-9_-]+")
+_CHPASSWD_USER = lazy_compile(rb"[\"']?[\w.-]{1,64}:")
+_ARGUMENT = lazy_compile(
     rb"(?:[ \t]|\\[ \t]*[\r\n]{1,4}){1,12}((?:\"(?:[^\"\\\n]|\\[^\n])*\"?|'[^'\n]*'?|[^\s\"'`|;&\\<>]|\\[^\s])+)"
 )
 
@@ -270,18 +270,18 @@ _PROGRAMS = {
 }
 _PROGRAM_BY_NAME = {name: program for names, program in _PROGRAMS.items() for name in names.split()}
 _OPTIONS_WITH_WORD = frozenset(b"-H -h -p -P -n -c -C -f -o -t".split())
-_PIPED = re.compile(
+_PIPED = lazy_compile(
     rb"(?:echo(?:[ \t]+-[neE]+)*|printf[ \t]+[\"']?%s(?:\\n|[\r\n]+)?[\"']?|printf)[ \t]+"
     rb"(\"[^\"\n|]+\"|'[^'\n|]+'|[^\s\"'|][^\n|]*?)[ \t]*\Z"
 )
 _MAX_PIPED_BYTES = 300
-_SECRET_ID = re.compile(rb"secret_id[ \t]{1,40}([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
-_HERE_STRING = re.compile(
+_SECRET_ID = lazy_compile(rb"secret_id[ \t]{1,40}([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+_HERE_STRING = lazy_compile(
     rb"(?:sudo[ \t][^\n|;&<]{0,200}-[A-Za-z]*S\b|(?:docker|podman|helm|gh|oras|nerdctl)[ \t][^\n|;&<]{0,200}"
     rb"(?:--password-stdin|--with-token|secret[ \t]+set))[^\n|;&<]{0,200}<<<[ \t]*"
     rb"(\"[^\"\n]+\"|'[^'\n]+'|[^\s\"'`|;&]+)"
 )
-_BRACKETS = re.compile(rb"[\[\](){}|]")
+_BRACKETS = lazy_compile(rb"[\[\](){}|]")
 
 
 def match_command(text: bytes, position: int) -> tuple[Match, ...]:
@@ -418,13 +418,15 @@ def match_secret_id(text: bytes, position: int) -> tuple[Match, ...]:
 
 # --- SQL
 
-_IDENTIFIED = re.compile(
+_IDENTIFIED = lazy_compile(
     rb"(?:(IDENTIFIED)|(?i:identified))[ \t]{1,8}(?i:with[ \t]{1,8}[\w'\"]{1,60}[ \t]{1,8})?(?i:by|as)[ \t]{1,8}"
     rb"(?i:(?:password|values)[ \t]{1,8})?"
 )
-_OF_USER = re.compile(rb"(?i)\b(?:create|alter)[ \t]+(?:user|role)\b|\bgrant\b")
+_OF_USER = lazy_compile(rb"(?i)\b(?:create|alter)[ \t]+(?:user|role)\b|\bgrant\b")
 _MAX_STATEMENT_BYTES = 200
-_SET_PASSWORD = re.compile(rb"(?i)set[ \t]{1,8}password[ \t]{1,8}for[^=;\n]{1,120}=[ \t]{0,8}(?:password\([ \t]{0,8})?")
+_SET_PASSWORD = lazy_compile(
+    rb"(?i)set[ \t]{1,8}password[ \t]{1,8}for[^=;\n]{1,120}=[ \t]{0,8}(?:password\([ \t]{0,8})?"
+)
 
 
 def match_identified_by(text: bytes, position: int) -> tuple[Match, ...]:
@@ -456,18 +458,18 @@ def match_set_password(text: bytes, position: int) -> tuple[Match, ...]:
 
 # --- Tuples of credentials and keys of web tokens
 
-_CREDENTIALS = re.compile(
+_CREDENTIALS = lazy_compile(
     rb"(?i)(?:auth|credentials?|creds|login|BasicAuth|PasswordCredentials?|NetworkCredential|UserInfo|UserPassword"
     rb"|PasswordAuth)[\w.]{0,20}[ \t]{0,2}[=:]?[ \t]{0,2}[(\[][ \t\r\n]{0,20}"
     rb"[bu]?\\{0,8}[\"']([^\"'\\\n]{0,80})\\{0,8}[\"'],[ \t\r\n]{0,20}"
     rb"[bu]?\\{0,8}[\"']([^\"'\\\n]{4,200})\\{0,8}[\"']"
 )
-_SETTER = re.compile(rb"(?i)^[\w.]*\.(?:set|add|get|put|append|del)\w*[ \t]*[(\[]")
+_SETTER = lazy_compile(rb"(?i)^[\w.]*\.(?:set|add|get|put|append|del)\w*[ \t]*[(\[]")
 """`authRequest.Header.Set("Accept", "x")` sets any name."""
-_JWK_PRIVATE = re.compile(
+_JWK_PRIVATE = lazy_compile(
     rb"\\{0,8}[\"'](?:d|p|q|dp|dq|qi|k)\\{0,8}[\"'][ \t]{0,4}:[ \t]{0,4}\\{0,8}[\"']([A-Za-z0-9_-]{16,2000})"
 )
-_KEY_TYPE = re.compile(rb"[\"']kty\\{0,8}[\"']")
+_KEY_TYPE = lazy_compile(rb"[\"']kty\\{0,8}[\"']")
 _JWK_WINDOW_BYTES = 1500
 
 
@@ -496,22 +498,22 @@ def match_private_jwk(text: bytes, position: int) -> tuple[Match, ...]:
 
 # --- Manifests
 
-_ENTRY = re.compile(
+_ENTRY = lazy_compile(
     rb"(?m)^[ \t]*[\"']?[A-Za-z0-9_.-]{1,80}[\"']?:[ \t]*[\"']?([A-Za-z0-9+/]{8,16000}={0,2})[\"']?,?[ \t\r]*$"
     rb"|\"[A-Za-z0-9_.-]{1,80}\\{0,3}\"[ \t]*:[ \t]*\\{0,3}\"([A-Za-z0-9+/]{8,16000}={0,2})\\{0,3}\""
 )
 _SECRET_KIND_PATTERN = r"\bkind[\"'\\]{0,4}[ \t]{0,2}:[ \t]{0,2}[\"'\\]{0,4}Secret\b"
-_SECRET_KIND = re.compile(_SECRET_KIND_PATTERN.encode())
+_SECRET_KIND = lazy_compile(_SECRET_KIND_PATTERN.encode())
 # Of `stringData`: the lines of its block, or its members.
-_STRING_DATA = re.compile(
+_STRING_DATA = lazy_compile(
     rb"(?m)^[ \t]*stringData:[ \t\r]*\n((?:[ \t]+[^\n]*(?:\n|\Z))+)|\"stringData\\{0,3}\"[ \t]*:[ \t\n]*(\{[^{}]*)"
 )
-_PLAIN_ENTRY = re.compile(
+_PLAIN_ENTRY = lazy_compile(
     rb"(?m)^[ \t]*(?:[\"']?[A-Za-z0-9_.-]{1,80}[\"']?:(?:[ \t]+|$))?+[\"']?(?![|>][+-]?\s)([^\s\"'{][^\n\"']{2,})"
     rb"|:[ \t]*\\{0,3}\"([^\"\\\n]{3,})"
 )
 _MAX_MANIFEST_BYTES = 2048
-_DOCKER = re.compile(rb"\"auth\\{0,3}\"[ \t]{0,2}:[ \t\n]{0,2}\\{0,3}\"([A-Za-z0-9+/]{12,2000}={0,2})")
+_DOCKER = lazy_compile(rb"\"auth\\{0,3}\"[ \t]{0,2}:[ \t\n]{0,2}\\{0,3}\"([A-Za-z0-9+/]{12,2000}={0,2})")
 
 
 def match_kubernetes_secret(text: bytes, position: int) -> tuple[Match, ...]:

@@ -6,25 +6,26 @@ import re
 from functools import lru_cache
 
 from clew.model.json import JSON
+from clew.redact.lazy_pattern import lazy_compile
 from clew.redact.matcher import Match
 
-_ENV = re.compile(
+_ENV = lazy_compile(
     r"(?:^|/)(?:\.env(?:\.(?!example|sample|template|dist|schema)[\w.-]+)?|[\w.-]+\.env|\.envrc|\.dev\.vars"
     r"|\.flaskenv)$"
 )
-_PAIRS = re.compile(
+_PAIRS = lazy_compile(
     r"(?i)(?:^|/)(?:\.aws/credentials|\.?secrets?(?:\.[\w-]+)*\.(?:ya?ml|toml|ini|properties|conf|env)"
     r"|credentials(?:\.(?:ya?ml|toml|ini|db))?"
     r"|\.pypirc|\.npmrc|\.s3cfg|\.my\.cnf|\.boto|\.pgpass|\.git-credentials|\.htpasswd|\.netrc|_netrc"
     r"|terraform\.tfvars|vault[\w-]*\.ya?ml)$"
 )
-_JSON = re.compile(
+_JSON = lazy_compile(
     r"(?i)(?:^|/)(?:\.?credentials?(?:[._-][\w-]+)*\.json|secrets?(?:[._-][\w-]+)*\.json"
     r"|client_secrets?[\w.-]*\.json|service[_-]?account[\w.-]*\.json"
     r"|application_default_credentials\.json|auth\.json|\.docker/config\.json|token\.json|\.credentials\.json"
     r"|oauth_creds\.json)$"
 )
-_WHOLE = re.compile(
+_WHOLE = lazy_compile(
     r"(?:^|/)(?:\.ssh/(?:id_[\w-]+|identity)|id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?|[\w.-]+\.(?:pem|key|p8|ppk"
     r"|pfx|p12|jks|keystore))$"
 )
@@ -48,20 +49,20 @@ _QUOTED = (
     rb"(?:\"(?:[^\"\\\n]|\\[^\n])*+\"|'[^'\n]*+'"
     rb"|\"(?:[^\"\\]|\\.){0,8192}+\"%b|'[^']{0,8192}+'%b)" % (_LINE_END, _LINE_END)
 )
-_ENV_LINE = re.compile(
+_ENV_LINE = lazy_compile(
     _LINE + rb"(?:export[ \t]++)?[A-Za-z_][A-Za-z0-9_.-]*+[ \t]*+[=:][ \t]*+" + rb"(%b|[^\s#][^\n]*)" % _QUOTED
 )
-_PAIR_LINE = re.compile(
+_PAIR_LINE = lazy_compile(
     _LINE
     + rb"(?:-[ \t]++)?[\"']?[A-Za-z_/@][\w./@:-]*?[\"']?(?:[ \t]*+=[ \t]*+|:[ \t]++)"
     + rb"(%b|[^\s#{\[][^\n]*)" % _QUOTED
 )
 # In YAML and TOML: items of lists, lines of block scalars, strings of arrays.
-_ITEM_LINE = re.compile(_LINE + rb"(?:-[ \t]++)?(%b|[^\s#{\[\]}:=-][^\n:=]*+)[ \t]*+$" % _QUOTED)
-_ARRAY_STRING = re.compile(rb"[\[,][ \t\n]*+(\"[^\"\n]*+\"|'[^'\n]*+')")
-_PGPASS_LINE = re.compile(_LINE + rb"(?:[^:\n]++:){4}([^\n]++)")
-_HTPASSWD_LINE = re.compile(_LINE + rb"[^:\s#]++:([^\n]++)")
-_NETRC_WORD = re.compile(rb"\b(?:password|account)[ \t\n]++(\S++)")
+_ITEM_LINE = lazy_compile(_LINE + rb"(?:-[ \t]++)?(%b|[^\s#{\[\]}:=-][^\n:=]*+)[ \t]*+$" % _QUOTED)
+_ARRAY_STRING = lazy_compile(rb"[\[,][ \t\n]*+(\"[^\"\n]*+\"|'[^'\n]*+')")
+_PGPASS_LINE = lazy_compile(_LINE + rb"(?:[^:\n]++:){4}([^\n]++)")
+_HTPASSWD_LINE = lazy_compile(_LINE + rb"[^:\s#]++:([^\n]++)")
+_NETRC_WORD = lazy_compile(rb"\b(?:password|account)[ \t\n]++(\S++)")
 _OTHER_LINES = {
     ".pgpass": (_PGPASS_LINE,),
     ".htpasswd": (_HTPASSWD_LINE,),
@@ -74,12 +75,12 @@ _OTHER_LINES = {
 """Expressions for values in files with other lines than `name = value`, by the ending of the file name."""
 _NAME = rb"\"([\w.@/:-]{1,100})\\{0,3}\"[ \t]*+:[ \t\n]*+"
 # The quote at the end has as many backslashes as the one at the beginning.
-_JSON_PAIR = re.compile(
+_JSON_PAIR = lazy_compile(
     _NAME + rb"(?:\"((?:[^\"\\\n]|\\[^\n])++)|(?P<quote>\\{1,3}\")((?:(?!(?<!\\)(?P=quote))[^\n])++))"
 )
 # A single member whose value is not escaped, as `json_walk` passes it.
-_JSON_MEMBER = re.compile(rb"\A" + _NAME + rb"((?:[^\n]|\n(?!\s*[\"}]))+)\Z")
-_HARMLESS = re.compile(
+_JSON_MEMBER = lazy_compile(rb"\A" + _NAME + rb"((?:[^\n]|\n(?!\s*[\"}]))+)\Z")
+_HARMLESS = lazy_compile(
     rb"(?i)(?:true|false|yes|no|on|off|null|none|[0-9.]{1,6}|localhost|127\.0\.0\.1|0\.0\.0\.0|development"
     rb"|production|staging|test|dev|prod"
     rb"|debug|info|warn(?:ing)?|error|utf-?8|utc|json|text|default|us-[a-z]+-[0-9]|eu-[a-z]+-[0-9]"
@@ -139,8 +140,8 @@ def _members(text: bytes) -> list[Match]:
 
 
 _MAX_COMMAND_CHARS = 4096
-_COMMAND_WORD = re.compile(r"""[^\s'"<>()=,]+""")
-_COMMAND_SEPARATOR = re.compile(r"&&|\|\||[;\n|]")
+_COMMAND_WORD = lazy_compile(r"""[^\s'"<>()=,]+""")
+_COMMAND_SEPARATOR = lazy_compile(r"&&|\|\||[;\n|]")
 _SHELLS = frozenset("bash sh zsh".split())
 _PRINTS_FILE = frozenset(
     "cat head tail less more bat sed grep rg awk cut sort nl strings type gc get-content jq yq base64".split()

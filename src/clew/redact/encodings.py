@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
+from clew.redact.lazy_pattern import lazy_compile
 from clew.redact.matcher import TEXT_SEPARATOR, Find, Match, compile_finder, ends_of, in_one_string
 from clew.redact.value_checks import is_printable, unbase64
 
@@ -21,7 +22,7 @@ Search = Callable[[bytes, list[int]], list[Match]]
 
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 _LINE_ESCAPES = {b"n": b"\n\n", b"r": b"\r\r", b"t": b"\t\t"}
-_UNICODE_ESCAPE = re.compile(rb"\\u[0-9A-Fa-f]{4}")
+_UNICODE_ESCAPE = lazy_compile(rb"\\u[0-9A-Fa-f]{4}")
 
 
 def to_bytes(text: str) -> bytes:
@@ -56,7 +57,7 @@ def to_character_offsets(text: bytes, offsets: list[int]) -> list[int]:
 
 
 # Each choice begins with a letter of its own, which is quick to search for; a run of backslashes is read once.
-_ESCAPE = re.compile(
+_ESCAPE = lazy_compile(
     rb"(\\(?:/|(?<!\\\\)\\*+u00[2-7][0-9A-Fa-f])|%(?:25){0,4}(?:[2-7][0-9A-Fa-f]|0[9AaDd])"
     rb"|&(?:quot|apos|amp|lt|gt|equals|lowbar|#0{0,4}[0-9]{2,3}|#[xX]0{0,4}[0-9A-Fa-f]{2});)"
 )
@@ -76,7 +77,7 @@ SIGNS = (
 _ESC = rb"(?:\x1b|(?<!\\)\\++(?:u001[bB]|x1[bB]|033|[eE])|\^\[|\xe2\x90\x9b)"
 _CSI = rb"(?:" + _ESC + rb"\[|\xc2\x9b|(?<!\\)\\++(?:u009[bB]|x9[bB]|233))"
 _STRING_END = rb"(?:\x07|\xc2\x9c|" + _ESC + rb"\\++|\\++(?:a|x07|u0007|007))"
-_CONTROL = re.compile(
+_CONTROL = lazy_compile(
     rb"%b[0-?]{0,64}[ -/]{0,4}[@-~]" % _CSI
     # A title or a link; its text is also searched as it is.
     + rb"|(?:%b\]|\xc2\x9d)[0-9]{1,4};[^\x00-\x1f\\^\x9b\x9d]{0,2048}%b" % (_ESC, _STRING_END)
@@ -98,14 +99,14 @@ _BEGINNINGS = (
     b"ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- glrt- xoxb- xoxp- xoxa- xapp- sk- sk_live_ rk_live_ whsec_ AKIA ASIA"
     b" AIza npm_ pypi- hf_ gsk_ xai- r8_ hvs. dop_v1_ shpat_ nvapi- dckr_pat_ ATATT SG. eyJhbG eyJ0eX"
 ).split()
-_RUN = re.compile(rb"[A-Za-z0-9+/_-]+={0,2}")
+_RUN = lazy_compile(rb"[A-Za-z0-9+/_-]+={0,2}")
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
 _PIECE = 512
 _MOST_ESCAPES = 10_000
 # Lines of base64, in characters: no program writes longer or shorter ones, but for the last.
 _LEAST_LINE, _LONGEST_LINE = 16, 256
 _MOST_INDENT, _MOST_LINE_ENDS = 12, 4
-_NEXT_LINE = re.compile(rb"[\r\n]{1,4}[ \t]{0,12}([A-Za-z0-9+/_-]{1,256}={0,2})(?=[ \t]{0,12}(?:[\r\n\0]|\Z))")
+_NEXT_LINE = lazy_compile(rb"[\r\n]{1,4}[ \t]{0,12}([A-Za-z0-9+/_-]{1,256}={0,2})(?=[ \t]{0,12}(?:[\r\n\0]|\Z))")
 _STANDARD = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _MOST_CHOICES = 16
 # Longest region in bytes; longer ones are searched in parts.

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.json import JSON
+from clew.redact.lazy_pattern import lazy_compile
 
 FORMAT_NAMES = frozenset(
     "arguments attachment branch branches changes command content context description display document duration"
@@ -17,9 +18,9 @@ FORMAT_NAMES = frozenset(
     " tokens version workspace".split()
 )
 """Names of members in the agents' formats that are ordinary words: never masked, even if a password is such a word."""
-_LITERAL = re.compile(r'("[^"\\]*+(?:(?:\\.)++[^"\\]*+)*+"|(?<![\w.+-])-?\d[\d.eE+-]*+(?!\w))', re.DOTALL)
+_LITERAL = lazy_compile(r'("[^"\\]*+(?:(?:\\.)++[^"\\]*+)*+"|(?<![\w.+-])-?\d[\d.eE+-]*+(?!\w))', re.DOTALL)
 _LENIENT = json.JSONDecoder(strict=False)
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = lazy_compile("[\ud800-\udfff]")
 # The error message for text behind a value: a lenient parser would not read it either.
 _MORE = "trailing characters"
 MISSING = object()

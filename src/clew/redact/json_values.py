@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Iterator, Mapping
 
 from clew.model.json import JSON
 from clew.redact.json_text import FORMAT_NAMES, number_text
 from clew.redact.json_walk import LEAST_NUMBER, MOST_NUMBER, is_count, is_plain_id
+from clew.redact.lazy_pattern import lazy_compile
 
 _CONTAINERS = frozenset({dict, list, tuple})
 _TYPE_KEYS = frozenset({"type", "role"})
-_TYPE = re.compile(r"[a-z][a-z_-]{0,23}")
+_TYPE = lazy_compile(r"[a-z][a-z_-]{0,23}")
 # The name of a member, as formats have it.
-_NAME = re.compile(r"[A-Za-z_$][A-Za-z_$-]{0,30}[0-9]{0,2}")
+_NAME = lazy_compile(r"[A-Za-z_$][A-Za-z_$-]{0,30}[0-9]{0,2}")
 
 
 def strings_of(value: JSON) -> Iterator[str]:

@@ -18,6 +18,7 @@ from clew.redact.credential_files import is_credential_file, read_by
 from clew.redact.encodings import to_bytes
 from clew.redact.findings import Finding
 from clew.redact.json_text import number_text, read
+from clew.redact.lazy_pattern import lazy_compile
 from clew.redact.packed import BEGINNINGS, ORIGIN, is_packed
 from clew.redact.secret_names import meaning
 from clew.redact.token_rules import builtin
@@ -35,26 +36,26 @@ COMMANDS = ("command", "cmd")
 
 _HEX = r"[0-9A-Fa-f]"
 UUID = rf"{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"
-_WHOLE_UUID = re.compile(UUID)
+_WHOLE_UUID = lazy_compile(UUID)
 _ID_PREFIXES = "toolu srvtoolu msg req call fc resp rs ws item chatcmpl agent thread turn".split()
 ID = (
     rf"{_HEX}{{6,128}}+(?:@v\d++)?+|\d{{1,20}}+|[a-z]\d++|(?:\w{{1,20}}[-_])?{UUID}"
     rf"|(?:{'|'.join(_ID_PREFIXES)})[-_][\w-]{{2,120}}+"
 )
-_ID = re.compile(ID)
+_ID = lazy_compile(ID)
 _ID_ENDINGS = (
     "[Ii][Dd] [Ii][Dd]s [Uu][Uu][Ii][Dd] [Uu][Uu][Ii][Dd]s [Hh]ash [Ss]ha [Dd]igest [Cc]hecksum [Cc]ommit".split()
 )
 """Endings of keys of ids and hashes, behind a small letter, a digit or nothing."""
-_ID_KEY = re.compile(rf"(?:^|[_a-z\d])(?:{'|'.join(_ID_ENDINGS)}|[Ss]ha\d+)$")
+_ID_KEY = lazy_compile(rf"(?:^|[_a-z\d])(?:{'|'.join(_ID_ENDINGS)}|[Ss]ha\d+)$")
 # In Vault, the password of an application.
-_SECRET_ID = re.compile(r"(?i)(?<!client)(?<!client[_-])secret[_-]?id$")
+_SECRET_ID = lazy_compile(r"(?i)(?<!client)(?<!client[_-])secret[_-]?id$")
 CIPHERTEXT_KEYS = frozenset("signature thoughtSignature thought_signature encrypted_content encryptedContent".split())
-_ENCRYPTED_OR_SIGNED = re.compile(r"[A-Za-z0-9+/_-]{100,}={0,2}")
+_ENCRYPTED_OR_SIGNED = lazy_compile(r"[A-Za-z0-9+/_-]{100,}={0,2}")
 TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?"
-_TIME = re.compile(TIME)
+_TIME = lazy_compile(TIME)
 TIME_ENDINGS = ("time", "stamp", "_at", "Time", "At", "date", "Date")
-_DATA_URL = re.compile(r"data:image/[\w.+-]+;base64,")
+_DATA_URL = lazy_compile(r"data:image/[\w.+-]+;base64,")
 _MEDIA_KEYS = ("media_type", "mimeType", "mime_type", "mediaType")
 _AWS_KEY_IDS, _AWS_KEY_ID_CHARS = ("AKIA", "ASIA"), 20
 _PAIR_NAMES = ("name", "key", "ParameterKey")
@@ -63,23 +64,23 @@ _RELATED_KEYS = "kty kind AccessKeyId accessKeyId aws_access_key_id access_key_i
 SPECIAL = PATH_KEYS | _PAIR_VALUES | {*ARGUMENTS, *_MEDIA_KEYS, *_RELATED_KEYS}
 """An object without any of these keys names no file, holds no image, and its members are scanned one by one."""
 _BODIES = ("data", "image", "document", "base64")
-_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]+|[A-Za-z0-9_-]+)={0,2}")
+_BASE64 = lazy_compile(r"(?:[A-Za-z0-9+/]+|[A-Za-z0-9_-]+)={0,2}")
 # Beginnings of images: PNG, JPEG, GIF, TIFF, WebP, AVIF and HEIC.
-_IMAGE = re.compile(rb"\x89PNG\r\n\x1a\n|\xff\xd8\xff|GIF8[79]a|II\*\0|MM\0\*|RIFF....WEBP|....ftyp", re.DOTALL)
+_IMAGE = lazy_compile(rb"\x89PNG\r\n\x1a\n|\xff\xd8\xff|GIF8[79]a|II\*\0|MM\0\*|RIFF....WEBP|....ftyp", re.DOTALL)
 _IMAGE_HEAD_CHARS = 24
 NAMES_SECRET = (
     "pass pwd secret token key auth cred cookie bearer private session signature sas dsn ssn card iban pin$ otp cvv"
     " cpf bsn pesel aadhaa?r dni$ nif$ nie$ sin$ tax_?id steuer_?id"
 ).split()
 """Patterns that names of secrets contain."""
-_NAMES_SECRET = re.compile("(?i)" + "|".join(NAMES_SECRET))
+_NAMES_SECRET = lazy_compile("(?i)" + "|".join(NAMES_SECRET))
 
 SHORTEST = 5
 """Shorter strings are scanned only by a user's own rules, or if their key names a secret."""
 _SHORTEST_KEY = 12
 LEAST_NUMBER, MOST_NUMBER = 10**11, 10**19
 """Only numbers as long as those of cards are scanned, and never a token count."""
-_UNESCAPED = re.compile(r'[^"\\\x00-\x1f]*')
+_UNESCAPED = lazy_compile(r'[^"\\\x00-\x1f]*')
 _MOST_WORDS = 64
 _MOST_JOINED_CHARS = 8192
 _EDGE_CHARS = 4096
@@ -87,17 +88,17 @@ _EDGE_CHARS = 4096
 _MOST_CALLS = 10_000
 MOST_STRINGS = 200_000
 """A record with more strings is masked whole."""
-_JSON_START = re.compile(r'\{\s*["}]|\[\s*(?:["\]\[{\d\-]|true|false|null|NaN|Infinity)|"')
+_JSON_START = lazy_compile(r'\{\s*["}]|\[\s*(?:["\]\[{\d\-]|true|false|null|NaN|Infinity)|"')
 # Characters of paths, hosts and addresses, for which short keys are scanned.
-_PATH_OR_HOST = re.compile(r"[/\\.:]")
-_PATCH_SECTION = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.{1,4096})$", re.MULTILINE)
+_PATH_OR_HOST = lazy_compile(r"[/\\.:]")
+_PATCH_SECTION = lazy_compile(r"^\*\*\* (?:Add|Update|Delete) File: (.{1,4096})$", re.MULTILINE)
 _NOT_FROM_FILE = PATH_KEYS | {
     *COMMANDS,
     *"description prompt name tool_name type pattern query cwd workdir title".split(),
 }
 """Keys whose values do not come from the file that a call is about."""
 # A line of a file, or an assignment in one.
-_FILE_TEXT = re.compile(r"[\n=]|: ")
+_FILE_TEXT = lazy_compile(r"[\n=]|: ")
 
 
 class StringInContext(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -14,6 +13,7 @@ from typing import NamedTuple
 from ahocorasick_rs import BytesAhoCorasick
 
 from clew.redact.encodings import to_bytes
+from clew.redact.lazy_pattern import lazy_compile
 from clew.redact.matcher import Find, Match, compile_finder
 
 SHORTEST = 6
@@ -21,24 +21,24 @@ SHORTEST = 6
 # A shorter spelling counts only where it is a word by itself.
 _SHORTEST_WITHIN = 8
 # What may precede a word: no letter or digit, or an escape or a colour of a terminal that ends in one.
-_WORD_START = re.compile(rb"(?:\A|[^A-Za-z0-9]|\[[0-9;]*m|\\[bfnrt]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2})\Z")
+_WORD_START = lazy_compile(rb"(?:\A|[^A-Za-z0-9]|\[[0-9;]*m|\\[bfnrt]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2})\Z")
 _LONGEST_ESCAPE = 20
 # Bytes that JSON and URLs write as they are.
-_PLAIN = re.compile(rb"[A-Za-z0-9_.-]+")
+_PLAIN = lazy_compile(rb"[A-Za-z0-9_.-]+")
 # Characters that JSON writes as they are, but for slashes.
-_JSON_PLAIN = re.compile(r"[ !#-\[\]-~]*")
+_JSON_PLAIN = lazy_compile(r"[ !#-\[\]-~]*")
 _URL_QUOTED = [
     bytes([char]) if _PLAIN.match(bytes([char])) or char == 0x7E else b"%%%02X" % char for char in range(256)
 ]
 # No program percent-encodes a longer text.
 _LONGEST_URL_QUOTED = 512
-_HEX = re.compile(rb"[0-9A-Fa-f]+")
+_HEX = lazy_compile(rb"[0-9A-Fa-f]+")
 _HEX_DIGITS = b"0123456789ABCDEFabcdef"
 _LEAST_HEX_DIGITS = 2 * SHORTEST
 # Characters whose hex digits few numbers have.
-_LETTERS = re.compile(r"[\t\n\r -~]*")
-_ESCAPED = re.compile(rb"\\\\{0,7}u[0-9A-Fa-f]{4}(?:\\{1,8}u[0-9A-Fa-f]{4}){5,}")
-_CODE = re.compile(rb"u([0-9A-Fa-f]{4})")
+_LETTERS = lazy_compile(r"[\t\n\r -~]*")
+_ESCAPED = lazy_compile(rb"\\\\{0,7}u[0-9A-Fa-f]{4}(?:\\{1,8}u[0-9A-Fa-f]{4}){5,}")
+_CODE = lazy_compile(rb"u([0-9A-Fa-f]{4})")
 _SEPARATOR = b"\0" * SHORTEST
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 # Texts are searched in windows of at least so many bytes, which bounds the list of overlapping matches.

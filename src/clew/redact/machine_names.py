@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
+from clew.redact.lazy_pattern import lazy_compile
 from clew.redact.matcher import Find, Match, compile_finder, compile_plain_finder, find_matches
 
 # The folder of homes: of Windows, seen from there or from a Unix beside it, and of others. In JSON text a backslash is
@@ -28,16 +28,16 @@ _WORD = rb"[A-Za-z\x80-\xff](?:[\w.\x80-\xff-]|'(?=\w)){0,40}"
 _CAPITALISED = rb"[A-Z\x80-\xff](?:[\w.\x80-\xff-]|'(?=\w)){0,40}"
 # The user in a home path. A name may have spaces where a path goes on behind it; elsewhere a space ends it, but for
 # words in capitals at the end of a path of Windows.
-_HOMES = re.compile(
+_HOMES = lazy_compile(
     rb"((?P<windows>(?:(?<=[A-Za-z]:)|(?<=/[a-z]))%b)|%b)((?:%b){1,64}"
     rb"(?(windows)(?:(?: %b){1,3}(?=[\\/])|(?: %b){1,3}(?=[\"'\r\n]|\Z))?|(?:(?: %b){1,3}(?=[\\/]))?))"
     % (*(each.replace("{1,4}", _DEEPER).encode() for each in (_WINDOWS_ANY_CASE, _OTHERS)), _LETTER.encode(), _WORD,
        _CAPITALISED, _CAPITALISED)
 )  # fmt: skip
 # An encoded path begins a word with `-`, or is joined to another with one: `-home-ada-x`, `C--Users-ada-x`.
-_BEFORE_ENCODED = re.compile(rb"(?:(?<![\w-])(?:-[\w-]{0,64})?|-)\Z")
+_BEFORE_ENCODED = lazy_compile(rb"(?:(?<![\w-])(?:-[\w-]{0,64})?|-)\Z")
 _LONGEST_ENCODED_BEGINNING = 72
-_LOGIN = re.compile(rb"\b[a-z_][a-z0-9_-]{0,31}\Z")
+_LOGIN = lazy_compile(rb"\b[a-z_][a-z0-9_-]{0,31}\Z")
 _LONGEST_LOGIN, _LONGEST_USER = 32, 256
 _SHARED = frozenset(
     b"shared public default all user users runner runneradmin ubuntu vscode node app git you me username name".split()

@@ -7,15 +7,16 @@ tested without the key. `Marker(None)` makes the plain `[REDACTED]`.
 from __future__ import annotations
 
 import hmac
-import re
 from base64 import b32encode
+
+from clew.redact.lazy_pattern import lazy_compile
 
 PLAIN = "[REDACTED]"
 # A marker in a text is never scanned again, whether plain or with rule and tag.
-MARKER = re.compile(r"\[REDACTED(?::[a-z0-9_.-]{1,64}:[a-z2-7]{8})?\]")
-TAGGED_MARKER = re.compile(r"\[REDACTED:([a-z0-9_.-]{1,64}):([a-z2-7]{8})\]")
+MARKER = lazy_compile(r"\[REDACTED(?::[a-z0-9_.-]{1,64}:[a-z2-7]{8})?\]")
+TAGGED_MARKER = lazy_compile(r"\[REDACTED:([a-z0-9_.-]{1,64}):([a-z2-7]{8})\]")
 """A marker with its rule and tag."""
-MARKER_BYTES = re.compile(MARKER.pattern.encode())
+MARKER_BYTES = lazy_compile(MARKER.pattern.encode())
 
 
 class Marker:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from clew.model.record import ORIGIN as ORIGIN
+from clew.redact.lazy_pattern import lazy_compile
 from clew.redact.matcher import Match, compile_bytes
 
 PACKED = "packed_data"
@@ -18,19 +19,19 @@ _BEGINNINGS = r"KLUv[/_][Q-Za-f]|H4sI[A-H]"
 # A record of an original that is not JSON any more: cut off, or within another text.
 _IN_TEXT = r"clew-origin\\*[\"']\s*,\s*\\*[\"']data\\*[\"']\s*:\s*\\*[\"'][A-Za-z0-9+/_-]"
 SIGNS = (_BEGINNINGS, _IN_TEXT)
-BEGINNINGS = re.compile(_BEGINNINGS)
-_SIGN = re.compile("|".join(SIGNS).encode())
+BEGINNINGS = lazy_compile(_BEGINNINGS)
+_SIGN = lazy_compile("|".join(SIGNS).encode())
 FIRST_LETTERS = b"KHc"
 _SHORTEST = 24
 _LETTERS = rb"[A-Za-z0-9+/_-]"
 _LINE_END = rb"(?:[\r\n]|\\{1,8}[rn]){1,4}[ \t]{0,12}"
-_RUN = re.compile(rb"%b++={0,2}+(?:%b%b{16,}+={0,2}+)*+" % (_LETTERS, _LINE_END, _LETTERS))
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
+_RUN = lazy_compile(rb"%b++={0,2}+(?:%b%b{16,}+={0,2}+)*+" % (_LETTERS, _LINE_END, _LETTERS))
+_BASE64 = lazy_compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
 _NAME = ORIGIN.encode()
-_LONG_RUN = re.compile(rb"[A-Za-z0-9+/_-]{1000,}+={0,2}+")
+_LONG_RUN = lazy_compile(rb"[A-Za-z0-9+/_-]{1000,}+={0,2}+")
 _MEDIA_BEGINNINGS = (b"iVBOR", b"/9j/", b"R0lGOD", b"UklGR", b"JVBERi")
 """Beginnings of the base64 of images and PDF files."""
-_ORIGIN_SOMEWHERE = re.compile(rb'\{\s*"type"\s*:\s*"clew-origin"')
+_ORIGIN_SOMEWHERE = lazy_compile(rb'\{\s*"type"\s*:\s*"clew-origin"')
 
 
 class _Typed(msgspec.Struct):

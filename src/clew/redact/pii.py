@@ -6,10 +6,10 @@ name.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import lru_cache
 
+from clew.redact.lazy_pattern import lazy_compile
 from clew.redact.matcher import TOO_MANY_CANDIDATES, Find, Match, compile_finder, find_matches
 
 _EMAIL = r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,5}"
@@ -39,40 +39,40 @@ _CODICE_FISCALE = r"\b[A-Z]{6}[0-9]{2}[A-EHLMPRST][0-9]{2}[A-Z][0-9]{3}[A-Z]\b"
 NATIONAL_PATTERNS = (_NAMED_NUMBER, _CPF, _CODICE_FISCALE)
 """Candidate patterns of national numbers with a check digit."""
 
-_EMAIL_FORM = re.compile(rb"[A-Za-z0-9._%+-]+@((?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24})(?![A-Za-z0-9])")
-_UNUSED_ACCOUNT = re.compile(
+_EMAIL_FORM = lazy_compile(rb"[A-Za-z0-9._%+-]+@((?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24})(?![A-Za-z0-9])")
+_UNUSED_ACCOUNT = lazy_compile(
     rb"(?i)(?:^|[._+-])(?:no-?reply|donotreply)(?:$|[+])|^(?:git|root|hg|user|you|name|someone|example|test)$|\[bot\]"
 )
-_UNUSED_DOMAIN = re.compile(
+_UNUSED_DOMAIN = lazy_compile(
     rb"(?i)(?:^|\.)(?:example\.(?:com|org|net|edu)|localhost|local|invalid|test|test\.com|internal|lan|example"
     rb"|noreply\.github\.com"
     rb"|anthropic\.com|gserviceaccount\.com)$"
 )
-_FILE_ENDING = re.compile(
+_FILE_ENDING = lazy_compile(
     rb"(?i)\.(?:js|ts|py|git|md|json|jsx|tsx|css|html|png|jpe?g|svg|gif|txt|yml|yaml|toml|lock|map|rs|go|c|h|sh"
     rb"|whl|mjs|cjs|rb|lua|java|kt|swift|php|pl|cpp|hpp|service|timer|target|socket)$"
 )
-_REMOTE_USER = re.compile(rb"git|hg|svn|bzr|cvs|aur|gitea|gitlab|gogs|forgejo|org-[0-9]+")
-_REMOTE_PATH = re.compile(rb":[A-Za-z0-9/~._-]")
+_REMOTE_USER = lazy_compile(rb"git|hg|svn|bzr|cvs|aur|gitea|gitlab|gogs|forgejo|org-[0-9]+")
+_REMOTE_PATH = lazy_compile(rb":[A-Za-z0-9/~._-]")
 """A remote of version control, `git@host:path`, has the form of an e-mail address."""
 _NO_DIGITS = bytes(char for char in range(256) if not 48 <= char <= 57)
-_FRACTION = re.compile(rb"[0-9]\.$")
-_NUMBERS = re.compile(rb"[0-9]+(?:[ -][0-9]+)+")
+_FRACTION = lazy_compile(rb"[0-9]\.$")
+_NUMBERS = lazy_compile(rb"[0-9]+(?:[ -][0-9]+)+")
 _MAX_NUMBERS_BYTES = 80
 _MAX_ESCAPE_BYTES = 8
 # The digits of a card: in groups of four; four, six and the rest, as some issuers print them; or in one group.
-_GROUPED = re.compile(
+_GROUPED = lazy_compile(
     rb"(?<![0-9-])(?P<first>[0-9]{4})(?:(?P<four>(?P<by>[ -])[0-9]{4}(?:(?P=by)[0-9]{4}){2})(?:(?P=by)[0-9]{1,3})?"
     rb"|(?P<with>[ -])[0-9]{6}(?P=with)[0-9]{4,5}|[0-9]{10,15}(?![0-9]))(?![0-9])"
 )
 # Behind a card or an account, after a slash: a check code, a date of expiry, both, or the code of a bank.
-_SLASH_AND_CODE = re.compile(
+_SLASH_AND_CODE = lazy_compile(
     rb"(?:(?:/ ?[0-9]{1,4}(?:-[0-9]{2,4})?){1,3}|/ ?[A-Z]{6}[A-Z0-9]{2}(?:[A-Z0-9]{3})?)(?![A-Za-z0-9/_-])"
 )
-_DATE = re.compile(rb"\+(?:19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}")
+_DATE = lazy_compile(rb"\+(?:19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}")
 # Names of ids, sizes and times: one in ten of such numbers has the check digit of a card. A name is a whole word or a
 # part of one, as in `created_ts`, `orderId` and `HTTPPort`; `paid` and `accounts` do not end in `id` or `count`.
-_TECHNICAL_NAME = re.compile(
+_TECHNICAL_NAME = lazy_compile(
     rb"(?:(?<![A-Za-z\x80-\xff])|(?<=[a-z])(?=[A-Z])|(?=[A-Z][a-z]))"
     rb"(?i:offset|inode|ns|nanos|id|ids|ts|time|stamp|timestamp|size|bytes|pid|seq|sequence|nonce|hash|order"
     rb"|ref|reference|version|build|port|uid|gid|ppid|tid|uuid|guid|userid|rowid|mtime|ctime|atime|datetime"
@@ -247,9 +247,9 @@ def _email(text: bytes, start: int) -> Match | None:
 # --- National numbers with check digits
 
 _NATIONAL_NAME_PATTERNS = [
-    (rule, re.compile(rf"(?i:{name}){_NATIONAL_LINK}".encode())) for rule, name in _NATIONAL_NAMES.items()
+    (rule, lazy_compile(rf"(?i:{name}){_NATIONAL_LINK}".encode())) for rule, name in _NATIONAL_NAMES.items()
 ]
-_NATIONAL_NUMBER = re.compile(rb"[0-9XYZxyz][0-9 .-]{6,13}[0-9A-Za-z](?![0-9A-Za-z])")
+_NATIONAL_NUMBER = lazy_compile(rb"[0-9XYZxyz][0-9 .-]{6,13}[0-9A-Za-z](?![0-9A-Za-z])")
 _DNI_LETTERS = b"TRWAGMYFPDXBNJZSQVHLCKE"
 _CODICE_ODD_VALUES = dict(zip("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", (
     1, 0, 5, 7, 9, 13, 15, 17, 19, 21,

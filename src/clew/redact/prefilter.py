@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from clew.redact import credential_files, encodings, machine_names, pii, secret_names
 from clew.redact.json_walk import CALL_IDS, CUT_KEYS
+from clew.redact.lazy_pattern import lazy_compile
 from clew.redact.matcher import (
     LARGE_MEMORY_BYTES,
     TEXT_SEPARATOR,
@@ -38,7 +39,7 @@ from clew.redact.scanner import Rules
 _QUOTE = r'\\*"'
 _SPACE_SPELLINGS = rf"\\+[bfnrt]|{_QUOTE},\s*{_QUOTE}"
 """What may stand in JSON for a space: an escape, or the separator of two words of a command."""
-_PIECE = re.compile(r"(\\.|\[(?:\\.|[^\]\\])*\]| )(?:\{(\d+),\d+\})?")
+_PIECE = lazy_compile(r"(\\.|\[(?:\\.|[^\]\\])*\]| )(?:\{(\d+),\d+\})?")
 _OTHER_NAMES = "authorization|cookie|_pat|auth"
 _STRUCTURE = (
     # {"name": "DB_PASSWORD", "value": ...}
@@ -50,8 +51,8 @@ _BOUNDARY = (
     rf"{_QUOTE}(?:text|thinking){_QUOTE}\s*:\s*{_QUOTE}",
 )
 _CUT = (rf'"(?:{"|".join(sorted(CUT_KEYS))}){_QUOTE}\s*:',)
-_CALL = re.compile(rf'"(?:{"|".join(CALL_IDS)})\\*"\s*:\s*\\*"([^"\\]{{1,200}})'.encode())
-_JSON_RECORD = re.compile(rb"\s*+[{\[]")
+_CALL = lazy_compile(rf'"(?:{"|".join(CALL_IDS)})\\*"\s*:\s*\\*"([^"\\]{{1,200}})'.encode())
+_JSON_RECORD = lazy_compile(rb"\s*+[{\[]")
 Span = tuple[int, int]
 """Offsets of the beginning of a line and of the next one."""
 

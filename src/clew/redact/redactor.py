@@ -6,7 +6,6 @@ then mask each part. A store that is appended to masks each record with what was
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -24,6 +23,7 @@ from clew.redact.json_text import literals, parsed, spelled, splice, to_raw, to_
 from clew.redact.json_values import mask_all_strings, replace_strings, strings_of, strings_to_keep
 from clew.redact.json_walk import CollectedStrings, StringCollector, is_image
 from clew.redact.known_values import SHORTEST, Known
+from clew.redact.lazy_pattern import lazy_compile
 from clew.redact.masks import TAGGED_MARKER
 from clew.redact.matcher import TOO_MANY_CANDIDATES
 from clew.redact.packed import PACKED
@@ -51,7 +51,7 @@ _BOUNDARY_CONFIDENCE = 0.8
 """The least confidence of a finding across two strings, since joining them may have made it."""
 CHUNK_BYTES = 1 << 18
 _PUNCTUATION = "\"'`()[]{}<>,;:.!?"
-_WORD_SEPARATOR = re.compile(r"""["'`()\[\]{}<>,;:=&|]+""")
+_WORD_SEPARATOR = lazy_compile(r"""["'`()\[\]{}<>,;:=&|]+""")
 _LONGEST_WORD = 1024
 ScannedText = tuple[str, str | None]
 """A text that is scanned, and the credential file that it comes from."""

@@ -17,6 +17,7 @@ from clew.redact import assignments, context_rules, encodings, machine_names, pa
 from clew.redact.credential_files import find_in_credential_file
 from clew.redact.findings import Finding, kinds_of
 from clew.redact.known_values import Known
+from clew.redact.lazy_pattern import lazy_compile
 from clew.redact.masks import MARKER_BYTES, PLAIN
 from clew.redact.matcher import (
     LARGE_MEMORY_BYTES,
@@ -40,7 +41,7 @@ _SHORTEST_REST = 8
 _TEXT_SEPARATOR = TEXT_SEPARATOR.decode()
 # The secret half of a pair of AWS keys lies within so many bytes of the other.
 _AWS_PAIR_BYTES = 200
-_AWS_SECRET = re.compile(rb"(?<![A-Za-z0-9+/=_.-])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_-])")
+_AWS_SECRET = lazy_compile(rb"(?<![A-Za-z0-9+/=_.-])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_-])")
 _MOST_BASE64_LAYERS = 2
 # The rules that `token_rules.toml` does not hold.
 _OTHER_IDS = """assigned_password assigned_secret authorization aws_secret_key base64_secret basic_auth bearer_token

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from clew.redact.lazy_pattern import lazy_compile
+
 _KEYS = (
     "access|account|admin|aes|api|app|application|auth|bot|cipher|client|consumer|crypto|decryption|deploy|encryption"
     "|functions?|hmac|host|integration|jwt|license|licence|master|personal|private|project|read|root|secret|security"
@@ -56,9 +58,9 @@ UNSPACED_LINK_WORDS = "|".join(map(_as_latin1, "は が 是 为 為 ： は、 �
 PHRASED = "passw(?:or)?d|passphrase|passcode|pwd|secret|mnemonic|seed_phrase|(?:secret|recovery|seed)[_ -]?phrase"
 """Names whose value may be a phrase."""
 
-_WORDS = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_FOREIGN = re.compile(rf"(?i:{FOREIGN})".encode("latin-1"))
-_PASSWORD = re.compile(
+_WORDS = lazy_compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_FOREIGN = lazy_compile(rf"(?i:{FOREIGN})".encode("latin-1"))
+_PASSWORD = lazy_compile(
     rf"(?:.*(?:{_PASSWORD_PATTERN}|passwords|passphrase|passcode|pwd|passw|passwort)"
     "|pass|pw|phrase|(?:root|bind|user|admin|auth)pw|psk|kennwort|contrasena|senha|wachtwoord|haslo|heslo|mdp"
     "|masterauth|(?:.*(?:sql|db|redis|mongo|postgres|mq|smtp|imap|ftp|ssh|ldap|http|proxy|wifi|sudo|root|admin|user|auth"

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import secrets
 import tempfile
 import time
@@ -32,6 +31,7 @@ from clew.datadir import private_folder
 from clew.errors import SourceUnreadable, UsageError
 from clew.host import config_dir, data_dir
 from clew.redact.findings import Kind, kinds_of
+from clew.redact.lazy_pattern import lazy_compile
 from clew.redact.masks import Marker
 from clew.redact.matcher import compile_bytes
 from clew.redact.redactor import Setting
@@ -155,7 +155,7 @@ def _create_in_place(path: Path, key: bytes) -> None:
 MOST_INSTRUCTIONS = 10_000
 _MEMORY_BYTES = 4 << 20
 _MOST_RULES = 200
-_ID = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
+_ID = lazy_compile(r"[a-z][a-z0-9_.-]{0,63}")
 _TABLES, _RULE, _ALLOW = {"rule", "allow"}, {"id", "pattern", "kind"}, {"values", "patterns", "rules"}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from clew.redact import secret_names
+from clew.redact.lazy_pattern import lazy_compile
 from clew.redact.matcher import Match
 from clew.redact.value_checks import DIGITS, Written, count_of, count_random_chars, is_code, is_secret_value
 
@@ -16,14 +17,16 @@ _MAX_TABLE_BYTES = 8000
 _MAX_ROWS = 40
 _MAX_COLUMNS_BYTES = 600
 _MIN_RANDOM_BESIDE_TEXT = 16
-_HEADER_CELL = re.compile(rb"[\"'`* \t]*[A-Za-z_\x80-\xff][\w .()/\x80-\xff-]{0,40}[\"'`* \t]*")
-_RULER = re.compile(rb"[ \t|:+=-]+")
+_HEADER_CELL = lazy_compile(rb"[\"'`* \t]*[A-Za-z_\x80-\xff][\w .()/\x80-\xff-]{0,40}[\"'`* \t]*")
+_RULER = lazy_compile(rb"[ \t|:+=-]+")
 _CELLS = {
-    delimiter: re.compile(rb"(?:[ \t]*\\*\"((?:[^\"\\]|\"\")*)\\*\"[ \t]*|([^%b\r\n]*))(?:%b|\Z)" % (escaped, escaped))
+    delimiter: lazy_compile(
+        rb"(?:[ \t]*\\*\"((?:[^\"\\]|\"\")*)\\*\"[ \t]*|([^%b\r\n]*))(?:%b|\Z)" % (escaped, escaped)
+    )
     for delimiter, escaped in ((b",", b","), (b";", b";"), (b"\t", rb"\t"), (b"|", rb"\|"))
 }
-_INSERT_COLUMNS = re.compile(rb"(?i)\(([^()]{3,500})\)[ \t\r\n]*values[ \t\r\n]*\Z")
-_SQL_VALUE = re.compile(
+_INSERT_COLUMNS = lazy_compile(rb"(?i)\(([^()]{3,500})\)[ \t\r\n]*values[ \t\r\n]*\Z")
+_SQL_VALUE = lazy_compile(
     rb"[ \t\r\n]*[NnEe]?(?:'((?:[^'\\]|''|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"|([^,()'\"]*))[ \t\r\n]*(,|\))"
 )
 

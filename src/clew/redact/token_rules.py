@@ -10,6 +10,7 @@ from importlib import resources
 from typing import NamedTuple
 
 from clew.redact import value_checks
+from clew.redact.lazy_pattern import lazy_compile
 from clew.redact.matcher import Match
 
 _WEAK_TAIL_CHARS = 12
@@ -18,13 +19,13 @@ _WINDOW_BEFORE_BYTES, _WINDOW_AFTER_BYTES = 120, 300
 _MAX_LINES = 3
 _MAX_PREFIX_BYTES = 12
 # Where a token goes on in the next line: broken by a terminal or a mail program, or put together from strings.
-_LINE_END = re.compile(rb"[\r\n]")
+_LINE_END = lazy_compile(rb"[\r\n]")
 _LINE_NUMBER = rb"(?:[ \t]{0,8}[0-9]{1,6}[ \t]{0,2}(?:\t|\xe2\x86\x92|[:|]| {6}))?"
-_NEXT_LINE = re.compile(rb"[\r\n]+" + _LINE_NUMBER + rb"[ \t>|+]{0,12}[\"']?(?=[A-Za-z0-9_-])")
-_BROKEN_WORD = re.compile(rb"[A-Za-z0-9_.+/-]{4,256}[\"']?[ \t]*[+\\]?[\r\n]")
+_NEXT_LINE = lazy_compile(rb"[\r\n]+" + _LINE_NUMBER + rb"[ \t>|+]{0,12}[\"']?(?=[A-Za-z0-9_-])")
+_BROKEN_WORD = lazy_compile(rb"[A-Za-z0-9_.+/-]{4,256}[\"']?[ \t]*[+\\]?[\r\n]")
 # A token may follow another one directly.
 _ADJACENT_PREFIXES = r"gh[pousr]_|github_pat_|glpat-|xox[bp]-|sk-|AKIA|ASIA|AIza|npm_"
-_ADJACENT = re.compile(_ADJACENT_PREFIXES.encode())
+_ADJACENT = lazy_compile(_ADJACENT_PREFIXES.encode())
 _STRONG_BOUNDARIES = ("(?<![A-Za-z0-9])", rf"(?:(?![A-Za-z0-9])|(?={_ADJACENT_PREFIXES}))")
 _WEAK_BOUNDARIES = (r"(?<![A-Za-z0-9_+/.-])", r"(?![A-Za-z0-9_+/-])")
 _CHECKS: dict[str, Callable[[bytes], bool]] = {

@@ -14,6 +14,7 @@ import zlib
 from enum import Enum
 from typing import NamedTuple
 
+from clew.redact.lazy_pattern import lazy_compile
 from clew.redact.matcher import TEXT_SEPARATOR
 
 _MIN_DIGITS_OF_KEY = 20
@@ -37,27 +38,27 @@ class Written(Enum):
 
 # --- Placeholders and references
 
-_PLACEHOLDER_WORDS = re.compile(
+_PLACEHOLDER_WORDS = lazy_compile(
     rb"(?i)your|votre|example|placeholder|change[_-]?(?:me|it)|changed|replace(?:[_-]?(?:me|with|this))?|insert|dummy"
     rb"|redacted|fake|sample|not[_-]?a?[_-]?real|todo|tbd|fixme|(?:^|[_-])here$|^my(?=[_-])|<[^>]*>?|\.\.\.|\xe2\x80\xa6"
     rb"|^test[_-]?(?:key|token|secret|password)|mask(?:ed)?$|hidden|ignored?$|goes|blah"
 )
 """Words that people write in the place of a secret. With one of them, only random characters make a secret."""
-_SEQUENCES = re.compile(
+_SEQUENCES = lazy_compile(
     rb"(?i)x{4,}|\*{3,}|_{4,}|\.{4,}|-{4,}|(.)\1{4,}|0?12345678?9?0?|23456789?|abcdefg?h?i?j?(?:klmnopqrstuvwxyz)?|0123456789|deadbeef|cafebabe|qwerty"
 )
-_TEMPLATE = re.compile(
+_TEMPLATE = lazy_compile(
     rb"[$]\{|[$]\(|[$][A-Za-z_][A-Za-z0-9_]*[$-]?$|[$][0-9@*#?]$|\{\{|\{%|[{][A-Za-z_.]*[}]|<[^>]*>?$"
     rb"|%[A-Za-z_]+%|%[sdvq]$|%\([a-z_]+\)s|\[[A-Za-z _:-]*\]$"
     rb"|(?:process\.|import\.meta\.)?env[.:\[]|ENV\[|os\.|@[A-Za-z]+\.|!Ref|!Sub|!GetAtt|ssm:|vault:|op://"
     rb"|secret://|keyring:|env:|[$]env:|&(?:quot|apos|#[0-9]{2,5}|#[xX][0-9A-Fa-f]{2,4});?\Z"
 )
-_ELSEWHERE = re.compile(rb"(?i)(?:https?|wss?|file|s3|gs|ssh|git|arn|urn|data|sha[0-9]{1,3}|md5)[:-]|[A-Z]:\\")
-_REGEX = re.compile(rb"\[\^|\]\??[*+{]|\]\?\[|\(\?[:=!<]|\\[dwsS][+*]|\.\*")
-_NAME_AND_OPERATOR = re.compile(rb"[A-Za-z_ .-]+[=:]+[ \t]*\Z")
-_BRACED_NAME = re.compile(rb"[$#%]?\{[^{}]*\}")
+_ELSEWHERE = lazy_compile(rb"(?i)(?:https?|wss?|file|s3|gs|ssh|git|arn|urn|data|sha[0-9]{1,3}|md5)[:-]|[A-Z]:\\")
+_REGEX = lazy_compile(rb"\[\^|\]\??[*+{]|\]\?\[|\(\?[:=!<]|\\[dwsS][+*]|\.\*")
+_NAME_AND_OPERATOR = lazy_compile(rb"[A-Za-z_ .-]+[=:]+[ \t]*\Z")
+_BRACED_NAME = lazy_compile(rb"[$#%]?\{[^{}]*\}")
 _MIN_LITERAL_CHARS = 8
-_PATH = re.compile(rb"[~.]{0,2}/[\w.-]+/|[\w.-]+(?:/[\w.-]+)+\.[A-Za-z]{2,4}\Z")
+_PATH = lazy_compile(rb"[~.]{0,2}/[\w.-]+/|[\w.-]+(?:/[\w.-]+)+\.[A-Za-z]{2,4}\Z")
 
 
 def is_placeholder(value: bytes) -> bool:
@@ -88,13 +89,13 @@ def is_reference(value: bytes) -> bool:
 
 # --- Random characters
 
-_WORD_AND_DIGITS = re.compile(rb"(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+|[A-Za-z](?![A-Za-z]))*+[0-9]{0,4}")
-_CAMEL_CASE = re.compile(rb"[a-z]?(?:[A-Z]?[a-z]{1,}+)*+[0-9]{0,4}")
-_CAPITAL_LETTERS = re.compile(rb"[A-Z]")
-_CASE_CHANGE = re.compile(rb"[a-z][A-Z]")
-_CONSONANTS = re.compile(rb"[bcdfghjklmnpqrstvwxz]{6}")
+_WORD_AND_DIGITS = lazy_compile(rb"(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+|[A-Za-z](?![A-Za-z]))*+[0-9]{0,4}")
+_CAMEL_CASE = lazy_compile(rb"[a-z]?(?:[A-Z]?[a-z]{1,}+)*+[0-9]{0,4}")
+_CAPITAL_LETTERS = lazy_compile(rb"[A-Z]")
+_CASE_CHANGE = lazy_compile(rb"[a-z][A-Z]")
+_CONSONANTS = lazy_compile(rb"[bcdfghjklmnpqrstvwxz]{6}")
 _SYMBOLS_TO_SPACES = bytes(char if bytes([char]).isalnum() else 32 for char in range(256))
-_KEBAB_WORDS = re.compile(rb"(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,4})(?:[-_. ](?:[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,4}))*")
+_KEBAB_WORDS = lazy_compile(rb"(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,4})(?:[-_. ](?:[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,4}))*")
 
 
 def count_random_chars(value: bytes) -> int:
@@ -197,25 +198,25 @@ def is_printable(value: bytes) -> bool:
 
 # --- Code and words
 
-_CODE = re.compile(
+_CODE = lazy_compile(
     rb"[(\[{]|->|=>|::|&&|\|\||[A-Za-z_]\.[A-Za-z_][A-Za-z_]+(?:\.|$)|\?\.|\w\+\+(?![\w+/=])|(?<![\w+/])\+\+[A-Za-z_]|[)\]}]:?\Z|\A[A-Za-z_.]*\\|[\w)\]]\)[.:;,]?\Z"
 )
-_NAME = re.compile(rb"[A-Za-z_][A-Za-z_-]*[0-9]{0,2}")
-_LETTERS = re.compile(rb"[A-Za-z]+")
-_WORDS_IN_NAME = re.compile(rb"[A-Z]?[a-z]+|[A-Z]+")
-_SYMBOL = re.compile(rb"[!@#$%^&*?~+=]")
-_IDENTIFIER = re.compile(
+_NAME = lazy_compile(rb"[A-Za-z_][A-Za-z_-]*[0-9]{0,2}")
+_LETTERS = lazy_compile(rb"[A-Za-z]+")
+_WORDS_IN_NAME = lazy_compile(rb"[A-Z]?[a-z]+|[A-Z]+")
+_SYMBOL = lazy_compile(rb"[!@#$%^&*?~+=]")
+_IDENTIFIER = lazy_compile(
     rb"[A-Za-z_][A-Za-z0-9_]*(?:(?:\.|::|/)[A-Za-z_][A-Za-z0-9_]*)+|[A-Z]?[a-z]{2,}[0-9]{0,3}(?:[A-Z][a-z]{2,}[0-9]{0,3})+"
 )
-_VARIABLE_WITH_DIGITS = re.compile(rb"[*&]?[a-z]{1,8}[0-9]{1,3}(?:[A-Z]?[a-z]{3,})+")
+_VARIABLE_WITH_DIGITS = lazy_compile(rb"[*&]?[a-z]{1,8}[0-9]{1,3}(?:[A-Z]?[a-z]{3,})+")
 """`b64encoded`, `*s3ScanSecret`."""
-_TYPE_NAME = re.compile(rb"(?:\w+(?:\.|::))+\w*[A-Z][a-z]{3,}\w*")
-_LOWER_NAME = re.compile(rb"[a-z0-9]+(?:[-_./:][a-z0-9]+)*")
-_HASH_OR_ID = re.compile(
+_TYPE_NAME = lazy_compile(rb"(?:\w+(?:\.|::))+\w*[A-Z][a-z]{3,}\w*")
+_LOWER_NAME = lazy_compile(rb"[a-z0-9]+(?:[-_./:][a-z0-9]+)*")
+_HASH_OR_ID = lazy_compile(
     rb"[0-9a-f]{16}|[0-9a-f]{24}|v?[0-9]+(?:\.[0-9]+)+[\w.+-]{0,40}|[0-9]{4}-[0-9]{2}-[0-9]{2}[0-9T:.Z+-]*"
 )
-_GROUPED_KEY = re.compile(rb"[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){3,}")
-_DESCRIBING_WORDS = re.compile(
+_GROUPED_KEY = lazy_compile(rb"[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){3,}")
+_DESCRIBING_WORDS = lazy_compile(
     rb"(?i)pass|pwd|secret|token|key|string|text|hidden|input|required|optional|invalid|missing|none|null|true"
     rb"|false|number|object|undefined|default|empty|prompt|plain|crypt|user|email|login|admin|auth|cred|boolean"
     rb"|unknown|value|valid|change|enter|type|field|form|label|error|success|fail|disabled|enabled|config|setting"
@@ -231,9 +232,9 @@ _FUNCTION_WORDS = frozenset(
     b" provided rotated expired stays stay lives live kept goes match matches matched".split()
 )
 """Words that make a sentence of others."""
-_PHRASE = re.compile(rb"[A-Za-z0-9][A-Za-z0-9'!@#$%^&*_-]{1,19}(?: [A-Za-z0-9!@#$%^&*_'-]{2,20}){1,23}")
-_PHRASE_WORD = re.compile(rb"[A-Za-z0-9!@#$%^&*_'-]{1,20}")
-_ESCAPED_QUOTE = re.compile(rb"\\+[\"'`]")
+_PHRASE = lazy_compile(rb"[A-Za-z0-9][A-Za-z0-9'!@#$%^&*_-]{1,19}(?: [A-Za-z0-9!@#$%^&*_'-]{2,20}){1,23}")
+_PHRASE_WORD = lazy_compile(rb"[A-Za-z0-9!@#$%^&*_'-]{1,20}")
+_ESCAPED_QUOTE = lazy_compile(rb"\\+[\"'`]")
 _SEED_PHRASE_WORDS = frozenset({12, 15, 18, 21, 24})
 
 
@@ -375,13 +376,13 @@ MAX_VALUE_BYTES = 4096
 _MAX_BACKSLASHES = 64
 _MAX_ELLIPSIS_BYTES = 8
 _CORNER_QUOTES = {b"\xe3\x80\x8c": b"\xe3\x80\x8d", b"\xe3\x80\x8e": b"\xe3\x80\x8f", b"\xc2\xab": b"\xc2\xbb"}
-_OPENING_QUOTE = re.compile(
+_OPENING_QUOTE = lazy_compile(
     rb"(?:[bfruBFRULN@$]{1,2}#?(?=\\*[\"']))?(?:\\*(?:\"\"\"|'''|[\"'`])|\xe2\x80[\x9c-\x9e\x98]|\xe3\x80[\x8c\x8e]|\xc2\xab)"
 )
-_BARE = re.compile(rb"[^\s\"'`<>,;\\|]{1,4096}")
-_BARE_REST = re.compile(_BARE.pattern.replace(b"{1,4096}", b"*"))
-_ELLIPSIS = re.compile(rb"[ \t]*(?:\xe2\x80\xa6|\.\.\.)[ \t]*\Z")
-_PHRASE_LINE = re.compile(rb"([a-z][a-z0-9]{1,19}(?:[ -][a-z][a-z0-9]{1,19}){3,23})(?=[ \t]*(?:[\r\n\0#]|\Z))")
+_BARE = lazy_compile(rb"[^\s\"'`<>,;\\|]{1,4096}")
+_BARE_REST = lazy_compile(_BARE.pattern.replace(b"{1,4096}", b"*"))
+_ELLIPSIS = lazy_compile(rb"[ \t]*(?:\xe2\x80\xa6|\.\.\.)[ \t]*\Z")
+_PHRASE_LINE = lazy_compile(rb"([a-z][a-z0-9]{1,19}(?:[ -][a-z][a-z0-9]{1,19}){3,23})(?=[ \t]*(?:[\r\n\0#]|\Z))")
 
 
 class Value(NamedTuple):

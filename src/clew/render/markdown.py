@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from clew.model.json import JSON
 from clew.render.branching import Forks
 from clew.render.detail import Detail
-from clew.render.markdown_safe import code, fence, plain, prose, quote
+from clew.render.markdown_safe import code, fence, plain, quote, safe_markdown
 from clew.render.outline import decoded_size, parts, session_notes, session_title, subagent_note
 from clew.render.parts import (
     Call,
@@ -96,7 +96,7 @@ class _Writer:
             case Result():
                 return _result(part)
             case Prose():
-                return prose(part.text)
+                return safe_markdown(part.text)
             case Thought():
                 return _thought(part.text)
             case Injected():
@@ -136,7 +136,7 @@ def _result(part: Result) -> str:
 
 
 def _thought(text: str) -> str:
-    return quote("**Thinking**\n\n" + prose(text, quoted=True))
+    return quote("**Thinking**\n\n" + safe_markdown(text, quoted=True))
 
 
 def _fork(part: Fork) -> str:

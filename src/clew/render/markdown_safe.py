@@ -1,4 +1,4 @@
-"""Foreign text inside our Markdown: it may use Markdown, but it can never reach beyond its own place.
+"""Foreign text inside our Markdown: it may use Markdown, but cannot change anything outside it.
 
 The guarantee holds for every reading that CommonMark allows: no fence, HTML block or container stays open
 behind the text, headings stay below ours, nothing becomes HTML, an image, or a link definition.
@@ -39,9 +39,9 @@ class _Fence(NamedTuple):
     indent: int
 
 
-def prose(text: str, *, quoted: bool = False) -> str:
-    """Foreign Markdown, made safe; without a newline at its end. `quoted`: it is going to stand in a quotation."""
-    return "\n".join(_Prose(visible(text).strip("\n"), quoted=quoted).lines()).strip("\n")
+def safe_markdown(text: str, *, quoted: bool = False) -> str:
+    """Make foreign Markdown safe, without a final newline. `quoted`: it will stand inside a quotation."""
+    return "\n".join(_SafeMarkdown(visible(text).strip("\n"), quoted=quoted).lines()).strip("\n")
 
 
 def fence(text: str, language: str = "") -> str:
@@ -61,7 +61,7 @@ def code(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Text on one line of which nothing is Markdown."""
+    """Escape a text, on one line, so that nothing in it is Markdown."""
     return _PUNCTUATION.sub(r"\\\1", one_line(text))
 
 
@@ -74,8 +74,8 @@ def _longest_run(text: str) -> int:
     return max(map(len, _TICKS.findall(text)), default=0)
 
 
-class _Prose:
-    """One walk over the lines of a text. Nested: inside a quotation, where earlier lines may reach in."""
+class _SafeMarkdown:
+    """Rewrites a text line by line. Quotations are rewritten by nested instances."""
 
     def __init__(self, text: str, depth: int = 0, *, quoted: bool = False) -> None:
         self.source = text.split("\n")
@@ -87,7 +87,7 @@ class _Prose:
         self.listed = depth > 0
         self.in_code = False
         self.open_span = False
-        """An unpaired run of backticks stands above in this paragraph: what is a code span is uncertain."""
+        """This paragraph has an unpaired run of backticks, so it is uncertain what is a code span."""
         self.has_table = _TABLE.search(text) is not None
 
     def lines(self) -> list[str]:
@@ -111,7 +111,7 @@ class _Prose:
         while at < len(self.source) and (match := _QUOTED.match(self.source[at])) and match[1] + ">" == prefix:
             inner.append(("  " if match[2] == "\t" else "") + self.source[at][match.end() :])
             at += 1
-        nested = _Prose("\n".join(inner), self.depth + 1, quoted=True)
+        nested = _SafeMarkdown("\n".join(inner), self.depth + 1, quoted=True)
         self.out += [f"{prefix} {line}".rstrip(" ") if not line else f"{prefix} {line}" for line in nested.lines()]
         self.after_blank = False
         if at < len(self.source) and self.source[at].strip(" \t"):
@@ -141,7 +141,7 @@ class _Prose:
         return at + 1
 
     def _inside(self, fence: _Fence, line: str, rest: str, indent: int) -> bool:
-        """A line below an open fence; False when it closed the fence by standing left of it."""
+        """Write a line inside a fence; False if its smaller indent closed the fence, and it is still to be written."""
         closes = rest.startswith(fence.run) and not rest.rstrip(" \t").strip(fence.run[0])
         if fence.indent == 0:
             self._emit(line)
@@ -219,7 +219,7 @@ class _Prose:
         return "".join(pieces) + line[at:]
 
     def _span_end(self, line: str, run: str, at: int) -> int:
-        """Where a code span ends; right behind its run if no span is certain."""
+        """The end of a code span; directly behind its backticks if it is uncertain."""
         if self.open_span:
             return at
         for match in _TICKS.finditer(line, at):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from clew.model.json import JSON
 from clew.render.branching import Forks
 from clew.render.detail import Detail
-from clew.render.markdown_safe import prose
+from clew.render.markdown_safe import safe_markdown
 from clew.render.outline import clock, decoded_size, parts, session_notes, session_title, subagent_note
 from clew.render.parts import (
     Call,
@@ -237,7 +237,7 @@ def _renderable(part: Line) -> RenderableType | None:
             return Text(caption(part) + "\n", style="italic")
         case Prose() if len(part.text) <= STYLED_LENGTH:
             # Links would be written as escape sequences with foreign addresses in them.
-            return Padding(Markdown(prose(part.text), hyperlinks=False), (0, 0, 1, 0))
+            return Padding(Markdown(safe_markdown(part.text), hyperlinks=False), (0, 0, 1, 0))
         case Thought() if len(part.text) <= STYLED_LENGTH:
             return Padding(Text(visible(part.text).strip("\n"), style="dim italic"), (0, 0, 1, 4))
         case Fields() | Tasks() | Question():

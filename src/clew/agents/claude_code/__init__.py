@@ -10,7 +10,6 @@ from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.claude_code import locate
 from clew.agents.derived_ids import derived_id
 from clew.agents.target_profile import TargetProfile
-from clew.analysis.calls import Calls
 from clew.analysis.facts import Facts
 from clew.host import Host
 from clew.io.paths import safe_relative
@@ -57,11 +56,6 @@ class ClaudeCode(Agent):
         from clew.agents.claude_code.events import read_events
 
         return read_events(source)
-
-    def usage_calls(self, source: SourceFile) -> Calls:
-        from clew.agents.claude_code.events import read_usage
-
-        return read_usage(source)
 
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
         from clew.agents.claude_code.header import session_object

@@ -9,27 +9,22 @@ from pathlib import Path
 from msgspec import UNSET, UnsetType, to_builtins
 
 from clew.agents.base import SourceFile, fragment_events, open_main
-from clew.agents.claude_code import locate
 from clew.agents.claude_code.copied_history import CopiedRecord, mark_copies
 from clew.agents.claude_code.queued_prompts import place_delivered_prompts
 from clew.agents.claude_code.records import (
-    MESSAGE_TYPES,
     RECORD_FIELDS,
     RECORD_KINDS,
     TRANSCRIPT,
-    USAGE,
     ApiUsage,
     FileBackup,
     StructuredResult,
     TranscriptRecord,
 )
 from clew.agents.tools import RecentCalls
-from clew.analysis.calls import Calls
-from clew.analysis.facts import SYNTHETIC_MODEL
 from clew.analysis.todos import as_todos
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.io.compress import damage, open_source
-from clew.io.records import RawRecord, read_records
+from clew.io.records import read_records
 from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse, Unknown
 from clew.model.codes import problem
 from clew.model.events import Event, SessionInfo, SubagentStarted
@@ -66,44 +61,6 @@ def first_claim(path: Path) -> str | None:
             if isinstance(claim, str):
                 return claim
     return None
-
-
-def read_usage(source: SourceFile) -> Calls:
-    """The API calls of a transcript with their token usage.
-
-    The client repeats a reply's usage on every line of the reply, sometimes growing, so a call counts once, with the
-    largest value of each counter.
-    """
-    calls = Calls()
-    calls.session = locate.named_session(source.path) or ""
-    calls.is_agent = locate.is_agent_file(source.path)
-    folder = branch = None
-    unnamed = 0
-    with open_main(source) as stream:
-        for _, record in USAGE.decode_file(stream):
-            if isinstance(record, RawRecord):
-                continue
-            calls.session = calls.session or record.sessionId or ""
-            if record.type not in MESSAGE_TYPES:
-                continue
-            branch = record.gitBranch or branch
-            calls.branch = calls.branch or branch
-            folder = folder or record.cwd or None
-            if calls.folder is None and record.cwd and record.isSidechain is not True:
-                calls.folder = record.cwd
-            api = record.message
-            if record.type != "assistant" or api is None or api.model == SYNTHETIC_MODEL:
-                continue
-            usage = _usage(api.usage) or _usage(record.usage)
-            if usage is not None:
-                call = api.id or record.uuid
-                if not call:
-                    unnamed += 1
-                    call = f"{source.path}:{unnamed}"
-                calls.note_usage(call, api.model or None, record.timestamp or None, branch, usage)
-    calls.folder = calls.folder or folder
-    calls.session = calls.session or locate.stem(source.path)
-    return calls
 
 
 class EventDecoder:

@@ -194,7 +194,6 @@ class TranscriptRecord(UsageRecord, gc=False):
 
 
 TRANSCRIPT = RecordDecoder(TranscriptRecord)
-USAGE = RecordDecoder(UsageRecord)
 
 # Keys that the client is known to write and that clew does not decode; all others are signs of a new format
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.codex import locate
 from clew.agents.target_profile import TargetProfile
-from clew.analysis.calls import Calls
 from clew.analysis.facts import Facts
 from clew.host import Host
 from clew.model import Problem
@@ -60,11 +59,6 @@ class Codex(Agent):
         from clew.agents.codex.records import DOCUMENT_ITEMS, is_document_name
 
         return (DOCUMENT_ITEMS,) if is_document_name(name) else None
-
-    def usage_calls(self, source: SourceFile) -> Calls:
-        from clew.agents.codex.events import read_usage
-
-        return read_usage(source)
 
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
         from clew.agents.codex.header import session_object

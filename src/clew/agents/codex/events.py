@@ -34,7 +34,6 @@ from clew.agents.codex.records import (
 from clew.agents.codex.request_usage import RequestTracker, add_usage
 from clew.agents.codex.thread_state import ThreadState
 from clew.agents.tools import RecentCalls
-from clew.analysis.calls import Calls
 from clew.io.codec import NOT_JSON, loads
 from clew.io.compress import damage
 from clew.io.records import RawRecord, read_records
@@ -61,27 +60,6 @@ STOP_REASONS = {"final_answer": "end_turn"}
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a rollout, in file order."""
     return _decode(source, ROLLOUT)
-
-
-def read_usage(source: SourceFile) -> Calls:
-    """The API requests of a rollout with their token usage. Decodes no tool input and output."""
-    calls = Calls()
-    info = SessionInfo()
-    for event in _decode(source, USAGE):
-        match event:
-            case UsageReport():
-                calls.note_usage(event.call_id, event.model, event.timestamp, None, event.usage)
-            case Message():
-                if event.metadata is not UNSET:
-                    calls.folder = calls.folder or event.metadata.cwd or None
-                    calls.branch = calls.branch or event.metadata.git_branch or None
-            case SessionInfo():
-                info.session_id = info.session_id or event.session_id
-                info.is_subagent = info.is_subagent or event.is_subagent
-                calls.folder = calls.folder or event.cwd
-    calls.session = session_id(source, info.session_id)
-    calls.is_agent = info.is_subagent
-    return calls
 
 
 def session_id(source: SourceFile, thread: str | None) -> str:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.gemini import locate
 from clew.agents.target_profile import TargetProfile
-from clew.analysis.calls import Calls
 from clew.analysis.facts import Facts
 from clew.host import Host
 from clew.io.compress import plain_name
@@ -92,11 +91,6 @@ class Gemini(Agent):
         from clew.agents.gemini.records import document_keys
 
         return document_keys(head, name)
-
-    def usage_calls(self, source: SourceFile) -> Calls:
-        from clew.agents.gemini.events import read_usage
-
-        return read_usage(source)
 
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
         from clew.agents.gemini.header import session_object

@@ -19,7 +19,6 @@ from clew.agents.gemini import locate
 from clew.agents.gemini.records import (
     CHAT,
     STATE_KEYS,
-    USAGE,
     Action,
     ChatFile,
     ChatRecord,
@@ -31,8 +30,6 @@ from clew.agents.gemini.records import (
     UsageRecord,
 )
 from clew.agents.tools import RecentCalls
-from clew.analysis.calls import Calls
-from clew.analysis.facts import SYNTHETIC_MODEL
 from clew.io.codec import dumps
 from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse, Unknown
 from clew.model.codes import problem
@@ -85,36 +82,6 @@ def read_events(source: SourceFile) -> Iterator[Event]:
     for file in files:
         if file.damage:
             yield problem("damaged-archive", file.damage, file=file.path)
-
-
-def read_usage(source: SourceFile) -> Calls:
-    """The API calls of a session with their token usage: each message counts once, as its last version has it."""
-    calls = Calls()
-    calls.session = masked_text(source, locate.session_id(source))
-    kind: JSON = None
-    versions: dict[str, tuple[bool, UsageRecord]] = {}
-    slot = 0
-    for number in range(1 + len(source.parts)):
-        for step in ChatFile(source, number).steps(USAGE):
-            record = step.record
-            if record is None:
-                continue
-            if step.action is not Action.ADD:
-                state = _state_of(step, record)
-                kind = state.kind if state is not None and state.kind is not UNSET else kind
-                continue
-            name = message_id(record, number, slot)
-            slot += 1
-            if name not in versions or versions[name][0] or not step.is_inside:
-                versions[name] = step.is_inside, record
-    calls.is_agent = kind == "subagent" or locate.parent_folder(source.path) is not None
-    for name, (_, record) in versions.items():
-        usage = _usage(record.tokens) if record.type == "gemini" else None
-        if usage is not None and record.model != SYNTHETIC_MODEL:
-            model = record.model if type(record.model) is str else None
-            time = canonical_time(record.timestamp)
-            calls.note_usage(call_id(name, calls.session), model, time or None, None, usage)
-    return calls
 
 
 def message_id(record: UsageRecord, file: int, slot: int) -> str:

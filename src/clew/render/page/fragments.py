@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from clew.render.outline import decoded_size, subagent_note
-from clew.render.page.ansi import MARK, coloured
+from clew.render.page.ansi import ESCAPE_CHAR, ansi_to_html
 from clew.render.page.markdown_html import markdown_to_html
-from clew.render.page.picture import inlined
+from clew.render.page.picture import inline_base64
 from clew.render.parts import (
     Branch,
     Call,
@@ -329,7 +329,7 @@ class Fragments:
 
     def _picture(self, part: Picture) -> str:
         about = f"{escape_line(part.media_type)}, {size(decoded_size(part.base64))}"
-        base64 = inlined(part)
+        base64 = inline_base64(part)
         if base64 is None:
             text = f"image, {about}, not shown; message {self._message} has it"
             return f'<p class="note{LEVEL_CLASSES[part.level]}">{text}</p>\n'
@@ -354,7 +354,7 @@ class Fragments:
 
 
 def _text_html(text: str, is_output: bool) -> str:
-    return coloured(text) if is_output and MARK in text else escape(text)
+    return ansi_to_html(text) if is_output and ESCAPE_CHAR in text else escape(text)
 
 
 def _file_title(name: str | None) -> str:

@@ -1,6 +1,6 @@
-"""The page around a session: head, toolbar, table of contents, and the one style and script it may use.
+"""The page around a session: head, toolbar, table of contents, style and script.
 
-The contents stand behind the session in the file, because only then are they known; the style puts them beside it.
+The table of contents stands behind the messages, where it is known; the style sheet moves it beside them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HERE = Path(__file__).parent
 
 
 class Assets(NamedTuple):
-    """The style and the script, and the rule that lets a page use these alone."""
+    """Style and script, and the content security policy that allows these two only."""
 
     style: str
     script: str
@@ -34,7 +34,7 @@ class Assets(NamedTuple):
 
 @lru_cache(1)
 def assets() -> Assets:
-    """Both as they go into a page."""
+    """Read the files that every page contains."""
     style = (_HERE / "page.css").read_text(encoding="utf-8")
     script = "".join((_HERE / name).read_text(encoding="utf-8") for name in ("code.js", "view.js", "page.js"))
     policy = (
@@ -62,7 +62,7 @@ def head(title: str, kind: str) -> str:
 
 
 def banner(title: str, facts: Sequence[tuple[str, str]], notes: Iterable[str] = ()) -> str:
-    """The title, and what there is to know of the session as a whole."""
+    """Title and facts of the session."""
     shown = [(escape_line(name), escape_line(value)) for name, value in facts if value]
     rows = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in shown)
     heading = f"<h1>{escape_line(title)}</h1>"
@@ -70,7 +70,7 @@ def banner(title: str, facts: Sequence[tuple[str, str]], notes: Iterable[str] = 
 
 
 def toolbar(deepest: Detail) -> str:
-    """Search, level of detail, kind of diff, colours: all but the search work without a script."""
+    """Search, detail level, diff layout and colours. All but the search work without a script."""
     return (
         '<div class="bar" role="region" aria-label="View"><div class="find" role="search">'
         '<input id="q" type="search" placeholder="Search this session" aria-label="Search this session" hidden>'
@@ -80,7 +80,7 @@ def toolbar(deepest: Detail) -> str:
 
 
 def views(deepest: Detail) -> str:
-    """The choices of detail and kind of diff."""
+    """The choices of detail level and diff layout."""
     levels = DETAILS[: DETAILS.index(deepest) + 1]
     details = choice("detail", "Detail", [(f"d{DETAILS.index(name)}", name) for name in levels], len(levels) - 1)
     return details + choice("diff", "Changes", [("v0", "unified"), ("v1", "side by side")], 0)
@@ -92,7 +92,7 @@ def theme() -> str:
 
 
 def choice(name: str, legend: str, options: Sequence[tuple[str, str]], chosen: int) -> str:
-    """One of several, which works without a script; `options` are ids and labels."""
+    """Radio buttons, which the style sheet reads without a script; `options` are ids and labels."""
     radios = "".join(
         f'<input type="radio" name="{name}" id="{key}"{" checked" if number == chosen else ""}>'
         f'<label for="{key}">{label}</label>'
@@ -102,7 +102,7 @@ def choice(name: str, legend: str, options: Sequence[tuple[str, str]], chosen: i
 
 
 def count(number: int, thing: str) -> str:
-    """So many things."""
+    """A number with its noun."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 

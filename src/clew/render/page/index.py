@@ -1,4 +1,4 @@
-"""The index of a site: every session by project, the latest first, with its sub-agents."""
+"""The index page of a site: sessions by project, latest first, with their sub-agents."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _listed(entries: Sequence[Entry]) -> Iterator[str]:
 
 
 def _families(entries: Sequence[Entry]) -> list[tuple[Entry, list[Entry]]]:
-    """Each session that nobody here began, with all that came of it; of those that began each other the latest."""
+    """Sessions without a parent in the list, each with all sub-agents below it. A cycle begins with its latest."""
     ordered = sorted(entries, key=lambda entry: entry.time, reverse=True)
     known = {entry.id for entry in entries}
     children: dict[str | None, list[Entry]] = {}
@@ -68,7 +68,7 @@ def _families(entries: Sequence[Entry]) -> list[tuple[Entry, list[Entry]]]:
 
 
 def _below(top: Entry, children: Mapping[str | None, Sequence[Entry]], reached: set[str]) -> list[Entry]:
-    """The sub-agents of a session, theirs, and so on; each is reached once."""
+    """All sub-agents below a session, each once."""
     reached.add(top.address)
     family = [top]
     for entry in family:

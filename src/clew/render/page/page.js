@@ -1,101 +1,198 @@
-
 "use strict";
+// The script of exported pages: branches, search inside the page, the filter of an index, keyboard shortcuts.
 (() => {
-  const { one, all, shown, cycle, reveal } = clewView;
+  const { one, all, isShown, reveal } = clewView;
+
+  const MAX_HITS = 5000;
+  const MIN_QUERY_CHARS = 2;
+  const SEARCH_DELAY_MS = 120;
+
   const main = one("main");
-  clewView.remember("theme", "diff");
+  const searchField = one("#q");
+  const hitCount = one("#hits");
+  const indexFilter = one("#filter");
+  const foldButton = one("#fold");
 
-  const go = (el) => { reveal(el); el.scrollIntoView({ block: "start" }); };
-  const follow = () => { const el = location.hash.length > 1 && document.getElementById(location.hash.slice(1)); if (el) go(el); };
-
-  all(".fork").forEach((fork) => {
-    const article = fork.closest("article"), at = article && article.dataset.b;
-    clewView.fork(at ? Number(at) : 0, all("a[data-go]", fork).map((a) => Number(a.dataset.go)));
-  });
-  all("a[data-go]").forEach((a) => a.addEventListener("click", () => clewView.choose(Number(a.dataset.go))));
-  clewView.pick(all(".fork a.now").map((a) => Number(a.dataset.go)));
-  clewView.paint();
-  addEventListener("hashchange", follow);
-  follow();
-
-  // Search: every place is marked, the script opens what hides it.
-  const field = one("#q"), hits = one("#hits"), MAX = 5000;
-  let found = [], current = -1, timer = 0;
-  const paintHits = () => {
-    if (!("highlights" in CSS)) return;
-    CSS.highlights.set("hit", new Highlight(...found.slice(0, MAX)));
-    CSS.highlights.set("now", new Highlight(...(found[current] ? [found[current]] : [])));
-  };
-  const search = (value) => {
-    found = []; current = -1;
-    const word = value.toLowerCase();
-    if (word.length > 1) {
-      const walk = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
-      while (walk.nextNode() && found.length < MAX) {
-        const node = walk.currentNode, hay = node.data.toLowerCase();
-        for (let at = hay.indexOf(word); at >= 0 && found.length < MAX; at = hay.indexOf(word, at + word.length)) {
-          if (at + word.length > node.length) break;
-          const range = new Range(); range.setStart(node, at); range.setEnd(node, at + word.length); found.push(range);
-        }
-      }
+  const followHash = () => {
+    const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+    if (target) {
+      reveal(target);
+      target.scrollIntoView({ block: "start" });
     }
-    hits.textContent = word.length > 1 ? (found.length >= MAX ? MAX + "+" : found.length) + " found" : "";
-    paintHits();
   };
-  const step = (by) => {
-    if (!found.length) return;
-    current = (current + by + found.length) % found.length;
-    const el = found[current].startContainer.parentElement;
-    reveal(el);
-    el.scrollIntoView({ block: "center" });
-    hits.textContent = `${current + 1} of ${found.length}`;
-    paintHits();
+
+  const initBranches = () => {
+    for (const fork of all(".fork")) {
+      const article = fork.closest("article");
+      const parent = article && article.dataset.b;
+      const branches = all("a[data-go]", fork).map((link) => Number(link.dataset.go));
+      clewView.addFork(parent ? Number(parent) : 0, branches);
+    }
+    for (const link of all("a[data-go]")) {
+      link.addEventListener("click", () => clewView.chooseBranch(Number(link.dataset.go)));
+    }
+    clewView.pickBranches(all(".fork a.now").map((link) => Number(link.dataset.go)));
+    clewView.updateBranches();
   };
-  if (field && main) {
-    field.hidden = false;
-    field.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(() => search(field.value), 120); });
-    field.addEventListener("keydown", (e) => {
-      if (e.key === "Enter") { e.preventDefault(); if (!found.length) search(field.value); step(e.shiftKey ? -1 : 1); }
-      if (e.key === "Escape") { field.value = ""; search(""); field.blur(); }
+
+  // Search
+  let hits = [];
+  let currentHit = -1;
+
+  const highlightHits = () => {
+    if (!("highlights" in CSS)) {
+      return;
+    }
+    CSS.highlights.set("hit", new Highlight(...hits.slice(0, MAX_HITS)));
+    CSS.highlights.set("now", new Highlight(...(hits[currentHit] ? [hits[currentHit]] : [])));
+  };
+
+  const findInNode = (node, query) => {
+    const text = node.data.toLowerCase();
+    for (let at = text.indexOf(query); at >= 0 && hits.length < MAX_HITS; at = text.indexOf(query, at + query.length)) {
+      // Lower case may be longer than the text itself.
+      if (at + query.length > node.length) {
+        break;
+      }
+      const range = new Range();
+      range.setStart(node, at);
+      range.setEnd(node, at + query.length);
+      hits.push(range);
+    }
+  };
+
+  const search = (value) => {
+    const query = value.toLowerCase();
+    hits = [];
+    currentHit = -1;
+    hitCount.textContent = "";
+    if (query.length >= MIN_QUERY_CHARS) {
+      const nodes = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
+      while (nodes.nextNode() && hits.length < MAX_HITS) {
+        findInNode(nodes.currentNode, query);
+      }
+      hitCount.textContent = `${hits.length >= MAX_HITS ? `${MAX_HITS}+` : hits.length} found`;
+    }
+    highlightHits();
+  };
+
+  const goToHit = (step) => {
+    if (!hits.length) {
+      return;
+    }
+    currentHit = (currentHit + step + hits.length) % hits.length;
+    const element = hits[currentHit].startContainer.parentElement;
+    reveal(element);
+    element.scrollIntoView({ block: "center" });
+    hitCount.textContent = `${currentHit + 1} of ${hits.length}`;
+    highlightHits();
+  };
+
+  const onSearchKey = (event) => {
+    if (event.key === "Enter") {
+      event.preventDefault();
+      if (!hits.length) {
+        search(searchField.value);
+      }
+      goToHit(event.shiftKey ? -1 : 1);
+    } else if (event.key === "Escape") {
+      searchField.value = "";
+      search("");
+      searchField.blur();
+    }
+  };
+
+  const initSearch = () => {
+    let timer = 0;
+    searchField.hidden = false;
+    searchField.addEventListener("input", () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => search(searchField.value), SEARCH_DELAY_MS);
     });
-  }
-
-  // The index is filtered as one types.
-  const filter = one("#filter");
-  if (filter) {
-    filter.hidden = false;
-    filter.addEventListener("input", () => {
-      const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-      all(".list li").forEach((li) => { const t = li.textContent.toLowerCase(); li.hidden = !words.every((w) => t.includes(w)); });
-      all(".list").forEach((list) => { list.parentElement.hidden = !all("li:not([hidden])", list).length; });
-    });
-  }
-
-  clewView.colour();
-
-  // Keys.
-  const fold = one("#fold");
-  if (fold && one("main details")) clewView.folding(fold, "main details");
-  let here = null;
-  const move = (selector, by) => {
-    const list = all(selector).filter(shown);
-    if (!list.length) return;
-    const next = clewView.clamped(list, clewView.stepped(list, here, by));
-    if (here) here.classList.remove("here");
-    here = next;
-    here.classList.add("here");
-    here.scrollIntoView({ block: "start" });
-    here.tabIndex = -1; here.focus({ preventScroll: true });
+    searchField.addEventListener("keydown", onSearchKey);
   };
-  addEventListener("keydown", (e) => {
-    if (e.ctrlKey || e.metaKey || e.altKey || clewView.inField(e.target)) return;
-    const act = { j: () => move("main > article", 1), k: () => move("main > article", -1), J: () => move("main > article.prompt", 1), K: () => move("main > article.prompt", -1),
-      "/": () => (field || filter) && (field || filter).focus(), "?": () => { const d = one("#keys"); if (d) d.showModal(); }, t: () => cycle("theme"), d: () => cycle("diff"), o: () => fold && fold.click() }[e.key];
-    const level = clewView.level(e.key);
-    if (level) level.checked = true; else if (act) act(); else return;
-    e.preventDefault();
-  });
 
-  clewView.contents(all(".toc a"));
-  clewView.pass(document);
+  // The index of a site
+  const filterIndex = () => {
+    const words = indexFilter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const item of all(".list li")) {
+      const text = item.textContent.toLowerCase();
+      item.hidden = !words.every((word) => text.includes(word));
+    }
+    for (const list of all(".list")) {
+      list.parentElement.hidden = !all("li:not([hidden])", list).length;
+    }
+  };
+
+  // Keyboard
+  let selected = null;
+
+  const move = (selector, step) => {
+    const list = all(selector).filter(isShown);
+    if (!list.length) {
+      return;
+    }
+    const next = clewView.clampedItem(list, clewView.stepFrom(list, selected, step));
+    if (selected) {
+      selected.classList.remove("here");
+    }
+    selected = next;
+    selected.classList.add("here");
+    selected.scrollIntoView({ block: "start" });
+    selected.tabIndex = -1;
+    selected.focus({ preventScroll: true });
+  };
+
+  const focusField = () => {
+    const field = searchField || indexFilter;
+    if (field) {
+      field.focus();
+    }
+  };
+
+  const ACTIONS = {
+    j: () => move("main > article", 1),
+    k: () => move("main > article", -1),
+    J: () => move("main > article.prompt", 1),
+    K: () => move("main > article.prompt", -1),
+    "/": focusField,
+    "?": () => one("#keys").showModal(),
+    t: () => clewView.cycleChoice("theme"),
+    d: () => clewView.cycleChoice("diff"),
+    o: () => foldButton && foldButton.click(),
+  };
+
+  const onKey = (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || clewView.isTextField(event.target)) {
+      return;
+    }
+    const level = clewView.detailRadio(event.key);
+    if (level) {
+      level.checked = true;
+    } else if (Object.hasOwn(ACTIONS, event.key)) {
+      ACTIONS[event.key]();
+    } else {
+      return;
+    }
+    event.preventDefault();
+  };
+
+  clewView.rememberChoices("theme", "diff");
+  initBranches();
+  addEventListener("hashchange", followHash);
+  followHash();
+  if (searchField && main) {
+    initSearch();
+  }
+  if (indexFilter) {
+    indexFilter.hidden = false;
+    indexFilter.addEventListener("input", filterIndex);
+  }
+  clewView.colourCode();
+  if (foldButton && one("main details")) {
+    clewView.bindFoldButton(foldButton, "main details");
+  }
+  addEventListener("keydown", onKey);
+  clewView.setContents(all(".toc a"));
+  clewView.observePrompts(document);
 })();

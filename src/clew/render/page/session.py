@@ -1,4 +1,4 @@
-"""One session as a page that needs nothing but itself, in pieces as the messages come."""
+"""The page of one session as a self-contained HTML file, written while the messages are read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clew.render.page.frame import banner, branches, contents, count, head, tail
 from clew.render.parts import Call, Fork, Injected, Note, Part, Picture, Prose, Result, Section
 from clew.render.text_safety import escape, escape_line
 
-WORDS = 90
+CONTENTS_CHARS = 90
 """Characters of a prompt in the table of contents."""
 
 
@@ -32,7 +32,7 @@ def page(
     remark: Callable[[], str] = str,
     table: Contents | None = None,
 ) -> Iterator[str]:
-    """The page. `detail` is the deepest level it holds; the reader may choose any above.
+    """The page in pieces. `detail` is the highest detail level in it; readers may choose a lower one.
 
     `index` is the address of a list of all pages, `links` are those of other sessions by their ids, `nested` gives
     sub-agents to be shown inside, and `carried` is more in pieces that stands at the end of the page, to be read by
@@ -60,7 +60,7 @@ def page(
 def inside(
     session: dict[str, JSON], messages: Iterable[dict[str, JSON]], prefix: str, nested: Nested | None, detail: Detail
 ) -> Iterator[str]:
-    """The messages of a session that stands inside another's page."""
+    """The messages of a session inside the page of another."""
     fragments = Fragments(prefix, nested=nested, more=cli_notice(session["id"]))
     for shown in by_section(session, messages, detail=detail):
         yield from fragments.write(shown)
@@ -68,7 +68,7 @@ def inside(
 
 
 def _end(session: dict[str, JSON], fragments: Fragments, nested: Nested | None) -> Iterator[str]:
-    """Close the last message, and write the sub-agents that no tool call of the page has shown."""
+    """Close the last message, and add the sub-agents that belong to no tool call."""
     yield fragments.end()
     if nested is not None:
         for subagent in subagents_without_call(session):
@@ -77,20 +77,20 @@ def _end(session: dict[str, JSON], fragments: Fragments, nested: Nested | None) 
 
 
 class Contents:
-    """Collects the table of contents while the parts go by; nobody need look for forks where there are none."""
+    """Collects the table of contents while sections are written. Without forks, branches are not looked for."""
 
     def __init__(self, is_forked: bool = True) -> None:
         self._is_forked = is_forked
         self.prompts: list[tuple[int, str]] = []
         self.messages = self.sections = 0
         self.forks: list[tuple[int | None, Fork]] = []
-        """Each with the branch it lies on."""
+        """Each with the branch that it is on."""
         self.labels: dict[int, str] = {}
-        """The first words of the messages that branches begin with."""
+        """The start of the first message of each branch."""
         self._branch: int | None = None
 
     def counted(self, messages: Iterable[dict[str, JSON]]) -> Iterator[dict[str, JSON]]:
-        """The messages, counted as they go by."""
+        """Pass on the messages and count them."""
         for message in messages:
             self.messages += 1
             yield message
@@ -101,7 +101,7 @@ class Contents:
         if type(first) is Section:
             self.sections += 1
             if first.speaker == "prompt" and first.level == PROMPTS:
-                self.prompts.append((first.index, _words(shown)))
+                self.prompts.append((first.index, _first_words(shown)))
         if self._is_forked:
             self._add_branch(first, shown)
 
@@ -109,22 +109,24 @@ class Contents:
         if type(first) is Section:
             self._branch = first.branch
             if first.branch == first.index:
-                self.labels[first.index] = _words(shown)
+                self.labels[first.index] = _first_words(shown)
         self.forks += [(self._branch, part) for part in shown if type(part) is Fork]
 
 
-_UNSAID: dict[type, str] = {
+_NAMES_WITHOUT_TEXT: dict[type, str] = {
     Call: "(tool call)", Result: "(tool result)", Injected: "(injected text)", Note: "(command)", Picture: "(image)",
 }  # fmt: skip
-"""What a message is called that says nothing."""
+"""The name of a message without text."""
 
 
-def _words(shown: Sequence[Part]) -> str:
-    said = next((part.text for part in shown if type(part) is Prose), None)
-    if said is None:
-        said = next((_UNSAID[type(part)] for part in shown if type(part) in _UNSAID), "(no words)")
-    words = " ".join(said[: WORDS * 4].split())
-    return words if len(words) <= WORDS else words[: WORDS - 1] + "…"
+def _first_words(section: Sequence[Part]) -> str:
+    """The start of a message's text, or its kind."""
+    text = next((part.text for part in section if type(part) is Prose), None)
+    if text is None:
+        kinds = (_NAMES_WITHOUT_TEXT[type(part)] for part in section if type(part) in _NAMES_WITHOUT_TEXT)
+        text = next(kinds, "(no text)")
+    words = " ".join(text[: CONTENTS_CHARS * 4].split())
+    return words if len(words) <= CONTENTS_CHARS else words[: CONTENTS_CHARS - 1] + "…"
 
 
 def _facts(session: dict[str, JSON], agent: str | None) -> list[tuple[str, str]]:

@@ -1,115 +1,245 @@
-
 "use strict";
-// What pages on their own and the app have in common.
+// Used by exported pages and by the web app: remembered choices, branches, code colours, printing, contents.
 const clewView = (() => {
-  const one = (s, root = document) => root.querySelector(s), all = (s, root = document) => [...root.querySelectorAll(s)];
-  const shown = (el) => el.getClientRects().length > 0;
+  const HEADER_PX = 70;
 
-  // Choices are remembered; from disk a browser may refuse to.
-  const keep = { get: (k) => { try { return localStorage.getItem(k); } catch { return null; } },
-    set: (k, v) => { try { localStorage.setItem(k, v); } catch { /* nothing to keep it in */ } } };
-  const remember = (...names) => names.forEach((name) => {
-    const was = keep.get("clew-" + name), radio = was && document.getElementById(was);
-    if (radio && radio.name === name) radio.checked = true;
-    all(`input[name=${name}]`).forEach((el) => el.addEventListener("change", () => keep.set("clew-" + name, el.id)));
-  });
-  const cycle = (name) => {
-    const radios = all(`input[name=${name}]`), next = radios[(radios.findIndex((r) => r.checked) + 1) % radios.length];
-    if (next) { next.checked = true; next.dispatchEvent(new Event("change")); }
-  };
+  const one = (selector, root = document) => root.querySelector(selector);
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const isShown = (element) => element.getClientRects().length > 0;
 
-  // Branches: of every fork one way is shown.
-  const above = new Map(), ways = new Map(), picked = new Set();
-  const fork = (at, roots) => roots.forEach((r) => { above.set(r, at); ways.set(r, roots); });
-  const pick = (roots) => roots.forEach((b) => picked.add(b));
-  const visible = (b) => { for (; b; b = above.get(b) || 0) if (!picked.has(b)) return false; return true; };
-  // What a branch begins with is known when all is read: the tree has it, and the fork in the text is told.
-  const name = (a) => {
-    const known = a.dataset.named ? null : one(`.tree a[data-go="${Number(a.dataset.go)}"]`);
-    if (known && known.hash === a.hash) { a.dataset.named = "1"; a.append(`: ${known.textContent}`); }
+  // Browsers may refuse local storage to pages that are opened from disk.
+  const loadChoice = (name) => {
+    try {
+      return localStorage.getItem(`clew-${name}`);
+    } catch {
+      return null;
+    }
   };
-  const paint = (root = document) => {
-    if (!ways.size) return;
-    all(".fork a[data-go]", root).forEach(name);
-    all("article[data-b]", root).forEach((el) => el.classList.toggle("off", !visible(Number(el.dataset.b))));
-    all(".fork a[data-go], .tree a[data-go]").forEach((a) => { const on = picked.has(Number(a.dataset.go));
-      a.classList.toggle("now", on); a.setAttribute("aria-current", on ? "true" : "false"); });
-  };
-  const choose = (b) => {
-    for (; b; b = above.get(b) || 0) { (ways.get(b) || []).forEach((r) => picked.delete(r)); picked.add(b); }
-    paint();
+  const saveChoice = (name, id) => {
+    try {
+      localStorage.setItem(`clew-${name}`, id);
+    } catch {
+      // The choice holds for this page only.
+    }
   };
 
-  // Folded things open for whoever comes to them.
-  const reveal = (el) => {
-    for (let up = el; up && up.tagName !== "MAIN"; up = up.parentElement) if (up.tagName === "DETAILS") up.open = true;
-    const article = el.closest("article");
-    if (article && article.classList.contains("off")) choose(Number(article.dataset.b));
-    const need = Math.max(0, ...["l1", "l2", "l3"].map((l, n) => (el.closest("." + l) ? n + 1 : 0)));
-    const radios = all("input[name=detail]"), now = radios.findIndex((r) => r.checked);
-    if (radios[need] && now < need) radios[need].checked = true;
+  const rememberChoices = (...names) => {
+    for (const name of names) {
+      const id = loadChoice(name);
+      const radio = id && document.getElementById(id);
+      if (radio && radio.name === name) {
+        radio.checked = true;
+      }
+      for (const input of all(`input[name=${name}]`)) {
+        input.addEventListener("change", () => saveChoice(name, input.id));
+      }
+    }
   };
 
-  // Code gets its colours when it comes into view, and so does what was read from a file, by the file's name.
-  const CODE = 'code[class^="x-"]', READ = ".c > dl + .r:not(.err) > pre.o:only-of-type";
-  const read = (pre) => {
-    const file = all("dl > div", pre.closest(".c")).find((el) => el.firstElementChild.textContent === "file");
-    const kind = file && /\.(\w{1,9})$/.exec(file.lastElementChild.textContent);
-    if (!kind || pre.childElementCount) return null;
+  const cycleChoice = (name) => {
+    const radios = all(`input[name=${name}]`);
+    const next = radios[(radios.findIndex((radio) => radio.checked) + 1) % radios.length];
+    if (next) {
+      next.checked = true;
+      next.dispatchEvent(new Event("change"));
+    }
+  };
+
+  // Branches are named by their first message. Of every fork one branch is shown.
+  const parentBranch = new Map();
+  const siblingBranches = new Map();
+  const pickedBranches = new Set();
+
+  const addFork = (parent, branches) => {
+    for (const branch of branches) {
+      parentBranch.set(branch, parent);
+      siblingBranches.set(branch, branches);
+    }
+  };
+  const pickBranches = (branches) => branches.forEach((branch) => pickedBranches.add(branch));
+
+  const isBranchShown = (branch) => {
+    for (let current = branch; current; current = parentBranch.get(current) || 0) {
+      if (!pickedBranches.has(current)) {
+        return false;
+      }
+    }
+    return true;
+  };
+
+  // The tree of branches knows how each begins; the links of a fork in the text get the same name.
+  const nameBranchLink = (link) => {
+    const treeLink = link.dataset.named ? null : one(`.tree a[data-go="${Number(link.dataset.go)}"]`);
+    if (treeLink && treeLink.hash === link.hash) {
+      link.dataset.named = "1";
+      link.append(`: ${treeLink.textContent}`);
+    }
+  };
+
+  const updateBranches = (root = document) => {
+    if (!siblingBranches.size) {
+      return;
+    }
+    all(".fork a[data-go]", root).forEach(nameBranchLink);
+    for (const article of all("article[data-b]", root)) {
+      article.classList.toggle("off", !isBranchShown(Number(article.dataset.b)));
+    }
+    for (const link of all(".fork a[data-go], .tree a[data-go]")) {
+      const isPicked = pickedBranches.has(Number(link.dataset.go));
+      link.classList.toggle("now", isPicked);
+      link.setAttribute("aria-current", isPicked ? "true" : "false");
+    }
+  };
+
+  const chooseBranch = (branch) => {
+    for (let current = branch; current; current = parentBranch.get(current) || 0) {
+      (siblingBranches.get(current) || []).forEach((sibling) => pickedBranches.delete(sibling));
+      pickedBranches.add(current);
+    }
+    updateBranches();
+  };
+
+  // Show an element: unfold what it is in, choose its branch, and raise the detail level.
+  const reveal = (element) => {
+    for (let parent = element; parent && parent.tagName !== "MAIN"; parent = parent.parentElement) {
+      if (parent.tagName === "DETAILS") {
+        parent.open = true;
+      }
+    }
+    const article = element.closest("article");
+    if (article && article.classList.contains("off")) {
+      chooseBranch(Number(article.dataset.b));
+    }
+    const levels = ["l1", "l2", "l3"].map((name, index) => (element.closest(`.${name}`) ? index + 1 : 0));
+    const needed = Math.max(0, ...levels);
+    const radios = all("input[name=detail]");
+    if (radios[needed] && radios.findIndex((radio) => radio.checked) < needed) {
+      radios[needed].checked = true;
+    }
+  };
+
+  // Code is coloured when it comes into view. Output of a tool that read a file is code too.
+  const CODE = 'code[class^="x-"]';
+  const READ_FILE = ".c > dl + .r:not(.err) > pre.o:only-of-type";
+
+  const wrapFileContent = (pre) => {
+    const field = all("dl > div", pre.closest(".c")).find((div) => div.firstElementChild.textContent === "file");
+    const extension = field && /\.(\w{1,9})$/.exec(field.lastElementChild.textContent);
+    if (!extension || pre.childElementCount) {
+      return null;
+    }
     const code = document.createElement("code");
-    code.className = `x-${kind[1].toLowerCase()}`;
+    code.className = `x-${extension[1].toLowerCase()}`;
     code.append(...pre.childNodes);
     pre.append(code);
     return code;
   };
-  const ink = (el) => { const code = el.tagName === "PRE" ? read(el) : el; if (code) clewColour(code); };
-  const painter = new IntersectionObserver((seen) => seen.forEach((e) => {
-    if (e.isIntersecting) { painter.unobserve(e.target); ink(e.target); }
-  }), { rootMargin: "300px" });
-  const colour = (root = document) => all(`${CODE}, ${READ}`, root).forEach((el) => painter.observe(el));
+  const colourElement = (element) => {
+    const code = element.tagName === "PRE" ? wrapFileContent(element) : element;
+    if (code) {
+      clewColour(code);
+    }
+  };
+  const colourObserver = new IntersectionObserver(
+    (changes) => {
+      for (const change of changes.filter((each) => each.isIntersecting)) {
+        colourObserver.unobserve(change.target);
+        colourElement(change.target);
+      }
+    },
+    { rootMargin: "300px" },
+  );
+  const colourCode = (root = document) => {
+    all(`${CODE}, ${READ_FILE}`, root).forEach((element) => colourObserver.observe(element));
+  };
 
-  // On paper nothing can be opened.
-  let folded = [];
+  // Everything is unfolded for printing, and folded again afterwards.
+  let unfoldedForPrint = [];
   addEventListener("beforeprint", () => {
-    folded = all("main details:not([open], [data-load])");
-    folded.forEach((el) => { el.open = true; });
-    all(`${CODE}, ${READ}`).forEach((el) => { if (shown(el)) ink(el); });
+    unfoldedForPrint = all("main details:not([open], [data-load])");
+    unfoldedForPrint.forEach((details) => {
+      details.open = true;
+    });
+    all(`${CODE}, ${READ_FILE}`).filter(isShown).forEach(colourElement);
   });
-  addEventListener("afterprint", () => folded.forEach((el) => { el.open = false; }));
+  addEventListener("afterprint", () => {
+    unfoldedForPrint.forEach((details) => {
+      details.open = false;
+    });
+  });
 
-  // The table of contents knows where one is.
-  const entries = new Map();
-  let last = null, moved = () => {};
-  const passing = new IntersectionObserver((seen) => seen.forEach((e) => {
-    if (!e.isIntersecting) return;
-    if (last) last.classList.remove("here");
-    last = entries.get(e.target.id);
-    if (last) { last.classList.add("here"); moved(last); }
-  }), { rootMargin: "0px 0px -70% 0px" });
-  const pass = (root) => all("article.prompt", root).forEach((el) => passing.observe(el));
-  const contents = (links, then = moved) => { entries.clear(); moved = then; links.forEach((a) => entries.set(a.hash.slice(1), a)); };
+  // The entry of the prompt on the screen is marked in the table of contents.
+  const contentsLinks = new Map();
+  let currentLink = null;
+  let onCurrentLink = () => {};
+  const promptObserver = new IntersectionObserver(
+    (changes) => {
+      for (const change of changes.filter((each) => each.isIntersecting)) {
+        if (currentLink) {
+          currentLink.classList.remove("here");
+        }
+        currentLink = contentsLinks.get(change.target.id);
+        if (currentLink) {
+          currentLink.classList.add("here");
+          onCurrentLink(currentLink);
+        }
+      }
+    },
+    { rootMargin: "0px 0px -70% 0px" },
+  );
+  const observePrompts = (root) => {
+    all("article.prompt", root).forEach((article) => promptObserver.observe(article));
+  };
+  const setContents = (links, onChange = onCurrentLink) => {
+    contentsLinks.clear();
+    onCurrentLink = onChange;
+    links.forEach((link) => contentsLinks.set(link.hash.slice(1), link));
+  };
 
-  // All that is folded opens and closes with one button.
-  const folding = (button, selector) => {
+  const bindFoldButton = (button, selector) => {
     button.hidden = false;
     button.addEventListener("click", () => {
-      const open = button.textContent === "Open all";
-      all(selector).forEach((el) => { el.open = open; });
-      button.textContent = open ? "Close all" : "Open all";
+      const isOpening = button.textContent === "Open all";
+      all(selector).forEach((details) => {
+        details.open = isOpening;
+      });
+      button.textContent = isOpening ? "Close all" : "Open all";
     });
   };
 
-  // Where one stands in a list, and the place a step leads to from there; from nowhere it is what comes into view.
-  const place = (list, here) => {
-    const at = list.indexOf(here);
-    if (at >= 0) return [at, at];
-    const next = list.findIndex((el) => el.getBoundingClientRect().top > 70);
-    return next < 0 ? [list.length - 1, list.length] : [next - 1, next];
+  // The index one step before or behind an element; without an element, before or behind the top of the screen.
+  const stepFrom = (list, current, step) => {
+    const index = list.indexOf(current);
+    if (index >= 0) {
+      return index + step;
+    }
+    const next = list.findIndex((element) => element.getBoundingClientRect().top > HEADER_PX);
+    const below = next < 0 ? list.length : next;
+    return step > 0 ? below - 1 + step : below + step;
   };
-  const stepped = (list, here, by) => place(list, here)[by > 0 ? 0 : 1] + by;
-  const clamped = (list, at) => list[Math.min(list.length - 1, Math.max(0, at))];
-  const level = (key) => /^[1-4]$/.test(key) && document.getElementById("d" + (key - 1));
-  const inField = (el) => /^(INPUT|TEXTAREA|SELECT)$/.test(el.tagName) && el.type !== "radio";
+  const clampedItem = (list, index) => list[Math.min(list.length - 1, Math.max(0, index))];
 
-  return { one, all, shown, remember, cycle, fork, pick, paint, choose, reveal, colour, pass, contents, folding, stepped, clamped, level, inField };
+  const detailRadio = (key) => /^[1-4]$/.test(key) && document.getElementById(`d${key - 1}`);
+  const isTextField = (element) => /^(INPUT|TEXTAREA|SELECT)$/.test(element.tagName) && element.type !== "radio";
+
+  return {
+    one,
+    all,
+    isShown,
+    rememberChoices,
+    cycleChoice,
+    addFork,
+    pickBranches,
+    updateBranches,
+    chooseBranch,
+    reveal,
+    colourCode,
+    observePrompts,
+    setContents,
+    bindFoldButton,
+    stepFrom,
+    clampedItem,
+    detailRadio,
+    isTextField,
+  };
 })();

@@ -25,7 +25,7 @@ function initHelpButton() {
   button.addEventListener("click", () => one("#keys").showModal());
 }
 
-clewView.remember("theme", "diff", "detail");
+clewView.rememberChoices("theme", "diff", "detail");
 initMaskButton();
 initHelpButton();
 initFragments();

@@ -61,7 +61,7 @@ export async function fillFrom(element, url, signal) {
 
 /** Make the elements below a root work: code colours, panels, reloads and the form that picks a record. */
 export function bindFragment(root) {
-  clewView.colour(root);
+  clewView.colourCode(root);
   for (const details of all("details[data-load]", root)) {
     details.addEventListener("toggle", () => {
       if (details.open) {
@@ -83,18 +83,26 @@ export function bindFragment(root) {
   }
 }
 
+/** The last request of each panel. A new one aborts it, so that an early answer never replaces a later one. */
+const panelRequests = new WeakMap();
+
 /** Load the content of a panel, once unless it is asked for with a query. */
 async function loadDetails(details, query = "") {
   if (details.dataset.loaded && !query) {
     return;
   }
   details.dataset.loaded = "1";
+  panelRequests.get(details)?.abort();
+  const request = new AbortController();
+  panelRequests.set(details, request);
   const inside = one(".inside", details);
   try {
-    await fillFrom(inside, details.dataset.load + query);
-  } catch {
-    inside.textContent = "This could not be loaded.";
-    delete details.dataset.loaded;
+    await fillFrom(inside, details.dataset.load + query, request.signal);
+  } catch (error) {
+    if (error.name !== "AbortError") {
+      inside.textContent = "This could not be loaded.";
+      delete details.dataset.loaded;
+    }
   }
 }
 

@@ -4,7 +4,7 @@ import { toggleFollowing } from "./live.js";
 import { restoreSelection, select, selectedMessage } from "./selection.js";
 import { currentWindow, isSessionPage, loadWindow, sessionMain, windowElement } from "./transcript.js";
 
-const { one, all, shown, cycle } = clewView;
+const { one, all, isShown, cycleChoice } = clewView;
 
 const MESSAGES = ".w > article";
 const PROMPTS = ".w > article.prompt";
@@ -13,14 +13,14 @@ const ROWS = "main .list > li > a, main .hits a, main table.wide tbody a";
 /** Select the next or previous message, loading windows until one has such a message. */
 async function moveToMessage(selector, step) {
   restoreSelection(false);
-  let messages = all(selector, sessionMain()).filter(shown);
-  let target = clewView.stepped(messages, selectedMessage(), step);
+  let messages = all(selector, sessionMain()).filter(isShown);
+  let target = clewView.stepFrom(messages, selectedMessage(), step);
   for (let number = currentWindow() + step; !messages[target] && windowElement(number); number += step) {
     await loadWindow(number);
-    messages = all(selector, sessionMain()).filter(shown);
-    target = clewView.stepped(messages, selectedMessage(), step);
+    messages = all(selector, sessionMain()).filter(isShown);
+    target = clewView.stepFrom(messages, selectedMessage(), step);
   }
-  const article = clewView.clamped(messages, target);
+  const article = clewView.clampedItem(messages, target);
   if (article) {
     article.scrollIntoView({ block: "start" });
     select(article);
@@ -29,8 +29,8 @@ async function moveToMessage(selector, step) {
 
 /** Focus the next or previous link of a list. */
 function moveToRow(step) {
-  const rows = all(ROWS).filter(shown);
-  const row = clewView.clamped(rows, rows.indexOf(document.activeElement) + step);
+  const rows = all(ROWS).filter(isShown);
+  const row = clewView.clampedItem(rows, rows.indexOf(document.activeElement) + step);
   if (row) {
     row.focus();
   }
@@ -68,21 +68,21 @@ const ACTIONS = {
   "]": () => click("older"),
   "/": focusSearch,
   "?": () => one("#keys").showModal(),
-  t: () => cycle("theme"),
-  d: () => cycle("diff"),
+  t: () => cycleChoice("theme"),
+  d: () => cycleChoice("diff"),
   g: () => click(one("#back") ? "back" : "graph"),
   f: toggleFollowing,
 };
 
 function onKey(event) {
-  const inField = clewView.inField(event.target);
+  const inField = clewView.isTextField(event.target);
   if (inField && event.key === "Escape") {
     event.target.blur();
   }
   if (event.ctrlKey || event.metaKey || event.altKey || inField || one("#keys").open) {
     return;
   }
-  const level = clewView.level(event.key);
+  const level = clewView.detailRadio(event.key);
   if (level) {
     level.checked = true;
     level.dispatchEvent(new Event("change"));

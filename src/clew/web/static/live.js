@@ -35,18 +35,18 @@ function updateBranches(outline) {
   for (const [parent, roots] of JSON.parse(outline.dataset.forks)) {
     const branch = roots.find((root) => active.has(root));
     const state = `${roots}:${branch}`;
-    clewView.fork(parent, roots);
+    clewView.addFork(parent, roots);
     if (branch && activeBranches.get(roots[0]) !== state) {
       changed.push(branch);
     }
     activeBranches.set(roots[0], state);
   }
   if (isFirst) {
-    clewView.pick(changed);
+    clewView.pickBranches(changed);
   } else {
-    changed.forEach(clewView.choose);
+    changed.forEach(clewView.chooseBranch);
   }
-  clewView.paint();
+  clewView.updateBranches();
 }
 
 async function loadOutline() {
@@ -56,7 +56,7 @@ async function loadOutline() {
   } catch {
     return;
   }
-  clewView.contents(all(".outline ol a", contents), (link) => link.scrollIntoView({ block: "nearest" }));
+  clewView.setContents(all(".outline ol a", contents), (link) => link.scrollIntoView({ block: "nearest" }));
   updateBranches(one(".outline", contents));
   const main = sessionMain();
   // The first window was rendered from the start of the file alone; later records may have changed it.

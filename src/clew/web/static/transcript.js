@@ -79,8 +79,8 @@ function applyWindow(element, html, etag) {
   element.dataset.etag = etag;
   element.style.minHeight = "";
   added.forEach(bindFragment);
-  clewView.paint(element);
-  clewView.pass(element);
+  clewView.updateBranches(element);
+  clewView.observePrompts(element);
   restoreSelection(wasFocused);
 }
 
@@ -275,7 +275,7 @@ function registerFirstWindow() {
       element.dataset.loaded = "1";
       firstWindow = Number(element.dataset.w);
       loadOrder.push(firstWindow);
-      clewView.pass(element);
+      clewView.observePrompts(element);
     }
   }
 }
@@ -306,7 +306,7 @@ function followLink(event) {
     return;
   }
   if (link.dataset.go) {
-    clewView.choose(Number(link.dataset.go));
+    clewView.chooseBranch(Number(link.dataset.go));
   }
   if (link.hash === location.hash) {
     event.preventDefault();
@@ -333,5 +333,5 @@ export function initTranscript() {
   // In the capture phase, so that windows are loaded before other listeners open and colour what is in them.
   addEventListener("beforeprint", loadAllForPrint, { capture: true });
   addEventListener("afterprint", evictWindows);
-  clewView.folding(one("#fold"), "main details");
+  clewView.bindFoldButton(one("#fold"), "main details");
 }
