@@ -20,9 +20,9 @@ Rows = list[tuple[Any, ...]]
 SAME_WITHOUT_TEXT = {
     name
     for name, _ in statements.catalogue()
-    if not any(part in name for part in ("files", "folders", "names of change", "path"))
+    if not any(part in name for part in ("files", "folders", "names of", "path"))
 }
-"""The statistics in which no path stands."""
+"""The statistics without paths and titles."""
 
 
 class Machine:

@@ -30,7 +30,7 @@ def test_months_are_dropped_as_a_whole(url: str, tmp_path: Path) -> None:
     later = ONLY_TEXT.replace("2026_01", "2026_11")
     change(url, later)
     assert months(url, "blocks_copies") == ["default"]
-    assert statistics(url)["calls total"] == before["calls total"]
+    assert statistics(url)["usage in total, one by one"] == before["usage in total, one by one"]
     change(url, EVERYTHING.replace("2026_01", "2026_11"))
     assert months(url, "messages_copies") == ["default"]
     assert statistics(url)["calls"] == []

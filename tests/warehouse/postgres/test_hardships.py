@@ -160,7 +160,7 @@ def whole(url: str) -> None:
         "SELECT s.batch FROM sessions_copies s JOIN messages_copies m USING (batch) GROUP BY 1 HAVING count(*) <> 40"
     )
     assert ask(url, counts) == []
-    assert statistics(url)["calls total"] == statistics(url)["usage total"]
+    assert statistics(url)["usage in total, one by one"] == statistics(url)["usage in total"]
 
 
 def test_a_server_process_that_is_killed(

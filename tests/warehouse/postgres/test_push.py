@@ -44,7 +44,7 @@ def test_metrics_are_enough_for_statistics(url: str, demo: Machine) -> None:
     there, here = statistics(url), demo.statistics()
     named = {name for name in SAME_WITHOUT_TEXT if not name.startswith("sessions") and "project" not in name}
     assert {name for name in named if there[name] != here[name]} <= {"sessions with a file"}
-    for name in ("changes by day", "changes total"):
+    for name in ("changes by day", "changes in total"):
         assert there[name] == here[name], "a file that is a tag is still one file"
 
 
