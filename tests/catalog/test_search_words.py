@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.catalog.query import Phrase, matches
-from clew.catalog.tokenizer import MAX_WORD, has_giant, humps, parts, spelled, words
+from clew.catalog.tokenizer import MAX_WORD, camel_case_parts, has_overlong_word, normalize_text, parts, words
 from tests.catalog.by_hand import Said, find, numbers, write_catalog
 
 CUTTER = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).build()
@@ -22,13 +22,13 @@ WILD = st.text(
 
 @given(WILD)
 def test_the_index_sees_the_same_words(text: str) -> None:
-    assert CUTTER.analyze(spelled(text)) == words(text)
+    assert CUTTER.analyze(normalize_text(text)) == words(text)
 
 
 @given(st.lists(st.sampled_from((1, 9, MAX_WORD // 4, MAX_WORD // 4 + 1)), max_size=6), st.sampled_from(" \n\t\u3000x"))
 def test_a_giant_is_a_run_without_spaces_that_may_be_too_long(sizes: list[int], between: str) -> None:
     text = between.join("é" * size for size in sizes)
-    assert has_giant(text) == (max(map(len, text.split()), default=0) > MAX_WORD // 4)
+    assert has_overlong_word(text) == (max(map(len, text.split()), default=0) > MAX_WORD // 4)
 
 
 @given(WILD, WILD)
@@ -38,7 +38,7 @@ def test_what_is_not_ascii_is_folded_alike_wherever_it_stands(before: str, behin
 
 @given(WILD)
 def test_the_index_sees_the_same_parts_of_camel_case(text: str) -> None:
-    assert [CUTTER.analyze(hump) for hump in humps(text)] == parts(text)
+    assert [CUTTER.analyze(hump) for hump in camel_case_parts(text)] == parts(text)
 
 
 @given(WILD)
@@ -50,7 +50,7 @@ def test_spelling_twice_is_spelling_once(text: str) -> None:
 def test_the_index_and_we_agree_about_every_character() -> None:
     for first in range(0, 0x110000, 0x1000):
         text = " ".join(f"x{chr(code)}y {chr(code)}" for code in range(first, first + 0x1000))
-        assert CUTTER.analyze(spelled(text)) == words(text), hex(first)
+        assert CUTTER.analyze(normalize_text(text)) == words(text), hex(first)
 
 
 def test_a_character_alone_is_cut_as_in_company() -> None:

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from clew.catalog.query import Not, Phrase, Query, Some
-from clew.catalog.text_index import GIANT, KINDS, META, shards
+from clew.catalog.query import Not, Or, Phrase, Query
+from clew.catalog.text_index import KINDS, META, OVERLONG_MARKER, shards
 from clew.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import tantivy
 
-MANY = 100_000
+MAX_HITS = 100_000
 """How far a page of hits may lie from the first."""
 
 
@@ -93,7 +93,7 @@ class TextReader:
             waiting = [threads.submit(ask, shard) for shard in others]
             return [ask(first), *(answer.result() for answer in waiting)]
 
-    def with_letters(self, literals: Sequence[str], scope: Scope, most: int) -> list[int] | None:
+    def candidates_containing(self, literals: Sequence[str], scope: Scope, most: int) -> list[int] | None:
         """Every block that can hold these pieces of text, none of which is missing from any that does.
 
         None where they are more than `most`, or where the pieces tell too little.
@@ -191,7 +191,7 @@ class _Shard:
             return self._phrase(query)
         if isinstance(query, Not):
             return queries.boolean_query([(occur.Must, queries.all_query()), (occur.MustNot, self.asked(query.part))])
-        if isinstance(query, Some):
+        if isinstance(query, Or):
             return queries.boolean_query([(occur.Should, self.asked(part)) for part in query.parts])
         parts = [self._part(part) for part in query.parts]
         if all(isinstance(part, Not) for part in query.parts):
@@ -236,7 +236,7 @@ class _Shard:
         occur, queries = self._tantivy.Occur, self._queries
         # Short pieces stand in nearly every text.
         musts = [(occur.Must, self._holding(piece)) for piece in pieces if len(piece[0]) >= _TELLING]
-        giant = queries.term_query(self._schema, "text", GIANT)
+        giant = queries.term_query(self._schema, "text", OVERLONG_MARKER)
         return queries.boolean_query([(occur.Should, queries.boolean_query(musts)), (occur.Should, giant)])
 
     def _holding(self, piece: tuple[str, bool, bool]) -> tantivy.Query:

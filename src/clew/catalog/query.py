@@ -28,13 +28,13 @@ class Phrase(NamedTuple):
     is_prefix: bool = False
 
 
-class All(NamedTuple):
+class And(NamedTuple):
     """Every part must match."""
 
     parts: tuple[Query, ...]
 
 
-class Some(NamedTuple):
+class Or(NamedTuple):
     """At least one part must match."""
 
     parts: tuple[Query, ...]
@@ -46,7 +46,7 @@ class Not(NamedTuple):
     part: Query
 
 
-Query: TypeAlias = Phrase | All | Some | Not
+Query: TypeAlias = Phrase | And | Or | Not
 
 
 class BadQuery(UsageError):
@@ -102,7 +102,7 @@ class _Parser:
         while self._comes("OR"):
             self._take()
             parts.append(self._all())
-        return parts[0] if len(parts) == 1 else Some(tuple(parts))
+        return parts[0] if len(parts) == 1 else Or(tuple(parts))
 
     def _all(self) -> Query:
         parts = [self._one()]
@@ -110,7 +110,7 @@ class _Parser:
             if self._comes("AND"):
                 self._take()
             parts.append(self._one())
-        return parts[0] if len(parts) == 1 else All(tuple(parts))
+        return parts[0] if len(parts) == 1 else And(tuple(parts))
 
     def _one(self) -> Query:
         token = self._take()
@@ -188,22 +188,22 @@ def _bare(query: str, at: int) -> tuple[_Token, int]:
     return _Token("", start, text.rstrip("*"), star >= 0), at
 
 
-def positive(query: Query) -> Iterator[Phrase]:
+def required_phrases(query: Query) -> Iterator[Phrase]:
     """The phrases that a match has; those that it must not have are left out."""
     if isinstance(query, Phrase):
         yield query
-    elif isinstance(query, All | Some):
+    elif isinstance(query, And | Or):
         for part in query.parts:
-            yield from positive(part)
+            yield from required_phrases(part)
 
 
 def matches(query: Query, values: list[list[str]]) -> bool:
     """Whether a text with these words matches. A phrase never leads from one list into another."""
     if isinstance(query, Not):
         return not matches(query.part, values)
-    if isinstance(query, All):
+    if isinstance(query, And):
         return all(matches(part, values) for part in query.parts)
-    if isinstance(query, Some):
+    if isinstance(query, Or):
         return any(matches(part, values) for part in query.parts)
     return any(_stands_in(query, value) for value in values)
 

@@ -9,8 +9,8 @@ from time import gmtime, strftime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from clew.catalog import database
-from clew.catalog.lookup import MANY, Match, Scope, TextReader, in_order
-from clew.catalog.query import Query, parse, positive
+from clew.catalog.lookup import MAX_HITS, Match, Scope, TextReader, in_order
+from clew.catalog.query import Query, parse, required_phrases
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.snippets import Find, Snippet, finder, snippet
 from clew.catalog.text_index import KINDS, stale_ranges
@@ -20,7 +20,7 @@ from clew.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from clew.catalog.text_scan import Wanted
+    from clew.catalog.text_scan import TextMatcher
     from clew.filters import Filters
     from clew.model.json import JSON
 
@@ -119,8 +119,8 @@ def check(request: Request) -> None:
 
     {"words": parse, "substring": substring, "regex": regex}[request.mode](request.query)
     kinds_of(request.places)
-    if request.offset + request.limit > MANY:
-        raise UsageError(f"only the first {MANY} hits can be looked at; narrow the search")
+    if request.offset + request.limit > MAX_HITS:
+        raise UsageError(f"only the first {MAX_HITS} hits can be looked at; narrow the search")
 
 
 class Redact(Protocol):
@@ -185,7 +185,7 @@ class Searcher:
         if request.mode == "words":
             query = parse(request.query)
             total, found = self._by_words(query, self._scope(request), request)
-            find = finder(positive(query))
+            find = finder(required_phrases(query))
         else:
             wanted = self._wanted(request)
             total, found = self._by_text(wanted, self._scope(request), request)
@@ -193,7 +193,7 @@ class Searcher:
         page = found[request.offset : request.offset + request.limit]
         return Found(total, page, self._hits(page[shown], find))
 
-    def _wanted(self, request: Request) -> Wanted:
+    def _wanted(self, request: Request) -> TextMatcher:
         from clew.catalog.text_scan import regex, substring
 
         return substring(request.query) if request.mode == "substring" else regex(request.query)
@@ -216,7 +216,7 @@ class Searcher:
         total, found = self._reader.find(query, scope, max(1, end), newest=request.newest)
         return total, in_order(found, request.newest)[:end]
 
-    def _by_text(self, wanted: Wanted, scope: Scope, request: Request) -> tuple[int, list[Match]]:
+    def _by_text(self, wanted: TextMatcher, scope: Scope, request: Request) -> tuple[int, list[Match]]:
         from clew.catalog.text_scan import scan
 
         found = []

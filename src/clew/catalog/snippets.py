@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from clew.catalog.query import Phrase
-from clew.catalog.tokenizer import spelled
+from clew.catalog.tokenizer import normalize_text
 
 WIDTH = 160
 """Characters of a snippet."""
@@ -99,12 +99,12 @@ def _places(wanted: re.Pattern[str], text: str) -> list[tuple[int, int]]:
 
 def _folded(text: str) -> tuple[str, list[int] | None]:
     """The text as it is indexed, and the place that each character comes from; None where that is the same."""
-    whole = spelled(text)
+    whole = normalize_text(text)
     if len(whole) == len(text) and (text.isascii() or whole == text.lower()):
         return whole, None
     pieces, origin = list[str](), list[int]()
     for place, char in enumerate(text):
-        piece = char.lower() if char.isascii() else spelled(char)
+        piece = char.lower() if char.isascii() else normalize_text(char)
         pieces.append(piece)
         origin += [place] * len(piece)
     return "".join(pieces), origin

@@ -18,7 +18,7 @@ from clew.catalog.change_detection import text_index_exists, text_index_is_compl
 from clew.catalog.database import TEXT, transaction
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.text_store import TextStore
-from clew.catalog.tokenizer import has_giant, humps, spelled
+from clew.catalog.tokenizer import camel_case_parts, has_overlong_word, normalize_text
 from clew.datadir import private_folder
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ KINDS = ("prompt", "answer", "thinking", "input", "output", "title", "file")
 """The kinds of text; their numbers are their places here."""
 META = "meta.json"
 """The file that names the files of an index; replaced with each commit."""
-GIANT = "GIANT"
+OVERLONG_MARKER = "GIANT"
 """Marks blocks with a word that is too long for the index. All words of texts are in lower case."""
 COMMIT_BYTES = 24 << 20
 """Compressed bytes of text after which the index is committed."""
@@ -188,12 +188,12 @@ class TextWriter:
         document.add_unsigned("source", doc // KEYS_PER_SOURCE)
         document.add_unsigned("kind", _KIND_NUMBERS[kind])
         document.add_integer("when", time_us)
-        document.add_text("text", spelled(text))
-        for identifier in humps(text):
+        document.add_text("text", normalize_text(text))
+        for identifier in camel_case_parts(text):
             # A value of its own: no phrase leads from one into another.
             document.add_text("text", identifier)
-        if has_giant(text):
-            document.add_text("text", GIANT)
+        if has_overlong_word(text):
+            document.add_text("text", OVERLONG_MARKER)
         try:
             self._writer.add_document(document)
         except (ValueError, OSError) as error:

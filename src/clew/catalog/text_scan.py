@@ -17,36 +17,36 @@ from clew.errors import UsageError
 _ASSERTIONS = ("^", "$", r"\A", r"\z", r"\b", r"\B")
 """Everything in RE2 that looks at what stands before or behind a match."""
 _MEMORY = 64 << 20
-FEW = 2_000
+MAX_CANDIDATES = 2_000
 """Up to so many blocks are looked up one by one; to read all of them is quicker than that."""
 
 
-class Wanted(NamedTuple):
+class TextMatcher(NamedTuple):
     """What a text is searched for."""
 
-    is_in: Callable[[bytes, int], bool]
+    matches_bytes: Callable[[bytes, int], bool]
     """Whether some bytes hold it, from a place on."""
     places: Callable[[str], list[tuple[int, int]]]
     """Where it stands in a text."""
     literals: tuple[str, ...]
     """Pieces that every match has, in any case."""
-    is_local: bool
+    can_prefilter_chunk: bool
     """True where a match inside a text is one inside any text around it."""
 
 
-def substring(text: str) -> Wanted:
+def substring(text: str) -> TextMatcher:
     """A piece of text, in any case."""
     if not text:
         raise UsageError("nothing to look for")
     folded = text.casefold()
     if text.isascii():
         letters = folded.encode()
-        return Wanted(lambda found, at: found.lower().find(letters, at) >= 0, _finder(folded), (text,), True)
+        return TextMatcher(lambda found, at: found.lower().find(letters, at) >= 0, _finder(folded), (text,), True)
 
-    def is_in(found: bytes, at: int) -> bool:
+    def matches_bytes(found: bytes, at: int) -> bool:
         return folded in found[at:].decode("utf-8", "replace").casefold()
 
-    return Wanted(is_in, _finder(folded), (), True)
+    return TextMatcher(matches_bytes, _finder(folded), (), True)
 
 
 def _finder(folded: str) -> Callable[[str], list[tuple[int, int]]]:
@@ -59,7 +59,7 @@ def _finder(folded: str) -> Callable[[str], list[tuple[int, int]]]:
     return places
 
 
-def regex(pattern: str) -> Wanted:
+def regex(pattern: str) -> TextMatcher:
     """A regular expression, in the syntax of RE2."""
     import re2
 
@@ -75,8 +75,10 @@ def regex(pattern: str) -> Wanted:
         why = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
         raise UsageError(f"--regex: {why}") from None
     search: Any = raw.search
-    is_local = not any(assertion in pattern for assertion in _ASSERTIONS)
-    return Wanted(lambda found, at: search(found, at) is not None, _matches(readable), literals_of(pattern), is_local)
+    can_prefilter_chunk = not any(assertion in pattern for assertion in _ASSERTIONS)
+    return TextMatcher(
+        lambda found, at: search(found, at) is not None, _matches(readable), literals_of(pattern), can_prefilter_chunk
+    )
 
 
 def _matches(compiled: Any) -> Callable[[str], list[tuple[int, int]]]:
@@ -121,9 +123,9 @@ def _told(pieces: list[str], run: str) -> tuple[str, ...]:
     return tuple(piece for piece in (*pieces, run) if piece)
 
 
-def scan(store: TextStore, reader: TextReader, wanted: Wanted, scope: Scope) -> Iterator[int]:
+def scan(store: TextStore, reader: TextReader, wanted: TextMatcher, scope: Scope) -> Iterator[int]:
     """The blocks that hold what is wanted, whether or not they are still true; those that wait for the index too."""
-    docs = None if store.has_unindexed() else reader.with_letters(wanted.literals, scope, FEW)
+    docs = None if store.has_unindexed() else reader.candidates_containing(wanted.literals, scope, MAX_CANDIDATES)
     if docs is None:
         yield from _all(store, wanted, scope)
         return
@@ -133,11 +135,11 @@ def scan(store: TextStore, reader: TextReader, wanted: Wanted, scope: Scope) -> 
             yield doc
 
 
-def _has(wanted: Wanted, text: str) -> bool:
-    return wanted.is_in(text.encode("utf-8", "surrogatepass"), 0)
+def _has(wanted: TextMatcher, text: str) -> bool:
+    return wanted.matches_bytes(text.encode("utf-8", "surrogatepass"), 0)
 
 
-def _all(store: TextStore, wanted: Wanted, scope: Scope) -> Iterator[int]:
+def _all(store: TextStore, wanted: TextMatcher, scope: Scope) -> Iterator[int]:
     spans = None
     if scope.sources is not None:
         spans = [key_range(source) for source in sorted(scope.sources)]
@@ -147,10 +149,10 @@ def _all(store: TextStore, wanted: Wanted, scope: Scope) -> Iterator[int]:
         if first // KEYS_PER_SOURCE != source:
             source = first // KEYS_PER_SOURCE
             found.clear()
-        if wanted.is_local and not found and not wanted.is_in(unpacked, head_size(unpacked)):
+        if wanted.can_prefilter_chunk and not found and not wanted.matches_bytes(unpacked, head_size(unpacked)):
             continue
         chunk = cut(first, unpacked)
         for doc, text in zip(chunk.docs, chunk.texts, strict=True):
-            if text in found if isinstance(text, int) else wanted.is_in(text, 0):
+            if text in found if isinstance(text, int) else wanted.matches_bytes(text, 0):
                 found.add(doc)
                 yield doc

@@ -1,8 +1,8 @@
-"""What words a text has. The text index is given `spelled(text)` and cuts at everything that is no letter or digit.
+"""What words a text has. The text index gets `normalize_text(text)`, cut at all that is no letter or digit.
 
 Words are in lower case and without accents. An ideograph, a syllable of Hangul or Kana is a word of its own, so that a
 run of them is a phrase. What `_` or `.` or `/` joins are several words, and a phrase finds them whole. The parts of
-camelCase are words too: they stand behind the text, each identifier's by themselves (`humps`).
+camelCase are words too: they stand behind the text, each identifier's by themselves (`camel_case_parts`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PLAIN = {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "�
 _LETTERS_AS_SIGNS = ("\u24b6", "\u24e9"), ("\U0001f130", "\U0001f189")
 
 
-def spelled(text: str) -> str:
+def normalize_text(text: str) -> str:
     """The text as it is indexed: folded where anything in it needs to be."""
     if text.isascii():
         return text.lower()
@@ -46,7 +46,7 @@ def spelled(text: str) -> str:
         raw = text.encode()
     except UnicodeEncodeError:
         # Half of a surrogate pair.
-        return spelled(text.encode("utf-8", "replace").decode())
+        return normalize_text(text.encode("utf-8", "replace").decode())
     high = raw.translate(None, _ASCII).decode()
     if _HARMLESS.issuperset(high) or all(map(_is_harmless, set(high))):
         # Only ASCII has cases then, and bytes are many times quicker.
@@ -66,7 +66,7 @@ def _fold(run: str) -> str:
 _fold_short = lru_cache(4096)(_fold)
 
 
-def humps(text: str) -> list[str]:
+def camel_case_parts(text: str) -> list[str]:
     """The parts of each camelCase identifier, each identifier once."""
     raw = _bare(text).encode("utf-8", "surrogatepass")
     cases = raw.translate(_CASES)
@@ -91,7 +91,7 @@ def _bare(text: str) -> str:
     return text.translate(_BARE) if any(char > "\x7f" and not _is_harmless(char) for char in others) else text
 
 
-def has_giant(text: str) -> bool:
+def has_overlong_word(text: str) -> bool:
     """True where a word may be too long for the index."""
     at = 0
     while at + _GIANT < len(text):
@@ -105,12 +105,12 @@ def has_giant(text: str) -> bool:
 
 def words(text: str) -> list[str]:
     """The words of a text, in order, as the index sees them; without the parts of camelCase."""
-    return [word for word in _WORD.findall(spelled(text)) if len(word.encode()) <= MAX_WORD]
+    return [word for word in _WORD.findall(normalize_text(text)) if len(word.encode()) <= MAX_WORD]
 
 
 def parts(text: str) -> list[list[str]]:
     """The words of the parts of each camelCase identifier."""
-    return [found.split() for found in humps(text)]
+    return [found.split() for found in camel_case_parts(text)]
 
 
 @cache

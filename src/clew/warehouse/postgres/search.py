@@ -10,10 +10,10 @@ import psycopg
 
 from clew.catalog.filters import POSTGRESQL_COPIES, session_condition
 from clew.catalog.lookup import Match
-from clew.catalog.query import matches, parse, positive
+from clew.catalog.query import matches, parse, required_phrases
 from clew.catalog.search import Found, Hit, Redact, Request, check, kinds_of, secrets_masked
 from clew.catalog.snippets import Find, finder, snippet
-from clew.catalog.text_scan import Wanted, regex, substring
+from clew.catalog.text_scan import TextMatcher, regex, substring
 from clew.catalog.tokenizer import parts, words
 from clew.errors import TargetRefused
 from clew.filters import Filters
@@ -116,7 +116,7 @@ class ServerSearcher:
         if request.mode == "words":
             query = parse(request.query)
             condition = to_tsquery(query)
-            find = finder(positive(query))
+            find = finder(required_phrases(query))
 
             def decide(text: str) -> bool:
                 return matches(query, [words(text), *parts(text)])
@@ -194,8 +194,8 @@ class ServerSearcher:
         return hits
 
 
-def _has(wanted: Wanted, text: str) -> bool:
-    return wanted.is_in(text.encode(), 0)
+def _has(wanted: TextMatcher, text: str) -> bool:
+    return wanted.matches_bytes(text.encode(), 0)
 
 
 def _ascii_pieces(literals: Sequence[str]) -> list[str]:

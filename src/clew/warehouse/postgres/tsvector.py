@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from clew.catalog.query import All, Not, Phrase, Query, Some
+from clew.catalog.query import And, Not, Or, Phrase, Query
 from clew.catalog.tokenizer import parts, words
 
 TRUNCATED = "TRUNCATED"
@@ -63,9 +63,9 @@ def to_tsquery(query: Query) -> IndexQuery:
         return IndexQuery(f"!({part.text})", True) if part.index_is_exact else IndexQuery(None, False)
     found = [to_tsquery(part) for part in query.parts]
     is_exact = all(part.index_is_exact for part in found)
-    if isinstance(query, All):
+    if isinstance(query, And):
         return IndexQuery(_join(" & ", [part.text for part in found if part.text is not None]), is_exact)
-    assert isinstance(query, Some)
+    assert isinstance(query, Or)
     if any(part.text is None for part in found):
         return IndexQuery(None, False)
     return IndexQuery(_join(" | ", [part.text for part in found if part.text is not None]), is_exact)
