@@ -24,7 +24,7 @@ class Origin(NamedTuple):
     path: str
 
 
-def _now() -> datetime:
+def current_time() -> datetime:
     return datetime.now(UTC)
 
 
@@ -33,7 +33,7 @@ class Host(NamedTuple):
 
     home: Path
     env: Mapping[str, str] = MappingProxyType({})
-    now: Callable[[], datetime] = _now
+    now: Callable[[], datetime] = current_time
     kind: Kind = "local"
     name: str | None = None
     """The remote host or the WSL distribution."""

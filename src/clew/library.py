@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -17,7 +17,7 @@ from clew.agents.registry import is_known, load_all
 from clew.analysis.usage import Usage
 from clew.errors import SourceUnreadable, UnknownReference, UsageError
 from clew.filters import Filters
-from clew.host import Host
+from clew.host import Host, current_time
 from clew.model.json import JSON
 from clew.references import Reference, named_path, the_one
 from clew.sources.local import Found, at_path, in_homes
@@ -67,7 +67,7 @@ class Library:
 
     def now(self) -> datetime:
         """The time on the clock of the first home."""
-        return self._named_hosts[0].now() if self._named_hosts else datetime.now(UTC)
+        return self._named_hosts[0].now() if self._named_hosts else current_time()
 
     @cached_property
     def catalog_folder(self) -> Path:

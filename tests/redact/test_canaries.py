@@ -171,6 +171,7 @@ ELSEWHERE = {
     "sources fetch": "copies files from other machines, and prints how many",
     "redact": "`redact FILE` is `redact files FILE`",
     "lake": "a group without output of its own",
+    "lake spark-job": "prints the path of a program that comes with clew",
 }
 """Commands that are looked at in another test, or that print nothing of sessions."""
 
