@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from clew.io import workers
 from clew.io.workers import run_in_workers
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -92,6 +93,24 @@ def test_closing_terminates_workers_which_clean_up(tmp_path: Path) -> None:
         time.sleep(0.01)
     results.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1.begun", "1.clean", "2.begun", "2.clean"]
+
+
+def test_a_worker_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "TERMINATE_SECONDS", 0.2)
+
+    def stubborn(task: int) -> int:
+        while task:
+            try:
+                time.sleep(60)
+            except SystemExit:
+                continue
+        return task
+
+    results = run_in_workers(stubborn, [0, 1, 2], workers=2)
+    assert next(results) == 0
+    started = time.monotonic()
+    results.close()
+    assert time.monotonic() - started < 30
 
 
 def test_two_at_once_end_only_their_own_workers() -> None:

@@ -6,15 +6,24 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Generator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
 
 T = TypeVar("T")
 R = TypeVar("R")
 
+TERMINATE_SECONDS = 30.0
+"""How long a terminated worker may clean up before it is killed."""
+
 _work: Callable[[Any], Any]
 """In a worker: what it does with each task."""
+_is_working = False
+"""In a worker: a task is running, which may have to clean up when the worker is terminated."""
 
 
 def run_in_workers(
@@ -42,7 +51,6 @@ def run_in_workers(
     from concurrent.futures import Future, ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import active_children, get_context
-    from multiprocessing.process import BaseProcess
 
     window = count * ahead if ahead else len(tasks)
     others = set(active_children())
@@ -63,9 +71,9 @@ def run_in_workers(
         pass
     finally:
         executor.shutdown(wait=False, cancel_futures=True)
+        if results:
+            _terminate(own)
         for process in own:
-            if results:
-                process.terminate()
             process.join()
     yield from map(fallback or work, tasks[done:])
 
@@ -75,25 +83,41 @@ def available_workers(task_count: int, wanted: int | None = None) -> int:
     return min(wanted or os.cpu_count() or 1, task_count) if hasattr(os, "fork") else 1
 
 
+def _terminate(workers: Collection[BaseProcess]) -> None:
+    for worker in workers:
+        worker.terminate()
+    deadline = time.monotonic() + TERMINATE_SECONDS
+    for worker in workers:
+        worker.join(max(0.0, deadline - time.monotonic()))
+        if worker.is_alive():
+            worker.kill()
+
+
 def _prepare_worker(work: Callable[[Any], Any]) -> None:
     global _work
     _work = work
     # Ctrl-C reaches every process of the terminal. The parent alone answers it, and terminates the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGTERM, _on_terminate)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
 
 
-def _terminate(_number: int, _frame: object) -> None:
+def _on_terminate(_number: int, _frame: object) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second signal must not interrupt cleaning up
+    if not _is_working:
+        os._exit(1)  # the executor would catch SystemExit, and wait for the next task
     sys.exit(1)
 
 
 def _run_task(task: Any) -> Any:
+    global _is_working
     try:
+        _is_working = True
         return _work(task)
     except SystemExit:
         os._exit(1)  # the executor would go on with the next task
+    finally:
+        _is_working = False
 
 
 def _exit_with_parent() -> None:
