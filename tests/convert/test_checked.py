@@ -24,11 +24,11 @@ _SMALL = 40 << 10
 _EVERY = 6
 
 
-def found(sessions: Iterator[StoredSession], shelf: Library, target: str, scratch: Path) -> dict[str, list[str]]:
+def found(sessions: Iterator[StoredSession], library: Library, target: str, scratch: Path) -> dict[str, list[str]]:
     """What is wrong with the sessions once they were converted, by their files."""
     report = {}
     for number, session in enumerate(sessions):
-        wrong = faults(session, target, scratch / str(number), shelf.subagents(session))
+        wrong = faults(session, target, scratch / str(number), library.subagents(session))
         if wrong:
             report[str(session.path)] = wrong
     return report
@@ -41,8 +41,8 @@ def below(folder: Path) -> Iterator[StoredSession]:
 @pytest.mark.slow
 @pytest.mark.parametrize("target", AGENTS)
 def test_the_demo(demo: Path, tmp_path: Path, target: str) -> None:
-    shelf = Library(Host.at(demo))
-    assert found(shelf.sources(), shelf, target, tmp_path) == {}
+    library = Library(Host.at(demo))
+    assert found(library.sources(), library, target, tmp_path) == {}
 
 
 @pytest.mark.parametrize("target", AGENTS)

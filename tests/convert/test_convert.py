@@ -83,17 +83,17 @@ def test_a_session_comes_back_all_the_way_it_went(demo: Path, tmp_path: Path, wa
 
 @pytest.mark.parametrize("target", ["claude-code", "codex", "gemini"])
 def test_sub_agents_go_with_their_session_and_come_back(demo: Path, tmp_path: Path, target: str) -> None:
-    shelf = Library(Host.at(demo))
-    session = shelf.get(WITH_AGENTS)
+    library = Library(Host.at(demo))
+    session = library.get(WITH_AGENTS)
     home = tmp_path / "there"
-    written = prepare(session.agent, session.source, target, find=shelf.subagents(session)).write(home)
+    written = prepare(session.agent, session.source, target, find=library.subagents(session)).write(home)
     assert written.losses == []
     there = Library(Host.at(home))
     converted = {each.id: each for each in there.sources()}
     children = [each for each in converted.values() if each.is_subagent]
     assert len(children) == 2
     assert {each.header.parent_session_id for each in children} == {written.session_id}
-    originals = [shelf.get(f"claude-code:{link.session_id}") for link in session.header.subagents or ()]
+    originals = [library.get(f"claude-code:{link.session_id}") for link in session.header.subagents or ()]
     before = sorted(said(each.agent, each.source) for each in originals)
     assert sorted(said(each.agent, each.source) for each in children) == before
     if target == "claude-code":

@@ -34,9 +34,9 @@ FULL = "No space left on device"
 
 
 def way(demo: Path, target: str, session: str = WITH_AGENTS) -> Prepared:
-    shelf = Library(Host.at(demo))
-    found = shelf.get(session)
-    return prepare(found.agent, found.source, target, find=shelf.subagents(found))
+    library = Library(Host.at(demo))
+    found = library.get(session)
+    return prepare(found.agent, found.source, target, find=library.subagents(found))
 
 
 def furnish(home: Path) -> None:

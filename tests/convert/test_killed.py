@@ -23,9 +23,9 @@ from clew.convert.prepare import prepare
 from clew.host import Host
 from clew.library import Library
 
-shelf = Library(Host.at(Path(sys.argv[1])))
-found = shelf.get(sys.argv[2])
-prepared = prepare(found.agent, found.source, sys.argv[3], find=shelf.subagents(found))
+library = Library(Host.at(Path(sys.argv[1])))
+found = library.get(sys.argv[2])
+prepared = prepare(found.agent, found.source, sys.argv[3], find=library.subagents(found))
 real = os.replace
 
 for at in range(1, 100):

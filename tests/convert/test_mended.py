@@ -29,9 +29,9 @@ def write(path: Path, *records: dict[str, Any]) -> Path:
 
 def mend(home: Path, session: str, into: Path | None = None) -> tuple[Converted, dict[str, StoredSession]]:
     """Write a session anew in its own home, or in another; and what lies there then."""
-    shelf = Library(Host.at(home))
-    found = shelf.get(session)
-    prepared = prepare(found.agent, found.source, found.agent.id, find=shelf.subagents(found))
+    library = Library(Host.at(home))
+    found = library.get(session)
+    prepared = prepare(found.agent, found.source, found.agent.id, find=library.subagents(found))
     written = prepared.write(into or home)
     return written, {each.id: each for each in Library(Host.at(into or home)).sources()}
 
@@ -86,12 +86,12 @@ class TestCodex:
         base = {"thread_id": codex.THREAD, "end_ordinal_exclusive": 3}
         name = f"{codex.THREAD}_{codex.THIRD}"
         codex.write(home, codex.meta(history_base=base), *codex.asked("anew"), thread=name)
-        shelf = Library(Host.at(home))
-        found = shelf.get(name)
+        library = Library(Host.at(home))
+        found = library.get(name)
         prepared = prepare(found.agent, found.source, "codex")
         written = prepared.write(home, allow_loss=True)
         assert [loss.what for loss in written.losses] == [f"the history before it, in the thread {codex.THREAD}"]
-        there = {each.id: each for each in shelf.sources()}
+        there = {each.id: each for each in library.sources()}
         assert words(there[written.session_id]) == [("user", "anew")]
 
 

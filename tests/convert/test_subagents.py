@@ -20,9 +20,9 @@ TARGETS = ["codex", "gemini", "claude-code"]
 
 
 def convert(home: Path, reference: str, target: str, into: Path) -> Converted:
-    shelf = Library(Host.at(home))
-    session = shelf.get(reference)
-    prepared = prepare(session.agent, session.source, target, find=shelf.subagents(session))
+    library = Library(Host.at(home))
+    session = library.get(reference)
+    prepared = prepare(session.agent, session.source, target, find=library.subagents(session))
     return prepared.write(into, allow_loss=True)
 
 
@@ -43,8 +43,8 @@ def said(sessions: list[StoredSession]) -> list[list[str]]:
 
 @pytest.fixture
 def original(demo: Path) -> list[StoredSession]:
-    shelf = Library(Host.at(demo))
-    found = [shelf.get(str(link.session_id)) for link in shelf.get(PARENT).header.subagents or ()]
+    library = Library(Host.at(demo))
+    found = [library.get(str(link.session_id)) for link in library.get(PARENT).header.subagents or ()]
     assert len(found) == 2
     return found
 

@@ -23,9 +23,9 @@ PLAIN = "4e27a2d4-d285-4d42-9f9d-f3fa74062c23"
 
 
 def way(home: Path, session: str, target: str) -> Prepared:
-    shelf = Library(Host.at(home))
-    found = shelf.get(session)
-    return prepare(found.agent, found.source, target, find=shelf.subagents(found))
+    library = Library(Host.at(home))
+    found = library.get(session)
+    return prepare(found.agent, found.source, target, find=library.subagents(found))
 
 
 def sessions(home: Path) -> dict[str, StoredSession]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from clew.agents import registry
-from clew.cli.options import common, library, wants_json
+from clew.cli.options import common, open_library, wants_json
 from clew.cli.output import print_json, print_table
 from clew.model.json import JSON
 from clew.render.tables import Column
@@ -16,7 +16,7 @@ from clew.render.tables import Column
 @click.pass_context
 def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) -> None:
     """List the agents clew can read and write, and the folders it looks in."""
-    hosts = library(context, homes).hosts
+    hosts = open_library(context, homes).hosts
     rows: list[dict[str, JSON]] = []
     for agent in registry.load_all():
         roots = [root for host in hosts for root in agent.roots(host)]

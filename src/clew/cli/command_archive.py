@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from clew.cli.options import as_json_option, common, filtering, library, take_filters, wants_json
+from clew.cli.options import as_json_option, common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import print_json, print_table, say
 from clew.cli.progress import progress_bar
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
@@ -68,11 +68,11 @@ def command(
         context.find_root().obj["json"] = True
     if context.invoked_subcommand is not None:
         return
-    shelf = library(context, homes)
-    filters = take_filters(options, shelf)
+    library = open_library(context, homes)
+    filters = take_filters(options, library)
     if watch:
-        _watch(context, shelf, filters, every, level)
-    outcome = _capture(context, shelf, filters, level, set())
+        _watch(context, library, filters, every, level)
+    outcome = _capture(context, library, filters, level, set())
     if wants_json(context, as_json):
         print_json(msgspec.to_builtins(outcome))
     else:
@@ -86,7 +86,7 @@ def _folder(context: click.Context, chosen: str | None) -> Path:
     return archive_folder(chosen or context.meta.get("clew.archive"))
 
 
-def _capture(context: click.Context, shelf: Library, filters: Filters, level: int, reported: set[str]) -> Outcome:
+def _capture(context: click.Context, library: Library, filters: Filters, level: int, reported: set[str]) -> Outcome:
     """Run one capture, and print the problems that were not reported before."""
     from clew.archive.capture import capture
     from clew.archive.writer import open_writer
@@ -96,7 +96,7 @@ def _capture(context: click.Context, shelf: Library, filters: Filters, level: in
         open_writer(_folder(context, None), level=level) as writer,
         progress_bar("archiving", is_quiet=wants_json(context, False)) as on_progress,
     ):
-        outcome = capture(writer, _files(shelf, filters, unreadable), shelf.hosts[0].now, on_progress)
+        outcome = capture(writer, _files(library, filters, unreadable), library.hosts[0].now, on_progress)
     outcome.problems += unreadable
     for problem in outcome.problems:
         if problem not in reported:
@@ -105,7 +105,7 @@ def _capture(context: click.Context, shelf: Library, filters: Filters, level: in
     return outcome
 
 
-def _files(shelf: Library, filters: Filters, unreadable: list[str]) -> Iterator[FileToCapture]:
+def _files(library: Library, filters: Filters, unreadable: list[str]) -> Iterator[FileToCapture]:
     """Yield the files of all sessions that pass the filters, and those that agents keep for all sessions."""
     from clew.agents import registry
     from clew.archive.capture import companions_of, files_of
@@ -114,8 +114,8 @@ def _files(shelf: Library, filters: Filters, unreadable: list[str]) -> Iterator[
     agents = filters.agent or None
     passing = None
     if filters.without("agent") != type(filters)():
-        passing = {session.path for session in shelf.sessions(filters, on_unreadable=unreadable.append)}
-    for host in shelf.hosts:
+        passing = {session.path for session in library.sessions(filters, on_unreadable=unreadable.append)}
+    for host in library.hosts:
         for found in in_homes([host], agents):
             if passing is not None and found.source.path not in passing:
                 continue
@@ -138,13 +138,13 @@ def _summary(outcome: Outcome) -> str:
     return f"{count(outcome.files)} files: {said}{tail}"
 
 
-def _watch(context: click.Context, shelf: Library, filters: Filters, every: float, level: int) -> None:
+def _watch(context: click.Context, library: Library, filters: Filters, every: float, level: int) -> None:
     """Capture again and again until interrupted; skip a turn while another process writes."""
     as_json = wants_json(context, False)
     reported: set[str] = set()
     while True:
         with suppress(Busy):
-            outcome = _capture(context, shelf, filters, level, reported)
+            outcome = _capture(context, library, filters, level, reported)
             if outcome.read and as_json:
                 print_json(msgspec.to_builtins(outcome))
                 sys.stdout.flush()

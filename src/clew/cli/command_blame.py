@@ -11,7 +11,7 @@ import click
 from clew.agents.file_evidence import absolute
 from clew.agents.registry import load_all
 from clew.cli.file_history import spelled
-from clew.cli.options import common, library, wants_json
+from clew.cli.options import common, open_library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import SourceUnreadable, UnknownReference
@@ -45,7 +45,7 @@ def command(context: click.Context, /, file: str, recorded: str | None, homes: t
     except OSError as error:
         raise SourceUnreadable(f"{path}: {error.strerror}") from None
     names = spellings(path) if recorded is None else {absolute(recorded, None)}
-    lines, sessions = _blamed(library(context, homes), names, now)
+    lines, sessions = _blamed(open_library(context, homes), names, now)
     if number is not None:
         if not 0 < number <= len(lines):
             raise UnknownReference(f"{path} has {len(lines)} lines")
@@ -70,11 +70,11 @@ def _taken_apart(file: str) -> tuple[Path, int | None]:
     return Path(file[: found.start()]), int(found[1])
 
 
-def _blamed(shelf: Library, names: set[str], now: bytes) -> tuple[list[Line], list[StoredSession]]:
+def _blamed(library: Library, names: set[str], now: bytes) -> tuple[list[Line], list[StoredSession]]:
     """Return the lines of a file with their origins, and the sessions that mention the file."""
     sessions: list[StoredSession] = []
     found: list[tuple[str, Version]] = []
-    for session in _sessions_naming(shelf, names):
+    for session in _sessions_naming(library, names):
         sessions.append(session)
         try:
             found += versions(FileHistory(session.agent, session.source), session.id, names)
@@ -84,7 +84,7 @@ def _blamed(shelf: Library, names: set[str], now: bytes) -> tuple[list[Line], li
     return blame(now, [version for _, version in found]), sessions
 
 
-def _sessions_naming(shelf: Library, names: set[str]) -> Iterator[StoredSession]:
+def _sessions_naming(library: Library, names: set[str]) -> Iterator[StoredSession]:
     """The sessions that may have changed a file: their calls name it, or their agent records changes elsewhere too."""
     from clew.catalog.queries import sources_of_agents, unreadable_sources
     from clew.catalog.search import catalog_text_finder
@@ -94,10 +94,10 @@ def _sessions_naming(shelf: Library, names: set[str]) -> Iterator[StoredSession]
     parts = {plain_part(name) for name in names}
     # A name that JSON may spell in several ways is not searched for.
     unsure = [agent.id for agent in agents if agent.file_changes_outside_calls or "" in parts]
-    with shelf.catalog(text=True) as catalog:
+    with library.catalog(text=True) as catalog:
         find_text = catalog_text_finder(catalog.db, catalog.folder)
         found = sources_of_agents(catalog.db, unsure).union(*(find_text(part, _CALL_TEXT) for part in parts if part))
-        sessions = open_sessions(catalog.db, found, shelf.hosts[0])
+        sessions = open_sessions(catalog.db, found, library.hosts[0])
         unreadable = unreadable_sources(catalog.db)
     for problem in unreadable:
         say(f"clew: {problem}")

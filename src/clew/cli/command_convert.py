@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from clew.agents import registry
-from clew.cli.options import Folder, library, wants_json
+from clew.cli.options import Folder, open_library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.convert.conversion import Conversion
@@ -64,9 +64,9 @@ def command(
     --to AGENT --home TO.
     """
     context.with_resource(roll_back_on_signal())
-    shelf, session = find(library(context, ()), reference, home)
+    library, session = find(open_library(context, ()), reference, home)
     masking = redaction(context, DATA)
-    children, session = shelf.subagents(session), masking.session(session)
+    children, session = library.subagents(session), masking.session(session)
     if original:
         _check_alone(branch, masking.is_on)
         prepared = prepare_original(session.source, target)
@@ -97,12 +97,12 @@ def _written(prepared: Prepared, target: str, home: Path, allow_loss: bool) -> C
         raise WouldLose(f"{error}: {hint}") from None
 
 
-def find(shelf: Library, reference: str, home: Path) -> tuple[Library, StoredSession]:
+def find(library: Library, reference: str, home: Path) -> tuple[Library, StoredSession]:
     """The session a reference means, and where it was found; one that lies in the target's own home is found too."""
     if message_of(reference) is not None:
         raise UsageError(f"{reference}: a session is converted whole, or the branch that --branch names")
     try:
-        return shelf, shelf.get(reference)
+        return library, library.get(reference)
     except UnknownReference:
         if not home.is_dir():
             raise

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import click
 
-from clew.cli.options import common, filtering, library, take_filters
+from clew.cli.options import common, filtering, open_library, take_filters
 from clew.cli.output import opened, refuse_stores, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.sessions import UNREADABLE, do_each, for_each_session
@@ -97,19 +97,19 @@ def command(
         raise UsageError("--gz and --zst contradict each other")
     if no_native and (form in _TEXT_FORMATS or layout is not None):
         raise UsageError("--no-native goes with --to json or ndjson")
-    shelf = library(context, homes)
-    refuse_stores(shelf, site or output)
+    library = open_library(context, homes)
+    refuse_stores(library, site or output)
     found: list[StoredSession] = []
-    unreadable = for_each_session(shelf, references, take_filters(options, shelf), found.append)
+    unreadable = for_each_session(library, references, take_filters(options, library), found.append)
     if not found:
         raise UnknownReference("no session to export")
     compression = "gzip" if gz else "zstd" if zst else None
     masking = redaction(context, TEXT if form in _TEXT_FORMATS and layout is None else DATA)
     if form == "html" and layout is None:
-        return _write_pages(shelf, masking, found, site, output, detail, carry, compression, force) or (
+        return _write_pages(library, masking, found, site, output, detail, carry, compression, force) or (
             UNREADABLE if unreadable else 0
         )
-    timestamp = spell_time(shelf.hosts[0].now())
+    timestamp = spell_time(library.hosts[0].now())
     writer = Writer(form or "json", compression, detail, timestamp, force, masking, native=not no_native)
     with without_collector():
         if layout is not None:
@@ -144,7 +144,7 @@ def _resolve_format(form: str | None, site: Path | None, carry: bool, output: Pa
 
 
 def _write_pages(
-    shelf: Library,
+    library: Library,
     masking: Redaction,
     found: list[StoredSession],
     site: Path | None,
@@ -156,7 +156,7 @@ def _write_pages(
 ) -> int:
     from clew.cli.pages import Pages, Style
 
-    pages = Pages(shelf, masking, Style(detail, carry, spell_time(shelf.hosts[0].now())))
+    pages = Pages(library, masking, Style(detail, carry, spell_time(library.hosts[0].now())))
     with without_collector():
         if site is None and len(found) == 1 and not (output is not None and output.is_dir()):
             with opened(output, compression, force) as out:

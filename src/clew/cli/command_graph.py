@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import msgspec
 
-from clew.cli.options import common, library, wants_json
+from clew.cli.options import common, open_library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.model.json import JSON
@@ -32,7 +32,7 @@ def command(
 ) -> None:
     """Draw a conversation: its forks, and the path that is active now (marked *)."""
     masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
-    session = masking.session(library(context, homes).get(reference))
+    session = masking.session(open_library(context, homes).get(reference))
     graph = session.facts.tree.graph()
     if wants_json(context, as_json):
         print_json(_full_tree(session) if tree else msgspec.to_builtins(graph))

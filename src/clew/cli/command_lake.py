@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clew.cli.options import FILTER_NAMES, as_json_option, common, filtering, library, take_filters, wants_json
+from clew.cli.options import FILTER_NAMES, as_json_option, common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.progress import progress_bar
 from clew.warehouse.columns import LEVELS
@@ -58,7 +58,7 @@ def write_command(
     from clew.warehouse.lake.write import write
     from clew.warehouse.publisher import load_publisher
 
-    sources = _sources(library(context, homes), options)
+    sources = _sources(open_library(context, homes), options)
     as_json = wants_json(context, as_json)
     with progress_bar("writing", is_quiet=as_json) as on_progress:
         report = write(open_store(target), sources, load_publisher(level), on_progress=on_progress)

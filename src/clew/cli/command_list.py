@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from clew.cli.options import common, filtering, library, take_filters, wants_json
+from clew.cli.options import common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.model.json import JSON
@@ -34,9 +34,9 @@ def command(
     from clew.catalog.search import catalog_text_finder
 
     as_json = wants_json(context, as_json)
-    shelf = library(context, homes)
-    filters = take_filters(options, shelf)
-    with shelf.catalog(text=filters.needs_text) as catalog:
+    library = open_library(context, homes)
+    filters = take_filters(options, library)
+    with library.catalog(text=filters.needs_text) as catalog:
         condition = catalog_condition(catalog.db, filters, catalog_text_finder(catalog.db, catalog.folder))
         listed = list_rows(catalog.db, condition, subagents=subagents or as_json, limit=limit)
         names = shown_ids(list_ids(catalog.db, condition)) if not as_json else {}
@@ -50,7 +50,7 @@ def command(
         ids = [names[row["id"]] for row in listed]
         # The rows are masked with their keys, which say that a title may be cut, and then once more with the ids.
         shown = masking.value([{name: row[name] for name in _SHOWN_COLUMNS} for row in listed])
-        _print(shown, ids, shelf.now(), masking)
+        _print(shown, ids, library.now(), masking)
     else:
         say("no sessions; `clew agents` shows where they are looked for", own=True)
     return 0 if listed else 1

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clew.cli.options import common, filtering, library, take_filters, wants_json
+from clew.cli.options import common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.progress import progress_bar
 from clew.errors import UsageError
@@ -51,7 +51,7 @@ def command(
         # click would print the argument, and with it a password.
         raise UsageError("name one server, as postgresql://USER@HOST:PORT/DATABASE")
     as_json = wants_json(context, as_json)
-    report = _push(server[0], library(context, homes), level, dry_run, options, as_json)
+    report = _push(server[0], open_library(context, homes), level, dry_run, options, as_json)
     unreadable = report.pushed.unreadable
     for problem in unreadable[:_MAX_PRINTED_PROBLEMS]:
         say(f"clew: {problem}")

@@ -19,7 +19,7 @@ from clew.agents.secret_scan import find_secrets
 from clew.archive.records import archive_folder
 from clew.catalog.database import DATABASE
 from clew.catalog.memory import filter_sessions
-from clew.cli.options import as_json_option, common, filtering, library, take_filters, wants_json
+from clew.cli.options import as_json_option, common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import opened, print_json, print_table, refuse_stores, say
 from clew.cli.redaction import STANDARD, TEXT, Redaction, redacting, redaction
 from clew.cli.sessions import UNREADABLE, for_each_session, say_unscanned
@@ -84,7 +84,7 @@ def files_command(
     output = None if output == STANDARD else output
     if len(files) > 1 and output is not None and not output.is_dir():
         raise UsageError(f"several files: {output} must be a folder that is there")
-    refuse_stores(library(context, homes), output)
+    refuse_stores(open_library(context, homes), output)
     masking = redaction(context, TEXT)
     for file in files:
         if output is not None and output.is_dir():
@@ -120,8 +120,8 @@ def scan_command(
     """
     json = wants_json(context, as_json)
     report = Report(redaction(context, TEXT), as_json=json, reveal=reveal)
-    shelf = library(context, homes)
-    unreadable = for_each_session(shelf, references, take_filters(options, shelf), report.add)
+    library = open_library(context, homes)
+    unreadable = for_each_session(library, references, take_filters(options, library), report.add)
     report.finish(unreadable)
     return 1 if report.count else UNREADABLE if unreadable else 0
 
@@ -153,12 +153,12 @@ def scrub_command(
     filters = {name: value for name, value in options.items() if value}
     if not references and not filters:
         raise UsageError("name the sessions, or choose them with filters such as --agent or --since")
-    shelf = library(context, homes)
-    scrub = Scrub(shelf, redaction(context, TEXT), write=write)
-    admitted = take_filters(options, shelf)
-    finish = partial(scrub.finish, as_json=wants_json(context, as_json), catalog=shelf.catalog_folder)
+    library = open_library(context, homes)
+    scrub = Scrub(library, redaction(context, TEXT), write=write)
+    admitted = take_filters(options, library)
+    finish = partial(scrub.finish, as_json=wants_json(context, as_json), catalog=library.catalog_folder)
     try:
-        scrub.unreadable = for_each_session(shelf, references, admitted, scrub.session)
+        scrub.unreadable = for_each_session(library, references, admitted, scrub.session)
     except (ClewError, OSError):
         # Sessions before this one are changed: that is said, and the catalog must forget what they held.
         if scrub.rows:
@@ -270,9 +270,9 @@ def _linked_sides(path: Path) -> list[Path]:
 class Scrub:
     """The cleaning of some sessions."""
 
-    def __init__(self, shelf: Library, masking: Redaction, *, write: bool) -> None:
-        self._shelf, self._masking, self._write = shelf, masking, write
-        self._kept = data_dir() / "rescue" / f"scrub-{shelf.hosts[0].now():%Y%m%dT%H%M%S%f}"
+    def __init__(self, library: Library, masking: Redaction, *, write: bool) -> None:
+        self._shelf, self._masking, self._write = library, masking, write
+        self._kept = data_dir() / "rescue" / f"scrub-{library.hosts[0].now():%Y%m%dT%H%M%S%f}"
         self.rows: list[dict[str, JSON]] = []
         self.refused: list[dict[str, JSON]] = []
         """Sessions that hold something and were left as they are, with the reason for each file."""
@@ -407,13 +407,13 @@ def _folder_name(session: StoredSession) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "_", f"{session.agent.id}-{session.id}")[:_LONGEST_NAME]
 
 
-def _purge(shelf: Library, catalog: Path) -> None:
+def _purge(library: Library, catalog: Path) -> None:
     """Take what was cleaned out of a catalog: its rows, its text index, and the pages that it no longer uses."""
     from clew.catalog.database import open_writer
     from clew.catalog.sync import rebuild_text_index, sync
 
     try:
-        sync(shelf.hosts, catalog, full=True)
+        sync(library.hosts, catalog, full=True)
         rebuild_text_index(catalog)
         rows = open_writer(catalog)
     except Busy:

@@ -10,7 +10,7 @@ import click
 
 from clew.agents.file_evidence import absolute
 from clew.cli.file_history import in_words, message_in, opened, row, spelled
-from clew.cli.options import common, library, wants_json
+from clew.cli.options import common, open_library, wants_json
 from clew.cli.output import print_json, print_table, refuse_stores, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import PathRefused, SourceUnreadable, UnknownReference, UsageError, WouldLose
@@ -58,11 +58,11 @@ def command(
     message = message_in(reference)
     session, history = opened(context, homes, reference)
     base = absolute(base, None) if base is not None else history.workspace
-    shelf = library(context, homes)
+    library = open_library(context, homes)
     folder = _folder(into, in_place, history)
     if in_place:
-        _refuse_foreign(session, shelf.hosts, folder)
-    refuse_stores(shelf, folder)
+        _refuse_foreign(session, library.hosts, folder)
+    refuse_stores(library, folder)
     json, place = wants_json(context, as_json), data_dir()
     rescue = place / "rescue" / file_name(f"{history.agent.id}-{session.id[:8]}-{_now(context, homes)}")
     kept: list[str] = []
@@ -96,7 +96,7 @@ def _settle(place: Path, write: bool) -> None:
 
 def _now(context: click.Context, homes: tuple[str, ...]) -> str:
     """Now, as part of a name."""
-    return library(context, homes).hosts[0].now().strftime("%Y%m%dT%H%M%S%f")
+    return open_library(context, homes).hosts[0].now().strftime("%Y%m%dT%H%M%S%f")
 
 
 def _folder(into: str | None, in_place: bool, history: FileHistory) -> Path:

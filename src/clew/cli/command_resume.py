@@ -12,7 +12,7 @@ import click
 from clew.agents import registry
 from clew.agents.base import Agent
 from clew.agents.target_profile import TargetProfile
-from clew.cli.options import common, library, wanted_sources, wants_json
+from clew.cli.options import common, open_library, wanted_sources, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
 from clew.convert.losses import Converted, counted
@@ -52,8 +52,8 @@ def command(
     folder, or below the one that --home names. What was converted once is not converted again. --print writes nothing:
     where a conversion is needed, it prints the command for that too. --json converts, but starts nothing.
     """
-    shelf = library(context, homes)
-    session = shelf.get(reference)
+    library = open_library(context, homes)
+    session = library.get(reference)
     agent = registry.get(target or session.agent.id)
     receiver = agent.target_profile()
     if receiver is None:
@@ -68,7 +68,7 @@ def command(
     if branch is None and agent.id == session.agent.id and _is_at_home(session, host, receiver):
         argv = receiver.command({"id": session.id})
     else:
-        children = shelf.subagents(session)
+        children = library.subagents(session)
         prepared = prepare(session.agent, session.source, agent.id, branch, children, home=host.home)
         described = _described(prepared, host.home, allow_loss)
         argv = described.resume

@@ -13,7 +13,7 @@ import click
 
 from clew.catalog.query import BadQuery
 from clew.catalog.search import LIMIT, SEARCH_FIELDS, Found, Hit, Redact, Request, Searcher, check, unmasked
-from clew.cli.options import NO_SYNC, common, filtering, library, take_filters, wants_json
+from clew.cli.options import NO_SYNC, common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import SourceUnreadable, UsageError
@@ -61,8 +61,8 @@ def command(
     if regex and substring:
         raise UsageError("--regex and --substring exclude each other")
     as_json = wants_json(context, as_json)
-    shelf = library(context, homes)
-    filters = take_filters(options, shelf)
+    library = open_library(context, homes)
+    filters = take_filters(options, library)
     request = Request(
         query=" ".join(query),
         mode="regex" if regex else "substring" if substring else "words",
@@ -78,7 +78,7 @@ def command(
         if engine is not None and engine != "sqlite":
             found, unindexed = _search_server(engine, request, redact), 0
         else:
-            found, unindexed = _search_catalog(shelf, request, redact, may_repair=not context.meta.get(NO_SYNC))
+            found, unindexed = _search_catalog(library, request, redact, may_repair=not context.meta.get(NO_SYNC))
     except BadQuery as error:
         click.echo(_visible(f"clew: {error}\n"), err=True, nl=False)
         return error.exit_code
@@ -93,12 +93,12 @@ def _redact(masking: Redaction) -> Redact:
     return masking.text if masking.is_on else unmasked
 
 
-def _search_catalog(shelf: Library, request: Request, redact: Redact, *, may_repair: bool) -> tuple[Found, int]:
+def _search_catalog(library: Library, request: Request, redact: Redact, *, may_repair: bool) -> tuple[Found, int]:
     """Search the catalog; an index that cannot be read is built again from the stored text.
 
     Also returns how many texts were not searched, because the index does not hold them yet.
     """
-    with shelf.catalog(text=True) as catalog:
+    with library.catalog(text=True) as catalog:
         try:
             found = _search(Searcher(catalog.folder, redact), request)
             return found, catalog.unindexed_text().blocks if request.mode == "words" else 0
@@ -106,8 +106,8 @@ def _search_catalog(shelf: Library, request: Request, redact: Redact, *, may_rep
             if not may_repair:
                 raise UsageError("the catalog cannot be read; a search without --no-sync builds it again") from None
             say("clew: the catalog could not be read; building it again", own=True)
-            _repair(shelf, is_index=not isinstance(error, sqlite3.DatabaseError))
-    with shelf.catalog(text=True) as catalog:
+            _repair(library, is_index=not isinstance(error, sqlite3.DatabaseError))
+    with library.catalog(text=True) as catalog:
         try:
             return _search(Searcher(catalog.folder, redact), request), 0
         except (sqlite3.DatabaseError, ValueError, OSError) as error:
@@ -121,13 +121,13 @@ def _search(searcher: Searcher, request: Request) -> Found:
         searcher.close()
 
 
-def _repair(shelf: Library, *, is_index: bool) -> None:
+def _repair(library: Library, *, is_index: bool) -> None:
     from clew.catalog.sync import rebuild_text_index, sync
 
     if is_index:
-        rebuild_text_index(shelf.catalog_folder)
+        rebuild_text_index(library.catalog_folder)
     else:
-        sync(shelf.hosts, shelf.catalog_folder, full=True)
+        sync(library.hosts, library.catalog_folder, full=True)
 
 
 def _search_server(engine: str, request: Request, redact: Redact) -> Found:

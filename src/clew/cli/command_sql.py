@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from clew.cli.options import common, library, wants_json
+from clew.cli.options import common, open_library, wants_json
 from clew.cli.output import CsvOutput, print_line, print_table, say
 from clew.cli.redaction import DATA, Redaction, redacting_on_demand, redaction
 from clew.errors import SourceUnreadable, UsageError
@@ -36,7 +36,7 @@ def command(context: click.Context, /, query: str, as_csv: bool, homes: tuple[st
     """
     from clew.catalog import database
 
-    folder = library(context, homes).catalog_folder
+    folder = open_library(context, homes).catalog_folder
     db = database.open_reader(folder)
     if db is None:
         raise SourceUnreadable("there is no catalog yet; `clew sync` makes it")

@@ -15,7 +15,7 @@ import click
 from clew.catalog.filters import WarehouseSessions
 from clew.catalog.search import catalog_text_finder
 from clew.catalog.stats import BLOCK, BY, Row, Stats, catalog_stats, report, with_names
-from clew.cli.options import common, filtering, library, take_filters, wants_json
+from clew.cli.options import common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import CsvOutput
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.filters import Filters
@@ -81,10 +81,10 @@ def command(
     for each call: `--since` leaves out what was used before.
     """
     as_json, by = wants_json(context, as_json), BLOCK if blocks else by
-    shelf = library(context, homes)
-    filters = take_filters(options, shelf)
+    library = open_library(context, homes)
+    filters = take_filters(options, library)
     with ExitStack() as stack:
-        found = report(_stats(stack, shelf, filters, engine), by)
+        found = report(_stats(stack, library, filters, engine), by)
     masking = redaction(context, DATA if as_json or as_csv else TEXT)
     if masking.was_asked or by not in TIMES or found["totals"]["unpriced_models"]:
         # Times and figures do not come from what was said, and most statistics do without the rules.
@@ -99,12 +99,12 @@ def command(
     return 0 if found["rows"] else 1
 
 
-def _stats(stack: ExitStack, shelf: Library, filters: Filters, engine: str | None) -> Stats:
+def _stats(stack: ExitStack, library: Library, filters: Filters, engine: str | None) -> Stats:
     """Statistics from the catalog, or from the engine that was named; both stay open as long as the stack."""
     from clew.warehouse.engines import CATALOG, dialect_of, open_engine
 
     if engine is None or engine == CATALOG:
-        catalog = stack.enter_context(shelf.catalog(text=filters.needs_text))
+        catalog = stack.enter_context(library.catalog(text=filters.needs_text))
         return catalog_stats(catalog.db, filters, catalog_text_finder(catalog.db, catalog.folder))
     opened = open_engine(engine)
     stack.callback(opened.close)

@@ -11,7 +11,7 @@ import click
 
 from clew.catalog.database import catalog_folder
 from clew.catalog.sync import is_up_to_date, sync
-from clew.cli.options import REFRESH, common, library, wanted_sources, wants_json
+from clew.cli.options import REFRESH, common, open_library, wanted_sources, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.progress import progress_bars
 
@@ -54,9 +54,9 @@ def _hosts_and_folder(context: click.Context, homes: tuple[str, ...]) -> tuple[H
     """The hosts to read, and the folder of their catalog. Where that is possible, hosts are found only if needed."""
     named = (*context.find_root().obj["homes"], *homes)
     if wanted_sources(context) or context.meta.get(REFRESH) or not all(Path(home).is_dir() for home in named):
-        shelf = library(context, homes)
-        return shelf.hosts, shelf.catalog_folder
-    return lambda: library(context, homes).hosts, catalog_folder(named)
+        library = open_library(context, homes)
+        return library.hosts, library.catalog_folder
+    return lambda: open_library(context, homes).hosts, catalog_folder(named)
 
 
 def _sync(hosts: Hosts, folder: Path, full: bool, as_json: bool) -> None:

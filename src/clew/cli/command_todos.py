@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from clew.analysis.todos import TodoChange, TodoState, progression
-from clew.cli.options import common, library, wants_json
+from clew.cli.options import common, open_library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.cli.sessions import branch_path
@@ -37,7 +37,7 @@ def command(context: click.Context, /, reference: str, homes: tuple[str, ...], a
     told how much to think, the level stands beside the message. Exit code 1 where there never was a list.
     """
     masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
-    session = library(context, homes).get(reference, branches=True)
+    session = open_library(context, homes).get(reference, branches=True)
     branch = branch_of(reference)
     path = branch_path(session, branch) if branch is not None else None
     session = masking.session(session)

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from clew.agents.checking import check_source
-from clew.cli.options import common, filtering, library, take_filters, wants_json
+from clew.cli.options import common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import print_json
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.sessions import UNREADABLE, for_each_session
@@ -41,7 +41,7 @@ def command(
     **options: Any,
 ) -> int:
     """Check sessions against what their agents write. Exit code 1 where a problem is shown."""
-    shelf = library(context, homes)
+    library = open_library(context, homes)
     shown = _SEVERITIES[: _SEVERITIES.index(level) + 1]
     problems: list[Problem] = []
     checked: list[str] = []
@@ -51,7 +51,7 @@ def command(
         found = (p for p in check_source(session.agent, session.source) if p.severity in shown)
         problems.extend(islice(found, 1) if fail_fast else found)
 
-    unreadable = for_each_session(shelf, references, take_filters(options, shelf), check)
+    unreadable = for_each_session(library, references, take_filters(options, library), check)
     if not checked and not unreadable:
         raise UnknownReference("no session to check; `clew agents` shows where they are looked for")
     json = wants_json(context, as_json)

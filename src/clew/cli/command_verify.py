@@ -7,7 +7,7 @@ from typing import Any
 import click
 import msgspec
 
-from clew.cli.options import common, filtering, library, take_filters, wants_json
+from clew.cli.options import common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.sessions import UNREADABLE, for_each_session
@@ -28,12 +28,12 @@ def command(
 
     Without an argument: all sessions. Exit code 0 only if every byte came back.
     """
-    shelf = library(context, homes)
+    library = open_library(context, homes)
     proof = Proof()
     unreadable = for_each_session(
-        shelf,
+        library,
         references,
-        take_filters(options, shelf),
+        take_filters(options, library),
         lambda session: proof.add(verify(session.agent, session.source)),
     )
     if not proof.files and not unreadable:

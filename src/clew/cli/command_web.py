@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clew.cli.options import NO_SYNC, common, library
+from clew.cli.options import NO_SYNC, common, open_library
 from clew.cli.output import say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_on_demand, redaction
 from clew.errors import UsageError
@@ -64,8 +64,8 @@ def command(
     if engine is not None and engine != "sqlite":
         server = _server_for_engine(engine, lambda: bind_preferred(host, port, PORT, allow_remote), host, profile)
     else:
-        shelf = library(context, homes)
-        hosts, folder = shelf.hosts, shelf.catalog_folder
+        library = open_library(context, homes)
+        hosts, folder = library.hosts, library.catalog_folder
         updater = None if context.meta.get(NO_SYNC) else CatalogUpdater(SyncUpdate(hosts, folder), _roots(hosts))
         listening = bind_preferred(host, port, PORT, allow_remote)
         server = WebServer(hosts, folder, listening, host, profile=profile, updater=updater)

@@ -7,7 +7,7 @@ import re
 import click
 
 from clew.agents.file_evidence import FileContent, KnownContent
-from clew.cli.options import library
+from clew.cli.options import open_library
 from clew.cli.redaction import mask_by_session
 from clew.errors import UsageError
 from clew.file_history.fingerprint import Fingerprint
@@ -29,7 +29,7 @@ _HOW = {
 
 def opened(context: click.Context, homes: tuple[str, ...], reference: str) -> tuple[StoredSession, FileHistory]:
     """The session that a reference means, and its files."""
-    session = library(context, homes).get(reference)
+    session = open_library(context, homes).get(reference)
     mask_by_session(context, session)
     return session, FileHistory(session.agent, session.source)
 

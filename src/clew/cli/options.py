@@ -57,12 +57,12 @@ def filtering(function: F) -> F:
     return function
 
 
-def take_filters(options: dict[str, Any], shelf: Library) -> Filters:
+def take_filters(options: dict[str, Any], library: Library) -> Filters:
     """Take the filter options out of a command's options; `3d` counts from the library's own clock."""
     from clew.filters import Filters
 
     check_agents(options["agent"])
-    return Filters.of(now=shelf.now(), **{name: options.pop(name) for name in FILTER_NAMES})
+    return Filters.of(now=library.now(), **{name: options.pop(name) for name in FILTER_NAMES})
 
 
 def check_agents(names: Sequence[str]) -> None:
@@ -76,7 +76,7 @@ def check_agents(names: Sequence[str]) -> None:
             raise UsageError(f"--agent {name}: clew reads {', '.join(registry.names())}")
 
 
-def library(context: click.Context, homes: tuple[str, ...]) -> Library:
+def open_library(context: click.Context, homes: tuple[str, ...]) -> Library:
     """The library over the homes and sources that were named, before or after the command; default: every source."""
     from clew.catalog import database
     from clew.cli.output import say

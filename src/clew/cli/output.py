@@ -135,13 +135,13 @@ def _replaced(target: Path, force: bool, durable: bool) -> Iterator[IO[bytes]]:
         yield raw
 
 
-def refuse_stores(shelf: Library, output: Path | None) -> None:
+def refuse_stores(library: Library, output: Path | None) -> None:
     """Refuse to write into a folder that an agent keeps its sessions in."""
     from clew.agents import registry
 
     if output is None:
         return
-    for host in shelf.hosts:
+    for host in library.hosts:
         for agent in registry.load_all():
             for root in agent.roots(host):
                 if root.is_dir() and output.resolve().is_relative_to(root.resolve()):

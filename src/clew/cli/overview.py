@@ -8,7 +8,7 @@ from datetime import datetime
 import click
 import msgspec
 
-from clew.cli.options import library, wants_json
+from clew.cli.options import open_library, wants_json
 from clew.cli.output import print_json, print_table, say
 from clew.model.json import JSON
 
@@ -17,8 +17,8 @@ def overview(context: click.Context) -> None:
     """Print the agents, their sessions and the last activity; as JSON also tokens by model."""
     from clew.catalog.queries import agent_summaries, unreadable_sources
 
-    shelf, as_json = library(context, ()), wants_json(context, False)
-    with shelf.catalog() as catalog:
+    library, as_json = open_library(context, ()), wants_json(context, False)
+    with library.catalog() as catalog:
         agents = agent_summaries(catalog.db)
         unreadable = unreadable_sources(catalog.db)
         tokens = _tokens(context, catalog.db) if as_json else {}
@@ -27,7 +27,7 @@ def overview(context: click.Context) -> None:
     if as_json:
         print_json({"agents": agents, "tokens": tokens})
     elif agents:
-        _print(agents, shelf.now())
+        _print(agents, library.now())
     else:
         say("No sessions of any agent here. To see what clew can do:\n  clew demo\n  clew --home clew-demo list")
     context.exit(0 if agents else 1)

@@ -47,8 +47,8 @@ class Style(NamedTuple):
 class Pages:
     """Writes pages of sessions of a library."""
 
-    def __init__(self, shelf: Library, masking: Redaction, style: Style) -> None:
-        self._shelf, self._masking, self._style = shelf, masking, style
+    def __init__(self, library: Library, masking: Redaction, style: Style) -> None:
+        self._shelf, self._masking, self._style = library, masking, style
         self._index: str | None = None
 
     def one(self, session: StoredSession, out: IO[bytes]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 import click
 
 from clew.agents.sage_agent.locate import AGENT
-from clew.cli.options import library
+from clew.cli.options import open_library
 from clew.cli.output import say
 from clew.errors import SourceUnreadable, UsageError
 from clew.filters import Filters
@@ -25,14 +25,14 @@ def find_session(context: click.Context, homes: tuple[str, ...], reference: str)
     """The one session that a reference names, also one whose file is gone."""
     from clew.catalog.sessions import CatalogOnlySession
 
-    session = library(context, homes).get(reference, branches=True, missing=True)
+    session = open_library(context, homes).get(reference, branches=True, missing=True)
     if isinstance(session, CatalogOnlySession):
         say(f"clew: {session.path} is gone; this is what the catalog keeps of it")
     return session
 
 
 def for_each_session(
-    shelf: Library, references: tuple[str, ...], filters: Filters, work: Callable[[StoredSession], object]
+    library: Library, references: tuple[str, ...], filters: Filters, work: Callable[[StoredSession], object]
 ) -> int:
     """Do the work for the sessions that are named, or for all, that pass the filters.
 
@@ -42,10 +42,10 @@ def for_each_session(
         if message_of(reference) is not None:
             raise UsageError(f"{reference} names a message; only `clew show` takes one")
     if references:
-        named = (session for name in references for session in shelf.find(name))
+        named = (session for name in references for session in library.find(name))
         return do_each(named, lambda session: [work(one) for one in _passing(session, filters)])
     unreadable: list[str] = []
-    found = shelf.sessions(filters, on_unreadable=unreadable.append)
+    found = library.sessions(filters, on_unreadable=unreadable.append)
     failed = do_each(found, work)
     for reason in unreadable:
         say(f"clew: {reason}")
@@ -83,9 +83,9 @@ def own_session(context: click.Context, homes: tuple[str, ...], reference: str, 
     """The session of clew's own store that a reference names."""
     if message_of(reference) is not None:
         raise UsageError(f"{reference} names a message; name it behind the session, as #12")
-    shelf = library(context, homes)
-    session = shelf.get(reference, branches=branches)
-    for host in shelf.hosts:
+    library = open_library(context, homes)
+    session = library.get(reference, branches=branches)
+    for host in library.hosts:
         refuse_link_to_session(session.path, host.base or host.home)
     return _own(session, reference)
 

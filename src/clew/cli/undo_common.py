@@ -9,7 +9,7 @@ from typing import TypeVar
 import click
 
 from clew.agents.file_evidence import ABSENT, FileContent, KnownContent
-from clew.cli.options import library
+from clew.cli.options import open_library
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redaction import Redaction
 from clew.file_history.diffs import unified_diff
@@ -75,7 +75,7 @@ def settle_all(session: Session) -> None:
 
 def rescue_of(context: click.Context, homes: tuple[str, ...], session: Session) -> Path:
     """Where copies go of files that somebody changed."""
-    now = library(context, homes).hosts[0].now().strftime("%Y%m%dT%H%M%S%f")
+    now = open_library(context, homes).hosts[0].now().strftime("%Y%m%dT%H%M%S%f")
     return data_dir() / "rescue" / f"sage-agent-{session.id[:8]}-{now}"
 
 
