@@ -285,7 +285,7 @@ class Subject:
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
         is_refused = done.exit_code == USAGE and not EXPECTED.search(done.stderr)
-        if is_refused or "should not have happened" in done.stderr:
+        if is_refused or "internal error" in done.stderr:
             self.refused.append(f"clew {line}\n  {done.stderr.strip()}")
         return done
 

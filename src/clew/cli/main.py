@@ -20,8 +20,8 @@ _INTERRUPTED = 130
 _BROKEN_PIPE = 141
 
 
-class _ReaderGone(Exception):
-    """Nobody reads our output any more."""
+class _OutputClosed(Exception):
+    """The output is a pipe whose reader has closed it."""
 
 
 class LazyGroup(click.Group):
@@ -47,87 +47,88 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(self._help.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; a broken pipe gets a name that click does not make exit code 1 of."""
+        """Run a command. click would turn a broken pipe into exit code 1, so it becomes another exception."""
         try:
-            return _final(ctx, super().invoke(ctx))
+            return _exit_code(ctx, super().invoke(ctx))
         except click.exceptions.Exit as leaving:
-            raise click.exceptions.Exit(_final(ctx, leaving.exit_code)) from None
+            raise click.exceptions.Exit(_exit_code(ctx, leaving.exit_code)) from None
         except BrokenPipeError:
-            raise _ReaderGone from None
+            raise _OutputClosed from None
         except (ClewError, OSError) as error:
-            # Said while the context is there, which knows what this run is to mask.
-            raise click.exceptions.Exit(leave(error)) from None
+            # Printed here, because the context knows what has to be masked.
+            raise click.exceptions.Exit(report_error(error)) from None
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **kwargs: Any) -> Any:
-        """Run; an error that clew raises on purpose is one line on stderr and its exit code."""
+        """Run the command line; an error becomes one line on stderr and an exit code."""
         kwargs["standalone_mode"] = False
         for stream in (sys.stdout, sys.stderr):
-            # What a terminal of another encoding cannot show is spelled out, not an error.
+            # Characters that the terminal cannot show are escaped instead of raising an error.
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
         try:
             code = super().main(args, *rest, **kwargs)
             sys.stdout.flush()
         except (Exception, KeyboardInterrupt) as error:
-            code = leave(error)
+            code = report_error(error)
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def leave(error: BaseException) -> int:
-    """Say what an error comes to; its exit code."""
+def report_error(error: BaseException) -> int:
+    """Print an error, and return its exit code."""
     try:
         raise error
     except click.ClickException as complaint:
         complaint.show()
         return complaint.exit_code
     except ClewError as complaint:
-        _complain(f"{complaint}")
+        _print_error(f"{complaint}")
         return complaint.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("clew: interrupted", err=True)
         return _INTERRUPTED
-    except (_ReaderGone, BrokenPipeError):
-        # The reader of our output has gone; nothing is left to say.
+    except (_OutputClosed, BrokenPipeError):
+        # Python flushes stdout once more at exit, which must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
     except OSError as failure:
         place = f"{failure.filename}: " if failure.filename else ""
-        _complain(f"{place}{failure.strerror or failure}")
+        _print_error(f"{place}{failure.strerror or failure}")
         return 3
-    except Exception as mishap:
+    except Exception as unexpected:
         if os.environ.get("CLEW_DEBUG"):
             raise
-        _confess(mishap)
+        _print_internal_error(unexpected)
         return 1
 
 
-def _final(context: click.Context, code: Any) -> Any:
-    """The exit code: that a host did not answer outweighs that all else went well, or that nothing was found."""
+def _exit_code(context: click.Context, code: Any) -> Any:
+    """The exit code. A host that did not answer counts more than success, or than nothing found."""
     return RemoteFailed.exit_code if context.meta.get(FAILED) and code in (None, 0, 1) else code
 
 
-def _complain(text: str) -> None:
-    """One line on stderr; nothing in it can steer the terminal."""
+def _print_error(text: str) -> None:
+    """Print one line to stderr, masked and without control characters."""
     from clew.cli.redaction import masked_for_people
     from clew.render.text_safety import one_line
 
     try:
         text = masked_for_people(text, counted=False)
     except ClewError as failure:
-        # The person's own rules cannot be used: that is said instead of a text that could not be masked.
+        # The user's own rules cannot be read. The text cannot be masked by them, so print that instead.
         from clew.redact.scanner import redact
 
         text = redact(str(failure))
     click.echo(one_line(f"clew: {text}"), err=True)
 
 
-def _confess(error: Exception) -> None:
-    """Say where an error happened that nobody expected. What it says itself may be somebody's words: it is left out."""
+def _print_internal_error(error: Exception) -> None:
+    """Print where an unexpected error was raised, without its message, which may quote a session."""
     from traceback import StackSummary, walk_tb
 
     lines = StackSummary.extract(walk_tb(error.__traceback__)).format()
-    click.echo("".join(["clew: this should not have happened\n", *lines, type(error).__name__]), err=True)
-    click.echo("CLEW_DEBUG=1 tells all of it", err=True)
+    click.echo(f"clew: internal error ({type(error).__name__}). This is a bug, please report it:", err=True)
+    click.echo("".join(lines), err=True, nl=False)
+    click.echo("Set CLEW_DEBUG=1 for the full traceback.", err=True)
 
 
 @click.group(
