@@ -13,13 +13,13 @@ from clew.warehouse.engines import open_engine
 TEN = (
     "usage by day",
     "usage by model",
-    "calls by model chosen",
+    "usage by model, filtered",
     "usage by day and model",
-    "usage total",
+    "usage in total",
     "sessions by agent",
-    "sessions total",
-    "tools",
-    "durations",
+    "sessions in total",
+    "tools by tool",
+    "durations of tools",
     "changes by day",
 )
 """Ten of the statements: every table, sums, distinct counts, conditions and orders."""

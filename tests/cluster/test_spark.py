@@ -36,7 +36,7 @@ class World:
 
     def submit(self, lake: Path, *more: str) -> subprocess.Popen[bytes]:
         """Start the job as anybody would."""
-        job = self.run("-m", "clew.warehouse.spark").strip()
+        job = self.run("-m", "clew", "lake", "spark-job").strip()
         submit = Path(self.env["SPARK_HOME"]) / "bin" / "spark-submit"
         words = [str(submit), "--master", self.cluster.url, "--conf", "spark.ui.enabled=false", "--executor-memory"]
         words += ["512m", "--driver-memory", "512m", job, str(self.folder / "archive"), str(lake), "--level", "raw"]

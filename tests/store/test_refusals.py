@@ -250,8 +250,6 @@ def test_sessions_without_token_counts_are_not_none(tmp_path: Path, monkeypatch:
     with Store(home, system=Quick()).session("s") as session:
         session.user("hello")
         session.assistant("hello")
-    assert run("stats", "--home", home).out.split()[-3:] == ["in", "all", "$0.00"]
-    assert run("sync", "--home", home).code == 0
     assert run("stats", "--home", home).out.splitlines()[-1].split()[2] == "1"
 
 
