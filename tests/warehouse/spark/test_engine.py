@@ -50,6 +50,9 @@ class Spark:
     def set(self, *_: object) -> None:
         """Nothing to do."""
 
+    def option(self, *_: str) -> Spark:
+        return self
+
     def format(self, _: str) -> Spark:
         return self
 
@@ -185,7 +188,8 @@ def test_a_cluster_that_does_not_answer_is_told_in_words() -> None:
 def test_an_object_that_cannot_be_read_is_named() -> None:
     name = "table=usage/day=2026-10-01/0f.parquet"
     said = f"org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error in file:///l/{name}. "
-    with pytest.raises(TargetRefused, match=rf"^/l: {name} cannot be read; `clew lake verify`"), translate_errors("/l"):
+    wanted = rf"^/l: {name} cannot be read; check it with `clew lake verify`"
+    with pytest.raises(TargetRefused, match=wanted), translate_errors("/l"):
         raise RuntimeError(said)
     with pytest.raises(RemoteFailed), translate_errors("/l"):
         raise RuntimeError(said.replace("NO_HINT", "FILE_NOT_EXIST"))
