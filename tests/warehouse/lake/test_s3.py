@@ -21,6 +21,7 @@ from clew.warehouse.lake.store import FolderStore, RemoteStore, Store, open_stor
 from tests.redact.planted import Planter
 from tests.warehouse.lake.worlds import NAMES, Machine, Rows, rows, say, write
 
+pytestmark = pytest.mark.slow
 BUCKET = "loom"
 SECRET = Planter("s3").aws_secret()
 
@@ -28,6 +29,8 @@ SECRET = Planter("s3").aws_secret()
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """The address of an emulator with an empty bucket."""
+    for package in ("moto", "s3fs"):
+        pytest.importorskip(package, reason=f"{package} is not installed: pip install 'clew[dev]'")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -68,7 +71,6 @@ def _shown(store: Store) -> Rows:
     return rows(store, ("sessions", "messages", "tool_calls"))
 
 
-@pytest.mark.slow
 def test_a_lake_in_a_bucket_is_as_one_in_a_folder(tmp_path: Path, s3: str) -> None:
     machine, store, folder = Machine(tmp_path, "one"), open_store(s3), FolderStore(tmp_path / "lake")
     for day, name in enumerate(NAMES[:2], 1):
@@ -81,7 +83,6 @@ def test_a_lake_in_a_bucket_is_as_one_in_a_folder(tmp_path: Path, s3: str) -> No
     assert (again.written, again.objects) == (0, 0)
 
 
-@pytest.mark.slow
 def test_an_object_is_created_once(s3: str) -> None:
     store = open_store(s3)
     assert [store.put("a/b", b"first"), store.put("a/b", b"second")] == [True, False]
@@ -92,7 +93,6 @@ def test_an_object_is_created_once(s3: str) -> None:
         store.read("a/b")
 
 
-@pytest.mark.slow
 def test_small_objects_are_merged_in_a_bucket(tmp_path: Path, s3: str) -> None:
     machine, store = Machine(tmp_path, "one"), open_store(s3)
     for name in NAMES[:2]:
@@ -105,7 +105,6 @@ def test_small_objects_are_merged_in_a_bucket(tmp_path: Path, s3: str) -> None:
     assert report.before > report.after
 
 
-@pytest.mark.slow
 def test_statistics_are_asked_of_a_bucket(tmp_path: Path, s3: str) -> None:
     machine = Machine(tmp_path, "one")
     say(machine, NAMES[0], 10)
@@ -135,7 +134,6 @@ def test_a_server_that_is_down_is_told(tmp_path: Path, s3: str, monkeypatch: pyt
     assert SECRET not in said.output
 
 
-@pytest.mark.slow
 def test_a_connection_that_is_lost_in_the_middle_leaves_nothing_half(
     tmp_path: Path, s3: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
