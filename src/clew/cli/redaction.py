@@ -237,15 +237,7 @@ class Redaction:
 
     def lines(self, lines: list[str], path: str) -> list[str]:
         """The lines of a file."""
-        if not self.is_on:
-            return lines
-        from clew.redact.masks import PLAIN
-
-        redactor = self.redactor()
-        redactor.learn([lines], path)
-        masked = redactor.value(lines, path)
-        # A long credential file is one marker.
-        return masked if isinstance(masked, list) else [PLAIN] * len(lines)
+        return self.redactor().mask_lines(lines, path) if self.is_on else lines
 
     def names(self, names: list[str]) -> list[str]:
         """Names and cells of tables, each masked by itself."""

@@ -24,7 +24,7 @@ from clew.redact.json_values import mask_all_strings, replace_strings, strings_o
 from clew.redact.json_walk import CollectedStrings, StringCollector, is_image
 from clew.redact.known_values import SHORTEST, Known
 from clew.redact.lazy_pattern import lazy_compile
-from clew.redact.masks import TAGGED_MARKER
+from clew.redact.masks import PLAIN, TAGGED_MARKER
 from clew.redact.matcher import TOO_MANY_CANDIDATES
 from clew.redact.packed import PACKED
 from clew.redact.prefilter import (
@@ -430,6 +430,13 @@ class Redactor:
         """
         self.learn(texts)
         return [str(self.value(text)) for text in texts]
+
+    def mask_lines(self, lines: list[str], path: str) -> list[str]:
+        """Mask the lines of a file as one value: a secret may begin on one line and end on the next."""
+        self.learn([lines], path)
+        masked = self.value(lines, path)
+        # A long credential file becomes a single marker.
+        return masked if isinstance(masked, list) else [PLAIN] * len(lines)
 
     def mask_for_append(self, value: JSON) -> JSON:
         """Mask a record that is written now, with what was learned so far. Thread-safe."""

@@ -28,7 +28,6 @@ from clew.catalog.text_index import unindexed_text
 from clew.errors import ClewError, SourceUnreadable, UnknownReference
 from clew.host import Host, config_dir
 from clew.model.json import JSON
-from clew.redact.masks import PLAIN
 from clew.redact.native_files import mask
 from clew.redact.redactor import Redactor, Setting
 from clew.redact.settings import RULES_FILE, load_settings
@@ -119,14 +118,8 @@ class Masking:
         return str(redactor.mask_for_append(text))
 
     def lines(self, lines: list[str], path: str) -> list[str]:
-        """Mask the lines of a file as one value: a secret may begin on one line and end on the next."""
-        if not self.is_on:
-            return lines
-        redactor = self.redactor()
-        redactor.learn([lines], path)
-        masked = redactor.value(lines, path)
-        # A long credential file becomes a single marker.
-        return masked if isinstance(masked, list) else [PLAIN] * len(lines)
+        """Mask the lines of a file."""
+        return self.redactor().mask_lines(lines, path) if self.is_on else lines
 
     def names(self, names: list[str]) -> list[str]:
         """Mask each name by itself."""
