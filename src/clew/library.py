@@ -15,6 +15,7 @@ import msgspec
 from clew.agents.base import SourceFile
 from clew.agents.registry import is_known, load_all
 from clew.analysis.usage import Usage
+from clew.catalog.sync_level import SyncLevel
 from clew.errors import SourceUnreadable, UnknownReference, UsageError
 from clew.filters import Filters
 from clew.host import Host, current_time
@@ -78,14 +79,16 @@ class Library:
             return self._catalog_folder
         return database.folder_of(self._named_hosts) if self._named_hosts else database.catalog_folder()
 
-    def catalog(self, *, text: bool = False) -> AbstractContextManager[OpenCatalog]:
-        """Open the catalog up to date; `text`: messages can be searched too."""
+    def catalog(
+        self, level: SyncLevel = SyncLevel.SESSIONS, filters: Filters | None = None
+    ) -> AbstractContextManager[OpenCatalog]:
+        """Open the catalog, up to date as far as `level`; with text where the filters look into text."""
         from clew.catalog.access import open_synced
 
         return open_synced(
             lambda: self.hosts,
             self.catalog_folder,
-            text=text,
+            SyncLevel.TEXT if filters is not None and filters.needs_text else level,
             sync=self._sync,
             on_progress=self._on_progress,
             warn=self._warn,
@@ -144,7 +147,7 @@ class Library:
         from clew.catalog.search import catalog_text_finder
         from clew.catalog.sessions import open_sessions
 
-        with self.catalog(text=filters.needs_text) as catalog:
+        with self.catalog(filters=filters) as catalog:
             find_text, filters = catalog_text_finder(catalog.db, catalog.folder), self._of_agents(filters)
             found = open_sessions(catalog.db, matching_sources(catalog.db, filters, find_text), self.hosts[0])
             unreadable = unreadable_sources(catalog.db, filters.agent)
@@ -203,7 +206,7 @@ class Library:
         from clew.catalog.stats import catalog_stats
 
         filters = self._of_agents(filters or Filters())
-        with self.catalog(text=filters.needs_text) as catalog:
+        with self.catalog(filters=filters) as catalog:
             find_text = catalog_text_finder(catalog.db, catalog.folder)
             return catalog_stats(catalog.db, filters, find_text).tokens_by_model()
 

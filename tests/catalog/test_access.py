@@ -17,6 +17,7 @@ from clew.catalog.row_writer import RowWriter
 from clew.catalog.rows import Row
 from clew.catalog.search import Request, Searcher, unmasked
 from clew.catalog.sync import sync
+from clew.catalog.sync_level import SyncLevel
 from clew.catalog.text_index import IndexNotWritable, TextWriter
 from clew.errors import UsageError
 from clew.host import Host
@@ -45,11 +46,11 @@ def hits(catalog: OpenCatalog, words: str) -> int:
 
 
 def test_a_catalog_is_synced_before_it_is_opened(home: Path, tmp_path: Path) -> None:
-    with open_synced([Host.at(home)], tmp_path / "catalog", text=True) as catalog:
+    with open_synced([Host.at(home)], tmp_path / "catalog", SyncLevel.TEXT) as catalog:
         assert sessions(catalog) == 1 and hits(catalog, "shuttle0x2") == 1
         assert not catalog.is_temporary
     append(claude_path(home, SESSION), spelled(claude_lines(SESSION, 10, 5)))
-    with open_synced(lambda: [Host.at(home)], tmp_path / "catalog", text=True) as catalog:
+    with open_synced(lambda: [Host.at(home)], tmp_path / "catalog", SyncLevel.TEXT) as catalog:
         assert hits(catalog, "shuttle0x12") == 1
 
 
@@ -57,12 +58,12 @@ def test_without_a_sync_the_catalog_is_used_as_it_is(home: Path, tmp_path: Path)
     def unused() -> list[Host]:
         raise AssertionError
 
-    with pytest.raises(UsageError), open_synced(unused, tmp_path / "catalog", text=True, sync=False):
+    with pytest.raises(UsageError), open_synced(unused, tmp_path / "catalog", SyncLevel.TEXT, sync=False):
         pass
-    with open_synced([Host.at(home)], tmp_path / "catalog", text=True):
+    with open_synced([Host.at(home)], tmp_path / "catalog", SyncLevel.TEXT):
         pass
     append(claude_path(home, SESSION), spelled(claude_lines(SESSION, 10, 5)))
-    with open_synced(unused, tmp_path / "catalog", text=True, sync=False) as catalog:
+    with open_synced(unused, tmp_path / "catalog", SyncLevel.TEXT, sync=False) as catalog:
         assert hits(catalog, "shuttle0x12") == 0
 
 
@@ -70,11 +71,11 @@ def test_while_another_sync_runs_the_catalog_is_used_as_it_is(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, warnings = tmp_path / "catalog", list[str]()
-    with open_synced([Host.at(home)], folder, text=True):
+    with open_synced([Host.at(home)], folder, SyncLevel.TEXT):
         pass
     append(claude_path(home, SESSION), spelled(claude_lines(SESSION, 10, 5)))
     monkeypatch.setattr("clew.catalog.sync.locked", lambda folder, _wait: locked(folder, 0.01))
-    with locked(folder), open_synced([Host.at(home)], folder, text=True, warn=warnings.append) as catalog:
+    with locked(folder), open_synced([Host.at(home)], folder, SyncLevel.TEXT, warn=warnings.append) as catalog:
         assert sessions(catalog) == 1
     assert warnings == ["another sync is running; the catalog is used as it is"]
 
@@ -82,7 +83,7 @@ def test_while_another_sync_runs_the_catalog_is_used_as_it_is(
 def test_a_folder_that_cannot_be_written_gives_a_temporary_catalog(home: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder can be made below a file")
     warnings = list[str]()
-    with open_synced([Host.at(home)], tmp_path / "file" / "catalog", text=True, warn=warnings.append) as catalog:
+    with open_synced([Host.at(home)], tmp_path / "file" / "catalog", SyncLevel.TEXT, warn=warnings.append) as catalog:
         assert catalog.is_temporary and sessions(catalog) == 1 and hits(catalog, "shuttle0x2") == 1
         used = catalog.folder
     assert not used.exists()
@@ -95,24 +96,24 @@ def test_a_catalog_that_cannot_be_written_gives_way_to_a_temporary_one(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, message: str
 ) -> None:
     folder, warnings = tmp_path / "catalog", list[str]()
-    with open_synced([Host.at(home)], folder, text=True):
+    with open_synced([Host.at(home)], folder, SyncLevel.TEXT):
         pass
     write_claude(home, "0b0b0b0b-2222-4222-8222-222222222222", 5, seed=1)
     write = RowWriter.write_session
 
-    def refused(writer: RowWriter, source: int, row: Row) -> None:
+    def refused(writer: RowWriter, source: int, row: Row, message_uuids: bytes) -> None:
         (path,) = [path for _, name, path in writer._db.execute("PRAGMA database_list") if name == "main"]
         if Path(path).is_relative_to(folder):
             raise sqlite3.OperationalError(message)
-        write(writer, source, row)
+        write(writer, source, row, message_uuids)
 
     monkeypatch.setattr(RowWriter, "write_session", refused)
-    with open_synced([Host.at(home)], folder, text=True, warn=warnings.append) as catalog:
+    with open_synced([Host.at(home)], folder, SyncLevel.TEXT, warn=warnings.append) as catalog:
         assert catalog.is_temporary and sessions(catalog) == 2 and hits(catalog, "shuttle1x2") == 1
     (warning,) = warnings
     assert message in warning
     monkeypatch.undo()
-    with open_synced([Host.at(home)], folder, text=True) as catalog:
+    with open_synced([Host.at(home)], folder, SyncLevel.TEXT) as catalog:
         assert not catalog.is_temporary and sessions(catalog) == 2
 
 
@@ -127,10 +128,10 @@ def test_a_full_disk_while_text_is_indexed_leaves_the_sessions(
     monkeypatch.setattr(TextWriter, "commit", refused)
     with pytest.raises(CatalogNotWritable, match="No space left on device"):
         sync([Host.at(home)], folder)
-    with open_synced([Host.at(home)], folder, text=False) as catalog:
+    with open_synced([Host.at(home)], folder, SyncLevel.SESSIONS) as catalog:
         assert sessions(catalog) == 1 and catalog.unindexed_text().blocks > 0
     monkeypatch.undo()
-    with open_synced([Host.at(home)], folder, text=True) as catalog:
+    with open_synced([Host.at(home)], folder, SyncLevel.TEXT) as catalog:
         assert catalog.unindexed_text() == (0, 0) and hits(catalog, "shuttle0x2") == 1
 
 
@@ -140,7 +141,7 @@ def test_a_catalog_in_a_read_only_folder_is_read(home: Path, tmp_path: Path, mon
         time.sleep(2 * MTIME_GRACE_NS / 1e9)
         sync([Host.at(home)], folder)
     monkeypatch.setattr(os, "access", lambda path, _mode: not Path(path).is_relative_to(folder))
-    with open_synced([Host.at(home)], folder, text=False) as catalog:
+    with open_synced([Host.at(home)], folder, SyncLevel.SESSIONS) as catalog:
         assert not catalog.is_temporary and sessions(catalog) == 1
 
 
@@ -150,6 +151,6 @@ def test_a_search_in_a_read_only_folder_uses_a_temporary_catalog(
     folder, warnings = tmp_path / "catalog", list[str]()
     sync([Host.at(home)], folder)
     monkeypatch.setattr(os, "access", lambda path, _mode: not Path(path).is_relative_to(folder))
-    with open_synced([Host.at(home)], folder, text=True, warn=warnings.append) as catalog:
+    with open_synced([Host.at(home)], folder, SyncLevel.TEXT, warn=warnings.append) as catalog:
         assert catalog.is_temporary and hits(catalog, "shuttle0x2") == 1
     assert len(warnings) == 1 and "read-only" in warnings[0]

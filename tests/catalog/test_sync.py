@@ -18,6 +18,7 @@ from clew.catalog.row_writer import RowWriter
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.search import Request, Searcher, unmasked
 from clew.catalog.sync import forget, forget_gone, is_up_to_date, move_aside, sync
+from clew.catalog.sync_level import SyncLevel
 from clew.catalog.text_index import TextWriter, unindexed_text
 from clew.catalog.text_store import TextStore
 from clew.errors import Busy, SourceUnreadable
@@ -614,10 +615,10 @@ def test_a_killed_worker_loses_nothing(home: Path, folder: Path, monkeypatch: py
     monkeypatch.setattr("clew.catalog.worker.TRANSACTION_BYTES", 1)
     parent, write = os.getpid(), RowWriter.write_session
 
-    def killed(writer: RowWriter, source: int, row: Any) -> None:
+    def killed(writer: RowWriter, *row: Any) -> None:
         if os.getpid() != parent:
             os._exit(9)
-        write(writer, source, row)
+        write(writer, *row)
 
     monkeypatch.setattr(RowWriter, "write_session", killed)
     assert sync([Host.at(home)], folder, workers=2).sources == 2
@@ -626,7 +627,7 @@ def test_a_killed_worker_loses_nothing(home: Path, folder: Path, monkeypatch: py
 
 def test_sessions_come_before_text(home: Path, folder: Path) -> None:
     stages: list[str] = []
-    report = run(home, folder, text=False, on_progress=lambda stage, _done, _total: stages.append(stage))
+    report = run(home, folder, level=SyncLevel.MESSAGES, on_progress=lambda stage, _done, _total: stages.append(stage))
     assert report.work.files == 2 and _count(folder, "sessions") == 2
     assert set(stages) == {"sessions"}
     db = database.open_reader(folder)
@@ -635,8 +636,8 @@ def test_sessions_come_before_text(home: Path, folder: Path) -> None:
     db.close()
     # Until then, the files may change again without another time.
     time.sleep(2 * change_detection.MTIME_GRACE_NS / 1e9)
-    assert run(home, folder, text=False).work == (0, 0, 0, 0)
-    assert not is_up_to_date(folder) and is_up_to_date(folder, text=False)
+    assert run(home, folder, level=SyncLevel.MESSAGES).work == (0, 0, 0, 0)
+    assert not is_up_to_date(folder) and is_up_to_date(folder, level=SyncLevel.MESSAGES)
     report = run(home, folder, on_progress=lambda stage, _done, _total: stages.append(stage))
     assert report.work == (0, 0, 0, 0)
     assert set(stages) == {"sessions", "text"}
@@ -646,7 +647,7 @@ def test_sessions_come_before_text(home: Path, folder: Path) -> None:
 def test_text_of_changed_sources_is_not_found_before_it_is_indexed_again(home: Path, folder: Path) -> None:
     run(home, folder)
     claude_path(home, ONE).write_bytes(spelled(claude_lines(ONE, 0, 40, seed=7)))
-    run(home, folder, text=False)
+    run(home, folder, level=SyncLevel.MESSAGES)
     for words, total in (("shuttle0x2", 0), ("shuttle1x2", 1), ("shuttle7x2", 0)):
         assert _hits(folder, words) == total
     run(home, folder)

@@ -12,7 +12,6 @@ import pytest
 
 import clew.catalog.ingest as catalog_ingest
 from clew.catalog.rows import RowBuilder, Rows
-from clew.catalog.searchable_text import BlockText
 from clew.demo import write_demo
 from clew.errors import PathRefused, SourceUnreadable, UsageError
 from clew.model import Message
@@ -129,8 +128,8 @@ def test_a_late_result_finds_its_call(tmp_path: Path, monkeypatch: pytest.Monkey
     late: list[int] = []
     took, add = RowBuilder.add, TableBuilder.add
 
-    def one_by_one(builder: RowBuilder, message: Message, blocks: list[BlockText]) -> None:
-        took(builder, message, blocks)
+    def one_by_one(builder: RowBuilder, message: Message) -> None:
+        took(builder, message)
         handed.append(builder.take_rows())
 
     def all_of_them(builder: TableBuilder, last: Rows) -> None:

@@ -41,7 +41,8 @@ class Facts:
         self.prompts = 0
         self.user_messages = 0
         self.tool_calls = 0
-        self.has_errors = False
+        self.errors = 0
+        """Results of tools that are errors."""
         self.has_thinking = False
         self.first_time: str | None = None
         self.last_time: str | None = None
@@ -84,6 +85,10 @@ class Facts:
             self.last_time = time
         elif is_later(self.first_time, time) and parse_time(time) is not None:
             self.first_time = time
+
+    @property
+    def has_errors(self) -> bool:
+        return self.errors > 0
 
     @property
     def started(self) -> datetime | None:
@@ -179,8 +184,7 @@ class FactsCollector:
                     facts.tools[block.tool_name] += 1
             elif isinstance(block, ToolResult):
                 has_results = True
-                if block.is_error is True:
-                    facts.has_errors = True
+                facts.errors += block.is_error is True
             elif isinstance(block, Thinking):
                 facts.has_thinking = True
         return has_results

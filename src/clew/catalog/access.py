@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clew.catalog.change_detection import Hosts
+from clew.catalog.change_detection import Hosts, unread_messages_warning
 from clew.catalog.database import CatalogNotWritable, open_reader
 from clew.catalog.sync import ProgressCallback, sync
+from clew.catalog.sync_level import SyncLevel
 from clew.catalog.sync_report import SyncReport
 from clew.errors import Busy, UsageError
 
@@ -44,44 +45,46 @@ class OpenCatalog:
 def open_synced(
     hosts: Hosts,
     folder: Path,
+    level: SyncLevel,
     *,
-    text: bool,
     sync: bool = True,
     on_progress: ProgressCallback | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> Iterator[OpenCatalog]:
-    """Open the catalog in `folder`, after a sync with `hosts`; `text`: the text index is needed too.
+    """Open the catalog in `folder`, after a sync with `hosts` as far as `level`.
 
     `hosts` may be a function: it is called only if something has to be read. Where another sync is running, the
     catalog is used as it is. Where the folder cannot be written, sessions are read into a temporary catalog.
     """
     warn = warn or _print_warning
     try:
-        if text and folder.exists() and not os.access(folder, os.W_OK):
+        if level >= SyncLevel.TEXT and folder.exists() and not os.access(folder, os.W_OK):
             # tantivy takes a lock in the folder of an index even to read it.
             raise CatalogNotWritable(f"{folder}: the folder of the catalog is read-only")
-        report = _sync(hosts, folder, text, on_progress, warn) if sync else None
+        report = _sync(hosts, folder, level, on_progress, warn) if sync else None
     except CatalogNotWritable as error:
         warn(f"{error}; sessions are read into a temporary catalog")
         with tempfile.TemporaryDirectory(prefix="clew-") as temporary:
             folder = Path(temporary, "catalog")
-            report = _sync(hosts, folder, text, on_progress, warn)
+            report = _sync(hosts, folder, level, on_progress, warn)
             with _open(folder, report, is_temporary=True) as catalog:
                 yield catalog
         return
     with _open(folder, report, is_temporary=False) as catalog:
+        if level >= SyncLevel.MESSAGES and (warning := unread_messages_warning(catalog.db)):
+            warn(warning)
         yield catalog
 
 
 def _sync(
     hosts: Hosts,
     folder: Path,
-    text: bool,
+    level: SyncLevel,
     on_progress: ProgressCallback | None,
     warn: Callable[[str], None],
 ) -> SyncReport | None:
     try:
-        report = sync(hosts, folder, text=text, on_progress=on_progress)
+        report = sync(hosts, folder, level, on_progress=on_progress)
     except Busy:
         if open_reader(folder) is None:
             raise

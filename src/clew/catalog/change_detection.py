@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from clew.catalog.database import TEXT
+from clew.catalog.sync_level import SyncLevel
 from clew.io.paths import path_from_text
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ UNFINISHED = """
 SELECT 1 FROM needs_dedupe UNION ALL SELECT 1 FROM orphaned_key
 UNION ALL SELECT 1 FROM source WHERE state = 'new' OR (size = -1 AND state <> 'gone') LIMIT 1
 """
+UNREAD = "SELECT u.source FROM unread_messages u JOIN source f ON f.id = u.source WHERE f.state <> 'gone'"
+"""Sources whose session and token usage were read, and whose messages were not."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +76,28 @@ def detect_changes(db: sqlite3.Connection, environ: Mapping[str, str]) -> Change
     return ChangeSet(changed, _folders_changed(db) or _settings_changed(db, environ) or _side_files_changed(db))
 
 
-def has_unfinished_work(db: sqlite3.Connection) -> bool:
-    """True where a sync was killed, or a source was never read."""
-    return db.execute(UNFINISHED).fetchone() is not None
+def has_unfinished_work(db: sqlite3.Connection, folder: Path | str, level: SyncLevel) -> bool:
+    """True where a sync was killed, a source was never read, or not as far as this level."""
+    if db.execute(UNFINISHED).fetchone() is not None:
+        return True
+    if level >= SyncLevel.MESSAGES and db.execute(f"{UNREAD} LIMIT 1").fetchone() is not None:
+        return True
+    return level >= SyncLevel.TEXT and not text_index_is_complete(db, folder)
+
+
+def count_unread_sources(db: sqlite3.Connection) -> int:
+    """The number of sources whose messages are not in the catalog, or not as they are now."""
+    return int(db.execute(f"SELECT count(*) FROM ({UNREAD})").fetchone()[0])
+
+
+def unread_messages_warning(db: sqlite3.Connection) -> str:
+    """What to tell a user whose question is about messages; "" where all were read."""
+    unread = count_unread_sources(db)
+    return f"the messages of {unread} sessions were not read yet; `clew sync` reads them" if unread else ""
 
 
 def text_index_is_complete(db: sqlite3.Connection, folder: Path | str) -> bool:
-    """True where the text index holds the text of the catalog, and no other."""
+    """True where the text index holds the stored text of the catalog, and no other."""
     if db.execute("SELECT 1 FROM unindexed_text UNION ALL SELECT 1 FROM removed_text LIMIT 1").fetchone() is not None:
         return False
     return text_index_exists(folder) or db.execute("SELECT 1 FROM text_chunk LIMIT 1").fetchone() is None

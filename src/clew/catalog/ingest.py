@@ -1,4 +1,4 @@
-"""Reads a source into rows: one path for every agent, over its events. Writes nothing."""
+"""Reads a source into rows: one path for every agent and level, over its events. Writes nothing."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import UNSET
 
-from clew.agents.base import Agent, EventsWithFacts, SourceFile
+from clew.agents.base import Agent, EventsWithFacts, SourceFile, session_object
+from clew.analysis.facts import Facts
+from clew.analysis.session import derived
 from clew.analysis.usage import scoped
 from clew.catalog.ids import session_key
-from clew.catalog.listing import header_of
 from clew.catalog.rows import RowBuilder, Rows, microseconds
-from clew.catalog.searchable_text import block_texts
+from clew.catalog.sync_level import SyncLevel
 from clew.io.paths import path_to_text
 from clew.model import Message, Problem
+from clew.model.blocks import ToolUse
 from clew.redact.json_walk import credential_file_in
 
 FLUSH_CHARS = 4 << 20
@@ -28,7 +30,10 @@ class Ingested(NamedTuple):
     """What is known at the end of a source."""
 
     session: tuple[Any, ...]
-    """A row of the table `session`, but for its key."""
+    """A row of the table `session`, but for its key and `message_uuids`."""
+    message_uuids: bytes
+    """The ids of messages, separated by newlines, of a session without a title: a summary in another file may name one
+    of them."""
     lines: int
     problems: list[dict[str, Any]]
 
@@ -36,10 +41,13 @@ class Ingested(NamedTuple):
 Step: TypeAlias = Rows | Ingested
 
 
-def ingest(agent: Agent, source: SourceFile, number: int) -> Iterator[Step]:
-    """Yield the rows of a source in portions, then what holds for the whole. `number` is the key of the source."""
+def ingest(agent: Agent, source: SourceFile, number: int, level: SyncLevel = SyncLevel.MESSAGES) -> Iterator[Step]:
+    """Yield the rows of a source in portions, then what holds for the whole. `number` is the key of the source.
+
+    With `SESSIONS`, these are the rows of its token usage alone.
+    """
     session = agent.session_id(source)
-    builder = RowBuilder(agent.id, session, number)
+    builder = RowBuilder(agent.id, session, number, level)
     message_of_call = MessageOfCall()
     problems: list[dict[str, Any]] = []
     credential_calls: list[str] = []
@@ -47,9 +55,9 @@ def ingest(agent: Agent, source: SourceFile, number: int) -> Iterator[Step]:
     for event in events:
         if type(event) is Message:
             message_of_call.add(event)
-            blocks = block_texts(event)
-            credential_calls += [block.call_id for block in blocks if credential_file_in(block.arguments)]
-            builder.add(event, blocks)
+            calls = (block for block in event.content if type(block) is ToolUse)
+            credential_calls += [call.tool_id or "" for call in calls if _reads_credentials(call)]
+            builder.add(event)
             if builder.rows.chars > FLUSH_CHARS:
                 yield builder.take_rows()
         elif type(event) is Problem and len(problems) < MAX_PROBLEMS:
@@ -58,13 +66,18 @@ def ingest(agent: Agent, source: SourceFile, number: int) -> Iterator[Step]:
     for key, model, counts, message in facts.ledger.each():
         number_of_message = message or message_of_call.get(key)
         builder.add_usage(scoped(key, session), model, counts, number_of_message, facts.git_branch or "")
-    header: dict[str, Any] = header_of(agent, source, facts)
+    header = session_header(agent, source, facts)
     if credential_calls:
         # Search masks the output of these calls wherever the session repeats it.
         header["credential_calls"] = credential_calls
     builder.finish(searchable_title(header), microseconds(header["ended_at"]))
     yield builder.take_rows()
-    yield Ingested(session_row(agent.id, header, builder), facts.records, problems)
+    message_uuids = b"" if facts.titles else facts.links.uuids
+    yield Ingested(session_row(agent.id, header, facts, builder), message_uuids, facts.records, problems)
+
+
+def _reads_credentials(call: ToolUse) -> bool:
+    return isinstance(call.input, dict) and credential_file_in(call.input) is not None
 
 
 class MessageOfCall:
@@ -92,8 +105,43 @@ def searchable_title(header: dict[str, Any]) -> str:
     return "\n".join(filter(None, (header["title"], header.get("slug"))))
 
 
-def session_row(agent: str, header: dict[str, Any], builder: RowBuilder) -> tuple[Any, ...]:
-    """The row of a session, but for its key."""
+def session_header(agent: Agent, source: SourceFile, facts: Facts) -> dict[str, Any]:
+    """What holds for a session as a whole, kept as JSON in its row."""
+    session = session_object(agent, source, facts)
+    more = derived(session, facts)
+    return {
+        "id": session["id"],
+        "title": session.get("title"),
+        "workspace": session["workspace"],
+        "workspace_encoded": session["workspace_encoded"],
+        "project": more.project,
+        "git_branch": facts.git_branch,
+        "slug": session.get("slug"),
+        "models": list(facts.models),
+        "started_at": session["started_at"],
+        "ended_at": session["ended_at"],
+        "span": [facts.first_time, facts.last_time],
+        "duration_seconds": more.duration,
+        "messages": facts.messages,
+        "turn_count": more.turn_count,
+        "prompt_count": more.prompt_count,
+        "tool_calls": facts.tool_calls,
+        "tools": list(facts.tools),
+        "has_errors": facts.has_errors,
+        "has_thinking": facts.has_thinking,
+        "starts_subagents": bool(session.get("subagents")),
+        "is_agent_session": session["is_agent_session"],
+        "parent_session_id": session["parent_session_id"],
+        "agent_id": session["agent_id"],
+        "agent_version": facts.version,
+        "source": session["source"],
+        "is_titled": bool(facts.titles),
+        "summaries": facts.summaries,
+    }
+
+
+def session_row(agent: str, header: dict[str, Any], facts: Facts, builder: RowBuilder) -> tuple[Any, ...]:
+    """The row of a session, but for its key and `message_uuids`."""
     parent = header["parent_session_id"]
     return (
         1,
@@ -110,7 +158,7 @@ def session_row(agent: str, header: dict[str, Any], builder: RowBuilder) -> tupl
         microseconds(header["ended_at"]),
         header["messages"],
         header["prompt_count"],
-        builder.errors,
+        facts.errors,
         builder.active_us,
         path_to_text(json.dumps(header, ensure_ascii=False)),
     )

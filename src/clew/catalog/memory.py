@@ -12,6 +12,7 @@ from clew.catalog.lookup import TextReader
 from clew.catalog.row_writer import RowWriter
 from clew.catalog.schema import create
 from clew.catalog.search import sources_with_text
+from clew.catalog.sync_level import SyncLevel
 from clew.catalog.text_store import ChunkPacker, SourceTextWriter
 from clew.filters import Filters
 from clew.stored_session import StoredSession
@@ -33,7 +34,8 @@ def _passes(session: StoredSession, filters: Filters) -> bool:
         create(db)
         rows, chunks = RowWriter(db), SourceTextWriter(db, _SOURCE_ID)
         texts = ChunkPacker(lambda chunk: chunks.write([chunk]))
-        for step in ingest(session.agent, session.source, _SOURCE_ID):
+        level = SyncLevel.TEXT if filters.needs_text else SyncLevel.SESSIONS
+        for step in ingest(session.agent, session.source, _SOURCE_ID, level):
             if isinstance(step, Ingested):
                 rows.write_session(_SOURCE_ID, step.session)
                 continue

@@ -13,7 +13,6 @@ from clew.agents.file_evidence import absolute
 from clew.analysis.usage import Usage
 from clew.catalog.database import key_range
 from clew.catalog.filters import Condition
-from clew.catalog.ids import packed_uuid
 from clew.catalog.portable_sql import CACHE_5M_TOKENS
 from clew.catalog.row_writer import COUNTS
 from clew.catalog.schema import KEYS_PER_SOURCE
@@ -136,20 +135,19 @@ def _titles_from_summaries(db: sqlite3.Connection, found: Sequence[tuple[int, st
     for number, path, header in found:
         if not header["is_titled"]:
             untitled.setdefault(Path(path).parent, []).append(number)
-    titles: dict[int, str] = {}
+    summaries: dict[Path, list[tuple[bytes, str]]] = {}
     query = "SELECT f.path, json_extract(s.header, '$.summaries') AS summaries"
     query += f" {_FROM} WHERE summaries <> '{{}}' AND f.state = 'live' ORDER BY f.agent, f.path"
-    for path, summaries in db.execute(query) if untitled else ():
-        for uuid, summary in json.loads(summaries).items():
-            for number in untitled.get(Path(path).parent, ()):
-                if _has_message(db, number, uuid):
-                    titles[number] = summary
+    for path, named in db.execute(query) if untitled else ():
+        found_here = [(uuid.encode("utf-8", "surrogatepass"), summary) for uuid, summary in json.loads(named).items()]
+        summaries.setdefault(Path(path).parent, []).extend(found_here)
+    titles: dict[int, str] = {}
+    for folder in untitled.keys() & summaries.keys():
+        for number in untitled[folder]:
+            (uuids,) = db.execute("SELECT message_uuids FROM session WHERE id = ?", (number,)).fetchone()
+            messages = set(uuids.split(b"\n"))
+            titles.update((number, summary) for uuid, summary in summaries[folder] if uuid in messages)
     return titles
-
-
-def _has_message(db: sqlite3.Connection, number: int, uuid: str) -> bool:
-    query = "SELECT 1 FROM message WHERE id BETWEEN ? AND ? AND uuid = ?"
-    return db.execute(query, (*key_range(number), packed_uuid(uuid))).fetchone() is not None
 
 
 def agent_summaries(db: sqlite3.Connection) -> dict[str, dict[str, JSON]]:

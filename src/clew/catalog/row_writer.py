@@ -11,8 +11,9 @@ from clew.catalog.rows import Row, Rows
 from clew.catalog.schema import DAY_SUMS, add_days, add_indices
 from clew.catalog.text_store import SourceTextWriter, mark_unindexed
 
-KEYED_TABLES = ("message", "block", "call", "token_usage", "recorded_usage", "change", "todo")
-"""Tables whose keys tell the source."""
+USAGE_TABLES = ("token_usage", "recorded_usage")
+MESSAGE_TABLES = ("message", "block", "call", "change", "todo")
+"""Tables whose keys tell the source: those that every sync writes, and those that need `SyncLevel.MESSAGES`."""
 COUNTS = (
     "input_tokens output_tokens cache_creation_tokens cache_read_tokens cache_creation_5m_tokens "
     "cache_creation_1h_tokens reasoning_tokens"
@@ -50,30 +51,42 @@ class RowWriter:
     def delete_rows(self, source: int) -> None:
         """Delete the rows of a source, but not its text. Copies of them in other sources need another dedupe."""
         span = key_range(source)
-        for table, key in (("message", "event"), ("token_usage", "usage_id")):
-            if self._db.execute(f"SELECT 1 FROM {table} WHERE id BETWEEN ? AND ?", span).fetchone() is None:
-                continue
-            add_indices(self._db)
-            self._db.execute(
-                f"INSERT OR IGNORE INTO orphaned_key SELECT {key} FROM {table} a WHERE a.id BETWEEN ? AND ? AND EXISTS"
-                f" (SELECT 1 FROM {table} b WHERE b.{key} = a.{key} AND b.id NOT BETWEEN ? AND ?)",
-                (*span, *span),
-            )
+        self._note_copies("message", "event", span)
         hidden = "SELECT id FROM message WHERE id BETWEEN ? AND ? AND is_visible = 0"
         # The index does not hold the text of hidden messages. Written again, they are visible at first.
         mark_unindexed(self._db, [message for (message,) in self._db.execute(hidden, span).fetchall()])
-        for table in KEYED_TABLES:
+        for table in MESSAGE_TABLES:
+            self._db.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", span)
+        self.delete_session(source)
+
+    def delete_session(self, source: int) -> None:
+        """Delete the session of a source and its token usage; messages stay as they were read last."""
+        span = key_range(source)
+        self._note_copies("token_usage", "usage_id", span)
+        for table in USAGE_TABLES:
             self._db.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", span)
         self._db.execute("DELETE FROM session WHERE id = ?", (source,))
         for table in DAY_SUMS:
             self._db.execute(f"DELETE FROM {table} WHERE source = ?", (source,))
+
+    def _note_copies(self, table: str, key: str, span: tuple[int, int]) -> None:
+        """Note which rows of a source have copies in others, before they are deleted."""
+        if self._db.execute(f"SELECT 1 FROM {table} WHERE id BETWEEN ? AND ?", span).fetchone() is None:
+            return
+        add_indices(self._db, [table])
+        self._db.execute(
+            f"INSERT OR IGNORE INTO orphaned_key SELECT {key} FROM {table} a WHERE a.id BETWEEN ? AND ? AND EXISTS"
+            f" (SELECT 1 FROM {table} b WHERE b.{key} = a.{key} AND b.id NOT BETWEEN ? AND ?)",
+            (*span, *span),
+        )
 
     def delete_source(self, source: int) -> None:
         """Delete all that the catalog holds of a source: rows, text, side files and the source itself."""
         self.delete_rows(source)
         SourceTextWriter(self._db, source).finish()
         self._db.execute("DELETE FROM side_file WHERE owner = ?", (source,))
-        self._db.execute("DELETE FROM needs_dedupe WHERE source = ?", (source,))
+        for table in ("needs_dedupe", "unread_messages"):
+            self._db.execute(f"DELETE FROM {table} WHERE source = ?", (source,))
         self._db.execute("DELETE FROM source WHERE id = ?", (source,))
 
     def write(self, rows: Rows) -> None:
@@ -115,10 +128,10 @@ class RowWriter:
             self._prices = prices()
         return self._prices.cost_of_call(model, counts)
 
-    def write_session(self, source: int, row: Row) -> None:
+    def write_session(self, source: int, row: Row, message_uuids: bytes = b"") -> None:
         """Write the row of a session, whose other rows are written."""
-        marks = ", ".join("?" * (len(row) + 1))
-        self._db.execute(f"INSERT OR REPLACE INTO session VALUES ({marks})", (source, *row))
+        marks = ", ".join("?" * (len(row) + 2))
+        self._db.execute(f"INSERT OR REPLACE INTO session VALUES ({marks})", (source, *row, message_uuids))
         add_days(self._db, (row[10], row[11]))
         self._db.execute("INSERT OR IGNORE INTO needs_dedupe VALUES (?)", (source,))
         self.written += 1

@@ -13,6 +13,7 @@ from clew.catalog import changes
 from clew.catalog.ids import event_key, key_of, packed_uuid
 from clew.catalog.schema import KEYS_PER_SOURCE, SESSION_BLOCKS
 from clew.catalog.searchable_text import FILE, TITLE, BlockText, block_texts, metadata_of
+from clew.catalog.sync_level import SyncLevel
 from clew.model.message import Message
 from clew.model.time import parse_time
 
@@ -76,11 +77,12 @@ class _OpenCall:
 class RowBuilder:
     """Builds the rows of one source, message by message."""
 
-    def __init__(self, agent: str, session: str, source: int) -> None:
+    def __init__(self, agent: str, session: str, source: int, level: SyncLevel = SyncLevel.MESSAGES) -> None:
         self._agent, self._session, self._base = agent, session, source * KEYS_PER_SOURCE
+        self._level = level
         self._messages = self._blocks = self._calls = self._changes = self._todos = self._usages = 0
         self._last_us = 0
-        self.active_us = self.errors = 0
+        self.active_us = 0
         self._replies: dict[int, tuple[int, str]] = {}
         """Time and git branch of each reply by its number: those of the API call that it belongs to."""
         self._open_calls: dict[str, _OpenCall] = {}
@@ -97,20 +99,23 @@ class RowBuilder:
         self._call_rows.clear()
         return rows
 
-    def add(self, message: Message, blocks: list[BlockText] | None = None) -> None:
-        """Add the next message of the source."""
-        metadata = metadata_of(message)
-        blocks = block_texts(message) if blocks is None else blocks
+    def add(self, message: Message) -> None:
+        """Add the next message of the source: its rows, unless only sessions and usage are wanted."""
         self._messages += 1
-        key = self._base + self._messages
         time = microseconds(message.timestamp) if message.timestamp else 0
-        chars = self._add_blocks(key, time, blocks)
         gap = max(0, time - self._last_us) if time and self._last_us else 0
         self.active_us += gap if gap < IDLE_US else 0
         self._last_us = time or self._last_us
-        branch = metadata.git_branch or ""
+        branch = metadata_of(message).git_branch or ""
         if message.role == "assistant":
             self._replies[self._messages] = time, branch
+        if self._level >= SyncLevel.MESSAGES:
+            self._add_rows(message, time, gap, branch)
+
+    def _add_rows(self, message: Message, time: int, gap: int, branch: str) -> None:
+        metadata, blocks = metadata_of(message), block_texts(message)
+        key = self._base + self._messages
+        chars = self._add_blocks(key, time, blocks)
         uuid, event = self._ids(message, time or chars)
         parent = self._parent_event(message.parent_uuid or None)
         model = (metadata.model.name if metadata.model is not UNSET else None) or ""
@@ -175,7 +180,6 @@ class RowBuilder:
                 del self._open_calls[next(iter(self._open_calls))]
 
     def _add_result(self, message: int, time: int, block: BlockText) -> None:
-        self.errors += block.is_error
         call = self._open_calls.pop(block.call_id, None)
         if call is None:
             return
@@ -208,6 +212,8 @@ class RowBuilder:
 
     def finish(self, title: str, ended_us: int) -> None:
         """Add the blocks of the session as a whole: the files that it touched, and its title."""
+        if self._level < SyncLevel.MESSAGES:
+            return
         self._blocks = SESSION_BLOCKS
         for path in self._paths:
             self._add_block(0, ended_us, 0, BlockText(FILE, FILE, path))

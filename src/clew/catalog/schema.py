@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
 
-VERSION = 9
+VERSION = 10
 """Of the tables, and of what is written into them: a catalog of another version is built anew."""
 KEYS_PER_SOURCE = 1 << 26
 """How many rows of a kind one source may have."""
@@ -46,6 +46,8 @@ CREATE TABLE side_file (
 
 CREATE TABLE needs_dedupe (source INTEGER PRIMARY KEY);
 
+CREATE TABLE unread_messages (source INTEGER PRIMARY KEY);
+
 CREATE TABLE orphaned_key (key BLOB PRIMARY KEY) WITHOUT ROWID;
 
 CREATE TABLE session (
@@ -53,7 +55,8 @@ CREATE TABLE session (
   native_id TEXT NOT NULL, parent_session_id TEXT NOT NULL, is_agent_session INTEGER NOT NULL, title TEXT NOT NULL,
   project TEXT NOT NULL, git_branch TEXT NOT NULL, agent_version TEXT NOT NULL, started_us INTEGER NOT NULL,
   ended_us INTEGER NOT NULL, message_count INTEGER NOT NULL, turn_count INTEGER NOT NULL,
-  error_count INTEGER NOT NULL, active_us INTEGER NOT NULL, header TEXT NOT NULL
+  error_count INTEGER NOT NULL, active_us INTEGER NOT NULL, header TEXT NOT NULL,
+  message_uuids BLOB NOT NULL DEFAULT x''
 );
 CREATE INDEX session_by_id ON session (session_id);
 CREATE INDEX session_hidden ON session (session_id) WHERE is_visible = 0;
@@ -119,8 +122,8 @@ CREATE TABLE todo (
 );
 """
 
-_INDICES = {"message_by_event": "message (event)", "usage_by_id": "token_usage (usage_id)"}
-"""What finds copies."""
+_INDICES = {"message": ("message_by_event", "event"), "token_usage": ("usage_by_id", "usage_id")}
+"""What finds copies: the index of each table, and its column."""
 
 TEXT_TABLES = """
 CREATE TABLE text_chunk (
@@ -250,16 +253,18 @@ def create(db: sqlite3.Connection) -> None:
     db.execute("COMMIT")
 
 
-def add_indices(db: sqlite3.Connection) -> None:
+def add_indices(db: sqlite3.Connection, tables: Iterable[str] = tuple(_INDICES)) -> None:
     """Make the indices that are missing."""
-    for name, columns in _INDICES.items():
-        db.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {columns}")
+    for table in tables:
+        name, column = _INDICES[table]
+        db.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {table} ({column})")
 
 
-def drop_indices(db: sqlite3.Connection) -> None:
+def drop_indices_of_empty_tables(db: sqlite3.Connection) -> None:
     """Before very many rows come: made afterwards, in one go, indices cost a tenth."""
-    for name in _INDICES:
-        db.execute(f"DROP INDEX IF EXISTS {name}")
+    for table, (name, _) in _INDICES.items():
+        if db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is None:
+            db.execute(f"DROP INDEX IF EXISTS {name}")
 
 
 def day_row(day: int) -> tuple[int, str, str, str]:

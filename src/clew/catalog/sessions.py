@@ -18,7 +18,7 @@ from clew.catalog.discovery import source_from_json
 from clew.catalog.text_store import TextStore
 from clew.errors import SourceUnreadable
 from clew.host import Host
-from clew.io.paths import path_from_text
+from clew.io.paths import path_for_display, path_from_text
 from clew.model.json import JSON
 from clew.model.time import spell_time
 from clew.references import LAST, Reference, ambiguous, unknown
@@ -65,9 +65,12 @@ def open_session(db: sqlite3.Connection, number: int, host: Host | None = None) 
     source = source_from_json(agent, path, notes)
     if state != "gone":
         return StoredSession(registry.get(agent), source, host)
+    messages = list(_messages(db, number))
+    if not messages and db.execute("SELECT 1 FROM unread_messages WHERE source = ?", (number,)).fetchone() is not None:
+        raise SourceUnreadable(f"{path_for_display(path)}: the file is gone, and its messages were not read before")
     known = json.loads(path_from_text(header))
     session = {name: known[name] for name in _KEPT_HEADER if known.get(name) is not None}
-    return CatalogOnlySession(registry.get(agent), source, session, _messages(db, number))
+    return CatalogOnlySession(registry.get(agent), source, session, messages)
 
 
 def open_sessions(db: sqlite3.Connection, numbers: Collection[int], host: Host) -> list[StoredSession]:

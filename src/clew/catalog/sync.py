@@ -1,7 +1,8 @@
 """Brings a catalog up to date. Interrupted at any point, the next sync goes on and ends in the same state.
 
 1. Changes are detected by stat alone. If there are none, that is all.
-2. Changed sources are read into rows and stored text; then lists and statistics are right.
+2. Changed sources are read: sessions and token usage for lists; messages and their text too, unless `SESSIONS` is
+   enough. Sources that an earlier sync read for lists alone are read again for their messages.
 3. The text index is brought up to date from the stored text, for search.
 """
 
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from clew.catalog.change_detection import (
     NO_SOURCE_ID,
+    UNREAD,
     ChangeSet,
     Hosts,
     content_unchanged,
@@ -24,12 +26,12 @@ from clew.catalog.change_detection import (
     has_unfinished_work,
     hosts_changed,
     stat_signature,
-    text_index_is_complete,
     update_recorded_mtime,
 )
 from clew.catalog.database import DATABASE, CatalogNotWritable, open_reader, open_writer, transaction
 from clew.catalog.lock import LOCK_WAIT_SECONDS, locked
-from clew.catalog.schema import add_indices, drop_indices
+from clew.catalog.schema import add_indices, drop_indices_of_empty_tables
+from clew.catalog.sync_level import SyncLevel
 from clew.catalog.sync_report import SyncCounts, SyncReport, read_report
 from clew.datadir import data_path
 from clew.io.paths import path_from_text, path_to_text
@@ -53,8 +55,8 @@ ProgressCallback = Callable[[str, int, int], None]
 def sync(
     hosts: Hosts,
     folder: Path,
+    level: SyncLevel = SyncLevel.TEXT,
     *,
-    text: bool = True,
     full: bool = False,
     on_progress: ProgressCallback | None = None,
     workers: int | None = None,
@@ -62,32 +64,32 @@ def sync(
 ) -> SyncReport:
     """Bring the catalog in `folder` up to date with its hosts.
 
-    Without `text`, the text index is left for a later sync. `full` reads every source again. Raises Busy where another
-    sync is running for longer than `wait` seconds, and CatalogNotWritable.
+    What is beyond `level` is left for a later sync. `full` reads every source again. Raises Busy where another sync is
+    running for longer than `wait` seconds, and CatalogNotWritable.
     """
     if not full:
-        report = _report_if_unchanged(hosts, folder, text)
+        report = _report_if_unchanged(hosts, folder, level)
         if report is not None:
             return report
     try:
         with locked(folder, wait):
-            return _sync_locked(tuple(hosts() if callable(hosts) else hosts), folder, text, full, on_progress, workers)
+            return _sync_locked(tuple(hosts() if callable(hosts) else hosts), folder, level, full, on_progress, workers)
     except OSError as error:
         raise _not_writable(folder, error.strerror or error) from error
 
 
-def is_up_to_date(folder: Path, *, text: bool = True) -> bool:
+def is_up_to_date(folder: Path, level: SyncLevel = SyncLevel.TEXT) -> bool:
     """True where there is a catalog, and a sync would have nothing to do."""
-    return _report_if_unchanged(list, folder, text) is not None
+    return _report_if_unchanged(list, folder, level) is not None
 
 
-def _report_if_unchanged(hosts: Hosts, folder: Path, text: bool) -> SyncReport | None:
+def _report_if_unchanged(hosts: Hosts, folder: Path, level: SyncLevel) -> SyncReport | None:
     db = open_reader(folder)
     if db is None:
         return None
     with closing(db):
         try:
-            if has_unfinished_work(db) or (text and not text_index_is_complete(db, folder)):
+            if has_unfinished_work(db, folder, level):
                 return None
             if not detect_changes(db, os.environ).is_empty or hosts_changed(db, hosts):
                 return None
@@ -100,7 +102,7 @@ def _report_if_unchanged(hosts: Hosts, folder: Path, text: bool) -> SyncReport |
 def _sync_locked(
     hosts: tuple[Host, ...],
     folder: Path,
-    text: bool,
+    level: SyncLevel,
     full: bool,
     on_progress: ProgressCallback | None,
     workers: int | None,
@@ -110,7 +112,7 @@ def _sync_locked(
 
     def run() -> SyncReport:
         copy_missing_sessions(folder)
-        return _run(hosts, folder, text, full, on_progress, workers)
+        return _run(hosts, folder, level, full, on_progress, workers)
 
     moved = move_aside(folder) if _is_unusable(folder) else None
     try:
@@ -162,19 +164,19 @@ def move_aside(folder: Path) -> str:
 def _run(
     hosts: tuple[Host, ...],
     folder: Path,
-    text: bool,
+    level: SyncLevel,
     full: bool,
     on_progress: ProgressCallback | None,
     workers: int | None,
 ) -> SyncReport:
     # No connection goes through a fork: this one is closed while sources are read.
     with closing(open_writer(folder)) as db:
-        plan = _Plan(db, hosts, folder)
+        plan = _Plan(db, hosts, folder, level)
         plan.find_changes(full)
-    counts = _ingest(folder, plan.tasks, on_progress, workers)
+    counts = _ingest(folder, plan.tasks, level, on_progress, workers)
     with closing(open_writer(folder)) as db:
         _finish_rows(db, plan, hosts)
-        if text:
+        if level >= SyncLevel.TEXT:
             from clew.catalog import text_index
 
             report_text = (lambda done, total: on_progress("text", done, total)) if on_progress is not None else None
@@ -182,7 +184,9 @@ def _run(
         return read_report(db, counts)
 
 
-def _ingest(folder: Path, tasks: list[Task], on_progress: ProgressCallback | None, workers: int | None) -> SyncCounts:
+def _ingest(
+    folder: Path, tasks: list[Task], level: SyncLevel, on_progress: ProgressCallback | None, workers: int | None
+) -> SyncCounts:
     if not tasks:
         return SyncCounts()
     from clew.catalog.worker import ingest_sources
@@ -196,9 +200,8 @@ def _ingest(folder: Path, tasks: list[Task], on_progress: ProgressCallback | Non
         if on_progress is not None:
             on_progress("sessions", done, total)
 
-    return ingest_sources(
-        folder, tasks, workers or (1 if total < MIN_PARALLEL_BYTES else os.cpu_count() or 1), on_batch
-    )
+    workers = workers or (1 if total < MIN_PARALLEL_BYTES else os.cpu_count() or 1)
+    return ingest_sources(folder, tasks, level, workers, on_batch)
 
 
 def _finish_rows(db: sqlite3.Connection, plan: _Plan, hosts: tuple[Host, ...]) -> None:
@@ -219,8 +222,8 @@ def _finish_rows(db: sqlite3.Connection, plan: _Plan, hosts: tuple[Host, ...]) -
 class _Plan:
     """Finds the sources that have to be read."""
 
-    def __init__(self, db: sqlite3.Connection, hosts: tuple[Host, ...], folder: Path) -> None:
-        self._db, self._hosts, self._folder = db, hosts, folder
+    def __init__(self, db: sqlite3.Connection, hosts: tuple[Host, ...], folder: Path, level: SyncLevel) -> None:
+        self._db, self._hosts, self._folder, self._level = db, hosts, folder, level
         self.tasks: list[Task] = []
         self.watch_list: WatchList | None = None
         """What to watch from now on; None where sessions were not looked for."""
@@ -231,8 +234,8 @@ class _Plan:
         if full or changes.needs_discovery or hosts_changed(self._db, self._hosts):
             self._discover()
         self._find_changed(changes, full)
-        if self.tasks and self._db.execute("SELECT 1 FROM message LIMIT 1").fetchone() is None:
-            drop_indices(self._db)
+        if self.tasks:
+            drop_indices_of_empty_tables(self._db)
 
     def _discover(self) -> None:
         """Look for sources; note those that are new, and those that are gone."""
@@ -313,10 +316,11 @@ class _Plan:
         changed = dict.fromkeys(changes.changed_sources)
         query = "SELECT id FROM source WHERE state <> 'gone'" + ("" if full else " AND (state = 'new' OR size = -1)")
         changed.update(dict.fromkeys(source for (source,) in self._db.execute(query)))
-        for source in changed:
-            self._decide(source, full)
+        unread = {source for (source,) in self._db.execute(UNREAD)} if self._level >= SyncLevel.MESSAGES else set()
+        for source in {**changed, **dict.fromkeys(unread)}:
+            self._decide(source, full or source in unread)
 
-    def _decide(self, source: int, full: bool) -> None:
+    def _decide(self, source: int, must_read: bool) -> None:
         query = "SELECT path, agent, state, found FROM source WHERE id = ? AND state <> 'gone'"
         row = self._db.execute(query, (source,)).fetchone()
         if row is None:
@@ -325,7 +329,7 @@ class _Plan:
         if not Path(path_from_text(path)).exists():
             with transaction(self._db):
                 self._mark_missing(source)
-        elif not full and state == "live" and content_unchanged(self._db, source):
+        elif not must_read and state == "live" and content_unchanged(self._db, source):
             with transaction(self._db):
                 update_recorded_mtime(self._db, source)
         else:

@@ -101,6 +101,8 @@ class SessionCopier:
         self._copy_text()
         add_days(self._db, times)
         self._db.execute("INSERT INTO needs_dedupe VALUES (?)", (self._id,))
+        if "unread_messages" in self._old_tables and list(self._rows("unread_messages")):
+            self._db.execute("INSERT INTO unread_messages VALUES (?)", (self._id,))
 
     def _copy_text(self) -> None:
         for row in self._rows("text_chunk"):
@@ -120,8 +122,8 @@ class SessionCopier:
 
     def _rows(self, table: str) -> Iterator[Row]:
         source = self._source["id"]
-        key = {"text_chunk": "first", "pending": "doc"}.get(table, "id")
-        span = (source, source) if table == "session" else key_range(source)
+        key = {"text_chunk": "first", "pending": "doc", "unread_messages": "source"}.get(table, "id")
+        span = (source, source) if table in ("session", "unread_messages") else key_range(source)
         query = f"SELECT * FROM {self._old_name(table)} WHERE {key} BETWEEN ? AND ? ORDER BY {key}"
         yield from self._old.execute(query, span)
 

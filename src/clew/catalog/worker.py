@@ -17,6 +17,7 @@ from clew.catalog.database import open_writer, transaction
 from clew.catalog.ingest import Ingested, ingest
 from clew.catalog.row_writer import RowWriter
 from clew.catalog.rows import Rows
+from clew.catalog.sync_level import SyncLevel
 from clew.catalog.sync_report import SyncCounts
 from clew.catalog.text_store import ChunkPacker, PackedChunk, SourceTextWriter
 from clew.errors import ClewError
@@ -47,6 +48,8 @@ class _ReadSource:
     task: Task
     stat: os.stat_result
     read_at_ns: int
+    text_writer: SourceTextWriter | None = None
+    """None where only the session and its token usage are replaced."""
     rows: list[Rows] = field(default_factory=list)
     chunks: list[PackedChunk] = field(default_factory=list)
     buffered_chars: int = 0
@@ -57,7 +60,9 @@ class _ReadSource:
     error: str = ""
 
 
-def ingest_sources(folder: Path, tasks: list[Task], workers: int, on_batch: Callable[[SyncCounts], None]) -> SyncCounts:
+def ingest_sources(
+    folder: Path, tasks: list[Task], level: SyncLevel, workers: int, on_batch: Callable[[SyncCounts], None]
+) -> SyncCounts:
     """Read sources and write their rows; a batch is written in one transaction, by the process that read it."""
     batches = list(_batches(tasks))
     worker: IngestWorker | None = None
@@ -66,7 +71,7 @@ def ingest_sources(folder: Path, tasks: list[Task], workers: int, on_batch: Call
         # Each process opens a connection of its own: none may go through a fork.
         nonlocal worker
         if worker is None:
-            worker = IngestWorker(folder)
+            worker = IngestWorker(folder, level)
         return worker.ingest_batch(batches[number])
 
     total = SyncCounts()
@@ -97,10 +102,10 @@ def _batches(tasks: list[Task]) -> Iterator[list[Task]]:
 class IngestWorker:
     """Reads sources and writes their rows, with one connection."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, level: SyncLevel) -> None:
         self._db = open_writer(folder)
+        self._level = level
         self._writer = RowWriter(self._db)
-        self._texts: dict[int, SourceTextWriter] = {}
 
     def close(self) -> None:
         """Close the connection."""
@@ -135,15 +140,18 @@ class IngestWorker:
             read.rows.clear()
             read.chunks.clear()
             read.is_begun, read.end = False, None
-            self._texts[task.id] = SourceTextWriter(self._db, task.id)
+            read.text_writer = SourceTextWriter(self._db, task.id)
             read.error = f"{type(error).__name__}: {error}".encode("utf-8", "replace").decode()
         return read
 
     def _read_rows(self, read: _ReadSource) -> None:
         source = with_current_size(read.task.source)
-        self._texts[read.task.id] = SourceTextWriter(self._db, read.task.id)
-        packer = ChunkPacker(read.chunks.append, self._texts[read.task.id].stored_fingerprints())
-        for step in ingest(registry.get(read.task.agent), source, read.task.id):
+        known: set[bytes] = set()
+        if self._level >= SyncLevel.MESSAGES:
+            read.text_writer = SourceTextWriter(self._db, read.task.id)
+            known = read.text_writer.stored_fingerprints()
+        packer = ChunkPacker(read.chunks.append, known)
+        for step in ingest(registry.get(read.task.agent), source, read.task.id, self._level):
             if isinstance(step, Ingested):
                 packer.flush()
                 read.fingerprint = fingerprint(str(source.path), read.stat.st_size)
@@ -155,28 +163,39 @@ class IngestWorker:
             read.rows.append(step)
             read.buffered_chars += step.chars
             if read.buffered_chars > MAX_BUFFERED_CHARS:
-                # Until its end is written, the source counts as not read.
                 with transaction(self._db):
                     self._write_rows(read)
 
     def _write_rows(self, read: _ReadSource) -> None:
-        source = read.task.id
         if not read.is_begun:
-            self._writer.delete_rows(source)
+            self._delete_rows(read)
             read.is_begun = True
         for rows in read.rows:
             self._writer.write(rows)
-        self._texts[source].write(read.chunks)
+        if read.text_writer is not None:
+            read.text_writer.write(read.chunks)
         read.rows.clear()
         read.chunks.clear()
         read.buffered_chars = 0
 
+    def _delete_rows(self, read: _ReadSource) -> None:
+        """Delete what is going to be written again. Until the end of the source is written, it counts as not read."""
+        source = read.task.id
+        self._db.execute("UPDATE source SET size = -1 WHERE id = ?", (source,))
+        if read.text_writer is None:
+            self._db.execute("INSERT OR IGNORE INTO unread_messages VALUES (?)", (source,))
+            self._writer.delete_session(source)
+        else:
+            self._db.execute("DELETE FROM unread_messages WHERE source = ?", (source,))
+            self._writer.delete_rows(source)
+
     def _write_end(self, read: _ReadSource) -> None:
         """Write the session of a source, and that it was read."""
-        self._texts.pop(read.task.id).finish()
+        if read.text_writer is not None:
+            read.text_writer.finish()
         problems = [{"code": "unreadable", "line": 0, "message": read.error}]
         if read.end is not None:
-            self._writer.write_session(read.task.id, read.end.session)
+            self._writer.write_session(read.task.id, read.end.session, read.end.message_uuids)
             problems = read.end.problems
         mtime_ns = trusted_mtime(read.stat.st_mtime_ns, read.read_at_ns)
         self._db.execute(

@@ -89,12 +89,13 @@ def _sessions_naming(library: Library, names: set[str]) -> Iterator[StoredSessio
     from clew.catalog.queries import sources_of_agents, unreadable_sources
     from clew.catalog.search import catalog_text_finder
     from clew.catalog.sessions import open_sessions
+    from clew.catalog.sync_level import SyncLevel
 
     agents = [agent for agent in load_all() if agent.has_file_changes]
     parts = {plain_part(name) for name in names}
     # A name that JSON may spell in several ways is not searched for.
     unsure = [agent.id for agent in agents if agent.file_changes_outside_calls or "" in parts]
-    with library.catalog(text=True) as catalog:
+    with library.catalog(SyncLevel.TEXT) as catalog:
         find_text = catalog_text_finder(catalog.db, catalog.folder)
         found = sources_of_agents(catalog.db, unsure).union(*(find_text(part, _CALL_TEXT) for part in parts if part))
         sessions = open_sessions(catalog.db, found, library.hosts[0])

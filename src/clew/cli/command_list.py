@@ -36,7 +36,7 @@ def command(
     as_json = wants_json(context, as_json)
     library = open_library(context, homes)
     filters = take_filters(options, library)
-    with library.catalog(text=filters.needs_text) as catalog:
+    with library.catalog(filters=filters) as catalog:
         condition = catalog_condition(catalog.db, filters, catalog_text_finder(catalog.db, catalog.folder))
         listed = list_rows(catalog.db, condition, subagents=subagents or as_json, limit=limit)
         names = shown_ids(list_ids(catalog.db, condition)) if not as_json else {}

@@ -13,6 +13,7 @@ import click
 
 from clew.catalog.query import BadQuery
 from clew.catalog.search import LIMIT, SEARCH_FIELDS, Found, Hit, Redact, Request, Searcher, check, unmasked
+from clew.catalog.sync_level import SyncLevel
 from clew.cli.options import NO_SYNC, common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
@@ -98,7 +99,7 @@ def _search_catalog(library: Library, request: Request, redact: Redact, *, may_r
 
     Also returns how many texts were not searched, because the index does not hold them yet.
     """
-    with library.catalog(text=True) as catalog:
+    with library.catalog(SyncLevel.TEXT) as catalog:
         try:
             found = _search(Searcher(catalog.folder, redact), request)
             return found, catalog.unindexed_text().blocks if request.mode == "words" else 0
@@ -107,7 +108,7 @@ def _search_catalog(library: Library, request: Request, redact: Redact, *, may_r
                 raise UsageError("the catalog cannot be read; a search without --no-sync builds it again") from None
             say("clew: the catalog could not be read; building it again", own=True)
             _repair(library, is_index=not isinstance(error, sqlite3.DatabaseError))
-    with library.catalog(text=True) as catalog:
+    with library.catalog(SyncLevel.TEXT) as catalog:
         try:
             return _search(Searcher(catalog.folder, redact), request), 0
         except (sqlite3.DatabaseError, ValueError, OSError) as error:

@@ -35,11 +35,14 @@ def command(context: click.Context, /, query: str, as_csv: bool, homes: tuple[st
     not be found.
     """
     from clew.catalog import database
+    from clew.catalog.change_detection import unread_messages_warning
 
     folder = open_library(context, homes).catalog_folder
     db = database.open_reader(folder)
     if db is None:
         raise SourceUnreadable("there is no catalog yet; `clew sync` makes it")
+    if warning := unread_messages_warning(db):
+        say(f"clew: {warning}", own=True)
     db.set_authorizer(_only_reading)
     # Without a call back into Python now and then, nobody could stop a question.
     db.set_progress_handler(lambda: 0, _STEPS)

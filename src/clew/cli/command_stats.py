@@ -15,6 +15,7 @@ import click
 from clew.catalog.filters import WarehouseSessions
 from clew.catalog.search import catalog_text_finder
 from clew.catalog.stats import BLOCK, BY, Row, Stats, catalog_stats, report, with_names
+from clew.catalog.sync_level import SyncLevel
 from clew.cli.options import common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import CsvOutput
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
@@ -104,7 +105,7 @@ def _stats(stack: ExitStack, library: Library, filters: Filters, engine: str | N
     from clew.warehouse.engines import CATALOG, dialect_of, open_engine
 
     if engine is None or engine == CATALOG:
-        catalog = stack.enter_context(library.catalog(text=filters.needs_text))
+        catalog = stack.enter_context(library.catalog(SyncLevel.MESSAGES, filters))
         return catalog_stats(catalog.db, filters, catalog_text_finder(catalog.db, catalog.folder))
     opened = open_engine(engine)
     stack.callback(opened.close)
