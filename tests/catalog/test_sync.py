@@ -17,6 +17,7 @@ from clew.catalog.lock import locked
 from clew.catalog.row_writer import RowWriter
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.search import Request, Searcher, unmasked
+from clew.catalog.sessions import open_session
 from clew.catalog.sync import forget, forget_gone, is_up_to_date, move_aside, sync
 from clew.catalog.sync_level import SyncLevel
 from clew.catalog.text_index import TextWriter, unindexed_text
@@ -24,6 +25,7 @@ from clew.catalog.text_store import TextStore
 from clew.errors import Busy, SourceUnreadable
 from clew.host import Host
 from tests.catalog.worlds import (
+    SESSION_VIEWS,
     VIEWS,
     append,
     claude_lines,
@@ -593,6 +595,34 @@ def test_a_killed_sync_is_gone_on_with(home: Path, folder: Path, step: int) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("step", range(7))
+def test_a_killed_sync_of_sessions_is_gone_on_with(home: Path, folder: Path, step: int) -> None:
+    for level in (SyncLevel.SESSIONS, SyncLevel.TEXT):
+        kill_at(step, lambda level=level: run(home, folder, level=level))
+        run(home, folder, level=SyncLevel.SESSIONS)
+        assert _count(folder, "sessions") == 2
+        append(claude_path(home, ONE), spelled(claude_lines(ONE, 40 + 3 * level, 3)))
+    run(home, folder)
+    check(home, folder)
+
+
+def test_a_full_sync_killed_in_a_long_session_is_gone_on_with(
+    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.catalog.worker.MAX_BUFFERED_CHARS", 1)
+    monkeypatch.setattr("clew.catalog.ingest.FLUSH_CHARS", 100)
+    time.sleep(2 * change_detection.MTIME_GRACE_NS / 1e9)
+    run(home, folder)
+    # Every file is as it was read last, so that nothing but the catalog itself can tell.
+    assert not kill_at(4, lambda: run(home, folder, full=True))
+    assert not is_up_to_date(folder, SyncLevel.SESSIONS)
+    run(home, folder, level=SyncLevel.SESSIONS)
+    assert _count(folder, "sessions") == 2
+    run(home, folder)
+    check(home, folder)
+
+
+@pytest.mark.slow
 def test_several_workers_give_the_same(home: Path, folder: Path, tmp_path: Path) -> None:
     for number in range(12):
         write_claude(home, f"{number:08x}-6666-4666-8666-666666666666", 30, seed=number)
@@ -642,6 +672,70 @@ def test_sessions_come_before_text(home: Path, folder: Path) -> None:
     assert report.work == (0, 0, 0, 0)
     assert set(stages) == {"sessions", "text"}
     check(home, folder)
+
+
+def test_sessions_and_usage_come_before_messages(home: Path, folder: Path) -> None:
+    run(home, folder.with_name("other"))
+    expected = dump(folder.with_name("other"))
+    assert run(home, folder, level=SyncLevel.SESSIONS).work.files == 2
+    found = dump(folder)
+    assert {view: found[view] for view in SESSION_VIEWS} == {view: expected[view] for view in SESSION_VIEWS}
+    assert found["messages"] == found["texts"] == []
+    assert is_up_to_date(folder, SyncLevel.SESSIONS) or run(home, folder, level=SyncLevel.SESSIONS).work.files == 0
+    assert not is_up_to_date(folder, SyncLevel.MESSAGES)
+    assert run(home, folder, level=SyncLevel.MESSAGES).work.files == 2
+    assert run(home, folder, level=SyncLevel.TEXT).work.files == 0
+    check(home, folder)
+
+
+def test_a_changed_session_keeps_its_messages_until_they_are_read_again(home: Path, folder: Path) -> None:
+    run(home, folder)
+    append(claude_path(home, ONE), spelled(claude_lines(ONE, 40, 5)))
+    assert run(home, folder, level=SyncLevel.SESSIONS).work.files == 1
+    assert _one(folder, "SELECT message_count FROM sessions WHERE native_id = ?", ONE) == 45
+    assert _one(folder, "SELECT count(*) FROM messages JOIN sessions USING (session_id) WHERE native_id = ?", ONE) == 40
+    assert _hits(folder, "shuttle0x2") == 1 and _hits(folder, "shuttle0x42") == 0
+    assert run(home, folder).work.files == 1
+    assert _hits(folder, "shuttle0x42") == 1
+    check(home, folder)
+
+
+def test_a_session_that_is_deleted_before_its_messages_are_read_keeps_its_usage(home: Path, folder: Path) -> None:
+    run(home, folder, level=SyncLevel.SESSIONS)
+    expected = _one(folder, "SELECT sum(output_tokens) FROM usage_days")
+    text = claude_path(home, ONE).read_bytes()
+    claude_path(home, ONE).unlink()
+    run(home, folder)
+    assert is_up_to_date(folder) or run(home, folder).work.files == 0
+    assert _one(folder, "SELECT sum(output_tokens) FROM usage_days") == expected
+    db = database.open_reader(folder)
+    assert db is not None
+    with pytest.raises(SourceUnreadable, match="is gone, and its messages were not read before"):
+        open_session(db, int(str(_one(folder, "SELECT id FROM session WHERE native_id = ?", ONE))))
+    # A new version of the catalog takes it along as it is.
+    db.close()
+    with sqlite3.connect(folder / database.DATABASE) as old:
+        old.execute("PRAGMA user_version = 1")
+    run(home, folder)
+    assert _one(folder, "SELECT sum(output_tokens) FROM usage_days") == expected
+    assert _count(folder, "unread_messages") == 1
+    claude_path(home, ONE).write_bytes(text)
+    run(home, folder)
+    assert _count(folder, "unread_messages") == 0
+    check(home, folder)
+
+
+def test_the_text_of_a_deleted_session_stays_where_it_was_read_before(home: Path, folder: Path) -> None:
+    run(home, folder)
+    append(claude_path(home, ONE), spelled(claude_lines(ONE, 40, 5)))
+    run(home, folder, level=SyncLevel.SESSIONS)
+    claude_path(home, ONE).unlink()
+    run(home, folder)
+    db = database.open_reader(folder)
+    assert db is not None and _hits(folder, "shuttle0x2") == 1
+    session = open_session(db, int(str(_one(folder, "SELECT id FROM session WHERE native_id = ?", ONE))))
+    assert session.facts.messages == 40
+    db.close()
 
 
 def test_text_of_changed_sources_is_not_found_before_it_is_indexed_again(home: Path, folder: Path) -> None:

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from clew.catalog.sync_level import SyncLevel
 from tests.catalog.worlds import (
+    SESSION_VIEWS,
     append,
     claude_lines,
     claude_path,
@@ -27,6 +29,7 @@ from tests.catalog.worlds import (
 _NAMES = [f"{letter * 8}-7777-4777-8777-777777777777" for letter in "abc"]
 _name = st.sampled_from(_NAMES)
 _few = st.integers(1, 7)
+_level = st.sampled_from(SyncLevel)
 
 _steps = st.lists(
     st.one_of(
@@ -40,8 +43,8 @@ _steps = st.lists(
         st.tuples(st.just("title"), _name, st.sampled_from(["Warp", "Weft"])),
         st.tuples(st.just("gemini"), _few),
         st.tuples(st.just("codex"), _few),
-        st.tuples(st.just("sync")),
-        st.tuples(st.just("kill"), st.integers(0, 8)),
+        st.tuples(st.just("sync"), _level),
+        st.tuples(st.just("kill"), st.integers(0, 8), _level),
     ),
     min_size=1,
     max_size=10,
@@ -103,11 +106,11 @@ class _World:
         path.parent.mkdir(parents=True, exist_ok=True)
         append(path, spelled(_codex(thread, path.stat().st_size if path.exists() else 0, count)))
 
-    def sync(self) -> None:
-        run(self.home, self.folder)
+    def sync(self, level: SyncLevel) -> None:
+        run(self.home, self.folder, level=level)
 
-    def kill(self, step: int) -> None:
-        kill_at(step, lambda: run(self.home, self.folder))
+    def kill(self, step: int, level: SyncLevel) -> None:
+        kill_at(step, lambda: run(self.home, self.folder, level=level))
 
     def _path(self, name: str) -> Path:
         path = claude_path(self.home, name)
@@ -144,8 +147,11 @@ def test_any_sequence_ends_as_one_first_sync(steps: list[tuple[Any, ...]]) -> No
         world = _World(top)
         for kind, *given_ in steps:
             world.do(kind, *given_)
-        world.sync()
         run(world.home, top / "fresh")
+        world.sync(SyncLevel.SESSIONS)
+        found, expected = dump(world.folder), dump(top / "fresh")
+        assert {view: found[view] for view in SESSION_VIEWS} == {view: expected[view] for view in SESSION_VIEWS}
+        world.sync(SyncLevel.TEXT)
         assert dump(world.folder) == dump(top / "fresh")
         assert indexed(world.folder) == searchable(world.folder)
         assert run(world.home, world.folder).work == (0, 0, 0, 0)

@@ -12,6 +12,7 @@ from clew.catalog import database
 from clew.catalog.change_detection import text_index_is_complete
 from clew.catalog.database import transaction
 from clew.catalog.dedupe import update_visible_copies
+from clew.catalog.queries import list_rows
 from clew.catalog.row_writer import RowWriter
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.sync import sync
@@ -21,6 +22,8 @@ from clew.host import Host
 from tests import children
 
 VIEWS = "sessions messages blocks tool_calls usage usage_days file_changes todos".split()
+SESSION_VIEWS = "sessions usage_days headers titles sources".split()
+"""What a sync of sessions and usage alone makes right."""
 
 
 def claude_lines(session: str, first: int, count: int, seed: int = 0, branch: str = "main") -> list[dict[str, Any]]:
@@ -127,6 +130,7 @@ def dump(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     shown["sources"] = sorted(db.execute("SELECT path, agent, state, size, problems FROM sources").fetchall(), key=repr)
     headers = db.execute("SELECT header FROM session").fetchall()
     shown["headers"] = sorted((json.dumps(json.loads(header), sort_keys=True),) for (header,) in headers)
+    shown["titles"] = sorted((str(row["path"]), row["title"]) for row in list_rows(db))
     shown["texts"] = sorted(texts(db), key=repr)
     return shown
 

@@ -331,6 +331,10 @@ def test_a_question_can_be_stopped(demo: Path) -> None:
 def test_text_that_is_not_indexed_yet_is_told(tmp_path: Path, demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "data"))
     assert clew("--home", demo, "list").code == 0
+    for asked in (("search", "tide", "--no-sync"), ("stats", "--no-sync"), ("sql", "SELECT * FROM messages")):
+        ran = clew("--home", demo, *asked, "--json")
+        assert "sessions were not read yet; `clew sync` reads them" in ran.err, asked
+    assert clew("--home", demo, "stats").code == 0
     ran = clew("--home", demo, "search", "tide", "--no-sync", "--json")
     assert ran.json["unindexed_texts"] > 0 and "are not indexed yet" in ran.err
     whole = clew("--home", demo, "search", "tide", "--json")

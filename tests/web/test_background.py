@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from clew.catalog import database
+from clew.catalog.change_detection import has_unfinished_work
 from clew.catalog.lock import locked
+from clew.catalog.sync_level import SyncLevel
 from clew.demo import write_demo
 from clew.host import Host
 from clew.web.background import CatalogUpdater, SecretScan, SyncUpdate
@@ -22,6 +24,7 @@ def test_a_sync_fills_the_catalog(tmp_path: Path) -> None:
     assert update.run()
     db = database.open_reader(tmp_path / "catalog")
     assert db is not None and db.execute("SELECT native_id FROM sessions").fetchall() == [(SESSION,)]
+    assert not has_unfinished_work(db, tmp_path / "catalog", SyncLevel.TEXT)
     db.close()
 
 

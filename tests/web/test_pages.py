@@ -503,8 +503,13 @@ def test_pages_say_what_is_still_being_indexed(tmp_path: Path) -> None:
         for path in ("/", "/search?q=tide", "/usage"):
             text = words(app.page(path))
             assert "indexed yet" not in text and "still running" not in text, path
+        for path in ("/files", f"{MEAN}/panel/timeline", f"{MEAN}/panel/files"):
+            assert "not read yet" not in words(app.page(path)), path
         with sqlite3.connect(tmp_path / "catalog" / database.DATABASE) as db:
             db.execute("INSERT INTO unindexed_text SELECT first FROM text_chunk LIMIT 1")
+            db.execute("INSERT INTO unread_messages SELECT id FROM source")
+        for path in ("/", "/search?q=tide", "/usage", "/files", f"{MEAN}/panel/timeline", f"{MEAN}/panel/files"):
+            assert re.search(r"The messages of .* not read yet", words(app.page(path))), path
         app.context.updater.state = "working"
         for path in ("/", "/search?q=tide", "/usage"):
             text = words(app.page(path))

@@ -90,6 +90,11 @@ def count_unread_sources(db: sqlite3.Connection) -> int:
     return int(db.execute(f"SELECT count(*) FROM ({UNREAD})").fetchone()[0])
 
 
+def has_unread_messages(db: sqlite3.Connection, source: int) -> bool:
+    """True where the messages of a source are not in the catalog, or not as its file has or had them last."""
+    return db.execute("SELECT 1 FROM unread_messages WHERE source = ?", (source,)).fetchone() is not None
+
+
 def unread_messages_warning(db: sqlite3.Connection) -> str:
     """What to tell a user whose question is about messages; "" where all were read."""
     unread = count_unread_sources(db)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from clew.agents import registry
 from clew.agents.base import Agent, SourceFile, Unit
 from clew.analysis.facts import Facts, as_event, collect_facts
+from clew.catalog.change_detection import has_unread_messages
 from clew.catalog.database import key_range
 from clew.catalog.discovery import source_from_json
 from clew.catalog.text_store import TextStore
@@ -66,7 +67,7 @@ def open_session(db: sqlite3.Connection, number: int, host: Host | None = None) 
     if state != "gone":
         return StoredSession(registry.get(agent), source, host)
     messages = list(_messages(db, number))
-    if not messages and db.execute("SELECT 1 FROM unread_messages WHERE source = ?", (number,)).fetchone() is not None:
+    if not messages and has_unread_messages(db, number):
         raise SourceUnreadable(f"{path_for_display(path)}: the file is gone, and its messages were not read before")
     known = json.loads(path_from_text(header))
     session = {name: known[name] for name in _KEPT_HEADER if known.get(name) is not None}

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from clew.catalog.sync_level import SyncLevel
 from clew.errors import Busy, ClewError, SourceUnreadable
 from clew.host import Host
 
@@ -100,12 +101,14 @@ class SyncUpdate:
     def __init__(self, hosts: Sequence[Host], folder: Path) -> None:
         self._hosts, self._folder = hosts, folder
         self._process: subprocess.Popen[bytes] | None = None
+        self._levels = [SyncLevel.SESSIONS, SyncLevel.TEXT]
+        """The first sync reads sessions before their messages, so that pages can list them soon."""
 
     def run(self) -> bool:
         """Sync once."""
-        self._process = start_process(sync_catalog, _picklable(self._hosts), self._folder)
+        self._process = start_process(sync_catalog, _picklable(self._hosts), self._folder, self._levels)
         result = read_result(self._process)
-        self._process = None
+        self._process, self._levels = None, [SyncLevel.TEXT]
         return result is True
 
     def cancel(self) -> None:
@@ -181,12 +184,13 @@ class SecretScan:
             process.terminate()
 
 
-def sync_catalog(hosts: Sequence[Host], folder: Path) -> bool:
-    """Sync the catalog. A sync of another process counts as ours."""
+def sync_catalog(hosts: Sequence[Host], folder: Path, levels: Sequence[SyncLevel]) -> bool:
+    """Sync the catalog as far as each level. A sync of another process counts as ours."""
     from clew.catalog.sync import sync
 
     with suppress(Busy):
-        sync(hosts, folder)
+        for level in levels:
+            sync(hosts, folder, level)
     return True
 
 

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from clew.agents.masking import learn_session
 from clew.catalog import database, queries
+from clew.catalog.change_detection import count_unread_sources
 from clew.catalog.queries import Entry
 from clew.catalog.search import Searcher
 from clew.catalog.sessions import open_session
@@ -175,6 +176,8 @@ class SyncProgress(NamedTuple):
 
     is_finished: bool
     """False until the first sync of this run has finished."""
+    unread: int
+    """Sessions whose messages are not in the catalog, or not as they are now."""
     unindexed: int
     """Texts that a search does not find yet."""
 
@@ -265,8 +268,9 @@ class AppContext:
 
     def sync_progress(self) -> SyncProgress:
         """What pages say about a sync that has not finished."""
+        unread = self.cached("unread", lambda: count_unread_sources(self.db))
         unindexed = self.cached("unindexed", lambda: unindexed_text(self.db).blocks)
-        return SyncProgress(self.updater.state != "working", unindexed)
+        return SyncProgress(self.updater.state != "working", unread, unindexed)
 
     def _catalog_state(self) -> object:
         state = []

@@ -43,6 +43,7 @@ def view(request: PageRequest) -> Response:
     return respond(
         request,
         "files.html",
+        sync_progress=request.context.sync_progress(),
         files=found[first : first + FILES_PER_PAGE],
         total=len(found),
         wanted=request.param("text"),

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from clew.analysis.todos import progression
 from clew.catalog import queries
+from clew.catalog.change_detection import has_unread_messages
 from clew.catalog.queries import Entry
 from clew.catalog.stats import UsageTotals
 from clew.errors import UnknownReference
@@ -125,4 +126,6 @@ def view(request: PageRequest) -> Response:
         raise UnknownReference("there is no such panel")
     entry = request.context.entry(request.path_param("agent"), request.path_param("identity"))
     title, load = PANELS[name]
-    return respond(request, "panel.html", entry=entry, panel=name, title=title, **load(request, entry))
+    is_unread = has_unread_messages(request.context.db, entry.number)
+    shown = load(request, entry)
+    return respond(request, "panel.html", entry=entry, panel=name, title=title, is_unread=is_unread, **shown)
