@@ -33,7 +33,8 @@ def command(
 ) -> int:
     """Bring the catalog up to date: the index of all sessions that other commands ask.
 
-    First, sessions and usage are read from files that changed; then the text index for `clew search` is updated. The
+    First, sessions, token usage, messages and their text are read from files that changed; then the text index for
+    `clew search` is updated. Other commands sync as far as they need: `clew list` reads sessions and usage alone. The
     catalog is a cache: only sessions whose files are gone exist in it alone. Exit code 5: another sync is running.
     """
     hosts, folder = _hosts_and_folder(context, homes)
