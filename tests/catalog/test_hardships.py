@@ -15,7 +15,7 @@ from clew.catalog import database
 from clew.catalog.queries import list_rows
 from clew.catalog.search import Request, Searcher, unmasked
 from clew.catalog.sync import rebuild_text_index
-from clew.catalog.text_index import TextWriter, shards
+from clew.catalog.text_index import TextWriter
 from clew.filters import Filters
 from clew.host import Host
 from clew.library import Library
@@ -79,8 +79,7 @@ def test_a_damaged_index_costs_no_session_whose_source_is_gone(home: Path, folde
     run(home, folder)
     path.unlink()
     run(home, folder)
-    for shard in shards(folder / database.TEXT):
-        (Path(shard) / "meta.json").write_text("garbage")
+    (folder / database.TEXT / "meta.json").write_text("garbage")
     append(other, spelled(claude_lines(OTHER, 10, 50, seed=1)))
     assert run(home, folder).moved is None
     assert ask(folder, "SELECT count(*) FROM sessions WHERE state = 'gone'") == [(1,)]

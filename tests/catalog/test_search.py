@@ -256,7 +256,7 @@ def test_a_long_lived_searcher_sees_what_is_added_and_dropped(tmp_path: Path) ->
     folder = write_catalog(tmp_path / "c", ["one needle", "second", Said("of another needle", session=2)])
     searcher = Searcher(folder, unmasked)
     assert searcher.search(Request("needle")).total == 2
-    writer = TextWriter(folder / "text" / "0")
+    writer = TextWriter(folder / "text")
     writer.remove([(2 * KEYS_PER_SOURCE, 3 * KEYS_PER_SOURCE)])
     writer.commit()
     assert numbers(searcher.search(Request("needle"))) == {1}
@@ -299,15 +299,15 @@ def test_Q05_what_is_stored_again_is_no_longer_found(tmp_path: Path) -> None:
     """A source that was cleaned and read again leaves nothing of its old text in the index."""
     folder = write_catalog(tmp_path / "c", [f"token {SECRET} end"])
     assert find(folder, SECRET).total == 1
-    before = {path.name for path in (folder / "text" / "0").glob("*.term")}
-    writer = TextWriter(folder / "text" / "0")
+    before = {path.name for path in (folder / "text").glob("*.term")}
+    writer = TextWriter(folder / "text")
     writer.remove([(KEYS_PER_SOURCE, 2 * KEYS_PER_SOURCE)])
     writer.add(KEYS_PER_SOURCE + 1, "prompt", 0, "token [REDACTED] end")
     writer.commit()
     writer.close()
     assert find(folder, SECRET).total == 0
     assert find(folder, SECRET[:6] + "*").total == 0
-    left = {path.name for path in (folder / "text" / "0").glob("*.term")}
+    left = {path.name for path in (folder / "text").glob("*.term")}
     assert len(left) == 1 and not left & before
 
 

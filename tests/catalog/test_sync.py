@@ -775,7 +775,7 @@ def test_a_deleted_or_damaged_index_is_made_again(home: Path, folder: Path) -> N
     shutil.rmtree(folder / database.TEXT)
     run(home, folder)
     assert _hits(folder, "shuttle0x2") == 1
-    (folder / database.TEXT / "0" / "meta.json").write_text("garbage")
+    (folder / database.TEXT / "meta.json").write_text("garbage")
     append(claude_path(home, ONE), spelled(claude_lines(ONE, 40, 3)))
     run(home, folder)
     check(home, folder)

@@ -17,7 +17,7 @@ from clew.catalog.row_writer import RowWriter
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.sync import sync
 from clew.catalog.sync_report import SyncReport
-from clew.catalog.text_index import TextWriter, shards
+from clew.catalog.text_index import TextWriter
 from clew.host import Host
 from tests import children
 
@@ -151,7 +151,7 @@ def indexed(folder: Path) -> int:
 
     db = database.open_reader(folder)
     assert db is not None
-    count = sum(tantivy.Index.open(str(shard)).searcher().num_docs for shard in shards(folder / database.TEXT))
+    count = tantivy.Index.open(str(folder / database.TEXT)).searcher().num_docs
     assert text_index_is_complete(db, folder)
     db.close()
     return int(count)

@@ -219,7 +219,7 @@ def test_a_prefix_of_very_many_words_is_no_damage(tmp_path: Path, monkeypatch: p
     project.mkdir(parents=True)
     write_lines(project, claude_line("user", "u1", None, text))
     assert clew("--home", tmp_path, "sync").code == 0
-    index = next((tmp_path / "data").glob("catalog-*/text/0/meta.json"))
+    index = next((tmp_path / "data").glob("catalog-*/text/meta.json"))
     before = index.stat().st_ino, index.read_bytes()
     for ran in (clew("--home", tmp_path, "search", "needle_a*"), run("search", "needle_a*", "--home", tmp_path)):
         assert (ran.code, ran.err) == (0, "")
@@ -229,7 +229,7 @@ def test_a_prefix_of_very_many_words_is_no_damage(tmp_path: Path, monkeypatch: p
 def test_S11_a_broken_index_is_made_anew(tmp_path: Path, demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path))
     before = search(demo, "test", "-n", "99")
-    [meta] = database.catalog_folder([demo]).glob("text/*/meta.json")
+    [meta] = database.catalog_folder([demo]).glob("text/meta.json")
     meta.write_text("{broken", encoding="utf-8")
     ran = clew("--home", demo, "search", "test", "-n", "99", "--json")
     assert "building it again" in ran.err, ran.err

@@ -110,7 +110,7 @@ def text_index_is_complete(db: sqlite3.Connection, folder: Path | str) -> bool:
 
 def text_index_exists(folder: Path | str) -> bool:
     """True where there is a text index, readable or not."""
-    return Path(folder, TEXT, "0", "meta.json").exists()
+    return Path(folder, TEXT, "meta.json").exists()
 
 
 def describe_hosts(hosts: Iterable[Host]) -> str:

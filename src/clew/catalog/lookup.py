@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clew.catalog.query import Not, Or, Phrase, Query
-from clew.catalog.text_index import KINDS, META, OVERLONG_MARKER, shards
+from clew.catalog.text_index import KINDS, META, OVERLONG_MARKER
 from clew.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,13 +35,10 @@ class Match(NamedTuple):
     rank: float
     when: int
     doc: int
-    place: tuple[int, int, int] = (-1, 0, 0)
+    place: tuple[int, int] = (-1, 0)
     """Where it stands in the index: among equals, pages must agree on an order."""
 
 
-_Answer = tuple[int, list[Match]]
-_MANY_WORDS = 2
-"""So few letters begin very many words."""
 _MAX_EXPANSIONS = 1 << 14
 """Words that tantivy lets the patterns of one phrase match."""
 _MAX_PATTERN_CHARS = 128
@@ -50,48 +47,30 @@ _INVALID_ARGUMENT = "An invalid argument was passed"
 """How tantivy's errors begin that blame the query; any other means that the index is damaged."""
 
 
-def is_heavy(query: Query) -> bool:
-    """True where an answer may take as long as starting threads a hundred times over: phrases, and short prefixes."""
-    if isinstance(query, Phrase):
-        return len(query.words) > 1 or (query.is_prefix and len(query.words[0]) <= _MANY_WORDS)
-    return is_heavy(query.part) if isinstance(query, Not) else any(map(is_heavy, query.parts))
-
-
 class TextReader:
-    """All shards of a catalog. What is written later is seen after `refresh`."""
+    """Reads the text index of a catalog. What is written later is seen after `refresh`."""
 
     def __init__(self, folder: Path | str | None = None) -> None:
         """Open the index in a folder; without one it is empty."""
         self._folder = folder
-        self._shards: dict[str, _Shard] = {}
+        self._index: _OpenIndex | None = None
         self.refresh()
 
     def refresh(self) -> None:
         """See what was committed since; costs next to nothing where that is nothing."""
-        found = shards(self._folder) if self._folder is not None else []
-        self._shards = {path: self._shards.get(path) or _Shard(path) for path in found}
-        for shard in self._shards.values():
-            shard.refresh()
+        if self._folder is None or not os.path.exists(f"{self._folder}/{META}"):  # noqa: PTH110
+            self._index = None
+        elif self._index is None:
+            self._index = _OpenIndex(str(self._folder))
+        else:
+            self._index.refresh()
 
     def find(self, query: Query, scope: Scope, limit: int, *, newest: bool) -> tuple[int, list[Match]]:
         """How many blocks match, and the first of them."""
-        total, found = 0, list[Match]()
-        answers = self._each(lambda shard: shard.find(shard.asked(query), scope, limit, newest), is_heavy(query))
-        for number, (count, matches) in enumerate(answers):
-            total += count
-            found += [match._replace(place=(number, *match.place[1:])) for match in matches]
-        return total, in_order(found, newest)[:limit]
-
-    def _each(self, ask: Callable[[_Shard], _Answer], is_long: bool) -> list[_Answer]:
-        """The answers of all shards; what takes long is asked of all at once."""
-        if len(self._shards) < 2 or not is_long:
-            return [ask(shard) for shard in self._shards.values()]
-        from concurrent.futures import ThreadPoolExecutor
-
-        first, *others = self._shards.values()
-        with ThreadPoolExecutor(len(others)) as threads:
-            waiting = [threads.submit(ask, shard) for shard in others]
-            return [ask(first), *(answer.result() for answer in waiting)]
+        if self._index is None:
+            return 0, []
+        total, found = self._index.find(self._index.asked(query), scope, limit, newest)
+        return total, in_order(found, newest)
 
     def candidates_containing(self, literals: Sequence[str], scope: Scope, most: int) -> list[int] | None:
         """Every block that can hold these pieces of text, none of which is missing from any that does.
@@ -101,13 +80,10 @@ class TextReader:
         pieces = [piece for literal in literals for piece in _pieces(literal)]
         if not any(len(word) >= _TELLING for word, _, _ in pieces):
             return None
-        found: list[int] = []
-        for shard in self._shards.values():
-            count, matches = shard.find(shard.holding(pieces), scope, most + 1, True)
-            found += [match.doc for match in matches]
-            if count > most:
-                return None
-        return found
+        if self._index is None:
+            return []
+        count, matches = self._index.find(self._index.holding(pieces), scope, most + 1, True)
+        return [match.doc for match in matches] if count <= most else None
 
 
 def in_order(matches: list[Match], newest: bool) -> list[Match]:
@@ -117,7 +93,7 @@ def in_order(matches: list[Match], newest: bool) -> list[Match]:
     return sorted(matches, key=lambda match: (-match.rank, match.place, -match.when, -match.doc))
 
 
-class _Shard:
+class _OpenIndex:
     def __init__(self, path: str) -> None:
         import tantivy
 
@@ -159,7 +135,7 @@ class _Shard:
         places = [place for _, place in found.hits]
         docs, times = searcher.fast_field_values("doc", places), searcher.fast_field_values("when", places)
         matches = [
-            Match(hit[0], int(when or 0), int(doc or 0), (0, hit[1].segment_ord, hit[1].doc))
+            Match(hit[0], int(when or 0), int(doc or 0), (hit[1].segment_ord, hit[1].doc))
             for hit, when, doc in zip(found.hits, times, docs, strict=True)
         ]
         return int(found.count), matches  # type: ignore[attr-defined]

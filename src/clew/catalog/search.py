@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from clew.catalog import database
 from clew.catalog.lookup import MAX_HITS, Match, Scope, TextReader, in_order
-from clew.catalog.query import Query, parse, required_phrases
+from clew.catalog.query import parse, required_phrases
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.snippets import Find, Snippet, finder, snippet
 from clew.catalog.text_index import KINDS, stale_ranges
@@ -184,7 +184,8 @@ class Searcher:
     def _search(self, request: Request, shown: slice) -> Found:
         if request.mode == "words":
             query = parse(request.query)
-            total, found = self._by_words(query, self._scope(request), request)
+            last = max(1, request.offset + request.limit)
+            total, found = self._reader.find(query, self._scope(request), last, newest=request.newest)
             find = finder(required_phrases(query))
         else:
             wanted = self._wanted(request)
@@ -210,11 +211,6 @@ class Searcher:
         from clew.catalog.filters import matching_sources
 
         return matching_sources(self._db, filters, sources_with_text(self._db, self._reader))
-
-    def _by_words(self, query: Query, scope: Scope, request: Request) -> tuple[int, list[Match]]:
-        end = request.offset + request.limit
-        total, found = self._reader.find(query, scope, max(1, end), newest=request.newest)
-        return total, in_order(found, request.newest)[:end]
 
     def _by_text(self, wanted: TextMatcher, scope: Scope, request: Request) -> tuple[int, list[Match]]:
         from clew.catalog.text_scan import scan

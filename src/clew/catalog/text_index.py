@@ -115,7 +115,7 @@ def _update(db: sqlite3.Connection, folder: Path, on_progress: ProgressCallback 
     total = sum(size for _, size in sizes)
     done = 0
     store = TextStore(db)
-    writer = TextWriter(folder / TEXT / "0", is_small=total <= SMALL_UPDATE_BYTES)
+    writer = TextWriter(folder / TEXT, is_small=total <= SMALL_UPDATE_BYTES)
     writer.remove(stale_ranges(db))
     for portion in _portions(sizes):
         for first, size in portion:
@@ -237,12 +237,3 @@ def open_index(folder: Path | str) -> tantivy.Index:
     index = tantivy.Index(builder.build(), str(folder))
     index.register_tokenizer(_TOKENIZER, tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).build())
     return index
-
-
-def shards(folder: Path | str) -> list[str]:
-    """The folders of the index below the folder of a catalog's text; there is at most one."""
-    try:
-        names = sorted((name for name in os.listdir(folder) if name.isdecimal()), key=int)
-    except OSError:
-        return []
-    return [f"{folder}/{name}" for name in names if Path(f"{folder}/{name}/{META}").exists()]
