@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.catalog import database
-from clew.catalog.change_detection import text_index_is_complete
+from clew.catalog.change_detection import text_index_exists, text_index_is_complete
 from clew.catalog.database import transaction
 from clew.catalog.dedupe import update_visible_copies
 from clew.catalog.queries import list_rows
@@ -151,7 +151,8 @@ def indexed(folder: Path) -> int:
 
     db = database.open_reader(folder)
     assert db is not None
-    count = tantivy.Index.open(str(folder / database.TEXT)).searcher().num_docs
+    has_index = text_index_exists(folder)
+    count = tantivy.Index.open(str(folder / database.TEXT)).searcher().num_docs if has_index else 0
     assert text_index_is_complete(db, folder)
     db.close()
     return int(count)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clew.catalog.database import DATABASE, catalog_folder
 from tests.cli.running import clew
 from tests.redact.planted import Planter
 
@@ -88,6 +92,34 @@ def test_a_value_of_a_credential_file_is_masked_in_search_and_show(tmp_path: Pat
         assert value in clew("--home", tmp_path, "search", "runs", "--json").out
         source.unlink(missing_ok=True)
         assert clew("--home", tmp_path, "sync").code == 0
+
+
+def test_text_that_was_read_before_stays_masked_after_the_session_was_rewritten(tmp_path: Path) -> None:
+    value = PLANT.chars(5).lower() + "-dock"
+    source = write_session(tmp_path, value, "Read")
+    assert clew("--home", tmp_path, "sync").code == 0
+    lines = source.read_text().splitlines(keepends=True)
+    source.write_text(lines[0])
+    assert clew("--home", tmp_path, "list").code == 0
+    done = clew("--home", tmp_path, "search", "runs", "--no-sync")
+    assert done.code == 0 and "today." in done.out
+    assert value not in done.out
+
+
+def test_a_catalog_of_version_9_keeps_what_is_masked_in_a_session_that_is_gone(tmp_path: Path) -> None:
+    value = PLANT.chars(5).lower() + "-jetty"
+    write_session(tmp_path, value, "Read")
+    assert clew("--home", tmp_path, "sync").code == 0
+    path = catalog_folder([tmp_path]) / DATABASE
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE session SET header = json_set(header, '$.credential_calls', json_array('toolu_01abcd'))")
+        db.execute("DROP TABLE credential_call")
+        db.execute("PRAGMA user_version = 9")
+        db.commit()
+    shutil.rmtree(tmp_path / ".claude")
+    done = clew("--home", tmp_path, "search", "runs")
+    assert done.code == 0 and "today." in done.out
+    assert value not in done.out
 
 
 def test_the_same_output_beside_the_message_is_masked(tmp_path: Path) -> None:

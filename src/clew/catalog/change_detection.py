@@ -98,7 +98,8 @@ def has_unread_messages(db: sqlite3.Connection, source: int) -> bool:
 def unread_messages_warning(db: sqlite3.Connection) -> str:
     """What to tell a user whose question is about messages; "" where all were read."""
     unread = count_unread_sources(db)
-    return f"the messages of {unread} sessions were not read yet; `clew sync` reads them" if unread else ""
+    sessions = "1 session" if unread == 1 else f"{unread} sessions"
+    return f"the messages of {sessions} were not read yet; `clew sync` reads them" if unread else ""
 
 
 def text_index_is_complete(db: sqlite3.Connection, folder: Path | str) -> bool:

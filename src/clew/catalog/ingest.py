@@ -17,8 +17,6 @@ from clew.catalog.rows import RowBuilder, Rows, microseconds
 from clew.catalog.sync_level import SyncLevel
 from clew.io.paths import path_to_text
 from clew.model import Message, Problem
-from clew.model.blocks import ToolUse
-from clew.redact.json_walk import credential_file_in
 
 FLUSH_CHARS = 4 << 20
 """Characters of text after which rows are handed over."""
@@ -50,13 +48,10 @@ def ingest(agent: Agent, source: SourceFile, number: int, level: SyncLevel = Syn
     builder = RowBuilder(agent.id, session, number, level)
     message_of_call = MessageOfCall()
     problems: list[dict[str, Any]] = []
-    credential_calls: list[str] = []
     events = EventsWithFacts(agent, source)
     for event in events:
         if type(event) is Message:
             message_of_call.add(event)
-            calls = (block for block in event.content if type(block) is ToolUse)
-            credential_calls += [call.tool_id or "" for call in calls if _reads_credentials(call)]
             builder.add(event)
             if builder.rows.chars > FLUSH_CHARS:
                 yield builder.take_rows()
@@ -67,17 +62,10 @@ def ingest(agent: Agent, source: SourceFile, number: int, level: SyncLevel = Syn
         number_of_message = message or message_of_call.get(key)
         builder.add_usage(scoped(key, session), model, counts, number_of_message, facts.git_branch or "")
     header = session_header(agent, source, facts)
-    if credential_calls:
-        # Search masks the output of these calls wherever the session repeats it.
-        header["credential_calls"] = credential_calls
     builder.finish(searchable_title(header), microseconds(header["ended_at"]))
     yield builder.take_rows()
     message_uuids = b"" if facts.titles else facts.links.uuids
     yield Ingested(session_row(agent.id, header, facts, builder), message_uuids, facts.records, problems)
-
-
-def _reads_credentials(call: ToolUse) -> bool:
-    return isinstance(call.input, dict) and credential_file_in(call.input) is not None
 
 
 class MessageOfCall:

@@ -12,7 +12,7 @@ from clew.catalog.schema import DAY_SUMS, add_days, add_indices
 from clew.catalog.text_store import SourceTextWriter, mark_unindexed
 
 USAGE_TABLES = ("token_usage", "recorded_usage")
-MESSAGE_TABLES = ("message", "block", "call", "change", "todo")
+MESSAGE_TABLES = ("message", "block", "call", "credential_call", "change", "todo")
 """Tables whose keys tell the source: those that every sync writes, and those that need `SyncLevel.MESSAGES`."""
 COUNTS = (
     "input_tokens output_tokens cache_creation_tokens cache_read_tokens cache_creation_5m_tokens "
@@ -103,6 +103,7 @@ class RowWriter:
         self._insert("message", 13, messages)
         self._insert("block", 7, blocks)
         self._insert("call", 8, [(*row[:4], ids[row[4]], *row[5:]) for row in rows.calls])
+        self._insert("credential_call", 1, rows.credential_calls)
         self._insert("change", 6, [(*row[:3], ids[row[3]], *row[4:]) for row in rows.changes])
         self._insert("todo", 5, rows.todos)
         self._insert("token_usage", 16, [self._usage_row(row) for row in rows.uses])

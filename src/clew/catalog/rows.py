@@ -16,6 +16,7 @@ from clew.catalog.searchable_text import FILE, TITLE, BlockText, block_texts, me
 from clew.catalog.sync_level import SyncLevel
 from clew.model.message import Message
 from clew.model.time import parse_time
+from clew.redact.json_walk import credential_file_in
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -38,6 +39,8 @@ class Rows:
         self.texts: list[tuple[int, str, int, str]] = []
         """Text to be stored and indexed: key of the block, kind, time, text."""
         self.calls: list[list[Any]] = []
+        self.credential_calls: list[Row] = []
+        """Keys of calls that read credential files: search masks their output wherever the session repeats it."""
         self.results: list[Row] = []
         """Results of calls whose rows were handed over before."""
         self.uses: list[Row] = []
@@ -168,6 +171,8 @@ class RowBuilder:
         key = self._base + self._calls
         row: list[Any] = [key, block.call_id, message, 0, name, 0, time, 0]
         self.rows.calls.append(row)
+        if credential_file_in(arguments) is not None:
+            self.rows.credential_calls.append((key,))
         for idx, (content, status) in enumerate(changes.todos_of(name, arguments)):
             self._todos += 1
             self.rows.todos.append((self._base + self._todos, message, idx, content, status))

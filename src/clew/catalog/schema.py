@@ -81,6 +81,8 @@ CREATE TABLE call (
   name INTEGER NOT NULL, is_error INTEGER NOT NULL, ts_us INTEGER NOT NULL, duration_us INTEGER NOT NULL
 );
 
+CREATE TABLE credential_call (id INTEGER PRIMARY KEY);
+
 CREATE TABLE token_usage (
   id INTEGER PRIMARY KEY, is_visible INTEGER NOT NULL, usage_id BLOB NOT NULL, message INTEGER NOT NULL,
   model INTEGER NOT NULL, git_branch INTEGER NOT NULL, ts_us INTEGER NOT NULL, input_tokens INTEGER,

@@ -40,7 +40,7 @@ _MAPPED = 1 << 30
 
 _ROW = f"""
 SELECT k.text, coalesce(m.ts_us, s.ended_us), b.message % {KEYS_PER_SOURCE}, s.agent, s.native_id, s.title, s.project,
-  coalesce(m.is_visible, s.is_visible), json_extract(s.header, '$.credential_calls')
+  coalesce(m.is_visible, s.is_visible)
 FROM block b JOIN session s ON s.id = b.id / {KEYS_PER_SOURCE} JOIN string k ON k.id = b.kind LEFT JOIN message m
   ON m.id = b.message
 WHERE b.id = ?
@@ -236,8 +236,8 @@ class Searcher:
         for match in page:
             row = self._db.execute(_ROW, (match.doc,)).fetchone()
             if row is not None:
-                kind, when, message, agent, session, title, project, _, credential_calls = row
-                calls = self._calls(match.doc // KEYS_PER_SOURCE, credential_calls)
+                kind, when, message, agent, session, title, project, _ = row
+                calls = self._credential_calls(match.doc // KEYS_PER_SOURCE)
                 # The whole text is redacted before anything is cut from it.
                 text = self._redact(self.store.get(match.doc) or "", calls)
                 shown = snippet(text, find, _visible)
@@ -245,13 +245,14 @@ class Searcher:
                 hits.append(Hit(agent, session, message or None, kind, match.when or when, title, project, shown))
         return hits
 
-    def _calls(self, number: int, ids: str | None) -> Sequence[JSON]:
+    def _credential_calls(self, number: int) -> Sequence[JSON]:
         """Return the calls of a session that read credential files, with their outputs, if masking needs them."""
-        if ids is None or self._redact is unmasked:
+        query = "SELECT c.call_id FROM credential_call k JOIN call c USING (id) WHERE k.id BETWEEN ? AND ?"
+        if self._redact is unmasked or not (rows := self._db.execute(query, database.key_range(number)).fetchall()):
             return ()
         from clew.catalog.sessions import calls_with_output
 
-        return calls_with_output(self._db, self.store, number, json.loads(ids))
+        return calls_with_output(self._db, self.store, number, [call for (call,) in rows])
 
 
 def sources_with_text(db: sqlite3.Connection, reader: TextReader) -> Callable[[str, frozenset[str] | None], set[int]]:

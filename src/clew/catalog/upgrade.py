@@ -98,11 +98,21 @@ class SessionCopier:
             rows = [self._with_new_keys(row, string_columns) for row in self._as_recorded(table)]
             times.update(row["ts_us"] for row in rows if "ts_us" in row)
             self._insert(table, rows)
+        self._copy_credential_calls()
         self._copy_text()
         add_days(self._db, times)
         self._db.execute("INSERT INTO needs_dedupe VALUES (?)", (self._id,))
         if "unread_messages" in self._old_tables and list(self._rows("unread_messages")):
             self._db.execute("INSERT INTO unread_messages VALUES (?)", (self._id,))
+
+    def _copy_credential_calls(self) -> None:
+        if "credential_call" in self._old_tables:
+            self._insert("credential_call", [self._with_new_keys(row, ()) for row in self._rows("credential_call")])
+            return
+        # Until version 9, the header named them.
+        named = "SELECT j.value FROM session s, json_each(s.header, '$.credential_calls') j WHERE s.id = ?"
+        insert = f"INSERT INTO credential_call SELECT id FROM call WHERE id BETWEEN ? AND ? AND call_id IN ({named})"
+        self._db.execute(insert, (*key_range(self._id), self._id))
 
     def _copy_text(self) -> None:
         for row in self._rows("text_chunk"):
