@@ -132,6 +132,7 @@ def dump(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     shown["headers"] = sorted((json.dumps(json.loads(header), sort_keys=True),) for (header,) in headers)
     shown["titles"] = sorted((str(row["path"]), row["title"]) for row in list_rows(db))
     shown["texts"] = sorted(texts(db), key=repr)
+    db.close()
     return shown
 
 
