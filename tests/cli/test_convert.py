@@ -311,3 +311,35 @@ def test_P11_a_pipe_in_the_place_of_the_names_of_threads_does_not_block(tmp_path
     (home / ".codex/session_index.jsonl").unlink(missing_ok=True)
     os.mkfifo(home / ".codex/session_index.jsonl")
     assert run("--home", home, "list", "--agent", "codex").code == 0
+
+
+def sessions_of(home: Path, agent: str) -> int:
+    return len(clew("--home", home, "list", "--agent", agent, "--json").json or []) if home.is_dir() else 0
+
+
+@pytest.mark.parametrize("words", [("convert", PLAIN, "--to", "gemini"), ("resume", PLAIN, "--in", "gemini")])
+def test_a_session_is_written_below_your_own_home_by_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    clew("demo", tmp_path / "own")
+    monkeypatch.setenv("HOME", str(tmp_path / "own"))
+    before = sessions_of(tmp_path / "own", "gemini")
+    done = clew(*words, "--json")
+    assert done.code == 0, done.err
+    assert sessions_of(tmp_path / "own", "gemini") == before + 1
+
+
+@pytest.mark.parametrize("words", [("convert", PLAIN, "--to", "gemini"), ("resume", PLAIN, "--in", "gemini")])
+def test_the_home_before_the_command_is_read_and_the_one_after_it_is_written(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    clew("demo", source)
+    target.mkdir()
+    before = sessions_of(source, "gemini")
+    done = clew("--home", source, *words, "--home", target, "--json")
+    assert done.code == 0, done.err
+    assert (sessions_of(source, "gemini"), sessions_of(target, "gemini")) == (before, 1)
+    done = clew("--home", source, *words, "--json")
+    assert done.code == 0, done.err
+    assert sessions_of(source, "gemini") == before + 1
