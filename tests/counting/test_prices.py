@@ -205,3 +205,8 @@ def test_retired_models_keep_the_price_that_their_maker_asked(
     dollars = [rate / 1_000_000 for rate in price.rates[:3]]
     assert dollars == [input, output, cache_read]
     assert price.rates.cache_creation_1h in (price.rates.input, 2 * price.rates.input)
+
+
+def test_a_call_without_counts_has_no_cost() -> None:
+    assert prices().cost_of_call(SONNET, [None] * 7) is None
+    assert prices().cost_of_call(SONNET, [0, 0, None, None, None, None, None]) == 0

@@ -80,7 +80,7 @@ class UsageTotals:
     def as_row(self) -> Row:
         """The totals as the JSON of `clew stats` has them."""
         all_input = add_known((self.cache_read_tokens, self.cache_creation_tokens, self.input_tokens))
-        has_cost = self.priced_calls > 0 or self.calls == 0
+        has_cost = self.priced_calls > 0
         return {
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,

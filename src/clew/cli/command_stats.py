@@ -30,8 +30,10 @@ _BAR = 12
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _SHORT = 8
 _BARS = ""
+_SESSION = ("title", "project")
 _DISPENSABLE = (
     _BARS,
+    "project",
     "active",
     "errors",
     "files",
@@ -112,13 +114,13 @@ def _stats(stack: ExitStack, library: Library, filters: Filters, engine: str | N
 
 
 def _number(name: str) -> Cell:
-    return lambda row: count(row.get(name)) if row.get(name) is not None else ""
+    return lambda row: count(row.get(name))
 
 
 def cost_of(row: Row) -> str:
-    """What it cost; where some of it has no price, that it was at least this."""
+    """What it cost; where some of it has no price, that it was at least this; "-" where nothing is known."""
     if row.get("cost") is None:
-        return "?" if row.get("calls") else ""
+        return "-"
     return f"{'≥ ' if row['cost_is_at_least'] else ''}${row['cost']:,.2f}"
 
 
@@ -180,11 +182,11 @@ def print_stats(found: Row, by: str) -> None:
     if by == "tool":
         _print([(by, lambda row: str(row[by])), *_TOOLS], found["rows"], lambda row: float(row["tool_calls"]))
         return
+    total = {**found["totals"], by: "in all"}
     names: list[tuple[str, Cell]] = [(by, lambda row: _name(row, by))]
     if by == "session":
-        names.append(("title", lambda row: row.get("title") or row.get("project") or ""))
+        names += [(name, lambda row, name=name: row.get(name) or ("" if row is total else "-")) for name in _SESSION]
     done = _DONE if by not in ("model", BLOCK) else []
-    total = {**found["totals"], by: "in all"}
     _print([*names, *_USED, *done], [*found["rows"], total], _weight, last=total)
     unpriced = [name or "(no name)" for name in found["totals"]["unpriced_models"]]
     if unpriced:
@@ -207,7 +209,8 @@ def _print(
 ) -> None:
     most = max((weight(row) for row in rows if row is not last), default=0.0)
     titles = [
-        Column(title, right=at > 0, flexible=at == 0 or title == "title") for at, (title, _) in enumerate(columns)
+        Column(title, right=at > 0 and title not in _SESSION, flexible=at == 0 or title in _SESSION)
+        for at, (title, _) in enumerate(columns)
     ]
     titles.append(Column(_BARS))
     cells = [[cell(row) for _, cell in columns] for row in rows]
