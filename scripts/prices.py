@@ -3,8 +3,9 @@
     python scripts/prices.py [FILE [OLDER_FILE]...]
 
 Without a file, the one of the installed litellm is taken. litellm removes models that their makers have retired, but
-old sessions name them: those are taken from the files of older versions (1.95, 1.90, 1.83, 1.80, 1.78, 1.76, 1.74, 1.72,
-1.67 and 1.61 hold nearly all). Only facts are taken over: dollars per token for the models that coding agents use, as whole trillionths of a dollar.
+old sessions name them: those are taken from the files of older versions (1.95, 1.90, 1.83, 1.80, 1.78, 1.76, 1.74,
+1.72, 1.67 and 1.61 hold nearly all). Only facts are taken over: dollars per token for the models that coding agents
+use, as whole trillionths of a dollar.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class World:
 
     def counted(self, filters: dict[str, Any]) -> set[str]:
         rows = clew("--home", self.home, "stats", "--by", "session", "--json", *as_options(filters)).json["rows"]
-        return {f"{row['agent']}:{row['session']}" for row in rows if row["all_sessions"]}
+        return {f"{row['agent']}:{row['session']}" for row in rows if row["sessions"] or row["subagents"]}
 
     def exported(self, filters: dict[str, Any]) -> set[str]:
         ran = clew("--home", self.home, "export", "--to", "ndjson", "--no-native", *as_options(filters))

@@ -50,7 +50,7 @@ def test_a_part_of_the_projects_path_chooses_what_list_shows(demo: Path, part: s
     synced(demo)
     found = clew("stats", "--home", demo, "--project", part, "--by", "session", "--json").json
     assert {row["session"] for row in found["rows"]} == wanted
-    assert found["totals"]["all_sessions"] == len(wanted)
+    assert found["totals"]["sessions"] + found["totals"]["subagents"] == len(wanted)
     assert found["totals"]["calls"] == quick["totals"]["calls"]
     assert bool(wanted) == (part != "nowhere/else")
     tools = clew("stats", "--home", demo, "--project", part, "--by", "tool", "--json").json
@@ -233,7 +233,7 @@ def test_what_is_unknown_is_not_zero(demo: Path) -> None:
     (row,) = [row for row in found if row["agent"] == "sage-emacs"]
     assert (row["cost"], row["cost_nano"], row["input_tokens"]) == (None, None, None)
     (line,) = [line for line in clew("stats", "--by", "agent", "--home", demo).out.splitlines() if "sage-emacs" in line]
-    assert "$" not in line and line.split()[2:7] == ["-"] * 5
+    assert "$" not in line and line.split()[3:8] == ["-"] * 5
 
 
 def test_a_row_of_a_session_has_its_title_and_its_project(demo: Path) -> None:

@@ -148,7 +148,7 @@ def test_only_what_is_going_on_is_said_to_run(tmp_path: Path) -> None:
 def test_sessions_are_listed_with_their_subagents(demo: Shown, rows: sqlite3.Connection) -> None:
     (tops, every) = rows.execute("SELECT sum(parent_session_id = ''), count(*) FROM sessions").fetchone()
     tree = demo.page("/sessions")
-    assert words(named(tree, "p", "count")) == f"{tops} sessions"
+    assert words(named(tree, "p", "count")) == f"{tops} sessions, {every - tops} sub-agents"
     assert len(named(tree, "li")) == every
     assert len(named(tree, "li", "below")) == every - tops
     query = "SELECT native_id FROM sessions WHERE parent_session_id = '' ORDER BY ended_us DESC, started_us DESC"

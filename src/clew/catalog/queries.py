@@ -153,37 +153,41 @@ def _has_message(db: sqlite3.Connection, number: int, uuid: str) -> bool:
 
 
 def agent_summaries(db: sqlite3.Connection) -> dict[str, dict[str, JSON]]:
-    """Sessions, messages, bytes and the last activity of each agent whose files are there."""
-    query = f"""SELECT f.agent, sum(s.is_agent_session = 0), sum(s.is_agent_session), sum(s.message_count),
-      sum(f.size), max(CASE WHEN s.ended_us > 0 THEN s.ended_us END) {_FROM}
-      WHERE f.state = 'live' GROUP BY f.agent ORDER BY f.agent"""
+    """Sessions, sub-agents, messages, the bytes of files that are there, and the last activity of each agent."""
+    from clew.catalog.stats import catalog_stats
+
+    query = f"""SELECT f.agent, sum(CASE WHEN f.state = 'live' THEN f.size ELSE 0 END),
+      max(CASE WHEN s.ended_us > 0 THEN s.ended_us END) {_FROM} GROUP BY f.agent ORDER BY f.agent"""
+    counts = catalog_stats(db).sessions_by("agent")
     return {
         agent: {
-            "sessions": sessions,
-            "subagents": subagents,
-            "messages": messages,
+            **{name: counts[agent][name] for name in ("sessions", "subagents", "messages")},
             "bytes": size,
             "last_activity": None if last_us is None else format_utc(last_us),
         }
-        for agent, sessions, subagents, messages, size, last_us in db.execute(query)
+        for agent, size, last_us in db.execute(query)
     }
 
 
 class Page(NamedTuple):
-    """Some sessions, and how many there are in all."""
+    """Some sessions; how many rows there are in all, and of how many sessions and sub-agents."""
 
     total: int
     entries: list[Entry]
+    sessions: int
+    subagents: int
 
 
 def page(db: sqlite3.Connection, chosen: Collection[int] | None, limit: int, offset: int = 0) -> Page:
     """Sessions, the latest first, with their sub-agents below them; `chosen` are those that may be shown."""
-    query = "SELECT id, session_id, parent_session_id FROM session WHERE is_visible = 1 ORDER BY ended_us DESC, id DESC"
+    query = """SELECT id, session_id, parent_session_id, is_agent_session FROM session WHERE is_visible = 1
+      ORDER BY ended_us DESC, id DESC"""
     rows = [row for row in db.execute(query) if chosen is None or row[0] in chosen]
-    known = {key for _, key, _ in rows}
-    tops = [number for number, key, parent in rows if parent not in known or parent == key]
-    entries = _entries(db, tops[offset : offset + limit])
-    return Page(len(tops), with_children(db, entries, None if chosen is None else chosen))
+    known = {row[1] for row in rows}
+    tops = [number for number, key, parent, _ in rows if parent not in known or parent == key]
+    entries = with_children(db, _entries(db, tops[offset : offset + limit]), chosen)
+    subagents = sum(row[3] for row in rows)
+    return Page(len(tops), entries, len(rows) - subagents, subagents)
 
 
 def with_children(db: sqlite3.Connection, entries: list[Entry], chosen: Collection[int] | None) -> list[Entry]:

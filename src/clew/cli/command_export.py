@@ -282,7 +282,7 @@ class Writer:
         with closing(write_in_workers(write, sizes, left_over) if is_free else (None for _ in sizes)) as results:
             written = enumerate(results)
             self.unreadable += do_each(sessions, finish)
-        say(f"{len(sessions) - self.unreadable} sessions in {folder}", own=True)
+        say(f"{len(sessions) - self.unreadable} files in {folder}, one for each session and sub-agent", own=True)
 
     def _targets(self, sessions: Sequence[StoredSession], folder: Path) -> Iterator[Path | SourceUnreadable]:
         """Where each session goes, or why its name cannot be told."""
@@ -325,7 +325,7 @@ class Writer:
                 session.source, self._header(session), folder, layout, taken, self.masking.files(session)
             ),
         )
-        say(f"{len(sessions) - self.unreadable} sessions in {folder}", own=True)
+        say(f"{len(sessions) - self.unreadable} files in {folder}, one for each session and sub-agent", own=True)
 
     def _header(self, session: StoredSession) -> dict[str, JSON]:
         """What a session is filed under: its header as it may be seen. What is masked in it counts in its file."""

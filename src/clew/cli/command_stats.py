@@ -34,6 +34,7 @@ _SESSION = ("title", "project")
 _DISPENSABLE = (
     _BARS,
     "project",
+    "sub-agents",
     "active",
     "errors",
     "files",
@@ -41,6 +42,7 @@ _DISPENSABLE = (
     "tools",
     "hits",
     "turns",
+    "used by",
     "sessions",
     "cache read",
     "95 %",
@@ -145,13 +147,9 @@ def _lines(row: Row) -> str:
     return f"{row['files_changed']}: +{came} -{went}"
 
 
-def _sessions(row: Row) -> str:
-    """Those that used tokens, else all there are."""
-    return _number("sessions")(row) if row.get("sessions") else _number("all_sessions")(row)
-
-
+_SESSIONS: list[tuple[str, Cell]] = [("sessions", _number("sessions")), ("sub-agents", _number("subagents"))]
+_SESSIONS_WITH_CALLS: list[tuple[str, Cell]] = [("used by", _number("sessions_with_calls"))]
 _USED: list[tuple[str, Cell]] = [
-    ("sessions", _sessions),
     ("input", _number("input_tokens")),
     ("output", _number("output_tokens")),
     ("cache read", _number("cache_read_tokens")),
@@ -169,7 +167,7 @@ _DONE: list[tuple[str, Cell]] = [
 _TOOLS: list[tuple[str, Cell]] = [
     ("calls", _number("tool_calls")),
     ("errors", _number("errors")),
-    ("sessions", _number("sessions")),
+    *_SESSIONS_WITH_CALLS,
     ("in all", lambda row: _span(row["seconds"])),
     ("median", lambda row: _span(row["median_seconds"])),
     ("95 %", lambda row: _span(row["p95_seconds"])),
@@ -186,8 +184,8 @@ def print_stats(found: Row, by: str) -> None:
     names: list[tuple[str, Cell]] = [(by, lambda row: _name(row, by))]
     if by == "session":
         names += [(name, lambda row, name=name: row.get(name) or ("" if row is total else "-")) for name in _SESSION]
-    done = _DONE if by not in ("model", BLOCK) else []
-    _print([*names, *_USED, *done], [*found["rows"], total], _weight, last=total)
+    sessions, done = (_SESSIONS, _DONE) if by not in ("model", BLOCK) else (_SESSIONS_WITH_CALLS, [])
+    _print([*names, *sessions, *_USED, *done], [*found["rows"], total], _weight, last=total)
     unpriced = [name or "(no name)" for name in found["totals"]["unpriced_models"]]
     if unpriced:
         click.echo(one_line(f"without a price, so costs are at least these: {', '.join(unpriced)}"), err=True)
