@@ -42,6 +42,7 @@ def test_losses_are_refused_with_code_6_and_the_list(demo: Path, tmp_path: Path)
             "message": None,
             "what": "2 messages on other branches",
             "why": "only one branch is converted; --branch selects another",
+            "is_note": False,
         }
     ]
     assert done.json["files"] == []
@@ -343,3 +344,32 @@ def test_the_home_before_the_command_is_read_and_the_one_after_it_is_written(
     done = clew("--home", source, *words, "--json")
     assert done.code == 0, done.err
     assert sessions_of(source, "gemini") == before + 1
+
+
+def thinking_session(home: Path) -> None:
+    thought = {"type": "thinking", "thinking": "The tide turns at six.", "signature": "s"}
+    records = [
+        {"type": "user", "uuid": "u1", "parentUuid": None, "message": {"role": "user", "content": "When?"}},
+        {
+            "type": "assistant",
+            "uuid": "u2",
+            "parentUuid": "u1",
+            "message": {"role": "assistant", "content": [thought, {"type": "text", "text": "At six."}]},
+        },
+    ]
+    common = {"sessionId": THINKING, "cwd": "/home/ada/src/bell", "timestamp": "2026-11-01T10:00:00.000Z"}
+    path = home / ".claude/projects/-home-ada-src-bell" / f"{THINKING}.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(json.dumps({**common, **record}) + "\n" for record in records))
+
+
+THINKING = "5a5a5a5a-1111-4111-8111-111111111111"
+
+
+def test_the_thinking_of_another_model_is_noted_and_needs_no_consent(tmp_path: Path) -> None:
+    thinking_session(tmp_path)
+    printed = clew("--home", tmp_path, "resume", THINKING, "--in", "sage-agent", "--print")
+    assert printed.code == 0 and "--allow-loss" not in printed.out
+    done = clew("--home", tmp_path, "convert", THINKING, "--to", "sage-agent")
+    assert done.code == 0, done.err
+    assert "thinking: Sage Agent cannot hold what another model thought" in done.err

@@ -13,7 +13,7 @@ from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.convert.conversion import Conversion
 from clew.convert.file_transaction import roll_back_on_signal
-from clew.convert.losses import Converted, counted
+from clew.convert.losses import Converted, refusal, serious
 from clew.convert.prepare import Prepared, is_converted, prepare, prepare_original
 from clew.errors import UsageError, WouldLose
 from clew.references import message_of
@@ -70,7 +70,7 @@ def command(
     else:
         whole = not masking.is_on
         prepared = prepare(session.agent, session.source, target, branch, children, home=home, with_original=whole)
-    refused = bool(prepared.losses) and not allow_loss and not dry_run
+    refused = bool(serious(prepared.losses)) and not allow_loss and not dry_run
     if dry_run:
         outcome = prepared.rehearse(home)
     else:
@@ -108,8 +108,7 @@ def _report(outcome: Converted, refused: bool, masking: Redaction) -> None:
     if len(outcome.losses) > _SHOWN:
         say(f"  and {len(outcome.losses) - _SHOWN} more; --json lists them all")
     if refused:
-        lost = counted(outcome.losses)
-        say(f"clew: {lost} would be lost, so nothing was written; --allow-loss converts all the same")
+        say(f"clew: nothing was written: {refusal(outcome.losses)}")
         return
     for file in outcome.files:
         click.echo(visible(masking.text(str(file))))

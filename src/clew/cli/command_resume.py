@@ -23,7 +23,7 @@ from clew.cli.options import (
 )
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
-from clew.convert.losses import Converted, counted
+from clew.convert.losses import Converted, refusal, serious
 from clew.convert.prepare import Prepared, is_converted, prepare
 from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.host import Host
@@ -91,7 +91,7 @@ def command(
             named = session.id if reference.startswith("@") or message_of(reference) is not None else reference
             words = [named, "--to", agent.id, "--home", str(host.home.absolute())]
             words += ["--branch", branch] if branch is not None else []
-            words += ["--allow-loss"] if described.losses else []
+            words += ["--allow-loss"] if serious(described.losses) else []
             conversion = ["clew", *_sources(context), "convert", *words]
         elif not is_converted(agent, described):
             written = prepared.write(host.home, allow_loss=allow_loss)
@@ -156,12 +156,12 @@ def _described(prepared: Prepared, home: Path, allow_loss: bool) -> Converted:
     described = prepared.describe(home)
     if not described.resume:
         raise UsageError(f"{described.session_id!r} is no id to give to a program; `clew convert` brings it back")
-    if described.losses and not allow_loss:
-        for loss in described.losses[:_SHOWN]:
-            say(f"  {loss.what}: {loss.why}")
-        if len(described.losses) > _SHOWN:
-            say(f"  and {len(described.losses) - _SHOWN} more; `clew convert --dry-run --json` lists them all")
-        raise WouldLose(f"{counted(described.losses)} would be lost; --allow-loss goes on all the same")
+    for loss in described.losses[:_SHOWN]:
+        say(f"  {loss.what}: {loss.why}")
+    if len(described.losses) > _SHOWN:
+        say(f"  and {len(described.losses) - _SHOWN} more; `clew convert --dry-run --json` lists them all")
+    if serious(described.losses) and not allow_loss:
+        raise WouldLose(refusal(described.losses))
     return described
 
 
