@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +18,8 @@ from clew.catalog.ids import packed_uuid
 from clew.catalog.portable_sql import CACHE_5M_TOKENS
 from clew.catalog.row_writer import COUNTS
 from clew.catalog.schema import KEYS_PER_SOURCE
-from clew.catalog.stats import UsageTotals, add_known
-from clew.io.paths import path_for_display
+from clew.catalog.stats import UsageTotals, add_known, catalog_stats
+from clew.io.paths import path_for_display, path_from_text
 from clew.model import Problem
 from clew.model.codes import CODES
 from clew.model.json import JSON
@@ -83,6 +84,15 @@ def list_rows(
         header["title"] = titles.get(number, header["title"])
         rows.append(_list_row(agent, header, usages.get(number, Usage()), size, path))
     return rows
+
+
+def last_messages(db: sqlite3.Connection) -> dict[Path, datetime | None]:
+    """When something was said last in each session whose file is there, by its main file; None where it is unknown."""
+    query = f"SELECT f.path, s.ended_us {_FROM} WHERE f.state = 'live'"
+    return {
+        Path(path_from_text(path)): datetime.fromtimestamp(ended_us / 1e6, UTC) if ended_us > 0 else None
+        for path, ended_us in db.execute(query)
+    }
 
 
 def list_ids(db: sqlite3.Connection, condition: Condition | None = None) -> list[str]:
@@ -154,8 +164,6 @@ def _has_message(db: sqlite3.Connection, number: int, uuid: str) -> bool:
 
 def agent_summaries(db: sqlite3.Connection) -> dict[str, dict[str, JSON]]:
     """Sessions, sub-agents, messages, the bytes of files that are there, and the last activity of each agent."""
-    from clew.catalog.stats import catalog_stats
-
     query = f"""SELECT f.agent, sum(CASE WHEN f.state = 'live' THEN f.size ELSE 0 END),
       max(CASE WHEN s.ended_us > 0 THEN s.ended_us END) {_FROM} GROUP BY f.agent ORDER BY f.agent"""
     counts = catalog_stats(db).sessions_by("agent")
