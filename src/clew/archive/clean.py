@@ -1,8 +1,8 @@
 """Removes old sessions from the folders of their agents, once the archive holds them.
 
 For each session: its files are archived, the archived bytes are read back and compared with the files, and only then
-are the files removed, the main file last. A file that changed in between, that is a link, or that a program has open keeps
-the whole session. Killed at any point, every byte is in its file or in the archive.
+are the files removed, the main file last. A file that changed in between, that is a link, or that a program has open
+keeps the whole session. Killed at any point, every byte is in its file or in the archive.
 """
 
 from __future__ import annotations
