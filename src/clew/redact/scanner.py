@@ -6,7 +6,7 @@ return texts with markers. `Rules` is a set of rules, ready to run.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate, takewhile
@@ -214,16 +214,20 @@ class Rules:
     ) -> Iterator[tuple[Match, str]]:
         raw, ends = joined.raw, joined.ends
         plain = encodings.blank_line_escapes(raw)
+        password_ends: list[int] = []
         if "secret" in kinds:
-            yield from ((hit, "secret") for hit in self.secrets.find(plain, ends))
+            secrets = self.secrets.find(plain, ends)
+            password_ends = sorted(hit.end for hit in secrets if hit.rule == "url_password")
+            yield from ((hit, "secret") for hit in secrets)
             if path:
                 yield from ((hit, "secret") for hit in find_in_credential_file(plain, path))
             if known:
                 yield from ((hit, "secret") for hit in known.hits(raw))
         if "pii" in kinds:
-            yield from ((hit, "pii") for hit in pii.find_pii(plain))
-            yield from ((hit, "pii") for hit in encodings.find_below_escapes(plain, ends, _find_pii))
-            yield from ((hit, "pii") for hit in encodings.find_without_controls(plain, ends, _find_pii))
+            personal = pii.find_pii(plain)
+            personal += encodings.find_below_escapes(plain, ends, _find_pii)
+            personal += encodings.find_without_controls(plain, ends, _find_pii)
+            yield from ((hit, "pii") for hit in personal if not _holds_url_password(hit, password_ends))
         if "path" in kinds:
             # Before an address or a host, `\n` is a line end. In a path of Windows it may begin a name.
             yield from ((hit, "path") for hit in machine_names.find_all(raw))
@@ -249,6 +253,12 @@ class Rules:
             if not is_allowed and not any(pattern.fullmatch(value) for pattern in allowed.patterns):
                 kept.append((hit, kind))
         return kept
+
+
+def _holds_url_password(hit: Match, password_ends: list[int]) -> bool:
+    """Tell whether an email address is none, but a password and the host of a URL: `https://user:password@host.com`."""
+    number = bisect_left(password_ends, hit.start)
+    return hit.rule == "email" and number < len(password_ends) and password_ends[number] < hit.end
 
 
 def _find_pii(text: bytes, _: list[int]) -> list[Match]:
