@@ -87,7 +87,6 @@ def _blamed(library: Library, names: set[str], now: bytes) -> tuple[list[Line], 
 def _sessions_naming(library: Library, names: set[str]) -> Iterator[StoredSession]:
     """The sessions that may have changed a file: their calls name it, or their agent records changes elsewhere too."""
     from clew.catalog.queries import sources_of_agents, unreadable_sources
-    from clew.catalog.search import catalog_text_finder
     from clew.catalog.sessions import open_sessions
 
     agents = [agent for agent in load_all() if agent.has_file_changes]
@@ -95,8 +94,9 @@ def _sessions_naming(library: Library, names: set[str]) -> Iterator[StoredSessio
     # A name that JSON may spell in several ways is not searched for.
     unsure = [agent.id for agent in agents if agent.file_changes_outside_calls or "" in parts]
     with library.catalog(text=True) as catalog:
-        find_text = catalog_text_finder(catalog.db, catalog.folder)
-        found = sources_of_agents(catalog.db, unsure).union(*(find_text(part, _CALL_TEXT) for part in parts if part))
+        found = sources_of_agents(catalog.db, unsure).union(
+            *(catalog.sources_with_text(part, _CALL_TEXT) for part in parts if part)
+        )
         sessions = open_sessions(catalog.db, found, library.hosts[0])
         unreadable = unreadable_sources(catalog.db)
     for problem in unreadable:

@@ -32,13 +32,12 @@ def command(
     """List sessions, newest first. JSON lists sub-agents too."""
     from clew.catalog.filters import catalog_condition
     from clew.catalog.queries import list_ids, list_rows, unreadable_sources
-    from clew.catalog.search import catalog_text_finder
 
     as_json = wants_json(context, as_json)
     library = open_library(context, homes)
     filters = take_filters(options, library)
     with library.catalog(text=filters.needs_text) as catalog:
-        condition = catalog_condition(catalog.db, filters, catalog_text_finder(catalog.db, catalog.folder))
+        condition = catalog_condition(catalog.db, filters, catalog.sources_with_text)
         listed = list_rows(catalog.db, condition, subagents=subagents or as_json, limit=limit)
         names = {} if as_json else short_ids([row["id"] for row in listed], list_ids(catalog.db, condition))
         unreadable = unreadable_sources(catalog.db, filters.agent)
