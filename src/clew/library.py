@@ -141,12 +141,12 @@ class Library:
     def _filtered(self, filters: Filters, on_unreadable: Callable[[str], None] | None) -> list[StoredSession]:
         from clew.catalog.filters import matching_sources
         from clew.catalog.queries import unreadable_sources
-        from clew.catalog.search import catalog_text_finder
         from clew.catalog.sessions import open_sessions
 
         with self.catalog(text=filters.needs_text) as catalog:
-            find_text, filters = catalog_text_finder(catalog.db, catalog.folder), self._of_agents(filters)
-            found = open_sessions(catalog.db, matching_sources(catalog.db, filters, find_text), self.hosts[0])
+            filters = self._of_agents(filters)
+            numbers = matching_sources(catalog.db, filters, catalog.sources_with_text)
+            found = open_sessions(catalog.db, numbers, self.hosts[0])
             unreadable = unreadable_sources(catalog.db, filters.agent)
         if on_unreadable is not None:
             for reason in unreadable:
@@ -220,12 +220,11 @@ class Library:
 
     @contextmanager
     def _stats(self, filters: Filters | None) -> Iterator[Stats]:
-        from clew.catalog.search import catalog_text_finder
         from clew.catalog.stats import catalog_stats
 
         filters = self._of_agents(filters or Filters())
         with self.catalog(text=filters.needs_text) as catalog:
-            yield catalog_stats(catalog.db, filters, catalog_text_finder(catalog.db, catalog.folder))
+            yield catalog_stats(catalog.db, filters, catalog.sources_with_text)
 
 
 def _is_subagent(session: StoredSession) -> bool:
