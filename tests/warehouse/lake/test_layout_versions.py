@@ -88,7 +88,7 @@ def old_lake(version_1: OldLake, tmp_path: Path) -> OldLake:
 
 def _with_subagents(lake: Path) -> int:
     ran = clew("stats", "--engine", f"duckdb:{lake}", "--has", "subagent", "--json")
-    return int(ran.json["totals"]["all_sessions"])
+    return int(ran.json["totals"]["sessions"] + ran.json["totals"]["subagents"])
 
 
 def test_an_old_lake_is_read_and_what_it_lacks_is_unknown(old_lake: OldLake) -> None:
