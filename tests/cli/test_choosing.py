@@ -189,11 +189,11 @@ def test_an_unknown_reference(demo: Path, command: str, reference: str) -> None:
     assert "clew list" in ran.err
 
 
-@pytest.mark.parametrize("reference", ["a b", "#3", "f005#", "f005#x", ""])
+@pytest.mark.parametrize("reference", [" ", "#3", "f005#", "f005#x", ""])
 def test_what_is_no_reference(demo: Path, reference: str) -> None:
     ran = clew("--home", demo, "show", reference)
     assert (ran.code, ran.out) == (2, "")
-    assert "is no session reference" in ran.err
+    assert "is not a session reference" in ran.err
 
 
 @pytest.mark.parametrize("command", ["show", "graph", "export", "verify", "validate"])
@@ -309,3 +309,64 @@ def test_a_folder_with_a_session_and_its_sub_agents_holds_one(demo: Path, tmp_pa
     shutil.copy(source.with_suffix(".jsonl"), tmp_path / "one")
     assert clew("show", tmp_path / "one").out == clew("show", source.with_suffix(".jsonl")).out != ""
     assert "holds 2 sessions" in clew("show", tmp_path / "one" / source.name).err
+
+
+# Projects and agents
+
+
+@pytest.fixture
+def two_projects(tmp_path: Path) -> Path:
+    """A home with a session in each of two folders, which exist; the one of `moon` is the latest."""
+    home = tmp_path / "home"
+    for day, name in ((1, "tide"), (2, "moon")):
+        folder = tmp_path / name
+        folder.mkdir()
+        path = home / ".claude" / "projects" / f"-{name}" / f"{name}-1.jsonl"
+        path.parent.mkdir(parents=True)
+        line = claude_line("user", "u1", None, f"Look at the {name}", cwd=str(folder))
+        line |= {"sessionId": f"{name}-1", "timestamp": f"2026-01-0{day}T10:00:00.000Z"}
+        path.write_text(json.dumps(line) + "\n")
+    return home
+
+
+def test_the_last_session_of_the_current_folder(
+    two_projects: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shown(*words: str) -> str:
+        return str(clew("--home", two_projects, "show", "--json", *words).lines[0]["content"][0]["text"])
+
+    monkeypatch.chdir(tmp_path / "tide")
+    assert shown("@last") == "Look at the moon"
+    assert shown("@2") == "Look at the tide"
+    assert shown("@last", "--here") == "Look at the tide"
+    assert shown("@last", "--project", ".") == "Look at the tide"
+    assert shown("@last", "--project", "mo") == "Look at the moon"
+    assert shown("look AT", "--here") == "Look at the tide"
+    ran = clew("--home", two_projects, "show", "@2", "--here")
+    assert (ran.code, ran.err) == (1, "clew: @2: there is only 1 session\n")
+
+
+@pytest.mark.parametrize("command", ["list", "stats", "export", "verify", "search"])
+def test_every_command_with_filters_knows_the_current_folder(
+    two_projects: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    query = ["look"] if command == "search" else []
+    monkeypatch.chdir(tmp_path / "tide")
+    found = [
+        clew("--home", two_projects, command, *query, "--json", *words).raw
+        for words in (["--here"], ["--project", "."], ["--project", str(tmp_path / "tide")])
+    ]
+    everything = clew("--home", two_projects, command, *query, "--json").raw
+    if command == "export":
+        found = [b"tide" if b"tide-1" in text and b"moon-1" not in text else text for text in found]
+    assert found[0] == found[1] == found[2] != everything
+
+
+def test_an_agent_by_the_beginning_of_its_name(demo: Path) -> None:
+    assert ids(demo, "--agent", "claude") == ids(demo, "--agent", "claude-code")
+    assert clew("--home", demo, "show", f"claude:{FORKED[:6]}").code == 0
+    ran = clew("--home", demo, "list", "--agent", "sage")
+    assert (ran.code, ran.err) == (2, "clew: agent 'sage' is ambiguous: sage-agent, sage-emacs\n")
+    ran = clew("--home", demo, "list", "--agent", "cluade")
+    assert ran.code == 2
+    assert "did you mean claude-code?" in ran.err

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from clew.agents import registry
-from clew.cli.options import Folder, open_library, wants_json
+from clew.cli.options import Folder, choosing_project, open_library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.convert.conversion import Conversion
@@ -42,6 +42,7 @@ _SHOWN = 20
 @click.option("--allow-loss", is_flag=True, help="Convert even if the target cannot hold everything.")
 @click.option("--dry-run", is_flag=True, help="Say what would be written and lost; write nothing.")
 @redacting
+@choosing_project
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def command(
@@ -63,6 +64,7 @@ def command(
     session is looked for in your own home, or in the one named before the command: clew --home FROM convert REF
     --to AGENT --home TO.
     """
+    target = registry.match(target)
     context.with_resource(roll_back_on_signal())
     library, session = find(open_library(context, ()), reference, home)
     masking = redaction(context, DATA)

@@ -10,7 +10,7 @@ import click
 
 from clew.agents.file_evidence import absolute
 from clew.cli.file_history import in_words, message_in, opened, row, spelled
-from clew.cli.options import common, open_library, wants_json
+from clew.cli.options import choosing_project, common, open_library, wants_json
 from clew.cli.output import print_json, print_table, refuse_stores, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import PathRefused, SourceUnreadable, UnknownReference, UsageError, WouldLose
@@ -35,6 +35,7 @@ from clew.stored_session import StoredSession
 @click.option("--force", is_flag=True, help="Replace and remove files that differ; a copy of each is kept.")
 @click.option("--allow-protected", is_flag=True, help="Also files that programs trust, such as .git/hooks and .bashrc.")
 @redacting_output
+@choosing_project
 @common
 @click.pass_context
 def command(

@@ -12,7 +12,7 @@ import click
 from clew.agents import registry
 from clew.agents.base import Agent
 from clew.agents.target_profile import TargetProfile
-from clew.cli.options import common, open_library, wanted_sources, wants_json
+from clew.cli.options import choosing_project, common, open_library, wanted_sources, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
 from clew.convert.losses import Converted, counted
@@ -33,6 +33,7 @@ _SHOWN = 10
 @click.option("--print", "only_print", is_flag=True, help="Write and start nothing; print the commands.")
 @click.option("--allow-loss", is_flag=True, help="Convert even if the agent cannot hold everything.")
 @redacting_output
+@choosing_project
 @common
 @click.pass_context
 def command(
@@ -54,7 +55,7 @@ def command(
     """
     library = open_library(context, homes)
     session = library.get(reference)
-    agent = registry.get(target or session.agent.id)
+    agent = registry.get(registry.match(target) if target else session.agent.id)
     receiver = agent.target_profile()
     if receiver is None:
         raise UsageError(f"{agent.title} cannot be told to go on with a session")
