@@ -18,7 +18,7 @@ from clew.catalog.portable_sql import CACHE_5M_TOKENS
 from clew.catalog.row_writer import COUNTS
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.stats import UsageTotals, add_known
-from clew.io.paths import path_for_display
+from clew.io.paths import path_for_display, path_from_text, path_to_text
 from clew.model import Problem
 from clew.model.codes import CODES
 from clew.model.json import JSON
@@ -150,6 +150,13 @@ def _titles_from_summaries(db: sqlite3.Connection, found: Sequence[tuple[int, st
 def _has_message(db: sqlite3.Connection, number: int, uuid: str) -> bool:
     query = "SELECT 1 FROM message WHERE id BETWEEN ? AND ? AND uuid = ?"
     return db.execute(query, (*key_range(number), packed_uuid(uuid))).fetchone() is not None
+
+
+def missing_project_folders(db: sqlite3.Connection, name: str) -> list[str]:
+    """The folders of this name that sessions of this machine were recorded in, and that do not exist any more."""
+    query = f"SELECT DISTINCT json_extract(s.header, '$.workspace') {_FROM} WHERE s.project = ? AND f.host = ''"
+    folders = [path_from_text(row[0]) for row in db.execute(query, (path_to_text(name),)) if row[0]]
+    return sorted(folder for folder in folders if folder.startswith("/") and not Path(folder).exists())
 
 
 def agent_summaries(db: sqlite3.Connection) -> dict[str, dict[str, JSON]]:

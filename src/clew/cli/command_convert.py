@@ -20,6 +20,7 @@ from clew.host import Host
 from clew.library import Library
 from clew.references import message_of
 from clew.render.shell import shell_line
+from clew.sources.moved_projects import full_path
 from clew.stored_session import StoredSession
 
 _SHOWN = 20
@@ -38,6 +39,7 @@ _SHOWN = 20
     help="Home folder to write the session below.",
 )
 @click.option("--branch", metavar="MESSAGE", help="Take the branch this message is on: its index or uuid.")
+@click.option("--folder", metavar="DIR", help="The project's folder in the new session; default: the recorded one.")
 @click.option("--original", is_flag=True, help="Bring back what the session was made of, whatever came after it.")
 @click.option("--allow-loss", is_flag=True, help="Convert even if the target cannot hold everything.")
 @click.option("--dry-run", is_flag=True, help="Say what would be written and lost; write nothing.")
@@ -52,6 +54,7 @@ def command(
     target: str,
     home: Path,
     branch: str | None,
+    folder: str | None,
     original: bool,
     allow_loss: bool,
     dry_run: bool,
@@ -70,11 +73,21 @@ def command(
     masking = redaction(context, DATA)
     children, session = library.subagents(session), masking.session(session)
     if original:
-        _check_alone(branch, masking.is_on)
+        _check_alone(branch or folder, masking.is_on)
         prepared = prepare_original(session.source, target)
     else:
         whole = not masking.is_on
-        prepared = prepare(session.agent, session.source, target, branch, children, home=home, with_original=whole)
+        workspace = full_path(folder) if folder is not None else None
+        prepared = prepare(
+            session.agent,
+            session.source,
+            target,
+            branch,
+            children,
+            home=home,
+            with_original=whole,
+            workspace=workspace,
+        )
     refused = bool(prepared.losses) and not allow_loss and not dry_run
     if dry_run:
         outcome = prepared.rehearse(home)
@@ -112,8 +125,8 @@ def find(library: Library, reference: str, home: Path) -> tuple[Library, StoredS
         return own, own.get(reference)
 
 
-def _check_alone(branch: str | None, is_masked: bool) -> None:
-    if branch is not None or is_masked:
+def _check_alone(changed: str | None, is_masked: bool) -> None:
+    if changed is not None or is_masked:
         raise UsageError("--original brings it back byte for byte: whole, and with every word in it")
 
 

@@ -32,6 +32,7 @@ def command(
     from clew.catalog.filters import catalog_condition
     from clew.catalog.queries import list_ids, list_rows, unreadable_sources
     from clew.catalog.search import catalog_text_finder
+    from clew.cli.sessions import suggest_moved_project
 
     as_json = wants_json(context, as_json)
     library = open_library(context, homes)
@@ -41,6 +42,8 @@ def command(
         listed = list_rows(catalog.db, condition, subagents=subagents or as_json, limit=limit)
         names = shown_ids(list_ids(catalog.db, condition)) if not as_json else {}
         unreadable = unreadable_sources(catalog.db, filters.agent)
+        if filters.folders and not listed:
+            suggest_moved_project(catalog.db, filters.folders[0])
     for problem in unreadable:
         say(f"clew: {problem}")
     masking = redaction(context, DATA if as_json else TEXT)

@@ -11,6 +11,7 @@ import click
 
 from clew.agents import registry
 from clew.agents.base import Agent
+from clew.agents.file_evidence import absolute
 from clew.agents.target_profile import TargetProfile
 from clew.cli.options import choosing_project, common, open_library, wanted_sources, wants_json
 from clew.cli.output import print_json, say
@@ -19,8 +20,10 @@ from clew.convert.losses import Converted, counted
 from clew.convert.prepare import Prepared, is_converted, prepare
 from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.host import Host
-from clew.references import message_of
+from clew.references import Reference, message_of, named_path
 from clew.render.shell import shell_line, shell_word
+from clew.sources import moved_projects
+from clew.sources.moved_projects import current_path
 from clew.stored_session import StoredSession
 
 _SHOWN = 10
@@ -51,7 +54,8 @@ def command(
 
     With --in or --branch, and where the agent would not find it, the session is first converted: below your own home
     folder, or below the one that --home names. What was converted once is not converted again. --print writes nothing:
-    where a conversion is needed, it prints the command for that too. --json converts, but starts nothing.
+    where a conversion is needed, it prints the command for that too. --json converts, but starts nothing. A session of
+    a project that `clew sources map` says was moved is converted too, as agents look for sessions by their folder.
     """
     library = open_library(context, homes)
     session = library.get(reference)
@@ -60,25 +64,35 @@ def command(
     if receiver is None:
         raise UsageError(f"{agent.title} cannot be told to go on with a session")
     _refuse_subagent(session, agent)
-    folder = session.header.workspace
+    folder, is_moved = _current_folder(session)
     program = ""
     if not only_print and not wants_json(context, as_json):
         program = _program(receiver.command({"id": "any"})[0], folder)
     host = _home(context, homes)
     conversion: list[str] | None = None
-    if branch is None and agent.id == session.agent.id and _is_at_home(session, host, receiver):
+    is_found = not is_moved and _is_at_home(session, host, receiver)
+    if branch is None and agent.id == session.agent.id and is_found:
         argv = receiver.command({"id": session.id})
     else:
-        children = library.subagents(session)
-        prepared = prepare(session.agent, session.source, agent.id, branch, children, home=host.home)
+        prepared = prepare(
+            session.agent,
+            session.source,
+            agent.id,
+            branch,
+            library.subagents(session),
+            home=host.home,
+            workspace=folder if is_moved else None,
+        )
         described = _described(prepared, host.home, allow_loss)
         argv = described.resume
         if not is_converted(agent, described) and only_print:
             # What stands in the way of the conversion is said now.
             prepared.rehearse(host.home)
-            named = session.id if reference.startswith("@") or message_of(reference) is not None else reference
+            is_exact = named_path(reference) is not None or session.id.startswith(Reference.parse(reference).id)
+            named = reference if is_exact and message_of(reference) is None else session.id
             words = [named, "--to", agent.id, "--home", str(host.home.absolute())]
             words += ["--branch", branch] if branch is not None else []
+            words += ["--folder", folder] if is_moved else []
             words += ["--allow-loss"] if described.losses else []
             conversion = ["clew", *_sources(context, homes), "convert", *words]
         elif not is_converted(agent, described):
@@ -111,6 +125,15 @@ def _refuse_subagent(session: StoredSession, agent: Agent) -> None:
         parent = session.header.parent_session_id
         hint = f"; `clew resume {shell_word(parent)}` goes on with the session that started it" if parent else ""
         raise UsageError(f"{session.id} is a sub-agent's, which {agent.title} does not go on with by itself{hint}")
+
+
+def _current_folder(session: StoredSession) -> tuple[str, bool]:
+    """The folder of a session's project, and whether it was moved since."""
+    recorded = session.header.workspace
+    if not _is_place(recorded):
+        return recorded, False
+    current = current_path(recorded, moved_projects.load())
+    return (current, True) if current != absolute(recorded, None) else (recorded, False)
 
 
 def _is_place(folder: str) -> bool:
@@ -168,7 +191,8 @@ def _program(name: str, folder: str) -> str:
     if found is None:
         raise UsageError(f"{name} is not installed; --print shows the command")
     if not _is_place(folder) or not Path(folder).is_dir():
-        raise SourceUnreadable(f"{folder or 'nowhere'}: the session's folder is gone; --print shows the command")
+        hint = f"; if it was moved: `clew sources map {shell_word(folder)} NEW`" if _is_place(folder) else ""
+        raise SourceUnreadable(f"{folder or 'nowhere'}: the session's folder is gone; --print shows the command{hint}")
     return str(Path(found).absolute())
 
 

@@ -12,12 +12,13 @@ from typing import Any
 
 import click
 
-from clew.catalog.filters import WarehouseSessions
+from clew.catalog.filters import WarehouseSessions, matching_sources, no_text
 from clew.catalog.search import catalog_text_finder
 from clew.catalog.stats import BLOCK, BY, Row, Stats, catalog_stats, report, with_names
 from clew.cli.options import common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import CsvOutput
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
+from clew.cli.sessions import suggest_moved_project
 from clew.filters import Filters
 from clew.library import Library
 from clew.render.csv import write_csv
@@ -105,6 +106,8 @@ def _stats(stack: ExitStack, library: Library, filters: Filters, engine: str | N
 
     if engine is None or engine == CATALOG:
         catalog = stack.enter_context(library.catalog(text=filters.needs_text))
+        if filters.folders and not matching_sources(catalog.db, filters.of_project(), no_text):
+            suggest_moved_project(catalog.db, filters.folders[0])
         return catalog_stats(catalog.db, filters, catalog_text_finder(catalog.db, catalog.folder))
     opened = open_engine(engine)
     stack.callback(opened.close)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 import click
 
@@ -71,6 +73,16 @@ def _passing(session: StoredSession, filters: Filters) -> Iterator[StoredSession
     from clew.catalog.memory import filter_sessions
 
     return filter_sessions([session], filters)
+
+
+def suggest_moved_project(db: sqlite3.Connection, folder: str) -> None:
+    """Say that sessions of a missing folder with the same name may belong to a folder in which none was found."""
+    from clew.catalog.queries import missing_project_folders
+    from clew.render.shell import shell_word
+
+    for missing in missing_project_folders(db, Path(folder).name):
+        command = f"clew sources map {shell_word(missing)} {shell_word(folder)}"
+        say(f"clew: there are sessions of {missing}, which does not exist; if it was moved: {command}")
 
 
 def say_unscanned(sessions: int) -> None:
