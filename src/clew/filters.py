@@ -33,6 +33,8 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
     project: str | None = None
     folders: tuple[str, ...] = ()
     """The project's folder is one of these, or below one of these."""
+    sessions: tuple[str, ...] = ()
+    """The keys of sessions, as `clew.catalog.ids.session_key` makes them."""
     branch: str | None = None
     model: str | None = None
     since: datetime | None = None

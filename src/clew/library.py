@@ -169,7 +169,7 @@ class Library:
         """
         path = named_path(reference)
         if path is not None:
-            return [self._stored(found) for found in at_path(path, self.hosts)]
+            return self.sessions_at(path)
         parsed = Reference.parse(reference)
         if parsed.branch is not None and not branches:
             raise UsageError(f"{reference!r} names a branch, and this is about whole sessions; `clew show` takes one")
@@ -187,7 +187,11 @@ class Library:
             # A session comes before a folder of the same name.
             if not is_folder(Path(reference)):
                 raise
-        return [self._stored(found) for found in at_path(Path(reference), self.hosts)]
+        return self.sessions_at(Path(reference))
+
+    def sessions_at(self, path: Path) -> list[StoredSession]:
+        """The session in a file, or every session below a folder; the catalog is not asked."""
+        return [self._stored(found) for found in at_path(path, self.hosts)]
 
     def get(self, reference: str, *, branches: bool = False, missing: bool = False) -> StoredSession:
         """The one session that a reference names. The sub-agents of a session in its folder belong to it."""

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -370,3 +371,61 @@ def test_an_agent_by_the_beginning_of_its_name(demo: Path) -> None:
     ran = clew("--home", demo, "list", "--agent", "cluade")
     assert ran.code == 2
     assert "did you mean claude-code?" in ran.err
+
+
+# Lists
+
+
+def test_lists_are_sorted(demo: Path) -> None:
+    def listed(*words: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = clew("--home", demo, "list", "--json", *words).json
+        return found
+
+    columns = {"cost": "cost", "tokens": "total_tokens", "messages": "messages"}
+    for sort, column in columns.items():
+        values = [row[column] for row in listed("--sort", sort)]
+        known = [value for value in values if value is not None]
+        assert known == sorted(known, reverse=True)
+        assert all(value is not None for value in values[: len(known)]), "what is unknown comes last"
+        assert listed("--sort", sort, "--reverse") == listed("--sort", sort)[::-1]
+        assert listed("--sort", sort, "-n", "2") == listed("--sort", sort)[:2]
+    assert listed("--sort", "time") == listed()
+
+
+def test_costs_of_a_list_are_those_of_statistics(demo: Path) -> None:
+    rows = clew("--home", demo, "list", "--json").json
+    stats = clew("--home", demo, "stats", "--by", "session", "--json").json
+    counted = {row["session"]: row["cost"] for row in stats["rows"] if row["calls"] and row["cost"] is not None}
+    assert {row["id"]: row["cost"] for row in rows if row["cost"] is not None} == counted
+    assert any(row["cost"] is None for row in rows)
+
+
+def test_a_list_of_files_needs_no_catalog(demo: Path, tmp_path: Path) -> None:
+    (path,) = demo.rglob(f"{FORKED}.jsonl")
+    everything = {row["id"]: row for row in clew("--home", demo, "list", "--json").json}
+    assert clew("--home", tmp_path, "list", path, "--json").json == [everything[FORKED]]
+    below = clew("--home", tmp_path, "list", demo / ".codex", "--json").json
+    assert {row["id"] for row in below} == {row["id"] for row in everything.values() if row["agent"] == "codex"}
+    assert clew("--home", tmp_path, "list", demo, "--agent", "codex", "--text", "tide", "--json").code == 0
+    assert clew("--home", tmp_path, "list", demo, "--project", "no such").code == 1
+    assert clew("--home", tmp_path, "list", tmp_path / "missing").code == 3
+    assert not list(tmp_path.rglob("catalog.db"))
+
+
+def test_statistics_of_named_sessions(demo: Path, tmp_path: Path) -> None:
+    (row,) = [row for row in clew("--home", demo, "list", "--json").json if row["id"] == FORKED]
+    found = clew("--home", demo, "stats", FORKED[:6], "--json").json
+    assert (found["totals"]["cost"], found["totals"]["sessions"]) == (row["cost"], 1)
+    (path,) = demo.rglob(f"{FORKED}.jsonl")
+    assert clew("--home", tmp_path, "stats", path, "--json").json == found
+    assert clew("--home", demo, "stats", FORKED, "@last", "--by", "session", "--json").json["totals"]["sessions"] == 2
+    assert clew("--home", demo, "stats", "nobody").code == 1
+    assert clew("--home", demo, "stats", path, FORKED).code == 2
+
+
+def test_statistics_of_a_session_with_its_sub_agents(demo: Path) -> None:
+    parent = "62cb0cb9"
+    alone = clew("--home", demo, "stats", parent, "--json").json["totals"]
+    family = clew("--home", demo, "stats", parent, "--subagents", "--json").json["totals"]
+    assert family["sessions"] > alone["sessions"] == 1
+    assert family["cost"] > alone["cost"]

@@ -110,6 +110,8 @@ def _conditions(
         yield dialect.project(filters.project)
     if filters.folders:
         yield any_of(*map(dialect.folder, filters.folders))
+    if filters.sessions:
+        yield in_list("session_id", filters.sessions)
     if filters.branch is not None:
         yield dialect.branch(filters.branch)
     if filters.model is not None:

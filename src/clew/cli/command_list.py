@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import click
 
+from clew.catalog.queries import SORTS
 from clew.cli.options import common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
@@ -15,35 +17,52 @@ from clew.model.json import JSON
 from clew.model.time import parse_time
 
 _SHORT, _AGENT = 8, "agent-"
-_SHOWN_COLUMNS = ("agent", "ended_at", "project", "messages", "total_tokens", "has_errors", "title", "source")
+_SHOWN_COLUMNS = (
+    "agent ended_at project messages tokens total_tokens cost cost_is_at_least has_errors title source"
+).split()
 
 
 @click.command("list")
-@click.option("-n", "--limit", type=click.IntRange(min=1), metavar="N", help="Show only the newest N.")
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
+@click.option("--sort", type=click.Choice(SORTS), default="time", show_default=True, help="Latest or largest first.")
+@click.option("--reverse", is_flag=True, help="Oldest or smallest first.")
+@click.option("-n", "--limit", type=click.IntRange(min=1), metavar="N", help="Show only the first N.")
 @click.option("--subagents/--no-subagents", default=False, help="Show the sessions of sub-agents too.")
 @redacting
 @filtering
 @common
 @click.pass_context
 def command(
-    context: click.Context, /, limit: int | None, subagents: bool, homes: tuple[str, ...], as_json: bool, **options: Any
+    context: click.Context,
+    /,
+    paths: tuple[Path, ...],
+    sort: str,
+    reverse: bool,
+    limit: int | None,
+    subagents: bool,
+    homes: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
 ) -> int:
-    """List sessions, newest first. JSON lists sub-agents too."""
+    """List sessions, newest first. JSON lists sub-agents too.
+
+    With PATH, the sessions in a file or below a folder are listed, without the catalog. `cost` is of the calls that no
+    earlier copy of the session counts already, as in `clew stats`.
+    """
     from clew.catalog.filters import catalog_condition
     from clew.catalog.queries import list_ids, list_rows, unreadable_sources
-    from clew.catalog.search import catalog_text_finder
-    from clew.cli.sessions import suggest_moved_project
+    from clew.cli.sessions import open_catalog_of, suggest_moved_project
 
     as_json = wants_json(context, as_json)
     library = open_library(context, homes)
     filters = take_filters(options, library)
-    with library.catalog(text=filters.needs_text) as catalog:
-        condition = catalog_condition(catalog.db, filters, catalog_text_finder(catalog.db, catalog.folder))
-        listed = list_rows(catalog.db, condition, subagents=subagents or as_json, limit=limit)
-        names = shown_ids(list_ids(catalog.db, condition)) if not as_json else {}
-        unreadable = unreadable_sources(catalog.db, filters.agent)
+    with open_catalog_of(library, filters, paths) as (db, find_text):
+        condition = catalog_condition(db, filters, find_text)
+        listed = list_rows(db, condition, subagents=subagents or as_json, limit=limit, sort=sort, reverse=reverse)
+        names = shown_ids(list_ids(db, condition)) if not as_json else {}
+        unreadable = unreadable_sources(db, filters.agent)
         if filters.folders and not listed:
-            suggest_moved_project(catalog.db, filters.folders[0])
+            suggest_moved_project(db, filters.folders[0])
     for problem in unreadable:
         say(f"clew: {problem}")
     masking = redaction(context, DATA if as_json else TEXT)
@@ -54,13 +73,15 @@ def command(
         # The rows are masked with their keys, which say that a title may be cut, and then once more with the ids.
         shown = masking.value([{name: row[name] for name in _SHOWN_COLUMNS} for row in listed])
         _print(shown, ids, library.now(), masking)
+    elif paths:
+        say("no sessions", own=True)
     else:
         say("no sessions; `clew agents` shows where they are looked for", own=True)
     return 0 if listed else 1
 
 
 def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, masking: Redaction) -> None:
-    from clew.render.tables import Column, ago, count
+    from clew.render.tables import Column, ago, cost, count
 
     foreign = any(row["source"]["type"] != "local" for row in listed)
     columns = [
@@ -70,6 +91,7 @@ def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, masking
         Column("project", flexible=True),
         Column("messages", right=True),
         Column("tokens", right=True),
+        Column("cost", right=True),
         Column(""),
         Column("title", flexible=True, least=10),
         *([Column("from")] if foreign else []),
@@ -82,6 +104,7 @@ def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, masking
             row["project"] or "",
             count(row["messages"]),
             count(row["total_tokens"]),
+            cost({**row, **row["tokens"]}),
             "!" if row["has_errors"] else "",
             row["title"] or "",
             *([_place(row["source"])] if foreign else []),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from clew.agents.sage_agent.locate import AGENT
+from clew.catalog.filters import SourcesWithText
 from clew.cli.options import open_library
 from clew.cli.output import say
 from clew.errors import SourceUnreadable, UsageError
@@ -31,6 +33,24 @@ def find_session(context: click.Context, homes: tuple[str, ...], reference: str)
     if isinstance(session, CatalogOnlySession):
         say(f"clew: {session.path} is gone; this is what the catalog keeps of it")
     return session
+
+
+@contextmanager
+def open_catalog_of(
+    library: Library, filters: Filters, paths: Sequence[Path]
+) -> Iterator[tuple[sqlite3.Connection, SourcesWithText]]:
+    """The catalog of the library, or one in memory of the sessions at these paths; and what finds text in it."""
+    if paths:
+        from clew.catalog.memory import memory_catalog, memory_text_finder
+
+        sessions = [session for path in paths for session in library.sessions_at(path)]
+        with memory_catalog(sessions, lambda problem: say(f"clew: {problem}")) as db:
+            yield db, memory_text_finder(db)
+        return
+    from clew.catalog.search import catalog_text_finder
+
+    with library.catalog(text=filters.needs_text) as catalog:
+        yield catalog.db, catalog_text_finder(catalog.db, catalog.folder)
 
 
 def for_each_session(
