@@ -84,6 +84,9 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
         """These filters but for some of them."""
         return msgspec.structs.replace(self, **{name: getattr(NO_FILTERS, name) for name in names})
 
+
+NO_FILTERS, name) for name in names})
+
     def of_project(self) -> Filters:
         """Only the filters of the project."""
         return Filters(project=self.project, folders=self.folders)

@@ -173,6 +173,7 @@ class Library:
         if parsed.branch is not None and not branches:
             raise UsageError(f"{reference!r} names a branch, and this is about whole sessions; `clew show` takes one")
         from clew.catalog.filters import catalog_condition
+        from clew.catalog.queries import moved_project_hints
         from clew.catalog.search import catalog_text_finder
         from clew.catalog.sessions import find_session
 
@@ -180,8 +181,12 @@ class Library:
         try:
             with self.catalog(text=filters.needs_text) as catalog:
                 find_text = catalog_text_finder(catalog.db, catalog.folder)
-                chosen = catalog_condition(catalog.db, filters, find_text)
-                return [find_session(catalog.db, parsed, self.hosts[0], missing=missing, condition=chosen)]
+                chosen = None if filters == Filters() else catalog_condition(catalog.db, filters, find_text)
+                try:
+                    return [find_session(catalog.db, parsed, self.hosts[0], missing=missing, condition=chosen)]
+                except UnknownReference as error:
+                    hints = moved_project_hints(catalog.db, filters.folders) if filters.folders else []
+                    raise UnknownReference("; ".join([str(error), *hints])) from None
         except UnknownReference:
             # A session comes before a folder of the same name.
             if not is_folder(Path(reference)):

@@ -98,11 +98,13 @@ def branch_of(reference: str) -> str | None:
     return Reference.parse(reference).branch if named_path(reference) is None else None
 
 
-def unknown(reference: Reference, count: int) -> UnknownReference:
+def unknown(reference: Reference, count: int, *, is_filtered: bool = False) -> UnknownReference:
     """The error that none of so many sessions has the id or the title, or that there are not as many."""
     if reference.position is not None:
-        are = {0: "is no session yet", 1: "is only 1 session"}.get(count, f"are only {count} sessions")
-        return UnknownReference(f"{reference.id}: there {are}")
+        none = "is no such session" if is_filtered else "is no session yet"
+        are = {0: none, 1: "is only 1 session"}.get(count, f"are only {count} sessions")
+        place = " in this project" if is_filtered else ""
+        return UnknownReference(f"{reference.id}: there {are}{place}")
     return UnknownReference(f"no session matches {reference.id!r}; `clew list` shows those there are")
 
 

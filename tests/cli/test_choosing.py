@@ -344,7 +344,7 @@ def test_the_last_session_of_the_current_folder(
     assert shown("@last", "--project", "mo") == "Look at the moon"
     assert shown("look AT", "--here") == "Look at the tide"
     ran = clew("--home", two_projects, "show", "@2", "--here")
-    assert (ran.code, ran.err) == (1, "clew: @2: there is only 1 session\n")
+    assert (ran.code, ran.err) == (1, "clew: @2: there is only 1 session in this project\n")
 
 
 @pytest.mark.parametrize("command", ["list", "stats", "export", "verify", "search"])
@@ -408,7 +408,9 @@ def test_a_list_of_files_needs_no_catalog(demo: Path, tmp_path: Path) -> None:
     assert {row["id"] for row in below} == {row["id"] for row in everything.values() if row["agent"] == "codex"}
     assert clew("--home", tmp_path, "list", demo, "--agent", "codex", "--text", "tide", "--json").code == 0
     assert clew("--home", tmp_path, "list", demo, "--project", "no such").code == 1
-    assert clew("--home", tmp_path, "list", tmp_path / "missing").code == 3
+    ran = clew("--home", tmp_path, "list", "tide")
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err == "clew: tide: no such file or folder; `--project tide` chooses sessions of a project\n"
     assert not list(tmp_path.rglob("catalog.db"))
 
 

@@ -59,9 +59,14 @@ def test_sessions_are_listed_where_the_project_is_now(world: World) -> None:
     assert ran.code == 1
     assert f"if it was moved: clew sources map {world.old} {world.new}\n" in ran.err
     assert "clew sources map" in clew("stats", "--here").err
+    assert "clew sources map" in clew("search", "tide", "--here").err
+    ran = clew("show", "@last", "--here")
+    assert ran.code == 1
+    assert "@last: there is no such session in this project; there are sessions of" in ran.err
     clew("sources", "map", world.old, world.new)
     assert [row["id"] for row in clew("list", "--here", "--json").json] == ["tide-1"]
     assert clew("list", "--project", ".").code == 0
+    assert "clew sources map" not in clew("list", "--here", "--text", "nothing").err
     assert clew("show", "@last", "--here").code == 0
 
 

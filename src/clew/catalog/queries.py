@@ -23,6 +23,7 @@ from clew.model import Problem
 from clew.model.codes import CODES
 from clew.model.json import JSON
 from clew.model.time import format_utc
+from clew.render.shell import shell_word
 
 DEEPEST = 8
 """Sub-agents of sub-agents that a list shows."""
@@ -191,11 +192,22 @@ def _has_message(db: sqlite3.Connection, number: int, uuid: str) -> bool:
     return db.execute(query, (*key_range(number), packed_uuid(uuid))).fetchone() is not None
 
 
-def missing_project_folders(db: sqlite3.Connection, name: str) -> list[str]:
-    """The folders of this name that sessions of this machine were recorded in, and that do not exist any more."""
+MAX_MOVED_HINTS = 3
+
+
+def moved_project_hints(db: sqlite3.Connection, folders: Sequence[str]) -> list[str]:
+    """For a folder without sessions, under all paths it is known by: that sessions of a missing folder may be of it.
+
+    Such a folder has the same name.
+    """
     query = f"SELECT DISTINCT json_extract(s.header, '$.workspace') {_FROM} WHERE s.project = ? AND f.host = ''"
-    folders = [path_from_text(row[0]) for row in db.execute(query, (path_to_text(name),)) if row[0]]
-    return sorted(folder for folder in folders if folder.startswith("/") and not Path(folder).exists())
+    recorded = [path_from_text(row[0]) for row in db.execute(query, (path_to_text(Path(folders[0]).name),)) if row[0]]
+    missing = [path for path in recorded if path.startswith("/") and path not in folders and not Path(path).exists()]
+    return [
+        f"there are sessions of {path}, which does not exist; if it was moved: "
+        f"clew sources map {shell_word(path)} {shell_word(folders[0])}"
+        for path in sorted(missing)[:MAX_MOVED_HINTS]
+    ]
 
 
 def with_subagents(db: sqlite3.Connection, keys: Sequence[str]) -> list[str]:

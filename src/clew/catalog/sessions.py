@@ -119,7 +119,7 @@ def find_session(
             break  # sessions whose files are gone are counted only where there are no others
     unreadable = _unreadable_session(db, reference, host)
     if unreadable is None:
-        raise unknown(reference, candidates.count())
+        raise unknown(reference, candidates.count(), is_filtered=condition is not None)
     return unreadable
 
 

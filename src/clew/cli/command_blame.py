@@ -51,9 +51,8 @@ def command(context: click.Context, /, file: str, recorded: str | None, homes: t
     library = open_library(context, homes)
     lines, sessions = _blamed(library, names, now)
     if not any(line.origin for line in lines):
-        with library.catalog() as catalog:
-            for folder in path.absolute().parents:
-                suggest_moved_project(catalog.db, str(folder))
+        for folder in path.absolute().parents:
+            suggest_moved_project(library, moved_projects.recorded_paths(str(folder), moved))
     if number is not None:
         if not 0 < number <= len(lines):
             raise UnknownReference(f"{path} has {len(lines)} lines")

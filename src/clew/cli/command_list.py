@@ -13,6 +13,7 @@ from clew.catalog.queries import SORTS
 from clew.cli.options import common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.errors import SourceUnreadable
 from clew.model.json import JSON
 from clew.model.time import parse_time
 
@@ -56,15 +57,18 @@ def command(
     as_json = wants_json(context, as_json)
     library = open_library(context, homes)
     filters = take_filters(options, library)
+    for path in paths:
+        if not path.exists():
+            raise SourceUnreadable(f"{path}: no such file or folder; `--project {path}` chooses sessions of a project")
     with open_catalog_of(library, filters, paths) as (db, find_text):
         condition = catalog_condition(db, filters, find_text)
         listed = list_rows(db, condition, subagents=subagents or as_json, limit=limit, sort=sort, reverse=reverse)
         names = shown_ids(list_ids(db, condition)) if not as_json else {}
         unreadable = unreadable_sources(db, filters.agent)
-        if filters.folders and not listed:
-            suggest_moved_project(db, filters.folders[0])
     for problem in unreadable:
         say(f"clew: {problem}")
+    if not listed and not paths:
+        suggest_moved_project(library, filters.folders)
     masking = redaction(context, DATA if as_json else TEXT)
     if as_json:
         print_json(masking.value(listed))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import click
 import msgspec
 
-from clew.catalog.filters import WarehouseSessions, matching_sources, no_text
+from clew.catalog.filters import WarehouseSessions
 from clew.catalog.ids import session_key
 from clew.catalog.queries import with_subagents
 from clew.catalog.stats import BLOCK, BY, Row, Stats, catalog_stats, report, with_names
@@ -97,6 +97,8 @@ def command(
     filters = take_filters(options, library)
     with ExitStack() as stack:
         found = report(_stats(stack, library, filters, engine, _Chosen(references, subagents)), by)
+    if not found["rows"] and engine is None and not references:
+        suggest_moved_project(library, filters.folders)
     masking = redaction(context, DATA if as_json or as_csv else TEXT)
     if masking.was_asked or by not in TIMES or found["totals"]["unpriced_models"]:
         # Times and figures do not come from what was said, and most statistics do without the rules.
@@ -143,8 +145,6 @@ def _stats(stack: ExitStack, library: Library, filters: Filters, engine: str | N
         filters = msgspec.structs.replace(filters, sessions=chosen.keys(library))
     if engine is None or engine == CATALOG:
         db, find_text = stack.enter_context(open_catalog_of(library, filters, paths))
-        if filters.folders and not matching_sources(db, filters.of_project(), no_text):
-            suggest_moved_project(db, filters.folders[0])
         return catalog_stats(db, filters, find_text)
     if paths:
         raise UsageError("--engine: a path names no session of a warehouse; name the session by its id")

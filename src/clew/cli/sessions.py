@@ -95,14 +95,14 @@ def _passing(session: StoredSession, filters: Filters) -> Iterator[StoredSession
     return filter_sessions([session], filters)
 
 
-def suggest_moved_project(db: sqlite3.Connection, folder: str) -> None:
-    """Say that sessions of a missing folder with the same name may belong to a folder in which none was found."""
-    from clew.catalog.queries import missing_project_folders
-    from clew.render.shell import shell_word
+def suggest_moved_project(library: Library, folders: Sequence[str]) -> None:
+    """Say which sessions may belong to a folder in which none was found; `folders`: all paths it is known by."""
+    from clew.catalog.queries import moved_project_hints
 
-    for missing in missing_project_folders(db, Path(folder).name):
-        command = f"clew sources map {shell_word(missing)} {shell_word(folder)}"
-        say(f"clew: there are sessions of {missing}, which does not exist; if it was moved: {command}")
+    if folders:
+        with library.catalog() as catalog:
+            for hint in moved_project_hints(catalog.db, folders):
+                say(f"clew: {hint}")
 
 
 def say_unscanned(sessions: int) -> None:
