@@ -85,13 +85,6 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, **{name: getattr(NO_FILTERS, name) for name in names})
 
 
-NO_FILTERS, name) for name in names})
-
-    def of_project(self) -> Filters:
-        """Only the filters of the project."""
-        return Filters(project=self.project, folders=self.folders)
-
-
 NO_FILTERS = Filters()
 
 

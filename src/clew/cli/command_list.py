@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
@@ -17,10 +18,8 @@ from clew.errors import SourceUnreadable
 from clew.model.json import JSON
 from clew.model.time import parse_time
 
-_SHORT, _AGENT = 8, "agent-"
-_SHOWN_COLUMNS = (
-    "agent ended_at project messages tokens total_tokens cost cost_is_at_least has_errors title source"
-).split()
+_SHORT_ID_CHARS, _AGENT_PREFIX = 8, "agent-"
+_SHOWN_COLUMNS = ("agent ended_at project messages total_tokens cost cost_is_at_least has_errors title source").split()
 
 
 @click.command("list")
@@ -63,7 +62,7 @@ def command(
     with open_catalog_of(library, filters, paths) as (db, find_text):
         condition = catalog_condition(db, filters, find_text)
         listed = list_rows(db, condition, subagents=subagents or as_json, limit=limit, sort=sort, reverse=reverse)
-        names = shown_ids(list_ids(db, condition)) if not as_json else {}
+        names = {} if as_json else short_ids([row["id"] for row in listed], list_ids(db, condition))
         unreadable = unreadable_sources(db, filters.agent)
     for problem in unreadable:
         say(f"clew: {problem}")
@@ -108,7 +107,7 @@ def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, masking
             row["project"] or "",
             count(row["messages"]),
             count(row["total_tokens"]),
-            cost({**row, **row["tokens"]}),
+            cost(row),
             "!" if row["has_errors"] else "",
             row["title"] or "",
             *([_place(row["source"])] if foreign else []),
@@ -123,18 +122,20 @@ def _place(source: dict[str, JSON]) -> str:
     return source["host"] or (source["type"] if source["type"] != "local" else "")
 
 
-def shown_ids(ids: Iterable[str]) -> dict[str, str]:
-    """For each id a beginning of it that no other has; ids made in the same minute begin alike."""
-    ordered = sorted(set(ids))
-    shown = {}
-    for before, name, after in zip(["", *ordered], ordered, [*ordered[1:], ""], strict=False):
-        shared = max(_shared(name, other) for other in (before, after))
-        least = _SHORT + (len(_AGENT) if name.startswith(_AGENT) else 0)
-        shown[name] = name[: max(least, shared + 1)]
-    return shown
+def short_ids(ids: Iterable[str], all_ids: Iterable[str]) -> dict[str, str]:
+    """For each of some ids a prefix that no other one of all ids has; ids made in the same minute begin alike."""
+    ordered = sorted(set(all_ids))
+    short = {}
+    for name in ids:
+        number = bisect_left(ordered, name)
+        neighbours = ordered[max(0, number - 1) : number] + ordered[number + 1 : number + 2]
+        shared = max((_shared_chars(name, other) for other in neighbours), default=0)
+        least = _SHORT_ID_CHARS + (len(_AGENT_PREFIX) if name.startswith(_AGENT_PREFIX) else 0)
+        short[name] = name[: max(least, shared + 1)]
+    return short
 
 
-def _shared(left: str, right: str) -> int:
-    """How many characters both begin with."""
+def _shared_chars(left: str, right: str) -> int:
+    """How many characters two ids share at their beginning."""
     pairs = enumerate(zip(left, right, strict=False))
-    return next((at for at, (one, other) in pairs if one != other), min(len(left), len(right)))
+    return next((number for number, (one, other) in pairs if one != other), min(len(left), len(right)))

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,8 +19,10 @@ from clew.filters import Filters
 from clew.io.paths import refuse_link_to_session
 from clew.library import Library
 from clew.references import message_of
-from clew.store.session import Session
 from clew.stored_session import StoredSession
+
+if TYPE_CHECKING:
+    from clew.store.session import Session
 
 UNREADABLE = 3
 """Exit code where a session could not be read."""
@@ -47,10 +50,8 @@ def open_catalog_of(
         with memory_catalog(sessions, lambda problem: say(f"clew: {problem}")) as db:
             yield db, memory_text_finder(db)
         return
-    from clew.catalog.search import catalog_text_finder
-
     with library.catalog(text=filters.needs_text) as catalog:
-        yield catalog.db, catalog_text_finder(catalog.db, catalog.folder)
+        yield catalog.db, catalog.sources_with_text
 
 
 def for_each_session(
@@ -123,6 +124,9 @@ def own_session(context: click.Context, homes: tuple[str, ...], reference: str, 
 
 
 def _own(session: StoredSession, reference: str) -> Session:
+    # Loading the store takes 40 ms, which commands such as `show` would wait for.
+    from clew.store.session import Session
+
     if session.agent.id != AGENT or session.path.name != "messages.jsonl":
         raise UsageError(f"{reference} is a session of {session.agent.title}, not of clew's own store")
     return Session(session.path.parent)

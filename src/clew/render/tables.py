@@ -114,9 +114,9 @@ def size(number: int | None) -> str:
 
 
 def cost(row: Mapping[str, Any]) -> str:
-    """The cost in a row of statistics; where some calls have no price, that it was at least this."""
+    """The cost in a row; where some of it has no price, that it was at least this; "-" where nothing is known."""
     if row.get("cost") is None:
-        return "?" if row.get("calls") else ""
+        return "-"
     return f"{'≥ ' if row['cost_is_at_least'] else ''}${row['cost']:,.2f}"
 
 
