@@ -142,24 +142,29 @@ def _recorded_usage(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int,
 
 def _titles_from_summaries(db: sqlite3.Connection, found: Sequence[tuple[int, str, dict[str, JSON]]]) -> dict[int, str]:
     """Titles of sessions without one: a summary may be in any later file of its folder, with the id of a message."""
-    untitled: dict[Path, list[int]] = {}
-    for number, path, header in found:
-        if not header["is_titled"]:
-            untitled.setdefault(Path(path).parent, []).append(number)
+    untitled = {number: Path(path).parent for number, path, header in found if not header["is_titled"]}
+    by_folder = _summaries_by_folder(db, set(untitled.values())) if untitled else {}
     titles: dict[int, str] = {}
-    query = "SELECT f.path, json_extract(s.header, '$.summaries') AS summaries"
-    query += f" {_FROM} WHERE summaries <> '{{}}' AND f.state = 'live' ORDER BY f.agent, f.path"
-    for path, summaries in db.execute(query) if untitled else ():
-        for uuid, summary in json.loads(summaries).items():
-            for number in untitled.get(Path(path).parent, ()):
-                if _has_message(db, number, uuid):
+    for number, folder in untitled.items():
+        if summaries := by_folder.get(folder):
+            query = "SELECT uuid FROM message WHERE id BETWEEN ? AND ?"
+            messages = {row[0] for row in db.execute(query, key_range(number))}
+            for uuid, summary in summaries:
+                if uuid in messages:
                     titles[number] = summary
     return titles
 
 
-def _has_message(db: sqlite3.Connection, number: int, uuid: str) -> bool:
-    query = "SELECT 1 FROM message WHERE id BETWEEN ? AND ? AND uuid = ?"
-    return db.execute(query, (*key_range(number), packed_uuid(uuid))).fetchone() is not None
+def _summaries_by_folder(db: sqlite3.Connection, folders: set[Path]) -> dict[Path, list[tuple[bytes | str, str]]]:
+    """All summaries in the files of some folders, each with the packed uuid of its message, in the order of files."""
+    by_folder: dict[Path, list[tuple[bytes | str, str]]] = {}
+    query = "SELECT f.path, json_extract(s.header, '$.summaries') AS summaries"
+    query += f" {_FROM} WHERE summaries <> '{{}}' AND f.state = 'live' ORDER BY f.agent, f.path"
+    for path, summaries in db.execute(query):
+        if (folder := Path(path).parent) in folders:
+            pairs = ((packed_uuid(uuid), summary) for uuid, summary in json.loads(summaries).items())
+            by_folder.setdefault(folder, []).extend(pairs)
+    return by_folder
 
 
 def agent_summaries(db: sqlite3.Connection) -> dict[str, dict[str, JSON]]:

@@ -13,7 +13,6 @@ from typing import Any
 import click
 
 from clew.catalog.filters import WarehouseSessions
-from clew.catalog.search import catalog_text_finder
 from clew.catalog.stats import BLOCK, BY, Row, Stats, catalog_stats, report, with_names
 from clew.cli.options import common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import CsvOutput
@@ -109,7 +108,7 @@ def _stats(stack: ExitStack, library: Library, filters: Filters, engine: str | N
 
     if engine is None or engine == CATALOG:
         catalog = stack.enter_context(library.catalog(text=filters.needs_text))
-        return catalog_stats(catalog.db, filters, catalog_text_finder(catalog.db, catalog.folder))
+        return catalog_stats(catalog.db, filters, catalog.sources_with_text)
     opened = open_engine(engine)
     stack.callback(opened.close)
     return Stats(opened.ask, filters, WarehouseSessions(dialect_of(engine)))
