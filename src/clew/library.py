@@ -165,15 +165,16 @@ class Library:
         parsed = Reference.parse(reference)
         if parsed.branch is not None and not branches:
             raise UsageError(f"{reference!r} names a branch, and this is about whole sessions; `clew show` takes one")
+        from clew.archive.restore import in_archive
         from clew.catalog.sessions import find_session
 
         try:
             with self.catalog() as catalog:
                 return [find_session(catalog.db, parsed, self.hosts[0], missing=missing)]
-        except UnknownReference:
+        except UnknownReference as error:
             # A session comes before a folder of the same name.
             if not Path(reference).is_dir():
-                raise
+                raise in_archive(parsed.id, parsed.agent) or error from None
         return [self._stored(found) for found in at_path(Path(reference), self.hosts)]
 
     def get(self, reference: str, *, branches: bool = False, missing: bool = False) -> StoredSession:
