@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from clew.filters import Filters
+
 
 class SyncLevel(IntEnum):
     """What is up to date after a sync; each level includes those before it."""
@@ -14,3 +18,8 @@ class SyncLevel(IntEnum):
     """Messages, blocks, tool calls, file changes and todos, and the stored text."""
     TEXT = 3
     """The text index."""
+
+
+def level_for(filters: Filters | None, level: SyncLevel = SyncLevel.SESSIONS) -> SyncLevel:
+    """The level that a question needs whose filters may look into text."""
+    return SyncLevel.TEXT if filters is not None and filters.needs_text else level
