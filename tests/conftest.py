@@ -3,6 +3,7 @@
 import itertools
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -78,6 +79,8 @@ def environment_of(home: Path) -> Iterator[None]:
             patch.setenv(name, str(home))
         for name, folder in FOLDERS.items():
             patch.setenv(name, str(home / folder))
+        patch.setenv("TZ", "UTC")
+        time.tzset()
         yield
 
 

@@ -11,6 +11,7 @@ OPTIONS = {
     "--source NAME": "Only this source, as `clew sources` names it; repeatable.",
     "--refresh": "Fetch what is new on hosts first.",
     "--no-sync": "Use the catalog as it is.",
+    "--timezone ZONE": "Show and read times in this zone, such as Europe/Berlin or UTC; default: that of the system.",
     "--json": "Print JSON.",
     "--version": "Print the version and leave.",
     "-h, --help": "Show this message and exit.",

@@ -110,9 +110,14 @@ def canonical_time(value: JSON) -> str | UnsetType:
     return spell_time(stamp) if stamp is not None else UNSET
 
 
+def from_microseconds(microseconds: int) -> datetime:
+    """The point in time so many microseconds after 1970."""
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
 def format_utc(microseconds: int) -> str:
     """Microseconds since 1970 in the canonical spelling."""
-    return spell_time(_EPOCH + timedelta(microseconds=microseconds))
+    return spell_time(from_microseconds(microseconds))
 
 
 def week_of(day: str) -> str:
