@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -81,3 +83,44 @@ def test_a_day_begins_at_local_midnight(demo: Path) -> None:
     for zone, is_before in (("UTC", True), ("Europe/Berlin", True), (KATHMANDU, False)):
         rows = clew("--home", demo, "--timezone", zone, "list", "--json", "--until", "2026-11-04").json
         assert (LATEST in [row["id"] for row in rows]) is is_before, zone
+
+
+def test_days_of_statistics_are_days_of_the_zone(demo: Path) -> None:
+    days = {}
+    for zone in ("UTC", KATHMANDU):
+        found = clew("--home", demo, "--timezone", zone, "stats", "--json").json
+        days[zone] = {row["day"]: row["calls"] for row in found["rows"] if row["calls"]}
+    latest = [row for row in clew("--home", demo, "show", LATEST, "--json").lines if row["role"] == "assistant"]
+    assert {row["timestamp"][:10] for row in latest} == {"2026-11-03"}
+    assert days["UTC"] != days[KATHMANDU]
+    assert sum(days["UTC"].values()) == sum(days[KATHMANDU].values())
+    lines = clew("--home", demo, "--timezone", KATHMANDU, "stats").out.splitlines()
+    assert lines[0].startswith("day (UTC+05:45)")
+
+
+@pytest.mark.parametrize("by", ["day", "week", "month"])
+@pytest.mark.parametrize("zone", ["America/Los_Angeles", KATHMANDU, "Pacific/Kiritimati"])
+def test_statistics_agree_with_single_messages(demo: Path, by: str, zone: str) -> None:
+    """The calls of each period, counted from the table of calls by Python's calendar."""
+    clew("--home", demo, "sync")
+    calls = clew("--home", demo, "sql", "SELECT ts_us, session_id FROM usage WHERE ts_us > 0", "--json").lines
+    counts: dict[str, int] = {}
+    sessions: dict[str, set[str]] = {}
+    for call in calls:
+        day = datetime.fromtimestamp(call["ts_us"] / 1e6, ZoneInfo(zone))
+        name = day.strftime({"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m"}[by])
+        counts[name] = counts.get(name, 0) + 1
+        sessions.setdefault(name, set()).add(call["session_id"])
+    found = clew("--home", demo, "--timezone", zone, "stats", "--by", by, "--json").json["rows"]
+    assert {row[by]: row["calls"] for row in found if row["calls"] and row[by]} == counts
+    assert {row[by]: row["sessions"] for row in found if row["calls"] and row[by]} == {
+        name: len(members) for name, members in sessions.items()
+    }
+
+
+def test_a_filter_by_day_selects_the_row_of_that_day(demo: Path) -> None:
+    rows = clew("--home", demo, "--timezone", KATHMANDU, "stats", "--json").json["rows"]
+    row = next(row for row in rows if row["day"] == "2026-11-04")
+    limits = ("--since", "2026-11-04", "--until", "2026-11-04T23:59:59.999999")
+    found = clew("--home", demo, "--timezone", KATHMANDU, "stats", *limits, "--json").json
+    assert [found["totals"][name] for name in ("calls", "cost_nano")] == [row["calls"], row["cost_nano"]]

@@ -6,24 +6,31 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from datetime import tzinfo
+from functools import cached_property
 from typing import Any
 
 from clew.analysis.usage import FIELDS, Usage
 from clew.catalog import statements
 from clew.catalog.filters import CatalogSessions, Condition, SessionSelector, SourcesWithText, microseconds, no_text
+from clew.catalog.local_days import UTC_DAYS, LocalDays, day_name
+from clew.catalog.schema import QUARTER_HOUR
 from clew.catalog.statements import CHANGES, SESSIONS, TOOLS, USAGE, Statement, Table, aggregate
 from clew.errors import UsageError
 from clew.filters import Filters
 from clew.model.time import format_utc, month_of, week_of
+from clew.timezone import user_zone
 
-DAY_US = 86_400_000_000
 BLOCK_US = 5 * 3_600_000_000
 HOUR_US = 3_600_000_000
 NANO_DOLLARS = 10**9
-BY = (*USAGE.groups, "tool")
+BY = ("day", "week", "month", *USAGE.groups, "tool")
 """What a row of statistics can stand for."""
 BLOCK = "block"
 """A row for five hours."""
+
+PERIODS = {"week": week_of, "month": month_of}
+"""What is made of days, and how."""
 
 Row = dict[str, Any]
 Ask = Callable[[Statement], list[tuple[Any, ...]]]
@@ -113,21 +120,28 @@ def catalog_stats(
 
 
 class Stats:
-    """Statistics over the sessions that pass filters. Model, branch and times are filters of each single call."""
+    """Statistics over the sessions that pass filters. Model, branch and times are filters of each single call.
 
-    def __init__(self, ask: Ask, filters: Filters, selector: SessionSelector) -> None:
+    Days, weeks and months are those of a zone: by default, of the user.
+    """
+
+    def __init__(self, ask: Ask, filters: Filters, selector: SessionSelector, zone: tzinfo | None = None) -> None:
         self._answers: dict[Statement, list[tuple[Any, ...]]] = {}
         self._open, self._filters, self._selector = ask, filters, selector
         self._since = None if filters.since is None else microseconds(filters.since)
         self._until = None if filters.until is None else microseconds(filters.until)
         limits = (self._since, None if self._until is None else self._until + 1)
-        self._each = any(limit is not None and limit % DAY_US for limit in limits)
-        """True where a limit is within a day, so that sums by day are too coarse."""
+        self._each = any(limit is not None and limit % QUARTER_HOUR for limit in limits)
+        """True where a limit is within a quarter of an hour, so that sums are too coarse."""
+        self._zone = zone or user_zone()
         timeless = filters.without("since", "until")
-        of_calls = self._in_sessions(timeless.without("model", "branch"))
-        self._usage = [*of_calls, *self._call_names(), *self._times("min_ts_us", "max_ts_us")]
-        self._sessions = self._in_sessions(filters)
-        self._events = [*self._in_sessions(timeless), *self._times("ts_us", "ts_us")]
+        self._of_calls = [*self._in_sessions(timeless.without("model", "branch")), *self._call_names()]
+        self._of_events = self._in_sessions(timeless)
+        self._of_sessions = self._in_sessions(filters)
+
+    @cached_property
+    def _days(self) -> LocalDays:
+        return LocalDays.of(self._zone)
 
     def _in_sessions(self, filters: Filters) -> list[Condition]:
         return [self._selector.sessions(filters)] if filters != Filters() else []
@@ -137,14 +151,13 @@ class Stats:
             if wanted is not None:
                 yield self._selector.contains(column, wanted)
 
-    def _times(self, first: str, last: str) -> Iterator[Condition]:
-        for limit, column, operator in ((self._since, first, ">="), (self._until, last, "<=")):
+    def _times(self, column: str) -> Iterator[Condition]:
+        for limit, operator in ((self._since, ">="), (self._until, "<=")):
             if limit is not None:
-                named, value = (column, limit) if self._each else ("day_utc", format_utc(limit)[:10])
-                yield Condition(f"{named} {operator} ?", (value,))
+                yield Condition(f"{column} {operator} ?", (limit,))
         if self._since is not None or self._until is not None:
-            # Calls without a time are of no day.
-            yield Condition("day_utc <> ''")
+            # The time 0 is none at all.
+            yield Condition(f"{column} > 0")
 
     def _ask(self, statement: Statement) -> list[tuple[Any, ...]]:
         """Run a statement once, and keep its rows."""
@@ -154,9 +167,14 @@ class Stats:
 
     def _sums(self, table: Table, *by: str) -> dict[tuple[str, ...], Row]:
         """The sums of a table by the values of the columns in `by`."""
-        conditions = self._usage if table is USAGE else self._sessions if table is SESSIONS else self._events
-        rows = self._ask(aggregate(table, by, conditions, each=self._each))
-        return {tuple(row[: len(by)]): dict(zip(table.sum_names, row[len(by) :], strict=True)) for row in rows}
+        if table is SESSIONS:
+            conditions = self._of_sessions
+        else:
+            times = self._times(statements.time_column(table, each=self._each))
+            conditions = [*(self._of_calls if table is USAGE else self._of_events), *times]
+        days = self._days if "day" in by else UTC_DAYS
+        rows = self._ask(aggregate(table, by, conditions, each=self._each, days=days))
+        return {_group_names(by, row): dict(zip(table.sum_names, row[len(by) :], strict=True)) for row in rows}
 
     def usage(self) -> UsageTotals:
         """The usage of all calls."""
@@ -164,7 +182,14 @@ class Stats:
 
     def usage_by(self, *by: str) -> dict[tuple[str, ...], UsageTotals]:
         """The usage by one or two columns, as by day and model."""
-        return {names: UsageTotals.from_sums(sums) for names, sums in self._sums(USAGE, *by).items()}
+        if not PERIODS.keys() & set(by):
+            return {names: UsageTotals.from_sums(sums) for names, sums in self._sums(USAGE, *by).items()}
+        columns = ["day" if name in PERIODS else name for name in by]
+        found: dict[tuple[str, ...], list[Row]] = {}
+        for (*values, session), sums in self._sums(USAGE, *columns, "session").items():
+            names = tuple(PERIODS.get(name, str)(value) for name, value in zip(by, values, strict=True))
+            found.setdefault(names, []).append({**sums, "session": session})
+        return {names: _add_usage(rows) for names, rows in found.items()}
 
     def sessions_by(self, by: str) -> dict[str, Row]:
         """How many sessions there were, with how many turns and errors, and the time of work."""
@@ -214,10 +239,10 @@ class Stats:
 
     def _base_column(self, by: str) -> tuple[str, Callable[[str], str]]:
         """The column that activity is summed by, and what makes the name of a row of its value."""
-        if by in ("week", "month"):
-            return "day", week_of if by == "week" else month_of
+        if by in PERIODS:
+            return "day", PERIODS[by]
         if by == "branch":
-            branches = {row[0]: row[5] for row in self._ask(statements.session_names(self._sessions))}
+            branches = {row[0]: row[5] for row in self._ask(statements.session_names(self._of_sessions))}
             return "session", lambda session: branches.get(session, "")
         return by, str
 
@@ -245,7 +270,7 @@ class Stats:
 
     def _tool_rows(self) -> list[Row]:
         durations: dict[str, list[tuple[int, int]]] = {}
-        for name, duration, count in self._ask(statements.tool_durations(self._events)):
+        for name, duration, count in self._ask(statements.tool_durations([*self._of_events, *self._times("ts_us")])):
             durations.setdefault(name, []).append((duration, count))
         rows = [
             {
@@ -266,7 +291,7 @@ class Stats:
     def blocks(self, now_us: int) -> list[Row]:
         """Usage in blocks of five hours: one begins with the hour of the first call that no other block holds."""
         found: list[tuple[int, list[tuple[Any, ...]]]] = []
-        for row in self._ask(statements.calls([_of_single_call(condition) for condition in self._usage])):
+        for row in self._ask(statements.calls([*self._of_calls, *self._times("ts_us")])):
             if row[0] <= 0:
                 continue
             if not found or row[0] >= found[-1][0] + BLOCK_US:
@@ -275,9 +300,19 @@ class Stats:
         return [_block(start, rows, now_us) for start, rows in found]
 
 
-def _of_single_call(condition: Condition) -> Condition:
-    """A condition on groups of calls, for a single call."""
-    return condition._replace(text=condition.text.replace("min_ts_us", "ts_us").replace("max_ts_us", "ts_us"))
+def _add_usage(rows: Sequence[Row]) -> UsageTotals:
+    """The usage of some days and sessions: one that was used on several days is one session."""
+    times = {
+        "first_us": min((row["first_us"] for row in rows if row["first_us"] is not None), default=None),
+        "last_us": max(row["last_us"] for row in rows),
+    }
+    sums = {name: add_known(row[name] for row in rows) for name in USAGE.sum_names if name not in times}
+    return UsageTotals.from_sums({**sums, **times, "sessions": len({row["session"] for row in rows})})
+
+
+def _group_names(by: Sequence[str], row: Sequence[Any]) -> tuple[str, ...]:
+    """What a row of sums stands for."""
+    return tuple(day_name(value) if name == "day" else value for name, value in zip(by, row, strict=False))
 
 
 def _block(start: int, rows: list[tuple[Any, ...]], now_us: int) -> Row:

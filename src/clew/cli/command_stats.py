@@ -23,6 +23,7 @@ from clew.library import Library
 from clew.render.csv import write_csv
 from clew.render.tables import Column, cell_width, count, table
 from clew.render.text_safety import one_line
+from clew.timezone import zone_label
 
 TIMES = ("day", "week", "month", BLOCK)
 """What rows stand for where their names are times."""
@@ -180,7 +181,8 @@ def print_stats(found: Row, by: str) -> None:
     if by == "tool":
         _print([(by, lambda row: str(row[by])), *_TOOLS], found["rows"], lambda row: float(row["tool_calls"]))
         return
-    names: list[tuple[str, Cell]] = [(by, lambda row: _name(row, by))]
+    heading = f"{by} ({zone_label()})" if by in TIMES else by
+    names: list[tuple[str, Cell]] = [(heading, lambda row: _name(row, by))]
     if by == "session":
         names.append(("title", lambda row: row.get("title") or row.get("project") or ""))
     done = _DONE if by not in ("model", BLOCK) else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 
 from msgspec import UNSET, UnsetType
 
@@ -120,6 +121,7 @@ def format_utc(microseconds: int) -> str:
     return spell_time(from_microseconds(microseconds))
 
 
+@lru_cache(maxsize=4096)
 def week_of(day: str) -> str:
     """The ISO week of a day, `2026-W46`; "" of "", which is no day."""
     if not day:
