@@ -4,16 +4,18 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import product
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 import re2
 
 from clew.catalog import database, lookup
 from clew.catalog.schema import KEYS_PER_SOURCE
-from clew.catalog.search import SEARCH_FIELDS, Request, Searcher, unmasked
+from clew.catalog.search import SEARCH_FIELDS, Hit, Request, Searcher, unmasked
 from clew.catalog.snippets import WIDTH
 from clew.catalog.text_index import TextWriter
 from clew.catalog.text_scan import literals_of
@@ -463,16 +465,24 @@ def test_a_regular_expression_finds_what_it_matches_in_each_text_by_itself(side_
         assert _found(side_by_side, expression) == _matching(expression), expression
 
 
-def test_hits_are_of_the_same_state_of_the_catalog_as_the_search(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["words", "substring", "regex"])
+def test_hits_are_of_the_same_state_of_the_catalog_as_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
     folder = write_catalog(tmp_path / "c", ["the tide rises", "the tide falls"])
-    searcher = Searcher(folder, unmasked)
-    found = searcher.search(Request("tide"))
-    db = database.open_writer(folder)
-    for table in ("block", "message", "text_chunk"):
-        db.execute(f"DELETE FROM {table}")
-    db.close()
-    assert found.total == len(found.hits) == 2
-    searcher.close()
+    read_hits = Searcher._hits
+
+    def delete_then_read_hits(searcher: Searcher, *arguments: Any) -> list[Hit]:
+        """Another process changes the catalog between the search and the reading of hits."""
+        with closing(database.open_writer(folder)) as db:
+            for table in ("block", "message", "text_chunk"):
+                db.execute(f"DELETE FROM {table}")
+        return read_hits(searcher, *arguments)
+
+    monkeypatch.setattr(Searcher, "_hits", delete_then_read_hits)
+    found = find(folder, "tide", mode=mode)
+    assert found.total == 2
+    assert {hit.snippet.text for hit in found.hits} == {"the tide rises", "the tide falls"}
 
 
 def test_texts_are_read_for_the_hits_that_are_shown(tmp_path: Path) -> None:

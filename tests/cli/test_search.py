@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from clew import Host, Library
-from clew.catalog import database
+from clew.catalog import database, lookup
 from clew.catalog.search import Request, Searcher, unmasked
 from clew.catalog.searchable_text import block_texts
 from clew.catalog.text_index import KINDS
@@ -335,3 +335,29 @@ def test_text_that_is_not_indexed_yet_is_told(tmp_path: Path, demo: Path, monkey
     assert ran.json["unindexed_texts"] > 0 and "are not indexed yet" in ran.err
     whole = clew("--home", demo, "search", "tide", "--json")
     assert whole.json["unindexed_texts"] == 0 and whole.json["total"] > 0 and whole.err == ""
+
+
+def test_a_word_boundary_matches_at_the_start_of_a_text(home: Path) -> None:
+    write_prompts(home, "needle and thread", "a needle", "needles", "noneedle")
+    assert search(home, "--in", "prompts", "--regex", r"\bneedle\b")["total"] == 2
+    assert search(home, "--in", "prompts", "--regex", r"\Bneedle")["total"] == 1
+
+
+def test_a_prefix_of_very_many_words_leaves_the_index_as_it_is(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_prompts(home, " ".join(f"needle_a{number:05x}" for number in range(17_000)), "needle_b")
+    ran = clew("--home", home, "search", "needle_a*", "--in", "prompts", "--json")
+    assert (ran.code, ran.json["total"]) == (0, 1)
+    assert "again" not in ran.err
+    # Were it still too much for the index, the query would be refused, and nothing built again.
+    monkeypatch.setattr(lookup, "_MAX_EXPANSIONS", 10**6)
+    refused = clew("--home", home, "search", "needle_a*")
+    assert refused.code == 2
+    assert "cannot answer this query" in refused.err
+    assert "again" not in refused.err
+
+
+def write_prompts(home: Path, *prompts: str) -> None:
+    """A session with these prompts."""
+    folder = home / ".claude/projects/-home-ada-src-tide"
+    folder.mkdir(parents=True)
+    write_lines(folder, *(claude_line("user", f"u{at}", None, text) for at, text in enumerate(prompts)))

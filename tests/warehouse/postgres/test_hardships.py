@@ -5,12 +5,16 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
+from clew.demo import write_demo
 from clew.errors import ClewError, RemoteFailed, TargetRefused
+from clew.warehouse.columns import TABLES
+from clew.warehouse.merge_sql import DAY_SUMS
 from clew.warehouse.postgres import connection, schema
 from clew.warehouse.postgres import push as pushing
 from clew.warehouse.postgres.connection import connect, translated
@@ -93,6 +97,49 @@ def test_tables_that_are_older(machine: Machine, url: str) -> None:
     change(url, "UPDATE meta SET value = '0'")
     with pytest.raises(TargetRefused, match="nothing was pushed there yet"):
         statistics(url)
+
+
+def test_tables_of_version_1_are_upgraded_in_place(server: Server, url: str, database: str, tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    write_demo(machine.home)
+    machine.push(url)
+    reader = server.url(database, f"reader_{database}", WORD)
+    columns = ", ".join(name for name in TABLES["sessions"].names if name != "starts_subagents")
+    change(
+        url,
+        "DROP VIEW sessions",
+        "ALTER TABLE sessions_copies DROP COLUMN starts_subagents",
+        f"CREATE VIEW sessions AS SELECT {columns} FROM sessions_copies WHERE shown",
+        *(statement for name in DAY_SUMS for statement in _sums_of_version_1(name)),
+        # The name of a batch was another one, as it had one column less.
+        *(f"UPDATE {table} SET batch = reverse(batch)" for table in ("batches", "loaded", *schema.partitioned())),
+        "UPDATE batches SET schema_version = 1",
+        "UPDATE meta SET value = '1'",
+        f"CREATE ROLE reader_{database} LOGIN PASSWORD '{WORD}'",
+        f"GRANT USAGE ON SCHEMA clew TO reader_{database}",
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA clew TO reader_{database}",
+    )
+    with pytest.raises(TargetRefused, match="older than this clew; `clew push` updates them"):
+        statistics(url)
+    gone = next(path for path in machine.home.rglob("*.jsonl") if "codex" in str(path))
+    gone.unlink()
+    report = machine.push(url)
+    assert (report.unchanged, report.pushed.sources) == (0, report.sources)
+    sessions = ask(reader, "SELECT starts_subagents, count(*) FROM sessions GROUP BY 1 ORDER BY 1")
+    assert [value for value, _ in sessions] == [0, 1, None]
+    assert sessions[-1] == (None, 1)
+    assert machine.push(url).pushed.sources == 0
+    assert ask(reader, "SELECT count(*) FROM usage_days WHERE quarter_hour_us > 0") != [(0,)]
+    sums = "SELECT sum(calls), sum(cost_nano) FROM usage_days"
+    assert ask(url, sums) == ask(url, "SELECT count(*), sum(cost_nano) FROM usage")
+
+
+def _sums_of_version_1(name: str) -> Iterator[str]:
+    """Sums without quarters of an hour. What they come to does not matter: all are computed again."""
+    _, group, sums = DAY_SUMS[name]
+    yield f"DROP VIEW {name}"
+    yield f"ALTER TABLE {name}_sums DROP COLUMN quarter_hour_us"
+    yield f"CREATE VIEW {name} AS SELECT {', '.join((*group, *sums))} FROM {name}_sums"
 
 
 def test_a_disk_that_is_full(machine: Machine, url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -211,12 +211,7 @@ def test_expressions_are_the_same(world: World, pattern: str) -> None:
         {"has": "error"},
         {"has": "thinking"},
         {"has": "edit"},
-        pytest.param(
-            {"has": "subagent"},
-            marks=pytest.mark.xfail(
-                reason="the tables of a warehouse do not say that a resumed copy of a session starts sub-agents"
-            ),
-        ),
+        {"has": "subagent"},
         {"has": ("edit", "thinking"), "agent": "claude-code"},
         {"since": "2026-09-01"},
         {"until": "2026-10-02"},

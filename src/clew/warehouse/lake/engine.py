@@ -85,8 +85,13 @@ class DuckEngine:
             db.execute(f"CREATE TABLE {table.name}{COPIES} ({columns})")
             return
         urls = ", ".join("'" + self._store.url(name).replace("'", "''") + "'" for name in objects)
-        rows = f"SELECT {', '.join(table.names)} FROM read_parquet([{urls}], hive_partitioning = false)"
-        db.execute(f"CREATE VIEW {table.name}{COPIES} AS {rows}")
+        added = [column for column in table.columns if column.added_in > 1]
+        rows = f"read_parquet([{urls}], hive_partitioning = false, union_by_name = {bool(added)})"
+        if added:
+            # Older objects, or all of them, lack these columns.
+            nulls = ", ".join(f"NULL::{_TYPES[column.type]} AS {column.name}" for column in added)
+            rows = f"(SELECT {nulls} WHERE false UNION ALL BY NAME SELECT * FROM {rows})"
+        db.execute(f"CREATE VIEW {table.name}{COPIES} AS SELECT {', '.join(table.names)} FROM {rows}")
 
     def ask(self, statement: Statement) -> list[tuple[Any, ...]]:
         """The rows of a statement."""
