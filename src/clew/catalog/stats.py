@@ -13,7 +13,7 @@ from typing import Any
 from clew.analysis.usage import FIELDS, Usage
 from clew.catalog import statements
 from clew.catalog.filters import CatalogSessions, Condition, SessionSelector, SourcesWithText, microseconds, no_text
-from clew.catalog.local_days import UTC_DAYS, LocalDays, day_name
+from clew.catalog.local_days import DAY_US, UTC_DAYS, LocalDays, day_name
 from clew.catalog.schema import QUARTER_HOUR
 from clew.catalog.statements import CHANGES, SESSIONS, TOOLS, USAGE, Statement, Table, aggregate
 from clew.errors import UsageError
@@ -23,6 +23,8 @@ from clew.timezone import user_zone
 
 BLOCK_US = 5 * 3_600_000_000
 HOUR_US = 3_600_000_000
+BLOCK_SEARCH_DAYS = (1, 7)
+"""How far back the beginning of the active block is looked for, before all calls are read."""
 NANO_DOLLARS = 10**9
 BY = ("day", "week", "month", *USAGE.groups, "tool")
 """What a row of statistics can stand for."""
@@ -290,14 +292,42 @@ class Stats:
 
     def blocks(self, now_us: int) -> list[Row]:
         """Usage in blocks of five hours: one begins with the hour of the first call that no other block holds."""
-        found: list[tuple[int, list[tuple[Any, ...]]]] = []
-        for row in self._ask(statements.calls([*self._of_calls, *self._times("ts_us")])):
-            if row[0] <= 0:
-                continue
-            if not found or row[0] >= found[-1][0] + BLOCK_US:
-                found.append((row[0] - row[0] % HOUR_US, []))
-            found[-1][1].append(row)
-        return [_block(start, rows, now_us) for start, rows in found]
+        return _blocks(self._calls(), now_us)
+
+    def active_block(self, now_us: int) -> Row | None:
+        """The block of five hours that has not ended. Reads no more calls than it takes to find its beginning."""
+        for days in BLOCK_SEARCH_DAYS:
+            since = now_us - days * DAY_US
+            calls = _after_pause(self._calls(Condition("ts_us >= ?", (since,))), since)
+            if calls is not None:
+                break
+        else:
+            calls = self._calls()
+        return next((block for block in _blocks(calls, now_us) if block["is_active"]), None)
+
+    def _calls(self, *conditions: Condition) -> list[tuple[Any, ...]]:
+        """The calls with a time, in its order."""
+        timed = Condition("ts_us > 0")
+        return self._ask(statements.calls([*self._of_calls, *self._times("ts_us"), timed, *conditions]))
+
+
+def _after_pause(calls: list[tuple[Any, ...]], since_us: int) -> list[tuple[Any, ...]] | None:
+    """The calls after a pause of five hours, where a block begins; None if there is no such pause since a time."""
+    before = since_us
+    for number, call in enumerate(calls):
+        if call[0] - before >= BLOCK_US:
+            return calls[number:]
+        before = call[0]
+    return None if calls else []
+
+
+def _blocks(calls: Iterable[tuple[Any, ...]], now_us: int) -> list[Row]:
+    found: list[tuple[int, list[tuple[Any, ...]]]] = []
+    for call in calls:
+        if not found or call[0] >= found[-1][0] + BLOCK_US:
+            found.append((call[0] - call[0] % HOUR_US, []))
+        found[-1][1].append(call)
+    return [_block(start, members, now_us) for start, members in found]
 
 
 def _add_usage(rows: Sequence[Row]) -> UsageTotals:
@@ -315,19 +345,35 @@ def _group_names(by: Sequence[str], row: Sequence[Any]) -> tuple[str, ...]:
     return tuple(day_name(value) if name == "day" else value for name, value in zip(by, row, strict=False))
 
 
-def _block(start: int, rows: list[tuple[Any, ...]], now_us: int) -> Row:
-    times, sessions, models, priced, *columns = zip(*rows, strict=True)
+def _block(start: int, calls: list[tuple[Any, ...]], now_us: int) -> Row:
+    times, sessions, models, priced, *columns = zip(*calls, strict=True)
     sums = dict(zip((*statements.TOKENS, "cost_nano"), map(add_known, columns), strict=True))
     counts = {"sessions": len(set(sessions)), "calls": len(times), "priced_calls": sum(priced)}
     totals = UsageTotals.from_sums({**sums, **counts, "first_us": min(times), "last_us": max(times)})
     end = start + BLOCK_US
+    is_active = start <= now_us < end
     return {
         "block": format_utc(start),
         "end": format_utc(end),
-        "is_active": start <= now_us < end,
+        "is_active": is_active,
         **totals.as_row(),
         "models": sorted({model for model in models if model}),
+        **(_projection(totals, end - now_us) if is_active else NO_PROJECTION),
     }
+
+
+NO_PROJECTION: Row = {"remaining_seconds": None, "cost_per_hour": None, "projected_cost": None}
+
+
+def _projection(totals: UsageTotals, remaining_us: int) -> Row:
+    """What a block will cost at its end, at the rate between its first and its last call."""
+    worked_us = (totals.last_us or 0) - (totals.first_us or 0)
+    remaining = remaining_us / 1_000_000
+    if not worked_us or not totals.priced_calls:
+        return {**NO_PROJECTION, "remaining_seconds": remaining}
+    per_us = totals.cost_nano / NANO_DOLLARS / worked_us
+    projected = totals.cost_nano / NANO_DOLLARS + per_us * remaining_us
+    return {"remaining_seconds": remaining, "cost_per_hour": per_us * HOUR_US, "projected_cost": projected}
 
 
 def add_known(numbers: Iterable[int | None]) -> int | None:

@@ -21,7 +21,7 @@ from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.filters import Filters
 from clew.library import Library
 from clew.render.csv import write_csv
-from clew.render.tables import Column, cell_width, count, table
+from clew.render.tables import Column, cell_width, clock, count, table
 from clew.render.text_safety import one_line
 from clew.timezone import zone_label
 
@@ -185,9 +185,14 @@ def print_stats(found: Row, by: str) -> None:
     names: list[tuple[str, Cell]] = [(heading, lambda row: _name(row, by))]
     if by == "session":
         names.append(("title", lambda row: row.get("title") or row.get("project") or ""))
+    if by == BLOCK:
+        names.append(("end", _block_end))
     done = _DONE if by not in ("model", BLOCK) else []
     total = {**found["totals"], by: "in all"}
     _print([*names, *_USED, *done], [*found["rows"], total], _weight, last=total)
+    for row in found["rows"]:
+        if row.get("is_active"):
+            click.echo(describe_active_block(row))
     unpriced = [name or "(no name)" for name in found["totals"]["unpriced_models"]]
     if unpriced:
         click.echo(one_line(f"without a price, so costs are at least these: {', '.join(unpriced)}"), err=True)
@@ -197,7 +202,28 @@ def _name(row: Row, by: str) -> str:
     name = str(row[by])
     if by == "session" and name != "in all":
         return name[: _SHORT + 6] if name.startswith("agent-") else name[:_SHORT]
+    if by == BLOCK and name != "in all":
+        return clock(name) or name
     return name or "(unknown)"
+
+
+def _block_end(row: Row) -> str:
+    end = (clock(row.get("end")) or "")[11:]
+    return f"{end} active" if row.get("is_active") else end
+
+
+def describe_active_block(row: Row) -> str:
+    """The time left in the active block, and what it will have cost at its end."""
+    parts = [f"active block: {time_left(row['remaining_seconds'])} left"]
+    if row["projected_cost"] is not None:
+        parts += [f"${row['cost_per_hour']:,.2f} an hour", f"${row['projected_cost']:,.2f} at its end at this rate"]
+    return ", ".join(parts)
+
+
+def time_left(seconds: float) -> str:
+    """Hours and minutes, rounded up to the minute."""
+    hours, minutes = divmod(-int(-seconds // 60), 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min"
 
 
 def _weight(row: Row) -> float:

@@ -14,6 +14,7 @@ from clew.catalog.portable_sql import DUPLICATE_ORDER, SESSION_ORDER
 from clew.warehouse.columns import COPIES, COUNTS, TABLES
 from clew.warehouse.merge_sql import CURRENT_BATCH_ORDER, DAY_SUMS, cost_sql
 from clew.warehouse.postgres.connection import Connection
+from clew.warehouse.postgres.engine import psycopg_placeholders
 from clew.warehouse.postgres.schema import LOCK_MERGE, PUSHED_TABLES, TABLES_OF_MESSAGES, insert_sums
 
 _TOUCHED = {
@@ -191,4 +192,4 @@ def _update_day_sums(db: Connection, batches: set[str]) -> None:
     values = (sorted(batches),)
     for name in DAY_SUMS:
         db.execute(f"DELETE FROM {name}_sums WHERE batch = ANY(%s)".encode(), values)
-        db.execute(insert_sums(name, "WHERE batch = ANY(%s)").encode(), values)
+        db.execute(psycopg_placeholders(insert_sums(name, "WHERE batch = ANY(?)")).encode(), values)
