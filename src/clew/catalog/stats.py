@@ -13,6 +13,7 @@ from typing import Any
 from clew.analysis.usage import FIELDS, Usage
 from clew.catalog import statements
 from clew.catalog.filters import CatalogSessions, Condition, SessionSelector, SourcesWithText, microseconds, no_text
+from clew.catalog.ids import session_key
 from clew.catalog.local_days import DAY_US, UTC_DAYS, LocalDays, day_name
 from clew.catalog.schema import QUARTER_HOUR
 from clew.catalog.statements import CHANGES, SESSIONS, TOOLS, USAGE, Statement, Table, aggregate
@@ -31,7 +32,7 @@ BY = ("day", "week", "month", *USAGE.groups, "tool")
 BLOCK = "block"
 """A row for five hours."""
 
-PERIODS = {"week": week_of, "month": month_of}
+PERIODS: Mapping[str, Callable[[str], str]] = {"week": week_of, "month": month_of}
 """What is made of days, and how."""
 
 Row = dict[str, Any]
@@ -181,6 +182,12 @@ class Stats:
     def usage(self) -> UsageTotals:
         """The usage of all calls."""
         return UsageTotals.from_sums(self._sums(USAGE)[()])
+
+    def session_usage(self, agent: str, native_id: str) -> UsageTotals:
+        """The usage of one session."""
+        conditions = [Condition("session_id = ?", (session_key(agent, native_id),))]
+        (row,) = self._ask(aggregate(USAGE, (), conditions))
+        return UsageTotals.from_sums(dict(zip(USAGE.sum_names, row, strict=True)))
 
     def usage_by(self, *by: str) -> dict[tuple[str, ...], UsageTotals]:
         """The usage by one or two columns, as by day and model."""

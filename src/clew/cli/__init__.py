@@ -22,6 +22,7 @@ COMMANDS = {
     "web": "All of it in a browser, on this machine alone.",
     "search": "Everything that was said, thought, called and given back.",
     "stats": "Tokens, costs, turns, tools, time and changed lines.",
+    "statusline": "One line of costs for the status line of Claude Code.",
     "tail": "The end of a session, and with -f what comes.",
     "graph": "The tree of a conversation, with its forks.",
     "files": "What each message did to which files.",

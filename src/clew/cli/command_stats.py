@@ -21,7 +21,7 @@ from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.filters import Filters
 from clew.library import Library
 from clew.render.csv import write_csv
-from clew.render.tables import Column, cell_width, clock, count, table
+from clew.render.tables import Column, cell_width, clock, count, table, time_left
 from clew.render.text_safety import one_line
 from clew.timezone import zone_label
 
@@ -218,12 +218,6 @@ def describe_active_block(row: Row) -> str:
     if row["projected_cost"] is not None:
         parts += [f"${row['cost_per_hour']:,.2f} an hour", f"${row['projected_cost']:,.2f} at its end at this rate"]
     return ", ".join(parts)
-
-
-def time_left(seconds: float) -> str:
-    """Hours and minutes, rounded up to the minute."""
-    hours, minutes = divmod(-int(-seconds // 60), 60)
-    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min"
 
 
 def _weight(row: Row) -> float:

@@ -124,6 +124,12 @@ def time_range(first: datetime, last: datetime) -> str:
     return f"{begin} to {end[11:] if begin[:10] == end[:10] else end} {zones[1]}"
 
 
+def time_left(seconds: float) -> str:
+    """Hours and minutes, rounded up to the minute."""
+    hours, minutes = divmod(-int(-seconds // 60), 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min"
+
+
 def size(number: int | None) -> str:
     """Bytes as "1.2 MB"; unknown is "-"."""
     if number is None:
