@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -200,25 +200,23 @@ def test_Q04_many_hits_come_in_pages(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_Q02_random_queries_against_an_index_raise_nothing(catalog: Path) -> None:
-    searcher = Searcher(catalog, unmasked)
     answered = 0
-    for query in random_queries(11, 3_000):
-        for mode in ("words", "substring"):
-            try:
-                searcher.search(Request(query, mode, limit=2))
-                answered += 1
-            except UsageError:
-                pass
+    with closing(Searcher(catalog, unmasked)) as searcher:
+        for query in random_queries(11, 3_000):
+            for mode in ("words", "substring"):
+                try:
+                    searcher.search(Request(query, mode, limit=2))
+                    answered += 1
+                except UsageError:
+                    pass
     assert answered > 2_000
 
 
 def test_Q02_random_expressions_raise_nothing(catalog: Path) -> None:
-    searcher = Searcher(catalog, unmasked)
-    for query in random_queries(13, 500):
-        try:
-            searcher.search(Request(query, "regex", limit=2))
-        except UsageError:
-            continue
+    with closing(Searcher(catalog, unmasked)) as searcher:
+        for query in random_queries(13, 500):
+            with suppress(UsageError):
+                searcher.search(Request(query, "regex", limit=2))
 
 
 @pytest.mark.parametrize("query", ["' OR 1=1 --", "x'; DROP TABLE block; --", '") OR ("1', "kind:prompt", "text:x^2"])
@@ -266,6 +264,7 @@ def test_a_long_lived_searcher_sees_what_is_added_and_dropped(tmp_path: Path) ->
     writer.commit()
     writer.close()
     assert numbers(searcher.search(Request("needle"))) == {1, 2}
+    searcher.close()
 
 
 def test_a_snippet_is_marked_and_on_one_line(tmp_path: Path) -> None:
@@ -295,6 +294,7 @@ def test_RD06_a_snippet_is_cut_after_the_whole_text_is_masked(tmp_path: Path) ->
             for hit in searcher.search(Request(query)).hits:
                 pieces = [SECRET[at : at + 8] for at in range(4, len(SECRET) - 8)]
                 assert not any(piece in hit.snippet.text for piece in pieces)
+        searcher.close()
 
 
 def test_Q05_what_is_stored_again_is_no_longer_found(tmp_path: Path) -> None:
@@ -334,6 +334,7 @@ def test_texts_come_back_as_they_went_in(tmp_path: Path) -> None:
     assert [store.get(doc) for doc in absent] == [None] * 5
     sizes = db.execute("SELECT sum(length(packed)) FROM text_chunk").fetchone()[0]
     assert sizes < 2_000
+    db.close()
 
 
 QUICK = """

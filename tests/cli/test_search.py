@@ -62,6 +62,7 @@ def test_every_block_of_every_agent_is_found(demo: Path) -> None:
         met.add((agent, kind))
         hits = searcher.search(Request(" ".join(dict.fromkeys(words(text)[:40])), limit=500)).hits
         assert (agent, session, index, kind) in {(hit.agent, hit.session, hit.message, hit.kind) for hit in hits}
+    searcher.close()
     assert {agent for agent, _ in met} == AGENTS
     assert {kind for _, kind in met} == {"prompt", "answer", "thinking", "input", "output"}
 

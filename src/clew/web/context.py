@@ -206,6 +206,8 @@ class AppContext:
         self.scan = SecretScan(hosts)
         self._pool = ThreadPoolExecutor(PAGE_THREADS, thread_name_prefix="clew-page")
         self._thread = threading.local()
+        self._opened: list[sqlite3.Connection | Searcher] = []
+        """What the threads have open."""
         self._transcripts = TranscriptCache()
         self._results: dict[str, tuple[object, Any]] = {}
         self._redactors: dict[tuple[object, ...], Redactor] = {}
@@ -222,6 +224,8 @@ class AppContext:
         """End the threads and a running scan."""
         self.scan.stop()
         self._pool.shutdown(wait=False, cancel_futures=True)
+        for opened in self._opened:
+            opened.close()
 
     def now(self) -> datetime:
         """The time on the clock of the first home."""
@@ -240,9 +244,18 @@ class AppContext:
             db = database.open_reader(self.folder)
             if db is None:
                 raise NoCatalog("there is no catalog yet")
+            self._close_replaced()
+            self._opened.append(db)
             self._thread.db, self._thread.identity, self._thread.searchers = db, identity, {}
         connection: sqlite3.Connection = self._thread.db
         return connection
+
+    def _close_replaced(self) -> None:
+        """Close what this thread has open of a catalog that was replaced."""
+        if hasattr(self._thread, "db"):
+            for opened in (self._thread.db, *self._thread.searchers.values()):
+                self._opened.remove(opened)
+                opened.close()
 
     def _catalog_identity(self) -> tuple[int, int]:
         try:
@@ -257,6 +270,7 @@ class AppContext:
         searchers: dict[str, Searcher] = self._thread.searchers
         if profile not in searchers:
             searchers[profile] = Searcher(self.folder, masking(profile).text)
+            self._opened.append(searchers[profile])
         return searchers[profile]
 
     def cached(self, key: str, compute: Callable[[], T]) -> T:

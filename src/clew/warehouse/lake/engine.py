@@ -118,7 +118,8 @@ class DuckEngine:
 def _translate_error(error: Exception, store: Store) -> ClewError:
     """The error for an object that cannot be reached or decoded. The statements themselves are always valid."""
     # The statement follows after an empty line.
-    first, *more = str(error).partition("\n\n")[0].splitlines() or [type(error).__name__]
+    message = str(error).partition("\n\nLINE ")[0]
+    first, *more = filter(None, message.splitlines() or [type(error).__name__])
     if first.startswith("Traceback"):
         # fsspec raised an exception; the last line is its message.
         return RemoteFailed(f"{store.display_url}: {mask_urls((more or [first])[-1])}")
