@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -24,7 +25,7 @@ TIMES = st.datetimes(datetime(2020, 1, 1), datetime(2037, 12, 1), timezones=st.j
 
 def day_in_sql(days: LocalDays, stamp: datetime) -> str:
     time_us = (stamp - EPOCH) // timedelta(microseconds=1)
-    with sqlite3.connect(":memory:") as db:
+    with closing(sqlite3.connect(":memory:")) as db:
         (found,) = db.execute(f"SELECT {days.sql('ts_us')} FROM (SELECT {time_us} AS ts_us)").fetchone()
     return day_name(found)
 

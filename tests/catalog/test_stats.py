@@ -113,8 +113,8 @@ def test_the_active_block_is_the_last_of_all_blocks(tmp_path: Path, hours: list[
     claude(tmp_path, prompt("a"), *(reply(f"m{n}", 1, 1, number=n, timestamp=t) for n, t in enumerate(stamps, 1)))
     stats = catalogued([tmp_path])
     now_us = int((start + timedelta(hours=now)).timestamp() * 1e6)
-    active = [block for block in stats.blocks(now_us) if block["is_active"]]
-    assert [stats.active_block(now_us)] == (active or [None])
+    active = next((block for block in stats.blocks(now_us) if block["is_active"]), None)
+    assert stats.active_block(now_us) == active
 
 
 def test_activity_is_told_by_the_catalog(tmp_path: Path) -> None:
