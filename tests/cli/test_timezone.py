@@ -113,7 +113,7 @@ def test_statistics_agree_with_single_messages(demo: Path, by: str, zone: str) -
         sessions.setdefault(name, set()).add(call["session_id"])
     found = clew("--home", demo, "--timezone", zone, "stats", "--by", by, "--json").json["rows"]
     assert {row[by]: row["calls"] for row in found if row["calls"] and row[by]} == counts
-    assert {row[by]: row["sessions"] for row in found if row["calls"] and row[by]} == {
+    assert {row[by]: row["sessions_with_calls"] for row in found if row["calls"] and row[by]} == {
         name: len(members) for name, members in sessions.items()
     }
 

@@ -13,7 +13,6 @@ from typing import Any
 import click
 
 from clew.catalog.filters import WarehouseSessions
-from clew.catalog.search import catalog_text_finder
 from clew.catalog.stats import BLOCK, BY, Row, Stats, catalog_stats, report, with_names
 from clew.cli.options import common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import CsvOutput
@@ -31,8 +30,11 @@ _BAR = 12
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _SHORT = 8
 _BARS = ""
+_SESSION = ("title", "project")
 _DISPENSABLE = (
     _BARS,
+    "project",
+    "sub-agents",
     "active",
     "errors",
     "files",
@@ -40,6 +42,7 @@ _DISPENSABLE = (
     "tools",
     "hits",
     "turns",
+    "used by",
     "sessions",
     "cache read",
     "95 %",
@@ -106,20 +109,20 @@ def _stats(stack: ExitStack, library: Library, filters: Filters, engine: str | N
 
     if engine is None or engine == CATALOG:
         catalog = stack.enter_context(library.catalog(text=filters.needs_text))
-        return catalog_stats(catalog.db, filters, catalog_text_finder(catalog.db, catalog.folder))
+        return catalog_stats(catalog.db, filters, catalog.sources_with_text)
     opened = open_engine(engine)
     stack.callback(opened.close)
     return Stats(opened.ask, filters, WarehouseSessions(dialect_of(engine)))
 
 
 def _number(name: str) -> Cell:
-    return lambda row: count(row.get(name)) if row.get(name) is not None else ""
+    return lambda row: count(row.get(name))
 
 
 def cost_of(row: Row) -> str:
-    """What it cost; where some of it has no price, that it was at least this."""
+    """What it cost; where some of it has no price, that it was at least this; "-" where nothing is known."""
     if row.get("cost") is None:
-        return "?" if row.get("calls") else ""
+        return "-"
     return f"{'≥ ' if row['cost_is_at_least'] else ''}${row['cost']:,.2f}"
 
 
@@ -144,13 +147,9 @@ def _lines(row: Row) -> str:
     return f"{row['files_changed']}: +{came} -{went}"
 
 
-def _sessions(row: Row) -> str:
-    """Those that used tokens, else all there are."""
-    return _number("sessions")(row) if row.get("sessions") else _number("all_sessions")(row)
-
-
+_SESSIONS: list[tuple[str, Cell]] = [("sessions", _number("sessions")), ("sub-agents", _number("subagents"))]
+_SESSIONS_WITH_CALLS: list[tuple[str, Cell]] = [("used by", _number("sessions_with_calls"))]
 _USED: list[tuple[str, Cell]] = [
-    ("sessions", _sessions),
     ("input", _number("input_tokens")),
     ("output", _number("output_tokens")),
     ("cache read", _number("cache_read_tokens")),
@@ -168,7 +167,7 @@ _DONE: list[tuple[str, Cell]] = [
 _TOOLS: list[tuple[str, Cell]] = [
     ("calls", _number("tool_calls")),
     ("errors", _number("errors")),
-    ("sessions", _number("sessions")),
+    *_SESSIONS_WITH_CALLS,
     ("in all", lambda row: _span(row["seconds"])),
     ("median", lambda row: _span(row["median_seconds"])),
     ("95 %", lambda row: _span(row["p95_seconds"])),
@@ -181,21 +180,25 @@ def print_stats(found: Row, by: str) -> None:
     if by == "tool":
         _print([(by, lambda row: str(row[by])), *_TOOLS], found["rows"], lambda row: float(row["tool_calls"]))
         return
+    total = {**found["totals"], by: "in all"}
     heading = f"{by} ({zone_label()})" if by in TIMES else by
     names: list[tuple[str, Cell]] = [(heading, lambda row: _name(row, by))]
     if by == "session":
-        names.append(("title", lambda row: row.get("title") or row.get("project") or ""))
+        names += [(name, _session_cell(name, total)) for name in _SESSION]
     if by == BLOCK:
         names.append(("end", _block_end))
-    done = _DONE if by not in ("model", BLOCK) else []
-    total = {**found["totals"], by: "in all"}
-    _print([*names, *_USED, *done], [*found["rows"], total], _weight, last=total)
+    sessions, done = (_SESSIONS, _DONE) if by not in ("model", BLOCK) else (_SESSIONS_WITH_CALLS, [])
+    _print([*names, *sessions, *_USED, *done], [*found["rows"], total], _weight, last=total)
     for row in found["rows"]:
         if row.get("is_active"):
             click.echo(describe_active_block(row))
     unpriced = [name or "(no name)" for name in found["totals"]["unpriced_models"]]
     if unpriced:
         click.echo(one_line(f"without a price, so costs are at least these: {', '.join(unpriced)}"), err=True)
+
+
+def _session_cell(name: str, total: Row) -> Cell:
+    return lambda row: row.get(name) or ("" if row is total else "-")
 
 
 def _name(row: Row, by: str) -> str:
@@ -229,7 +232,8 @@ def _print(
 ) -> None:
     most = max((weight(row) for row in rows if row is not last), default=0.0)
     titles = [
-        Column(title, right=at > 0, flexible=at == 0 or title == "title") for at, (title, _) in enumerate(columns)
+        Column(title, right=at > 0 and title not in _SESSION, flexible=at == 0 or title in _SESSION)
+        for at, (title, _) in enumerate(columns)
     ]
     titles.append(Column(_BARS))
     cells = [[cell(row) for _, cell in columns] for row in rows]
