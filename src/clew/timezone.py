@@ -76,8 +76,12 @@ def _similar_names(name: str, known: set[str]) -> str:
 
 
 def local_time(stamp: datetime) -> datetime:
-    """A point in time in the zone of the user."""
-    return stamp.astimezone(user_zone())
+    """A point in time in the zone of the user. On the first and the last day of the calendar it may stay in UTC."""
+    zone = user_zone()
+    try:
+        return stamp.astimezone(zone)
+    except (OverflowError, ValueError):
+        return stamp.astimezone(UTC)
 
 
 def format_minute(stamp: datetime) -> str:

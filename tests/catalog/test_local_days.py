@@ -78,6 +78,11 @@ def test_all_changes_of_every_zone_are_found() -> None:
             assert timedelta(microseconds=offset_us) == stamp.astimezone(zone).utcoffset(), (name, stamp)
 
 
+@pytest.mark.parametrize("zone", ["Asia/Kathmandu", "America/New_York"])
+def test_the_last_day_of_the_calendar(zone: str) -> None:
+    assert day_in_sql(LocalDays.of(ZoneInfo(zone)), datetime.max.replace(tzinfo=UTC)) == "9999-12-31"
+
+
 def test_no_time_is_of_no_day() -> None:
     for days in (UTC_DAYS, LocalDays.of(ZoneInfo("Asia/Kathmandu"))):
         assert day_in_sql(days, EPOCH) == ""

@@ -66,6 +66,14 @@ def test_an_hour_that_occurs_twice() -> None:
     assert (zone_label(first), zone_label(second)) == ("CEST", "CET")
 
 
+@pytest.mark.parametrize("zone", ["Asia/Kathmandu", "America/New_York", ""])
+@pytest.mark.parametrize("stamp", [datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)])
+def test_the_ends_of_the_calendar_have_a_time(monkeypatch: pytest.MonkeyPatch, zone: str, stamp: datetime) -> None:
+    """A session may claim any time; where the local one is none, it is that of UTC."""
+    monkeypatch.setenv("CLEW_TIMEZONE", zone)
+    assert format_minute(stamp) and format_day(stamp) and zone_label(stamp)
+
+
 @pytest.mark.parametrize("name", ["UTC", "utc", "Z"])
 def test_utc_needs_no_database(name: str) -> None:
     assert find_zone(name) is UTC

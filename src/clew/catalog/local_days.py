@@ -51,6 +51,8 @@ class LocalDays(NamedTuple):
 
 UTC_DAYS = LocalDays((OffsetPeriod(None, 0),))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LAST_DAY_US = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+"""The last day of Python's calendar."""
 
 
 def _offset(stamp: datetime, zone: tzinfo) -> timedelta:
@@ -79,4 +81,4 @@ def _day_sql(column: str, offset_us: int) -> str:
 @lru_cache(maxsize=4096)
 def day_name(day_us: int) -> str:
     """The name of a day that `LocalDays.sql` has found, as `2026-11-03`; "" for no time."""
-    return from_microseconds(day_us).date().isoformat() if day_us else ""
+    return from_microseconds(min(day_us, LAST_DAY_US)).date().isoformat() if day_us else ""
