@@ -41,7 +41,7 @@ def index(entries: Sequence[Entry]) -> Iterator[str]:
     yield head("Sessions", "index")
     yield from _listed(entries)
     counts = ", ".join(count(number, name) for name, number in session_counts(entries))
-    yield tail(f"{counts}. Times are in {zone_label()}. Written by clew.")
+    yield tail(f"{counts}. Written by clew. Times are in {zone_label()}.")
 
 
 def _listed(entries: Sequence[Entry]) -> Iterator[str]:
