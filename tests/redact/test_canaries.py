@@ -72,6 +72,7 @@ INVOCATIONS: dict[str, tuple[str, ...]] = {
         "stats --blocks --json",
         *(f"stats --by {by}{form}" for by in PARTS for form in ("", " --json", " --csv")),
     ),
+    "statusline": ("statusline", "statusline --json"),
     "tail": (
         "tail {ref}",
         "tail {ref} -n 1000 --detail full",

@@ -309,7 +309,7 @@ def _entry(row: tuple[Any, ...], used: UsageTotals) -> Entry:
 def _used(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, UsageTotals]:
     sums = ", ".join(f"sum({name})" for name in _USAGE_SUMS)
     chosen = "source IN (SELECT value FROM json_each(?))"
-    query = f"SELECT source, {sums} FROM usage_by_day WHERE {chosen} GROUP BY source"
+    query = f"SELECT source, {sums} FROM usage_by_quarter_hour WHERE {chosen} GROUP BY source"
     return {row[0]: _usage_totals(row[1:]) for row in db.execute(query, (json.dumps(list(numbers)),))}
 
 
@@ -462,8 +462,8 @@ def names(db: sqlite3.Connection) -> dict[str, list[str]]:
     queries = {
         "agent": "SELECT DISTINCT agent FROM session WHERE is_visible = 1 ORDER BY agent",
         "project": "SELECT DISTINCT project FROM session WHERE is_visible = 1 AND project <> '' ORDER BY project",
-        "model": "SELECT DISTINCT o.text FROM usage_by_day t JOIN string o ON o.id = t.model WHERE o.text <> ''"
-        " ORDER BY o.text",
+        "model": "SELECT DISTINCT o.text FROM usage_by_quarter_hour t JOIN string o ON o.id = t.model"
+        " WHERE o.text <> '' ORDER BY o.text",
     }
     return {name: [row[0] for row in db.execute(query)] for name, query in queries.items()}
 
