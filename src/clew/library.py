@@ -187,10 +187,12 @@ class Library:
                 except UnknownReference as error:
                     hints = moved_project_hints(catalog.db, filters.folders) if filters.folders else []
                     raise UnknownReference("; ".join([str(error), *hints])) from None
-        except UnknownReference:
+        except UnknownReference as error:
             # A session comes before a folder of the same name.
             if not is_folder(Path(reference)):
-                raise
+                from clew.archive.restore import in_archive
+
+                raise in_archive(parsed.id, parsed.agent) or error from None
         return self.sessions_at(Path(reference))
 
     def sessions_at(self, path: Path) -> list[StoredSession]:

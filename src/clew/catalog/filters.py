@@ -236,7 +236,7 @@ class WarehouseRows:
             return self._with("tool_calls", in_list("name", sorted(EDITING_TOOLS)))
         if feature == "subagent":
             parents = f"SELECT parent_session_id FROM {self._current('sessions')} WHERE parent_session_id <> ''"
-            return Condition(f"starts_subagents = 1 OR session_id IN ({parents})")
+            return Condition(f"has_subagent_records = 1 OR session_id IN ({parents})")
         return self._with("blocks", Condition("type = 'thinking'"))
 
     def keys(self, found: Collection[Value]) -> Condition:

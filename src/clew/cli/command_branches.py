@@ -32,11 +32,25 @@ def print_branches(branches: list[Branch], json: bool, masking: Redaction) -> No
         return
     from clew.render.tables import Column
 
-    columns = [Column(""), Column("branch"), Column("messages", right=True), Column("from"), Column("head")]
+    columns = [
+        Column(""),
+        Column("branch"),
+        Column("messages", right=True),
+        Column("from"),
+        Column("last"),
+        Column("stands at"),
+    ]
     print_table(
         columns,
         [
-            ("*" if one.active else "", one.name, str(one.messages), (one.parent or "-")[:8], one.head[:8])
+            (
+                "*" if one.active else "",
+                one.name,
+                str(one.messages),
+                (one.parent or "-")[:8],
+                one.head[:8],
+                (one.position or "")[:8],
+            )
             for one in branches
         ],
         masking,

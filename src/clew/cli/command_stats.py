@@ -161,6 +161,10 @@ def _number(name: str) -> Cell:
     return lambda row: count(row.get(name))
 
 
+def _text(name: str) -> Cell:
+    return lambda row: row.get(name) or "-"
+
+
 def _span(seconds: float | None) -> str:
     if not seconds:
         return ""
@@ -215,19 +219,15 @@ def print_stats(found: Row, by: str) -> None:
     if by == "tool":
         _print([(by, lambda row: str(row[by])), *_TOOLS], found["rows"], lambda row: float(row["tool_calls"]))
         return
-    total = {**found["totals"], by: "in all"}
+    total = {**found["totals"], by: "in all", **dict.fromkeys(_SESSION, " ")}
     names: list[tuple[str, Cell]] = [(by, lambda row: _name(row, by))]
     if by == "session":
-        names += [(name, _text(name, total)) for name in _SESSION]
+        names += [(name, _text(name)) for name in _SESSION]
     sessions, done = (_SESSIONS, _DONE) if by not in ("model", BLOCK) else (_SESSIONS_WITH_CALLS, [])
     _print([*names, *sessions, *_USED, *done], [*found["rows"], total], _weight, last=total)
     unpriced = [name or "(no name)" for name in found["totals"]["unpriced_models"]]
     if unpriced:
         click.echo(one_line(f"without a price, so costs are at least these: {', '.join(unpriced)}"), err=True)
-
-
-def _text(name: str, total: Row) -> Cell:
-    return lambda row: row.get(name) or ("" if row is total else "-")
 
 
 def _name(row: Row, by: str) -> str:

@@ -34,7 +34,10 @@ def find_session(context: click.Context, homes: tuple[str, ...], reference: str)
 
     session = open_library(context, homes).get(reference, branches=True, missing=True)
     if isinstance(session, CatalogOnlySession):
-        say(f"clew: {session.path} is gone; this is what the catalog keeps of it")
+        from clew.archive.restore import in_archive
+
+        archived = in_archive(session.id, session.agent.id)
+        say(f"clew: {session.path} is gone; this is what the catalog keeps of it{f'; {archived}' if archived else ''}")
     return session
 
 
