@@ -35,7 +35,6 @@ _FILTERS = (
     click.option("--has", multiple=True, metavar="WHAT", help="error, thinking, subagent or edit; repeatable."),
     click.option("--text", metavar="TEXT", help="Words that occur in it, tool output included."),
 )
-FILTER_NAMES = ("agent", "branch", "model", "since", "until", "tool", "file", "has", "text")
 
 
 class Folder(click.Path):
@@ -135,9 +134,10 @@ def take_filters(options: dict[str, Any], library: Library) -> Filters:
     """Take the filter options out of a command's options; `3d` counts from the library's own clock."""
     import msgspec
 
-    from clew.filters import Filters
+    from clew.filters import FILTER_NAMES, Filters
 
-    filters = Filters.of(now=library.now(), **{name: options.pop(name) for name in FILTER_NAMES})
+    given = {name: options.pop(name) for name in FILTER_NAMES if name in options}
+    filters = Filters.of(now=library.now(), **given)
     limits = library.reference_filters
     return msgspec.structs.replace(filters, project=limits.project, folders=limits.folders)
 
