@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -25,6 +25,7 @@ from clew.stored_session import StoredSession
 
 if TYPE_CHECKING:
     from clew.catalog.access import OpenCatalog
+    from clew.catalog.stats import Stats
     from clew.catalog.sync import ProgressCallback
 
 __all__ = ["Library", "StoredSession", "every_host", "sessions"]
@@ -209,11 +210,21 @@ class Library:
 
     def usage(self, filters: Filters | None = None) -> dict[str, Usage]:
         """Tokens by model; a call that several files repeat counts once. Filters hold for each call."""
+        with self._stats(filters) as stats:
+            return stats.tokens_by_model()
+
+    def totals(self, filters: Filters | None = None) -> dict[str, Any]:
+        """Sessions, sub-agents, messages, tokens, cost and so on: the `totals` of `clew stats --json`."""
+        with self._stats(filters) as stats:
+            return stats.totals()
+
+    @contextmanager
+    def _stats(self, filters: Filters | None) -> Iterator[Stats]:
         from clew.catalog.stats import catalog_stats
 
         filters = self._of_agents(filters or Filters())
         with self.catalog(text=filters.needs_text) as catalog:
-            return catalog_stats(catalog.db, filters, catalog.sources_with_text).tokens_by_model()
+            yield catalog_stats(catalog.db, filters, catalog.sources_with_text)
 
 
 def _is_subagent(session: StoredSession) -> bool:

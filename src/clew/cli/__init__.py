@@ -35,6 +35,7 @@ COMMANDS = {
     "validate": "Find what is wrong with sessions.",
     "redact": "Find secrets in sessions, mask them, or clean sessions in place.",
     "archive": "Keep the raw files of every session before an agent deletes them.",
+    "clean": "Archive old sessions, then remove them from their agents' folders.",
     "push": "Sessions to a PostgreSQL server that many machines share.",
     "lake": "All sessions as Parquet tables, in a folder or an object store.",
     "migrate": "Bring old Sage sessions to the current form.",

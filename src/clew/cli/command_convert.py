@@ -8,19 +8,16 @@ import click
 import msgspec
 
 from clew.agents import registry
-from clew.cli.options import Folder, open_library, wants_json
+from clew.cli.options import find_to_convert, target_home_option, target_host, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.convert.conversion import Conversion
 from clew.convert.file_transaction import roll_back_on_signal
-from clew.convert.losses import Converted, counted
+from clew.convert.losses import Converted, refusal, serious
 from clew.convert.prepare import Prepared, is_converted, prepare, prepare_original
-from clew.errors import UnknownReference, UsageError, WouldLose
-from clew.host import Host
-from clew.library import Library
+from clew.errors import UsageError, WouldLose
 from clew.references import message_of
 from clew.render.shell import shell_line
-from clew.stored_session import StoredSession
 
 _SHOWN = 20
 
@@ -30,13 +27,7 @@ _SHOWN = 20
 @click.option(
     "--to", "target", metavar="AGENT", required=True, help="The agent to write for; `clew agents` lists them."
 )
-@click.option(
-    "--home",
-    type=Folder(path_type=Path),
-    metavar="DIR",
-    required=True,
-    help="Home folder to write the session below.",
-)
+@target_home_option
 @click.option("--branch", metavar="MESSAGE", help="Take the branch this message is on: its index or uuid.")
 @click.option("--original", is_flag=True, help="Bring back what the session was made of, whatever came after it.")
 @click.option("--allow-loss", is_flag=True, help="Convert even if the target cannot hold everything.")
@@ -49,7 +40,7 @@ def command(
     /,
     reference: str,
     target: str,
-    home: Path,
+    target_home: Path | None,
     branch: str | None,
     original: bool,
     allow_loss: bool,
@@ -59,12 +50,18 @@ def command(
     """Write a session so that another agent lists it and goes on with it, under an id of its own.
 
     The original travels along: converting back gives its bytes again as long as nothing was said since, and --original
-    at any time. With --redact it stays behind, as it is the secrets too; what the target's files hold is masked. The
-    session is looked for in your own home, or in the one named before the command: clew --home FROM convert REF
-    --to AGENT --home TO.
+    at any time. With --redact it stays behind, as it is the secrets too; what the target's files hold is masked.
+
+    clew --home FROM convert REF --to AGENT --home TO reads the session from FROM and writes it below TO. Without FROM
+    it is read from your own home, or from TO if it is there alone; without TO it is written below FROM, or below your
+    own home.
     """
     context.with_resource(roll_back_on_signal())
-    library, session = find(open_library(context, ()), reference, home)
+    if message_of(reference) is not None:
+        raise UsageError(f"{reference}: a session is converted whole, or the branch that --branch names")
+    host = target_host(context, target_home)
+    home = host.home
+    library, session = find_to_convert(context, reference, host)
     masking = redaction(context, DATA)
     children, session = library.subagents(session), masking.session(session)
     if original:
@@ -73,7 +70,7 @@ def command(
     else:
         whole = not masking.is_on
         prepared = prepare(session.agent, session.source, target, branch, children, home=home, with_original=whole)
-    refused = bool(prepared.losses) and not allow_loss and not dry_run
+    refused = bool(serious(prepared.losses)) and not allow_loss and not dry_run
     if dry_run:
         outcome = prepared.rehearse(home)
     else:
@@ -97,19 +94,6 @@ def _written(prepared: Prepared, target: str, home: Path, allow_loss: bool) -> C
         raise WouldLose(f"{error}: {hint}") from None
 
 
-def find(library: Library, reference: str, home: Path) -> tuple[Library, StoredSession]:
-    """The session a reference means, and where it was found; one that lies in the target's own home is found too."""
-    if message_of(reference) is not None:
-        raise UsageError(f"{reference}: a session is converted whole, or the branch that --branch names")
-    try:
-        return library, library.get(reference)
-    except UnknownReference:
-        if not home.is_dir():
-            raise
-        own = Library(Host.at(home))
-        return own, own.get(reference)
-
-
 def _check_alone(branch: str | None, is_masked: bool) -> None:
     if branch is not None or is_masked:
         raise UsageError("--original brings it back byte for byte: whole, and with every word in it")
@@ -124,8 +108,7 @@ def _report(outcome: Converted, refused: bool, masking: Redaction) -> None:
     if len(outcome.losses) > _SHOWN:
         say(f"  and {len(outcome.losses) - _SHOWN} more; --json lists them all")
     if refused:
-        lost = counted(outcome.losses)
-        say(f"clew: {lost} would be lost, so nothing was written; --allow-loss converts all the same")
+        say(f"clew: nothing was written: {refusal(outcome.losses)}")
         return
     for file in outcome.files:
         click.echo(visible(masking.text(str(file))))

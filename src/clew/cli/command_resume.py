@@ -12,10 +12,18 @@ import click
 from clew.agents import registry
 from clew.agents.base import Agent
 from clew.agents.target_profile import TargetProfile
-from clew.cli.options import common, open_library, wanted_sources, wants_json
+from clew.cli.options import (
+    as_json_option,
+    find_to_convert,
+    sourcing,
+    target_home_option,
+    target_host,
+    wanted_sources,
+    wants_json,
+)
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
-from clew.convert.losses import Converted, counted
+from clew.convert.losses import Converted, refusal, serious
 from clew.convert.prepare import Prepared, is_converted, prepare
 from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.host import Host
@@ -32,8 +40,10 @@ _SHOWN = 10
 @click.option("--branch", metavar="MESSAGE", help="Go on with the branch this message is on: its index or uuid.")
 @click.option("--print", "only_print", is_flag=True, help="Write and start nothing; print the commands.")
 @click.option("--allow-loss", is_flag=True, help="Convert even if the agent cannot hold everything.")
+@target_home_option
 @redacting_output
-@common
+@sourcing
+@as_json_option
 @click.pass_context
 def command(
     context: click.Context,
@@ -43,17 +53,21 @@ def command(
     branch: str | None,
     only_print: bool,
     allow_loss: bool,
-    homes: tuple[str, ...],
+    target_home: Path | None,
     as_json: bool,
 ) -> int:
     """Go on with a session: its agent is started in its folder.
 
-    With --in or --branch, and where the agent would not find it, the session is first converted: below your own home
-    folder, or below the one that --home names. What was converted once is not converted again. --print writes nothing:
-    where a conversion is needed, it prints the command for that too. --json converts, but starts nothing.
+    With --in or --branch, and where the agent would not find it, the session is first converted. What was converted
+    once is not converted again. --print writes nothing: where a conversion is needed, it prints the command for that
+    too. --json converts, but starts nothing.
+
+    clew --home FROM resume REF --home TO reads the session from FROM, writes it below TO and starts the agent with TO
+    as its home. Without FROM it is read from your own home, or from TO if it is there alone; without TO it is written
+    below FROM, or below your own home.
     """
-    library = open_library(context, homes)
-    session = library.get(reference)
+    host = target_host(context, target_home)
+    library, session = find_to_convert(context, reference, host)
     agent = registry.get(target or session.agent.id)
     receiver = agent.target_profile()
     if receiver is None:
@@ -63,7 +77,6 @@ def command(
     program = ""
     if not only_print and not wants_json(context, as_json):
         program = _program(receiver.command({"id": "any"})[0], folder)
-    host = _home(context, homes)
     conversion: list[str] | None = None
     if branch is None and agent.id == session.agent.id and _is_at_home(session, host, receiver):
         argv = receiver.command({"id": session.id})
@@ -78,8 +91,8 @@ def command(
             named = session.id if reference.startswith("@") or message_of(reference) is not None else reference
             words = [named, "--to", agent.id, "--home", str(host.home.absolute())]
             words += ["--branch", branch] if branch is not None else []
-            words += ["--allow-loss"] if described.losses else []
-            conversion = ["clew", *_sources(context, homes), "convert", *words]
+            words += ["--allow-loss"] if serious(described.losses) else []
+            conversion = ["clew", *_sources(context), "convert", *words]
         elif not is_converted(agent, described):
             written = prepared.write(host.home, allow_loss=allow_loss)
             say(f"converted: {written.files[0]}")
@@ -125,12 +138,6 @@ def _is_file_name(text: str) -> bool:
     return "\0" not in text
 
 
-def _home(context: click.Context, homes: tuple[str, ...]) -> Host:
-    """The home to go on in: the one that was named, else the user's own; sources are only read."""
-    named = (*context.find_root().obj["homes"], *homes)
-    return Host.at(Path(named[0])) if named else Host.local()
-
-
 def _is_at_home(session: StoredSession, host: Host, receiver: TargetProfile) -> bool:
     """True when the agent itself finds the session, and goes on with what it finds."""
     path = session.path.absolute()
@@ -138,9 +145,9 @@ def _is_at_home(session: StoredSession, host: Host, receiver: TargetProfile) -> 
     return is_taken and any(path.is_relative_to(root.absolute()) for root in session.agent.roots(host))
 
 
-def _sources(context: click.Context, homes: tuple[str, ...]) -> list[str]:
+def _sources(context: click.Context) -> list[str]:
     """The options that make another command look at the homes and sources this one looks at."""
-    named = [word for home in (*context.find_root().obj["homes"], *homes) for word in ("--home", home)]
+    named = [word for home in context.find_root().obj["homes"] for word in ("--home", home)]
     return [*named, *(word for name in wanted_sources(context) for word in ("--source", name))]
 
 
@@ -149,12 +156,12 @@ def _described(prepared: Prepared, home: Path, allow_loss: bool) -> Converted:
     described = prepared.describe(home)
     if not described.resume:
         raise UsageError(f"{described.session_id!r} is no id to give to a program; `clew convert` brings it back")
-    if described.losses and not allow_loss:
-        for loss in described.losses[:_SHOWN]:
-            say(f"  {loss.what}: {loss.why}")
-        if len(described.losses) > _SHOWN:
-            say(f"  and {len(described.losses) - _SHOWN} more; `clew convert --dry-run --json` lists them all")
-        raise WouldLose(f"{counted(described.losses)} would be lost; --allow-loss goes on all the same")
+    for loss in described.losses[:_SHOWN]:
+        say(f"  {loss.what}: {loss.why}")
+    if len(described.losses) > _SHOWN:
+        say(f"  and {len(described.losses) - _SHOWN} more; `clew convert --dry-run --json` lists them all")
+    if serious(described.losses) and not allow_loss:
+        raise WouldLose(refusal(described.losses))
     return described
 
 

@@ -29,8 +29,11 @@ _BAR = 12
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _SHORT = 8
 _BARS = ""
+_SESSION = ("title", "project")
 _DISPENSABLE = (
     _BARS,
+    "project",
+    "sub-agents",
     "active",
     "errors",
     "files",
@@ -38,6 +41,7 @@ _DISPENSABLE = (
     "tools",
     "hits",
     "turns",
+    "used by",
     "sessions",
     "cache read",
     "95 %",
@@ -111,13 +115,13 @@ def _stats(stack: ExitStack, library: Library, filters: Filters, engine: str | N
 
 
 def _number(name: str) -> Cell:
-    return lambda row: count(row.get(name)) if row.get(name) is not None else ""
+    return lambda row: count(row.get(name))
 
 
 def cost_of(row: Row) -> str:
-    """What it cost; where some of it has no price, that it was at least this."""
+    """What it cost; where some of it has no price, that it was at least this; "-" where nothing is known."""
     if row.get("cost") is None:
-        return "?" if row.get("calls") else ""
+        return "-"
     return f"{'≥ ' if row['cost_is_at_least'] else ''}${row['cost']:,.2f}"
 
 
@@ -142,13 +146,9 @@ def _lines(row: Row) -> str:
     return f"{row['files_changed']}: +{came} -{went}"
 
 
-def _sessions(row: Row) -> str:
-    """Those that used tokens, else all there are."""
-    return _number("sessions")(row) if row.get("sessions") else _number("all_sessions")(row)
-
-
+_SESSIONS: list[tuple[str, Cell]] = [("sessions", _number("sessions")), ("sub-agents", _number("subagents"))]
+_SESSIONS_WITH_CALLS: list[tuple[str, Cell]] = [("used by", _number("sessions_with_calls"))]
 _USED: list[tuple[str, Cell]] = [
-    ("sessions", _sessions),
     ("input", _number("input_tokens")),
     ("output", _number("output_tokens")),
     ("cache read", _number("cache_read_tokens")),
@@ -166,7 +166,7 @@ _DONE: list[tuple[str, Cell]] = [
 _TOOLS: list[tuple[str, Cell]] = [
     ("calls", _number("tool_calls")),
     ("errors", _number("errors")),
-    ("sessions", _number("sessions")),
+    *_SESSIONS_WITH_CALLS,
     ("in all", lambda row: _span(row["seconds"])),
     ("median", lambda row: _span(row["median_seconds"])),
     ("95 %", lambda row: _span(row["p95_seconds"])),
@@ -179,12 +179,12 @@ def print_stats(found: Row, by: str) -> None:
     if by == "tool":
         _print([(by, lambda row: str(row[by])), *_TOOLS], found["rows"], lambda row: float(row["tool_calls"]))
         return
+    total = {**found["totals"], by: "in all"}
     names: list[tuple[str, Cell]] = [(by, lambda row: _name(row, by))]
     if by == "session":
-        names.append(("title", lambda row: row.get("title") or row.get("project") or ""))
-    done = _DONE if by not in ("model", BLOCK) else []
-    total = {**found["totals"], by: "in all"}
-    _print([*names, *_USED, *done], [*found["rows"], total], _weight, last=total)
+        names += [(name, lambda row, name=name: row.get(name) or ("" if row is total else "-")) for name in _SESSION]
+    sessions, done = (_SESSIONS, _DONE) if by not in ("model", BLOCK) else (_SESSIONS_WITH_CALLS, [])
+    _print([*names, *sessions, *_USED, *done], [*found["rows"], total], _weight, last=total)
     unpriced = [name or "(no name)" for name in found["totals"]["unpriced_models"]]
     if unpriced:
         click.echo(one_line(f"without a price, so costs are at least these: {', '.join(unpriced)}"), err=True)
@@ -206,7 +206,8 @@ def _print(
 ) -> None:
     most = max((weight(row) for row in rows if row is not last), default=0.0)
     titles = [
-        Column(title, right=at > 0, flexible=at == 0 or title == "title") for at, (title, _) in enumerate(columns)
+        Column(title, right=at > 0 and title not in _SESSION, flexible=at == 0 or title in _SESSION)
+        for at, (title, _) in enumerate(columns)
     ]
     titles.append(Column(_BARS))
     cells = [[cell(row) for _, cell in columns] for row in rows]
