@@ -80,6 +80,21 @@ def test_every_planted_value_is_held_in_any_record(label: str) -> None:
                 assert prefilter("secret", "pii").must_read(raw), record["kind"]
 
 
+@pytest.mark.parametrize("profile", ["secrets", "all"])
+def test_what_is_read_before_the_prefilter_is_built_is_masked_alike(
+    profile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = [*HOLDING, *({"message": {"content": record["text"]}} for record in labelled.records(9, 6))]
+    lines = b"".join(json.dumps(value).encode() + b"\n" for value in values)
+
+    def mask() -> bytes:
+        return b"".join(mask_file(partial(BytesIO, lines), Redactor(MaskSettings(profile, Marker()))))
+
+    masked = mask()
+    monkeypatch.setattr("clew.redact.prefilter.MIN_BYTES", 1 << 40)
+    assert mask() == masked != lines
+
+
 def test_what_passes_is_what_a_closer_look_leaves() -> None:
     redactor = Redactor(MaskSettings("pii", Marker()))
     values = [{"message": {"content": record["text"]}} for record in labelled.records(8, 18)]

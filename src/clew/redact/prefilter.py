@@ -53,7 +53,7 @@ _BOUNDARY = (
 _CUT = (rf'"(?:{"|".join(sorted(CUT_KEYS))}){_QUOTE}\s*:',)
 _CALL = lazy_compile(rf'"(?:{"|".join(CALL_IDS)})\\*"\s*:\s*\\*"([^"\\]{{1,200}})'.encode())
 _JSON_RECORD = lazy_compile(rb"\s*+[{\[]")
-MIN_BYTES = 1 << 20
+MIN_BYTES = 4 << 20
 """So many bytes of a run are read without the prefilter: building its automata takes longer than reading them."""
 Span = tuple[int, int]
 """Offsets of the beginning of a line and of the next one."""
