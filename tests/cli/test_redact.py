@@ -688,7 +688,7 @@ def test_a_session_of_the_store_with_a_linked_file_is_not_scrubbed(tmp_path: Pat
     done = clew("--home", tmp_path, "redact", "scrub", "s", "--write")
     assert done.code == 1
     if (kind, name) == ("symbolic", "messages.jsonl"):
-        assert "no session answers to 's'" in done.err
+        assert "no session matches 's'" in done.err
         done = clew("--home", tmp_path, "redact", "scrub", "--agent", "sage-agent", "--write")
     assert f"not scrubbed: sage-agent:s: {path}" in done.err
     assert {file: file.read_bytes() for file in (outside, *session.folder.iterdir())} == before

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
-from clew.archive.archive import Archive
-from clew.archive.records import Damage, SourceHome, Version
+from clew.archive.archive import Archive, open_archive
+from clew.archive.records import Damage, SourceHome, Version, archive_folder
 from clew.datadir import private_folder
-from clew.errors import AmbiguousReference, SourceUnreadable, UnknownReference, WouldLose
+from clew.errors import AmbiguousReference, ClewError, SourceUnreadable, UnknownReference, WouldLose
 from clew.io.batches import batches_by_size
 from clew.io.paths import file_name
 from clew.io.safe_write import Change, Within, refuse_twins
@@ -56,6 +56,21 @@ def _session(versions: Iterable[Version], reference: str, at_us: int | None) -> 
         when = " at that time" if at_us is not None else ""
         raise UnknownReference(f"{reference}: no such session in the archive{when}; `clew archive list` shows all")
     raise AmbiguousReference(f"{reference}: {len(found)} sessions begin like this; name more of the id")
+
+
+def in_archive(start: str, agent: str | None) -> UnknownReference | None:
+    """The error that a session is gone and only in the archive, with the commands for it; None where it is not there.
+
+    `start` is its id or the beginning of it.
+    """
+    name = f"{agent or ''}:{start}"
+    try:
+        with open_archive(archive_folder(None)) as archive:
+            found = ":".join(_session(archive.newest(), name, None))
+    except (ClewError, OSError):
+        return None
+    read, restored = f"`clew show {found} --source archive`", f"`clew archive restore {found} --to DIR`"
+    return UnknownReference(f"{found} is no longer in its place, but the archive has it: {read} or {restored}")
 
 
 def plan(versions: Sequence[Version]) -> list[Step]:
