@@ -95,6 +95,17 @@ def test_what_is_read_before_the_prefilter_is_built_is_masked_alike(
     assert mask() == masked != lines
 
 
+def test_a_record_of_many_strings_without_a_candidate_stays_whatever_came_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    line = json.dumps(["a"] * 200_001, separators=(",", ":")).encode() + b"\n"
+    for min_bytes in (-1, 1 << 40):
+        monkeypatch.setattr("clew.redact.prefilter.MIN_BYTES", min_bytes)
+        redactor = Redactor(MaskSettings("secrets", Marker()))
+        assert b"".join(mask_file(partial(BytesIO, b"{}\n" + line), redactor)) == b"{}\n" + line
+        assert redactor.learn_and_mask(["a"] * 200_001) == ["a"] * 200_001
+
+
 def test_what_passes_is_what_a_closer_look_leaves() -> None:
     redactor = Redactor(MaskSettings("pii", Marker()))
     values = [{"message": {"content": record["text"]}} for record in labelled.records(8, 18)]
