@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from clew.archive.archive import Archive, open_archive
 from clew.archive.records import Damage, SourceHome, Version, archive_folder
 from clew.datadir import private_folder
 from clew.errors import AmbiguousReference, ClewError, SourceUnreadable, UnknownReference, WouldLose
+from clew.io.batches import batches_by_size
 from clew.io.paths import file_name
 from clew.io.safe_write import Change, Within, refuse_twins
 
@@ -119,7 +120,8 @@ def restore(archive: Archive, steps: Sequence[Step], target: Path, force: bool =
         differing = [step for step in steps if _compare(folder, step) == "other"] if not force else []
         if differing:
             raise WouldLose(f"nothing was written: {differing[0].path} is there and differs; --force replaces it")
-        for batch in _batches(steps):
+        # All files of a batch are written, or none.
+        for batch in batches_by_size(steps, lambda step: step.version.size, _BATCH_BYTES):
             changes = []
             for step in batch:
                 version = step.version
@@ -141,17 +143,3 @@ def _compare(folder: Within, step: Step) -> str:
     if there is None:
         return "nothing"
     return "same" if hashlib.sha256(there).digest() == step.version.digest else "other"
-
-
-def _batches(steps: Sequence[Step]) -> Iterator[list[Step]]:
-    """Group files up to a size; all files of a group are written, or none."""
-    batch: list[Step] = []
-    size = 0
-    for step in steps:
-        if batch and size + step.version.size > _BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-        batch.append(step)
-        size += step.version.size
-    if batch:
-        yield batch

@@ -13,7 +13,7 @@ import click
 
 from clew.agents.base import Unit, long_records, open_file
 from clew.agents.file_evidence import FileContent
-from clew.cli.options import common, wants_json
+from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_json, print_line, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.sessions import find_session
@@ -41,6 +41,7 @@ _PIECE = 1 << 20
 @click.option("--file", "path", metavar="PATH", help="Print this file as it was at the message (REF#12).")
 @click.option("--unproved", is_flag=True, help="With --file: also content that nothing proves.")
 @redacting
+@choosing_project
 @common
 @click.pass_context
 def command(

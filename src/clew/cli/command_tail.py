@@ -10,7 +10,7 @@ from itertools import islice
 
 import click
 
-from clew.cli.options import common, wants_json
+from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_line, say
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.cli.sessions import find_session
@@ -46,6 +46,7 @@ State = tuple[tuple[int, int], ...]
 )
 @click.option("--detail", type=click.Choice(DETAILS), default="conversation", show_default=True, help="How much of it.")
 @redacting
+@choosing_project
 @common
 @click.pass_context
 def command(

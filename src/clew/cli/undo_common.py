@@ -62,7 +62,7 @@ def carry_out(session: Session, go: Go, *, json: bool, dry_run: bool, masking: R
     if not json and dry_run and done.refusal is not None:
         say(f"clew: without --dry-run this would be refused: {done.refusal}")
     if not json and dry_run:
-        say("nothing was changed")
+        say("nothing was changed", own=True)
     elif not json and done.rescue is not None:
         say(f"kept a copy of what somebody changed below {done.rescue}")
 
