@@ -238,3 +238,14 @@ def test_a_row_of_a_session_has_its_title_and_its_project(demo: Path) -> None:
     shown = {line.split()[0]: (line[title:project].strip(), line[project:].split()[0]) for line in lines}
     assert shown["f005c7db"] == ("new-moon-in-python", "moon.phase")
     assert shown["agent-a6d43f55"] == ("-", "tidepool")
+
+
+def test_a_session_that_grew_since_the_last_sync_costs_no_column(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    clew("demo", home)
+    assert clew("--home", home, "sync").code == 0
+    before = clew("--home", home, "stats").out.splitlines()[0]
+    path = max(home.glob(".claude/projects/*/*.jsonl"))
+    path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[-1])
+    assert clew("--home", home, "stats").out.splitlines()[0] == before
+    assert {"turns", "tools", "errors", "active", "files"} <= set(before.split())
