@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from clew.demo import write_demo
+from clew.render.tables import cost
 from tests.cli.running import COMMAND, clew, run
 from tests.counting.homes import SESSION, SONNET, claude, prompt, reply
 from tests.redact.planted import Planter
@@ -249,3 +250,8 @@ def test_a_session_that_grew_since_the_last_sync_costs_no_column(tmp_path: Path)
     path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[-1])
     assert clew("--home", home, "stats").out.splitlines()[0] == before
     assert {"turns", "tools", "errors", "active", "files"} <= set(before.split())
+
+
+def test_a_small_cost_is_not_shown_as_nothing() -> None:
+    shown = [cost({"cost": dollars, "cost_is_at_least": False}) for dollars in (None, 0.0, 0.0012, 0.006, 1234.5)]
+    assert shown == ["-", "$0.00", "$0.0012", "$0.01", "$1,234.50"]
