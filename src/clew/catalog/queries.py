@@ -126,9 +126,12 @@ def _cost_columns(used: UsageTotals) -> dict[str, JSON]:
     return {"cost": cost, "cost_is_at_least": used.cost_is_lower_bound}
 
 
-def last_messages(db: sqlite3.Connection) -> dict[Path, datetime | None]:
-    """When something was said last in each session whose file is there, by its main file; None where it is unknown."""
-    query = f"SELECT f.path, s.ended_us {_FROM} WHERE f.state = 'live'"
+def last_messages(db: sqlite3.Connection, *, gone: bool = False) -> dict[Path, datetime | None]:
+    """When something was said last in each session, by its main file; None where it is unknown.
+
+    With `gone`, also of sessions whose file is gone.
+    """
+    query = f"SELECT f.path, s.ended_us {_FROM} WHERE f.state = 'live'" + (" OR f.state = 'gone'" if gone else "")
     return {
         Path(path_from_text(path)): datetime.fromtimestamp(ended_us / 1e6, UTC) if ended_us > 0 else None
         for path, ended_us in db.execute(query)

@@ -142,7 +142,10 @@ def cost(row: Mapping[str, Any]) -> str:
     """The cost in a row; where some of it has no price, that it was at least this; "-" where nothing is known."""
     if row.get("cost") is None:
         return "-"
-    return f"{'≥ ' if row['cost_is_at_least'] else ''}${row['cost']:,.2f}"
+    dollars = row["cost"]
+    # What is less than half a cent must not look like nothing.
+    digits = 4 if 0 < dollars < 0.005 else 2
+    return f"{'≥ ' if row['cost_is_at_least'] else ''}${dollars:,.{digits}f}"
 
 
 def count(number: int | None) -> str:
