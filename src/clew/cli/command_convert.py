@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from clew.agents import registry
-from clew.cli.options import find_to_convert, target_home_option, target_host, wants_json
+from clew.cli.options import choosing_project, find_to_convert, target_home_option, target_host, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.convert.conversion import Conversion
@@ -18,6 +18,7 @@ from clew.convert.prepare import Prepared, is_converted, prepare, prepare_origin
 from clew.errors import UsageError, WouldLose
 from clew.references import message_of
 from clew.render.shell import shell_line
+from clew.sources.moved_projects import full_path
 
 _SHOWN = 20
 
@@ -29,10 +30,12 @@ _SHOWN = 20
 )
 @target_home_option
 @click.option("--branch", metavar="MESSAGE", help="Take the branch this message is on: its index or uuid.")
+@click.option("--folder", metavar="DIR", help="The project's folder in the new session; default: the recorded one.")
 @click.option("--original", is_flag=True, help="Bring back what the session was made of, whatever came after it.")
 @click.option("--allow-loss", is_flag=True, help="Convert even if the target cannot hold everything.")
 @click.option("--dry-run", is_flag=True, help="Say what would be written and lost; write nothing.")
 @redacting
+@choosing_project
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def command(
@@ -42,6 +45,7 @@ def command(
     target: str,
     target_home: Path | None,
     branch: str | None,
+    folder: str | None,
     original: bool,
     allow_loss: bool,
     dry_run: bool,
@@ -56,6 +60,7 @@ def command(
     it is read from your own home, or from TO if it is there alone; without TO it is written below FROM, or below your
     own home.
     """
+    target = registry.match(target)
     context.with_resource(roll_back_on_signal())
     if message_of(reference) is not None:
         raise UsageError(f"{reference}: a session is converted whole, or the branch that --branch names")
@@ -65,11 +70,21 @@ def command(
     masking = redaction(context, DATA)
     children, session = library.subagents(session), masking.session(session)
     if original:
-        _check_alone(branch, masking.is_on)
+        _check_alone(branch or folder, masking.is_on)
         prepared = prepare_original(session.source, target)
     else:
         whole = not masking.is_on
-        prepared = prepare(session.agent, session.source, target, branch, children, home=home, with_original=whole)
+        workspace = full_path(folder) if folder is not None else None
+        prepared = prepare(
+            session.agent,
+            session.source,
+            target,
+            branch,
+            children,
+            home=home,
+            with_original=whole,
+            workspace=workspace,
+        )
     refused = bool(serious(prepared.losses)) and not allow_loss and not dry_run
     if dry_run:
         outcome = prepared.rehearse(home)
@@ -94,8 +109,8 @@ def _written(prepared: Prepared, target: str, home: Path, allow_loss: bool) -> C
         raise WouldLose(f"{error}: {hint}") from None
 
 
-def _check_alone(branch: str | None, is_masked: bool) -> None:
-    if branch is not None or is_masked:
+def _check_alone(changed: str | None, is_masked: bool) -> None:
+    if changed is not None or is_masked:
         raise UsageError("--original brings it back byte for byte: whole, and with every word in it")
 
 

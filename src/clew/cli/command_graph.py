@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import msgspec
 
-from clew.cli.options import common, open_library, wants_json
+from clew.cli.options import choosing_project, common, open_library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.model.json import JSON
@@ -25,6 +25,7 @@ from clew.stored_session import StoredSession
 )
 @click.option("--tree", is_flag=True, help="With --json: the full tree, with the children of every message.")
 @redacting
+@choosing_project
 @common
 @click.pass_context
 def command(

@@ -87,6 +87,10 @@ def command(
     if unindexed:
         say(f"clew: {unindexed} texts are not indexed yet, and were not searched; `clew sync` indexes them", own=True)
     _print(found, unindexed, as_json, offset, redact)
+    if not found.hits and engine is None:
+        from clew.cli.sessions import suggest_moved_project
+
+        suggest_moved_project(library, filters.folders)
     return 0 if found.hits else 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from clew.cli.options import common, wants_json
+from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
 from clew.cli.sessions import own_session
 from clew.cli.undo_common import carry_out, going_back, rescue_of
@@ -16,6 +16,7 @@ from clew.cli.undo_common import carry_out, going_back, rescue_of
 @click.option("--file", metavar="PATH", help="Put back this file alone; the conversation stays where it is.")
 @going_back
 @redacting_output
+@choosing_project
 @common
 @click.pass_context
 def command(

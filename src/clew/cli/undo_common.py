@@ -60,7 +60,7 @@ def carry_out(session: Session, go: Go, *, json: bool, dry_run: bool, masking: R
         raise
     _print(done, json, masking)
     if not json and dry_run:
-        say("nothing was changed")
+        say("nothing was changed", own=True)
     elif not json and done.rescue is not None:
         say(f"kept a copy of what somebody changed below {done.rescue}")
 

@@ -151,7 +151,7 @@ def _fork(part: Fork) -> str:
         + (", which it went on with" if branch.is_active else "")
         for branch in part.branches
     ]
-    return "*The conversation forks here*\n\n" + "\n".join(ways)
+    return f"*{part.title}*\n\n" + "\n".join(ways)
 
 
 def _piece(part: Piece) -> str:
