@@ -9,7 +9,6 @@ from pathlib import Path
 
 import msgspec
 
-from clew.agents import registry
 from clew.agents.file_evidence import is_windows
 from clew.errors import UsageError
 from clew.io.git_worktrees import same_folder_in_worktrees
@@ -80,6 +79,8 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
             if name in words:
                 words[name] = (words[name],) if isinstance(words[name], str) else tuple(words[name])
         if "agent" in words:
+            from clew.agents import registry  # takes longer to load than a status line may take
+
             words["agent"] = tuple(map(registry.match, words["agent"]))
         for value in words.get("has", ()):
             if value not in HAS:

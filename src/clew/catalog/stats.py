@@ -6,7 +6,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import tzinfo
 from functools import cached_property
 from typing import Any
 
@@ -125,10 +124,10 @@ def catalog_stats(
 class Stats:
     """Statistics over the sessions that pass filters. Model, branch and times are filters of each single call.
 
-    Days, weeks and months are those of a zone: by default, of the user.
+    Days, weeks and months are those of the user's zone.
     """
 
-    def __init__(self, ask: Ask, filters: Filters, selector: SessionSelector, zone: tzinfo | None = None) -> None:
+    def __init__(self, ask: Ask, filters: Filters, selector: SessionSelector) -> None:
         self._answers: dict[Statement, list[tuple[Any, ...]]] = {}
         self._open, self._filters, self._selector = ask, filters, selector
         self._since = None if filters.since is None else microseconds(filters.since)
@@ -136,7 +135,6 @@ class Stats:
         limits = (self._since, None if self._until is None else self._until + 1)
         self._each = any(limit is not None and limit % QUARTER_HOUR for limit in limits)
         """True where a limit is within a quarter of an hour, so that sums are too coarse."""
-        self._zone = zone or user_zone()
         timeless = filters.without("since", "until")
         self._of_calls = [*self._in_sessions(timeless.without("model", "branch")), *self._call_names()]
         self._of_events = self._in_sessions(timeless)
@@ -144,7 +142,7 @@ class Stats:
 
     @cached_property
     def _days(self) -> LocalDays:
-        return LocalDays.of(self._zone)
+        return LocalDays.of(user_zone())
 
     def _in_sessions(self, filters: Filters) -> list[Condition]:
         return [self._selector.sessions(filters)] if filters != Filters() else []

@@ -88,9 +88,9 @@ def _catalog_facts(folder: Path, given: dict[str, Any]) -> dict[str, Any]:
     if db is None:
         return {"problem": "clew: no catalog yet, run `clew stats` once"}
     try:
-        today = catalog_stats(db, Filters.of(since="today")).usage().as_row()
-        block = catalog_stats(db, Filters.of(agent=AGENT)).active_block(time.time_ns() // 1000)
-        facts: dict[str, Any] = {"today_cost": today["cost"]}
+        today = catalog_stats(db, Filters.of(since="today")).usage()
+        block = catalog_stats(db, Filters(agent=(AGENT,))).active_block(time.time_ns() // 1000)
+        facts: dict[str, Any] = {"today_cost": today.as_row()["cost"] if today.calls else 0.0}
         if block is not None:
             facts |= {"block_cost": block["cost"], "block_remaining_seconds": block["remaining_seconds"]}
         session = given.get("session_id")
