@@ -106,7 +106,7 @@ def test_text_that_was_read_before_stays_masked_after_the_session_was_rewritten(
     assert value not in done.out
 
 
-def test_a_catalog_of_version_9_keeps_what_is_masked_in_a_session_that_is_gone(tmp_path: Path) -> None:
+def test_a_catalog_of_version_11_keeps_what_is_masked_in_a_session_that_is_gone(tmp_path: Path) -> None:
     value = PLANT.chars(5).lower() + "-jetty"
     write_session(tmp_path, value, "Read")
     assert clew("--home", tmp_path, "sync").code == 0
@@ -114,7 +114,7 @@ def test_a_catalog_of_version_9_keeps_what_is_masked_in_a_session_that_is_gone(t
     with closing(sqlite3.connect(path)) as db:
         db.execute("UPDATE session SET header = json_set(header, '$.credential_calls', json_array('toolu_01abcd'))")
         db.execute("DROP TABLE credential_call")
-        db.execute("PRAGMA user_version = 9")
+        db.execute("PRAGMA user_version = 11")
         db.commit()
     shutil.rmtree(tmp_path / ".claude")
     done = clew("--home", tmp_path, "search", "runs")

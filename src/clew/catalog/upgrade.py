@@ -109,7 +109,7 @@ class SessionCopier:
         if "credential_call" in self._old_tables:
             self._insert("credential_call", [self._with_new_keys(row, ()) for row in self._rows("credential_call")])
             return
-        # Until version 9, the header named them.
+        # Until version 11, the header named them.
         named = "SELECT j.value FROM session s, json_each(s.header, '$.credential_calls') j WHERE s.id = ?"
         insert = f"INSERT INTO credential_call SELECT id FROM call WHERE id BETWEEN ? AND ? AND call_id IN ({named})"
         self._db.execute(insert, (*key_range(self._id), self._id))
