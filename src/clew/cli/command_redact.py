@@ -150,12 +150,11 @@ def scrub_command(
     those would keep the values; it is named. Name sessions, or choose them with filters. Exit code 1 where nothing was
     found, or where a session was left for its links.
     """
-    filters = {name: value for name, value in options.items() if value}
-    if not references and not filters:
-        raise UsageError("name the sessions, or choose them with filters such as --agent or --since")
     library = open_library(context, homes)
-    scrub = Scrub(library, redaction(context, TEXT), write=write)
     admitted = take_filters(options, library)
+    if not references and admitted == Filters():
+        raise UsageError("name the sessions, or choose them with filters such as --agent or --since")
+    scrub = Scrub(library, redaction(context, TEXT), write=write)
     finish = partial(scrub.finish, as_json=wants_json(context, as_json), catalog=library.catalog_folder)
     try:
         scrub.unreadable = for_each_session(library, references, admitted, scrub.session)

@@ -18,6 +18,8 @@ from clew.cli.output import say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import SourceUnreadable, UsageError
 from clew.library import Library
+from clew.model.time import from_microseconds
+from clew.timezone import format_minute
 
 MARKS = "«", "»"
 _BOLD, _HIT, _DIM, _PLAIN = "\x1b[1m", "\x1b[1;33m", "\x1b[2m", "\x1b[0m"
@@ -202,7 +204,7 @@ def _session_line(hit: Hit, color: bool, redact: Redact) -> str:
 
 def _hit_line(hit: Hit, color: bool) -> str:
     place = f"#{hit.message}" if hit.message is not None else ""
-    time = (hit.timestamp or "")[:16].replace("T", " ")
+    time = format_minute(from_microseconds(hit.when)) if hit.when > 0 else ""
     label = f"  {place:>6} {hit.kind:<8} {time:<16}  "
     if color:
         return f"{_DIM}{label}{_PLAIN}{hit.snippet.marked(_HIT, _PLAIN)}\n"

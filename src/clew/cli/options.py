@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,6 +11,7 @@ import click
 
 from clew.cli import OPTIONS
 from clew.errors import RemoteFailed, SourceUnreadable, UnknownReference
+from clew.timezone import ZONE_VARIABLE, find_zone
 
 if TYPE_CHECKING:
     # Commands that are answered from the catalog need none of it.
@@ -26,14 +28,13 @@ _FILTERS = (
     ),
     click.option("--branch", metavar="TEXT", help="Part of the git branch."),
     click.option("--model", metavar="TEXT", help="Part of a model's name."),
-    click.option("--since", metavar="TIME", help="Active since: 2026-11-01, 3d, 12h, today, yesterday."),
+    click.option("--since", metavar="TIME", help="Active since: today, monday, last week, 3d, 2026-11, 2026-11-03."),
     click.option("--until", metavar="TIME", help="Begun before."),
     click.option("--tool", metavar="TEXT", help="Part of the name of a tool that was called."),
     click.option("--file", metavar="TEXT", help="Part of the path of a file that a tool was called on."),
     click.option("--has", multiple=True, metavar="WHAT", help="error, thinking, subagent or edit; repeatable."),
     click.option("--text", metavar="TEXT", help="Words that occur in it, tool output included."),
 )
-FILTER_NAMES = ("agent", "branch", "model", "since", "until", "tool", "file", "has", "text")
 
 
 class Folder(click.Path):
@@ -50,7 +51,7 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSO
 
 
 def common(function: F) -> F:
-    """--home, --source, --refresh, --no-sync and --json, for every command."""
+    """--home, --source, --refresh, --no-sync, --timezone and --json, for every command."""
     home = click.option(
         "--home",
         "homes",
@@ -133,9 +134,10 @@ def take_filters(options: dict[str, Any], library: Library) -> Filters:
     """Take the filter options out of a command's options; `3d` counts from the library's own clock."""
     import msgspec
 
-    from clew.filters import Filters
+    from clew.filters import FILTER_NAMES, Filters
 
-    filters = Filters.of(now=library.now(), **{name: options.pop(name) for name in FILTER_NAMES})
+    given = {name: options.pop(name) for name in FILTER_NAMES if name in options}
+    filters = Filters.of(now=library.now(), **given)
     limits = library.reference_filters
     return msgspec.structs.replace(filters, project=limits.project, folders=limits.folders)
 
@@ -234,8 +236,25 @@ def _note_no_sync(context: click.Context, _: click.Parameter, value: bool) -> No
     context.meta[NO_SYNC] = value or context.meta.get(NO_SYNC, False)
 
 
+def _set_timezone(context: click.Context, _: click.Parameter, value: str | None) -> None:
+    """Name the zone in the environment, where processes that this one starts find it too, until the command ends."""
+    if value is None:
+        return
+    find_zone(value)
+    before = os.environ.get(ZONE_VARIABLE)
+    os.environ[ZONE_VARIABLE] = value
+    context.find_root().call_on_close(lambda: _restore_variable(ZONE_VARIABLE, before))
+
+
+def _restore_variable(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
+
+
 def sourcing(function: F) -> F:
-    """--source, --refresh and --no-sync, before or after the command; no command needs to know of them."""
+    """--source, --refresh, --no-sync and --timezone, before or after the command; no command needs to know of them."""
     source = click.option(
         "--source",
         multiple=True,
@@ -250,7 +269,10 @@ def sourcing(function: F) -> F:
     no_sync = click.option(
         "--no-sync", is_flag=True, expose_value=False, callback=_note_no_sync, help=OPTIONS["--no-sync"]
     )
-    return source(refresh(no_sync(function)))
+    timezone = click.option(
+        "--timezone", metavar="ZONE", expose_value=False, callback=_set_timezone, help=OPTIONS["--timezone ZONE"]
+    )
+    return source(refresh(no_sync(timezone(function))))
 
 
 def wanted_sources(context: click.Context) -> list[str]:
