@@ -295,7 +295,7 @@ def test_a_host_that_does_not_answer_is_not_added(box: Box) -> None:
     ran = clew("sources", "add", "down")
     assert (ran.code, ran.out) == (7, "")
     assert len(ran.err.splitlines()) == 1
-    assert ran.err.endswith("Nothing was added; --no-fetch adds it all the same.\n")
+    assert ran.err.endswith("Nothing was added; use --no-fetch to add it anyway.\n")
     assert [row["name"] for row in clew("sources", "list", "--json").json] == ["local"]
     assert not (data_dir() / "remotes" / "down").exists()
 
@@ -314,7 +314,7 @@ def test_a_first_visit_that_fails_keeps_an_earlier_mirror(added: Box) -> None:
     added.on_login("echo 'go away' >&2; exit 1")
     ran = clew("sources", "add", "box")
     assert (ran.code, ran.out) == (7, "")
-    assert ran.err == "clew: box: go away. Nothing was added; --no-fetch adds it all the same.\n"
+    assert ran.err == "clew: box: go away. Nothing was added; use --no-fetch to add it anyway.\n"
     assert [source.name for source in sources()] == ["local"]
     assert state(data_dir() / "remotes") == before
 

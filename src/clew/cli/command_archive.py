@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from clew.cli.options import as_json_option, common, filtering, open_library, take_filters, wants_json
+from clew.cli.options import as_json_option, common, filtering, home_option, open_library, take_filters, wants_json
 from clew.cli.output import print_json, print_table, say
 from clew.cli.progress import progress_bar
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
@@ -64,6 +64,8 @@ def command(
     redacted. Sessions that are gone are read with `--source archive`.
     """
     context.meta["clew.archive"] = chosen
+    if context.invoked_subcommand is not None:
+        context.find_root().obj["homes"] += homes
     if as_json:
         context.find_root().obj["json"] = True
     if context.invoked_subcommand is not None:
@@ -157,16 +159,23 @@ def _watch(context: click.Context, library: Library, filters: Filters, every: fl
 @click.option("--captures", is_flag=True, help="List the captures instead.")
 @_archive_option
 @redacting_output
+@home_option
 @as_json_option
 @click.pass_context
-def list_command(context: click.Context, /, captures: bool, chosen: str | None, as_json: bool) -> int:
-    """List the archived sessions, the most recently written first."""
+def list_command(
+    context: click.Context, /, captures: bool, chosen: str | None, homes: tuple[str, ...], as_json: bool
+) -> int:
+    """List the archived sessions, the most recently written first. With --home: those of these home folders."""
     from clew.archive.archive import open_archive
 
     with open_archive(_folder(context, chosen)) as archive:
         for damage in archive.problems:
             say(f"clew: {damage}")
         rows = _captures(archive) if captures else _sessions(archive)
+    homes = (*context.find_root().obj["homes"], *homes)
+    if homes and not captures:
+        folders = [os.path.realpath(home) for home in homes]
+        rows = [row for row in rows if any(Path(row["path"]).is_relative_to(folder) for folder in folders)]
     json = wants_json(context, as_json)
     masking = redaction(context, DATA if json else TEXT)
     if json:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 import click
 
-from clew.cli import ABOUT, COMMANDS, OPTIONS
-from clew.cli.options import FAILED, Folder, sourcing
+from clew.cli import ABOUT, COMMAND_GROUPS, COMMANDS, OPTIONS
+from clew.cli.options import FAILED, common
 from clew.datadir import environment_problem
 from clew.errors import ClewError, RemoteFailed, UsageError
 
@@ -27,24 +27,34 @@ class _OutputClosed(Exception):
 class LazyGroup(click.Group):
     """`list` lives in clew.cli.command_list, and so on."""
 
-    def __init__(self, *args: Any, commands_help: Mapping[str, str], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._help = commands_help
-
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self._help)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self._help:
+        if cmd_name not in COMMANDS:
             return None
         command = import_module(f"clew.cli.command_{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or suggest commands with a similar name."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
+            from difflib import get_close_matches
+
+            similar = " or ".join(f"'{one}'" for one in get_close_matches(name, COMMANDS))
+            ctx.fail(f"No such command '{name}'." + (f" Did you mean {similar}?" if similar else ""))
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, from the table: no command is imported for it."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(self._help.items()))
+        """Write the commands in groups, from the table: no command is imported for it."""
+        width = max(map(len, COMMANDS))
+        for title, commands in COMMAND_GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command. click would turn a broken pipe into exit code 1, so it becomes another exception."""
@@ -133,14 +143,11 @@ def _print_internal_error(error: Exception) -> None:
 
 @click.group(
     cls=LazyGroup,
-    commands_help=COMMANDS,
     help="\n\n".join(ABOUT),
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.option("--home", "homes", type=Folder(), multiple=True, metavar="DIR", help=OPTIONS["--home DIR"])
-@sourcing
-@click.option("--json", "as_json", is_flag=True, help=OPTIONS["--json"])
+@common
 @click.option("--version", is_flag=True, help=OPTIONS["--version"])
 @click.pass_context
 def main(context: click.Context, homes: tuple[str, ...], as_json: bool, version: bool) -> None:

@@ -20,34 +20,41 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _FILTERS = (
-    click.option("--agent", multiple=True, metavar="ID", help="Only sessions of this agent; repeatable."),
-    click.option("--project", metavar="TEXT", help="Part of the project's path."),
-    click.option("--branch", metavar="TEXT", help="Part of the git branch."),
-    click.option("--model", metavar="TEXT", help="Part of a model's name."),
-    click.option("--since", metavar="TIME", help="Active since: 2026-11-01, 3d, 12h, today, yesterday."),
-    click.option("--until", metavar="TIME", help="Begun before."),
-    click.option("--tool", metavar="TEXT", help="Part of the name of a tool that was called."),
-    click.option("--file", metavar="TEXT", help="Part of the path of a file that a tool was called on."),
-    click.option("--has", multiple=True, metavar="WHAT", help="error, thinking, subagent or edit; repeatable."),
-    click.option("--text", metavar="TEXT", help="Words that occur in it, tool output included."),
+    click.option("--agent", multiple=True, metavar="ID", help="Only this agent, from `clew agents`; repeatable."),
+    click.option("--project", metavar="TEXT", help="Only projects whose path contains TEXT."),
+    click.option("--branch", metavar="TEXT", help="Only git branches whose name contains TEXT."),
+    click.option("--model", metavar="TEXT", help="Only models whose name contains TEXT."),
+    click.option("--since", metavar="TIME", help="Active since TIME: 2026-11-01, 3d, 12h, today, yesterday."),
+    click.option("--until", metavar="TIME", help="Started before TIME."),
+    click.option("--tool", metavar="TEXT", help="Only sessions that called a tool whose name contains TEXT."),
+    click.option("--file", metavar="TEXT", help="Only sessions that used a file whose path contains TEXT."),
+    click.option("--has", multiple=True, metavar="WHAT", help="With error, thinking, subagent or edit; repeatable."),
+    click.option("--text", metavar="WORDS", help="Only sessions that contain all these words, tool output included."),
 )
 FILTER_NAMES = ("agent", "project", "branch", "model", "since", "until", "tool", "file", "has", "text")
 
 
-as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+as_json_option = click.option("--json", "as_json", is_flag=True, help=OPTIONS["--json"])
+
+
+def home_option(function: F) -> F:
+    """--home, for commands that read the sessions of a home folder."""
+    option = click.option("--home", "homes", type=Folder(), multiple=True, metavar="DIR", help=OPTIONS["--home DIR"])
+    return option(function)
 
 
 def common(function: F) -> F:
-    """--home, --source, --refresh, --no-sync and --json, for every command."""
-    home = click.option(
-        "--home",
-        "homes",
-        type=Folder(),
-        multiple=True,
-        metavar="DIR",
-        help="Home folder to read agents from; repeatable.",
-    )
-    return home(sourcing(as_json_option(function)))
+    """--home, --source, --refresh, --no-sync and --json, for every command that reads sessions."""
+    return home_option(sourcing(as_json_option(function)))
+
+
+def named_homes(context: click.Context, homes: tuple[str, ...]) -> tuple[str, ...]:
+    """The home folders named before and after the command; one that does not exist is an error."""
+    named = (*context.find_root().obj["homes"], *homes)
+    for home in named:
+        if not Path(home).is_dir():
+            raise SourceUnreadable(f"{home}: no such folder")
+    return named
 
 
 def filtering(function: F) -> F:
@@ -82,10 +89,7 @@ def open_library(context: click.Context, homes: tuple[str, ...]) -> Library:
     from clew.cli.output import say
     from clew.library import Library
 
-    named = (*context.find_root().obj["homes"], *homes)
-    for home in named:
-        if not Path(home).is_dir():
-            raise SourceUnreadable(f"{home}: no such folder")
+    named = named_homes(context, homes)
     wanted = wanted_sources(context)
 
     def find_hosts() -> list[Host]:
@@ -112,7 +116,7 @@ def _hosts(context: click.Context, names: list[str]) -> tuple[Host, ...]:
     archived = _archived_hosts() if others != names else ()
     if names and not others:
         if not archived:
-            raise UnknownReference("every session in the archive is still in its place; --source local reads them")
+            raise UnknownReference("every archived session still exists; --source local reads them")
         return archived
     names = others
     chosen = registry.chosen(configured_sources(), names)
@@ -121,11 +125,11 @@ def _hosts(context: click.Context, names: list[str]) -> tuple[Host, ...]:
         chosen = registry.chosen(registry.sources(), names)
     for source in chosen:
         if source.is_damaged:
-            mend = f"`clew sources fetch {source.name}` mends it"
-            say(f"clew: {source.name}: what is known of its files is damaged; {mend}")
+            repair = f"run `clew sources fetch {source.name}` to repair it"
+            say(f"clew: {source.name}: the record of its fetched files is damaged; {repair}")
     hosts = registry.hosts(chosen)
     if not hosts:
-        raise RemoteFailed(f"{', '.join(names)}: nothing was fetched yet; `clew sources fetch` does")
+        raise RemoteFailed(f"{', '.join(names)}: not fetched yet; run `clew sources fetch`")
     return (*hosts, *archived)
 
 
@@ -142,7 +146,7 @@ def _archived_hosts() -> tuple[Host, ...]:
 
 
 def wants_json(context: click.Context, as_json: bool) -> bool:
-    """True when JSON was asked for, before or behind the command."""
+    """True when JSON was asked for, before or after the command."""
     return as_json or bool(context.find_root().obj["json"])
 
 
@@ -154,12 +158,12 @@ FAILED = "clew.failed"
 
 
 class Folder(click.Path):
-    """The name of a folder; an empty one would mean the current folder, and comes of a variable that is not set."""
+    """The path of a folder. An empty one is refused: it usually comes from a shell variable that is not set."""
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
-        """The same, unless it is empty."""
+        """The path, unless it is empty."""
         if value == "":
-            self.fail("it is empty, as if a variable were not set", parameter, context)
+            self.fail("the path is empty; is a shell variable not set?", parameter, context)
         return super().convert(value, parameter, context)
 
 
