@@ -45,9 +45,9 @@ def test_one_is_shown(place: Path) -> None:
 def test_a_session_shows_the_branch_that_it_stands_on(place: Path, detail: str) -> None:
     shown = clew("show", "tides", "--home", place, "--detail", detail).out.split("── ")
     night = next(part for part in shown if "and at night?" in part)
-    assert "left branch" not in night
+    assert "abandoned branch" not in night
     tomorrow = next(part for part in shown if "and tomorrow?" in part)
-    assert "left branch" in tomorrow
+    assert "abandoned branch" in tomorrow
 
 
 def test_a_branch_is_no_sub_agent(place: Path) -> None:

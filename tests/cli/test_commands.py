@@ -131,7 +131,7 @@ def test_a_graph_of_no_conversation_says_so(tmp_path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text('{"type":"summary","summary":"Only a title","leafUuid":"x"}\n')
     done = clew("graph", path)
-    assert (done.code, done.out) == (0, "") and "no conversation" in done.err
+    assert (done.code, done.out) == (0, "") and "no messages" in done.err
 
 
 def test_graph(demo: Path) -> None:
@@ -254,7 +254,7 @@ def test_the_installed_command_runs(demo: Path) -> None:
 
 def test_a_search_without_hits_says_so(demo: Path) -> None:
     ran = clew("--home", demo, "search", "zzzqqq")
-    assert (ran.code, ran.out, ran.err.splitlines()[-1]) == (1, "", "no hits")
+    assert (ran.code, ran.out, ran.err.splitlines()[-1]) == (1, "", "nothing found for 'zzzqqq'")
     assert clew("--home", demo, "search", "zzzqqq", "--json").err == ""
 
 

@@ -297,7 +297,7 @@ def test_resume_goes_on_with_another_branch(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [("list", "--home", ""), ("--home", "", "list"), ("--home", "", "stats", "--json")])
 def test_a_home_without_a_name_is_refused(words: tuple[str, ...]) -> None:
     done = clew(*words)
-    assert done.code == 2 and "it is empty" in done.err
+    assert done.code == 2 and "the path is empty" in done.err
 
 
 def test_nothing_is_converted_into_a_home_without_a_name(demo: Path) -> None:

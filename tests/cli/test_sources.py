@@ -87,7 +87,7 @@ def test_a_folder_that_vanished_is_said(tmp_path: Path, demo: Path) -> None:
     assert ran.code == 3
     assert "cannot be read" in ran.out
     listed = clew("list")
-    assert (listed.code, listed.err) == (1, "no sessions; `clew agents` shows where they are looked for\n")
+    assert (listed.code, listed.err) == (1, "no sessions found; `clew agents` lists the folders that are read\n")
     (_, row) = clew("sources", "check", "--json").json
     assert (row["reached"], row["error"]) == (False, f"{folder}: cannot be read")
 

@@ -31,6 +31,8 @@ _DOTTED = re.compile(r"^(claude-.*\d)\.(\d)")
 OVERRIDE = "prices.json"
 """The user's own prices, in the folder for settings."""
 TABLE_PATH = f"{__file__.removesuffix('pricing.py')}prices.json"
+NANO_DOLLARS = 10**9
+"""Nano-dollars in a dollar."""
 _NANO = 1000
 """Trillionths of a dollar in a nano-dollar."""
 _KINDS = ("input", "output", "cache_read", "cache_creation_5m", "cache_creation_1h")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from clew.analysis.pricing import NANO_DOLLARS
 from clew.analysis.usage import FIELDS, Usage
 from clew.catalog import statements
 from clew.catalog.filters import CatalogSessions, Condition, SessionSelector, SourcesWithText, microseconds, no_text
@@ -19,7 +20,6 @@ from clew.model.time import format_utc, month_of, week_of
 DAY_US = 86_400_000_000
 BLOCK_US = 5 * 3_600_000_000
 HOUR_US = 3_600_000_000
-NANO_DOLLARS = 10**9
 BY = (*USAGE.groups, "tool")
 """What a row of statistics can stand for."""
 BLOCK = "block"

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from clew.cli.options import common, filtering, open_library, take_filters, wants_json
+from clew.cli.options import common, filtering, open_library, say_no_sessions, take_filters, wants_json
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.model.json import JSON
@@ -19,8 +19,8 @@ _SHOWN_COLUMNS = ("agent", "ended_at", "project", "messages", "total_tokens", "h
 
 
 @click.command("list")
-@click.option("-n", "--limit", type=click.IntRange(min=1), metavar="N", help="Show only the newest N.")
-@click.option("--subagents/--no-subagents", default=False, help="Show the sessions of sub-agents too.")
+@click.option("-n", "--limit", type=click.IntRange(min=1), metavar="N", help="List only the newest N.")
+@click.option("--subagents/--no-subagents", default=False, help="List the sessions of sub-agents too.")
 @redacting
 @filtering
 @common
@@ -28,7 +28,10 @@ _SHOWN_COLUMNS = ("agent", "ended_at", "project", "messages", "total_tokens", "h
 def command(
     context: click.Context, /, limit: int | None, subagents: bool, homes: tuple[str, ...], as_json: bool, **options: Any
 ) -> int:
-    """List sessions, newest first. JSON lists sub-agents too."""
+    """List sessions, newest first. With --json, sub-agents are listed too.
+
+    ! marks sessions with errors. Exit code 1: no session was found.
+    """
     from clew.catalog.filters import catalog_condition
     from clew.catalog.queries import list_ids, list_rows, unreadable_sources
     from clew.catalog.search import catalog_text_finder
@@ -52,7 +55,7 @@ def command(
         shown = masking.value([{name: row[name] for name in _SHOWN_COLUMNS} for row in listed])
         _print(shown, ids, library.now(), masking)
     else:
-        say("no sessions; `clew agents` shows where they are looked for", own=True)
+        say_no_sessions(context)
     return 0 if listed else 1
 
 
@@ -62,14 +65,14 @@ def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, masking
     foreign = any(row["source"]["type"] != "local" for row in listed)
     columns = [
         Column("id"),
-        Column("agent"),
-        Column("last"),
-        Column("project", flexible=True),
-        Column("messages", right=True),
-        Column("tokens", right=True),
+        Column("agent", drop_rank=2),
+        Column("last", drop_rank=1),
+        Column("project", flexible=True, drop_rank=4),
+        Column("messages", right=True, drop_rank=5),
+        Column("tokens", right=True, drop_rank=6),
         Column(""),
-        Column("title", flexible=True, least=10),
-        *([Column("from")] if foreign else []),
+        Column("title", flexible=True, least=20),
+        *([Column("from", drop_rank=3)] if foreign else []),
     ]
     cells = [
         [
@@ -89,12 +92,12 @@ def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, masking
 
 
 def _place(source: dict[str, JSON]) -> str:
-    """The machine or system that a session comes from; nothing for this one."""
+    """The machine or system that a session comes from; empty for this one."""
     return source["host"] or (source["type"] if source["type"] != "local" else "")
 
 
 def shown_ids(ids: Iterable[str]) -> dict[str, str]:
-    """For each id a beginning of it that no other has; ids made in the same minute begin alike."""
+    """The shortest unique prefix of each id, of at least 8 characters."""
     ordered = sorted(set(ids))
     shown = {}
     for before, name, after in zip(["", *ordered], ordered, [*ordered[1:], ""], strict=False):

@@ -72,6 +72,28 @@ def take_filters(options: dict[str, Any], library: Library) -> Filters:
     return Filters.of(now=library.now(), **{name: options.pop(name) for name in FILTER_NAMES})
 
 
+def given_filters(context: click.Context) -> str:
+    """The filters of a command as they were typed, such as `--agent codex --since 3d`; empty without any."""
+    from shlex import quote
+
+    given = []
+    for name in FILTER_NAMES:
+        value = context.params.get(name)
+        values = value if isinstance(value, tuple) else (value,) if value is not None else ()
+        given += [f"--{name} {quote(str(one))}" for one in values]
+    return " ".join(given)
+
+
+def say_no_sessions(context: click.Context) -> None:
+    """Say why there is no result: the filters, or that no agent has sessions in the folders that are read."""
+    from clew.cli.output import say
+
+    if filters := given_filters(context):
+        say(f"no sessions match {filters}")
+    else:
+        say("no sessions found; `clew agents` lists the folders that are read", own=True)
+
+
 def check_agents(names: Sequence[str]) -> None:
     """Refuse an agent that clew does not know: to find no session of it would tell the person nothing."""
     if not names:
