@@ -166,6 +166,8 @@ INVOCATIONS: dict[str, tuple[str, ...]] = {
 ELSEWHERE = {
     "web": "test_no_page_holds_a_canary asks for its pages",
     "push": "test_no_row_of_a_server_holds_a_canary looks into the database",
+    "pick": "needs a terminal; masks titles and projects as `list` does, and previews as `show` does",
+    "completion": "prints a script; test_completion masks a title",
     "schema": "prints the schema of documents, which knows of no session",
     "demo": "writes the sessions that come with clew, and reads none",
     "sources fetch": "copies files from other machines, and prints how many",

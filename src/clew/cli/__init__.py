@@ -18,6 +18,7 @@ OPTIONS = {
 COMMAND_GROUPS = {
     "Read": {
         "list": "List sessions, newest first.",
+        "pick": "Choose a session from a list; show, resume or export it.",
         "show": "Print a session, or one message of it.",
         "tail": "Print the last messages of a session; -f follows new ones.",
         "graph": "Draw the tree of a conversation with its forks.",
@@ -66,6 +67,7 @@ COMMAND_GROUPS = {
         "doctor": "Check the store and the catalog for damage, and repair it.",
         "migrate": "Convert old Sage sessions to the current format.",
         "schema": "Print the JSON Schema of exported documents.",
+        "completion": "Print the completion script for bash, zsh or fish.",
         "demo": "Write a small home folder with example sessions.",
     },
 }

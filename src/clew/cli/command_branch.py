@@ -12,6 +12,7 @@ from clew.cli.command_branches import print_branches
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, print_line
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.session_argument import session_argument
 from clew.cli.sessions import own_session
 from clew.cli.undo_common import differing
 from clew.errors import SourceUnreadable, UsageError
@@ -23,7 +24,7 @@ from clew.store.undo_plan import FileDifference
 
 
 @click.command("branch")
-@click.argument("reference", metavar="REF")
+@session_argument()
 @click.argument("branch", required=False, metavar="[BRANCH]")
 @click.option("--switch", is_flag=True, help="Go on from BRANCH: the next message follows it.")
 @click.option("--name", metavar="NAME", help="Give BRANCH this name.")

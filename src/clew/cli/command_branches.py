@@ -8,12 +8,13 @@ import msgspec
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, print_table
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.session_argument import session_argument
 from clew.cli.sessions import own_session
 from clew.store import Branch
 
 
 @click.command("branches")
-@click.argument("reference", metavar="REF")
+@session_argument()
 @redacting
 @common
 @click.pass_context

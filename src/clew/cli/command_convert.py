@@ -11,6 +11,7 @@ from clew.agents import registry
 from clew.cli.options import Folder, open_library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.session_argument import session_argument
 from clew.convert.conversion import Conversion
 from clew.convert.file_transaction import roll_back_on_signal
 from clew.convert.losses import Converted, counted
@@ -26,7 +27,7 @@ _SHOWN = 20
 
 
 @click.command("convert")
-@click.argument("reference", metavar="PATH|REF")
+@session_argument("PATH|REF")
 @click.option(
     "--to", "target", metavar="AGENT", required=True, help="The agent to write for; `clew agents` lists them."
 )

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import click
 
 from clew.agents.file_evidence import RESTORATIONS, KnownContent
+from clew.cli.completion import complete_session
 from clew.cli.file_history import in_words, opened, range_in, row, spelled
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
@@ -26,7 +27,7 @@ class Pair(NamedTuple):
 
 
 @click.command("diff")
-@click.argument("reference", metavar="REF#A[..B]")
+@click.argument("reference", metavar="REF#A[..B]", shell_complete=complete_session)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--unproved", is_flag=True, help="Also compare content that nothing proves.")
 @redacting

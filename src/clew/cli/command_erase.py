@@ -9,6 +9,7 @@ import click
 
 from clew.agents.sage_agent.locate import AGENT
 from clew.agents.sage_agent.records import ERASED, summary_line
+from clew.cli.completion import complete_session
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
@@ -26,7 +27,7 @@ _LENGTH = 60
 
 
 @click.command("erase")
-@click.argument("reference", metavar="REF")
+@click.argument("reference", metavar="REF", shell_complete=complete_session)
 @click.argument("messages", nargs=-1, metavar="[MESSAGE]...")
 @click.option("--write", is_flag=True, help="Do it; without this, nothing is changed.")
 @redacting_output

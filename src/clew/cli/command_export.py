@@ -13,6 +13,7 @@ from typing import IO, Any
 
 import click
 
+from clew.cli.completion import complete_session
 from clew.cli.options import common, filtering, open_library, take_filters
 from clew.cli.output import opened, refuse_stores, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
@@ -39,7 +40,7 @@ Masked = Counter[str]
 
 
 @click.command("export")
-@click.argument("references", nargs=-1, metavar="[PATH|REF]...")
+@click.argument("references", nargs=-1, metavar="[PATH|REF]...", shell_complete=complete_session)
 @click.option(
     "--to", "form", type=click.Choice(list(FORMATS)), help="The format; else what the suffix of -o says, else json."
 )

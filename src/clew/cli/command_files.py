@@ -9,6 +9,7 @@ from clew.cli.file_history import opened, printed, spelled
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.session_argument import session_argument
 from clew.file_history.history import FileHistory
 from clew.file_history.timeline import Evidence
 from clew.model.json import JSON
@@ -18,7 +19,7 @@ _BY = {"backup": "copy", "record": "record", "edit": "edits", "read": "reading"}
 
 
 @click.command("files")
-@click.argument("reference", metavar="REF")
+@session_argument()
 @click.option("--changes", is_flag=True, help="Only what was created, changed or deleted.")
 @click.option("--copies", is_flag=True, help="Also the copies that the agent made of files.")
 @redacting

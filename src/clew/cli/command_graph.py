@@ -10,13 +10,14 @@ import msgspec
 from clew.cli.options import common, open_library, wants_json
 from clew.cli.output import print_json, say, terminal_width
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
+from clew.cli.session_argument import session_argument
 from clew.model.json import JSON
 from clew.render import trees
 from clew.stored_session import StoredSession
 
 
 @click.command("graph")
-@click.argument("reference", metavar="REF")
+@session_argument()
 @click.option(
     "--as",
     "form",

@@ -19,6 +19,7 @@ from clew.agents.secret_scan import find_secrets
 from clew.archive.records import archive_folder
 from clew.catalog.database import DATABASE
 from clew.catalog.memory import filter_sessions
+from clew.cli.completion import complete_session
 from clew.cli.options import as_json_option, common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import opened, print_json, print_table, refuse_stores, say
 from clew.cli.redaction import STANDARD, TEXT, Redaction, redacting, redaction
@@ -98,7 +99,7 @@ def files_command(
 
 
 @command.command("scan")
-@click.argument("references", nargs=-1, metavar="[PATH|REF]...")
+@click.argument("references", nargs=-1, metavar="[PATH|REF]...", shell_complete=complete_session)
 @click.option("--reveal", is_flag=True, help="Print the values too. Asks first, and only on a terminal.")
 @redacting
 @filtering
@@ -127,7 +128,7 @@ def scan_command(
 
 
 @command.command("scrub")
-@click.argument("references", nargs=-1, metavar="[PATH|REF]...")
+@click.argument("references", nargs=-1, metavar="[PATH|REF]...", shell_complete=complete_session)
 @click.option("--write", is_flag=True, help="Do it; without this, nothing is changed.")
 @redacting
 @filtering

@@ -6,12 +6,13 @@ import click
 
 from clew.cli.options import common, wants_json
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
+from clew.cli.session_argument import session_argument
 from clew.cli.sessions import own_session
 from clew.cli.undo_common import carry_out, going_back, rescue_of
 
 
 @click.command("redo")
-@click.argument("reference", metavar="REF")
+@session_argument()
 @going_back
 @redacting_output
 @common

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from clew.agents.file_evidence import absolute
+from clew.cli.completion import complete_session
 from clew.cli.file_history import in_words, message_in, opened, row, spelled
 from clew.cli.options import common, open_library, wants_json
 from clew.cli.output import print_json, print_table, refuse_stores, say
@@ -24,7 +25,7 @@ from clew.stored_session import StoredSession
 
 
 @click.command("restore")
-@click.argument("reference", metavar="REF#MESSAGE")
+@click.argument("reference", metavar="REF#MESSAGE", shell_complete=complete_session)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--into", metavar="DIR", help="The folder to put them into; it must exist.")
 @click.option("--in-place", is_flag=True, help="Put them back into the folder that a session of your own names.")

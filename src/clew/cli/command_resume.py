@@ -15,6 +15,7 @@ from clew.agents.target_profile import TargetProfile
 from clew.cli.options import common, open_library, wanted_sources, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
+from clew.cli.session_argument import session_argument
 from clew.convert.losses import Converted, counted
 from clew.convert.prepare import Prepared, is_converted, prepare
 from clew.errors import SourceUnreadable, UsageError, WouldLose
@@ -27,7 +28,7 @@ _SHOWN = 10
 
 
 @click.command("resume")
-@click.argument("reference", metavar="PATH|REF")
+@session_argument("PATH|REF")
 @click.option("--in", "target", metavar="AGENT", help="Go on in this agent; without it, in the session's own.")
 @click.option("--branch", metavar="MESSAGE", help="Go on with the branch this message is on: its index or uuid.")
 @click.option("--print", "only_print", is_flag=True, help="Write and start nothing; print the commands.")

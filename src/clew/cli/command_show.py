@@ -17,6 +17,7 @@ from clew.cli.file_history import content, in_words, message_in, opened, row, sp
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, print_line, say, use_color
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.session_argument import session_argument
 from clew.cli.sessions import find_session
 from clew.errors import UnknownReference
 from clew.io.compress import seekable
@@ -30,7 +31,7 @@ _PIECE = 1 << 20
 
 
 @click.command("show")
-@click.argument("reference", metavar="REF")
+@session_argument()
 @click.option(
     "--detail",
     type=click.Choice(DETAILS),

@@ -13,6 +13,7 @@ import click
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_line, say
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
+from clew.cli.session_argument import session_argument
 from clew.cli.sessions import find_session
 from clew.errors import SourceUnreadable
 from clew.model.json import JSON
@@ -26,7 +27,7 @@ State = tuple[tuple[int, int], ...]
 
 
 @click.command("tail")
-@click.argument("reference", metavar="REF")
+@session_argument()
 @click.option("-f", "--follow", is_flag=True, help="Go on, and print messages as they come.")
 @click.option(
     "-n",

@@ -14,6 +14,7 @@ from clew.analysis.todos import TodoChange, TodoState, progression
 from clew.cli.options import common, open_library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
+from clew.cli.session_argument import session_argument
 from clew.cli.sessions import branch_path
 from clew.errors import UnknownReference
 from clew.model import Todo
@@ -26,7 +27,7 @@ _WIDEST = 20
 
 
 @click.command("todos")
-@click.argument("reference", metavar="REF")
+@session_argument()
 @redacting
 @common
 @click.pass_context

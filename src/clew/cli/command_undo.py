@@ -6,12 +6,13 @@ import click
 
 from clew.cli.options import common, wants_json
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
+from clew.cli.session_argument import session_argument
 from clew.cli.sessions import own_session
 from clew.cli.undo_common import carry_out, going_back, rescue_of
 
 
 @click.command("undo")
-@click.argument("reference", metavar="REF")
+@session_argument()
 @click.option("--to", metavar="MESSAGE", help="Go to this message, its uuid or #12, or to a branch.")
 @click.option("--file", metavar="PATH", help="Put back this file alone; the conversation stays where it is.")
 @going_back

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from clew.agents.checking import check_source
+from clew.cli.completion import complete_session
 from clew.cli.options import common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import print_json
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
@@ -21,7 +22,7 @@ _SEVERITIES = ("error", "warning", "note")
 
 
 @click.command("validate")
-@click.argument("references", nargs=-1, metavar="[PATH|REF]...")
+@click.argument("references", nargs=-1, metavar="[PATH|REF]...", shell_complete=complete_session)
 @click.option(
     "--level", type=click.Choice(_SEVERITIES), default="warning", show_default=True, help="Least severity shown."
 )

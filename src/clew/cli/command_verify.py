@@ -7,6 +7,7 @@ from typing import Any
 import click
 import msgspec
 
+from clew.cli.completion import complete_session
 from clew.cli.options import common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
@@ -16,7 +17,7 @@ from clew.export.verify import Proof, verify
 
 
 @click.command("verify")
-@click.argument("references", nargs=-1, metavar="[PATH|REF]...")
+@click.argument("references", nargs=-1, metavar="[PATH|REF]...", shell_complete=complete_session)
 @redacting
 @filtering
 @common

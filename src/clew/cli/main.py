@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from clew.cli import ABOUT, COMMAND_GROUPS, COMMANDS, OPTIONS
 from clew.cli.options import FAILED, common
@@ -48,6 +49,11 @@ class LazyGroup(click.Group):
             similar = " or ".join(f"'{one}'" for one in get_close_matches(name, COMMANDS))
             ctx.fail(f"No such command '{name}'." + (f" Did you mean {similar}?" if similar else ""))
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete commands, from the table, and options."""
+        commands = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands in groups, from the table: no command is imported for it."""

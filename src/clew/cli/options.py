@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from clew.cli import OPTIONS
+from clew.cli.completion import complete_filter, complete_has
 from clew.errors import RemoteFailed, SourceUnreadable, UnknownReference, UsageError
 
 if TYPE_CHECKING:
@@ -20,15 +21,34 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _FILTERS = (
-    click.option("--agent", multiple=True, metavar="ID", help="Only this agent, from `clew agents`; repeatable."),
-    click.option("--project", metavar="TEXT", help="Only projects whose path contains TEXT."),
+    click.option(
+        "--agent",
+        multiple=True,
+        metavar="ID",
+        shell_complete=complete_filter("agent"),
+        help="Only this agent, from `clew agents`; repeatable.",
+    ),
+    click.option(
+        "--project",
+        metavar="TEXT",
+        shell_complete=complete_filter("project"),
+        help="Only projects whose path contains TEXT.",
+    ),
     click.option("--branch", metavar="TEXT", help="Only git branches whose name contains TEXT."),
-    click.option("--model", metavar="TEXT", help="Only models whose name contains TEXT."),
+    click.option(
+        "--model", metavar="TEXT", shell_complete=complete_filter("model"), help="Only models whose name contains TEXT."
+    ),
     click.option("--since", metavar="TIME", help="Active since TIME: 2026-11-01, 3d, 12h, today, yesterday."),
     click.option("--until", metavar="TIME", help="Started before TIME."),
     click.option("--tool", metavar="TEXT", help="Only sessions that called a tool whose name contains TEXT."),
     click.option("--file", metavar="TEXT", help="Only sessions that used a file whose path contains TEXT."),
-    click.option("--has", multiple=True, metavar="WHAT", help="With error, thinking, subagent or edit; repeatable."),
+    click.option(
+        "--has",
+        multiple=True,
+        metavar="WHAT",
+        shell_complete=complete_has,
+        help="With error, thinking, subagent or edit; repeatable.",
+    ),
     click.option("--text", metavar="WORDS", help="Only sessions that contain all these words, tool output included."),
 )
 FILTER_NAMES = ("agent", "project", "branch", "model", "since", "until", "tool", "file", "has", "text")
