@@ -164,7 +164,7 @@ class Library:
             return [self._stored(found) for found in at_path(path, self.hosts)]
         parsed = Reference.parse(reference)
         if parsed.branch is not None and not branches:
-            raise UsageError(f"{reference!r} names a branch, and this is about whole sessions; `clew show` takes one")
+            raise UsageError(f"{reference!r} names a branch; this command needs a whole session")
         from clew.catalog.sessions import find_session
 
         try:

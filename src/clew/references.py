@@ -42,7 +42,9 @@ class Reference(NamedTuple):
         """Take a reference apart; a `#` must be followed by a message's index."""
         match = _SHAPE.fullmatch(text)
         if match is None:
-            raise UsageError(f"{text!r} is no session reference; try an id, a prefix of one, agent:id, @last or id#12")
+            raise UsageError(
+                f"{text!r} is not a session reference; try an id, the beginning of one, agent:id, @last or id#12"
+            )
         message = match["message"]
         return cls(match["id"], match["agent"], int(message) if message else None, match["branch"])
 
@@ -56,7 +58,7 @@ def named_path(reference: str) -> Path | None:
         if path.exists() and ("/" in name or path.is_file()):
             return path
         if path.is_symlink():
-            raise SourceUnreadable(f"{reference}: leads nowhere")
+            raise SourceUnreadable(f"{reference}: the link is broken")
     if reference.startswith(("/", "./", "../", "~")):
         raise SourceUnreadable(f"{reference}: no such file or folder")
     return None
@@ -77,8 +79,8 @@ def branch_of(reference: str) -> str | None:
 def unknown(reference: Reference) -> UnknownReference:
     """The error that no session has the id, or that there is no session at all."""
     if reference.id == LAST:
-        return UnknownReference("there is no session yet")
-    return UnknownReference(f"no session answers to {reference.id!r}; `clew list` shows those there are")
+        return UnknownReference("no sessions found")
+    return UnknownReference(f"no session matches {reference.id!r}; `clew list` lists all")
 
 
 def ambiguous(reference: Reference, found: Sequence[tuple[str, str, str]]) -> AmbiguousReference:
@@ -93,7 +95,7 @@ def ambiguous(reference: Reference, found: Sequence[tuple[str, str, str]]) -> Am
 def the_one(reference: str, found: Sequence[S]) -> S:
     """The only session that was found; below a folder there may be many, which only their files tell apart for sure."""
     if not found:
-        raise UnknownReference(f"{reference}: holds no session")
+        raise UnknownReference(f"{reference}: contains no session")
     if len(found) > 1:
         files = _enumerated([str(session.path) for session in found])
         raise AmbiguousReference(f"{reference}: holds {len(found)} sessions; name one by its file: {files}")

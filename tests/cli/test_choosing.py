@@ -193,7 +193,7 @@ def test_an_unknown_reference(demo: Path, command: str, reference: str) -> None:
 def test_what_is_no_reference(demo: Path, reference: str) -> None:
     ran = clew("--home", demo, "show", reference)
     assert (ran.code, ran.out) == (2, "")
-    assert "is no session reference" in ran.err
+    assert "is not a session reference" in ran.err
 
 
 @pytest.mark.parametrize("command", ["show", "graph", "export", "verify", "validate"])
@@ -230,14 +230,14 @@ def test_a_folder_without_sessions_holds_nothing_to_find(tmp_path: Path, command
     folder = tmp_path / "nothing @ all"
     folder.mkdir()
     ran = clew(*command, folder)
-    assert (ran.code, ran.out, ran.err) == (1, "", f"clew: {folder}: holds no session\n")
+    assert (ran.code, ran.out, ran.err) == (1, "", f"clew: {folder}: contains no session\n")
 
 
 def test_a_file_of_nobody(tmp_path: Path) -> None:
     notes = tmp_path / "notes.txt"
     notes.write_text("hello\n")
     ran = clew("verify", notes)
-    assert (ran.code, ran.err) == (3, f"clew: {notes}: no agent knows this kind of file\n")
+    assert (ran.code, ran.err) == (3, f"clew: {notes}: not a session file of a known agent\n")
 
 
 # Homes

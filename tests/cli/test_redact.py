@@ -189,7 +189,7 @@ def test_a_redacted_document_says_so_and_makes_no_claim(world: Path, tmp_path: P
     assert stamp["rules"] == standard().version
     assert stamp["masked"] >= len(PLANTED) - 2
     done = nothing_said(clew("import", target, "--stdout"), "import")
-    assert "redacted; what comes of it is not the original" in done.err
+    assert "was masked; the restored files are not the originals" in done.err
     original = histories.lines(PLANTED)
     for new, old in zip(done.out.split("\n"), original, strict=True):
         if new != old:
@@ -548,7 +548,7 @@ def test_RD08_what_could_not_be_removed_is_said(world: Path) -> None:
     assert done.err.count("not removed from") == 2
     assert "history.jsonl" in done.err
     assert "copy@v1" in done.err
-    assert "are kept below" in done.err
+    assert "are kept in" in done.err
 
 
 def test_scrub_wants_to_be_told_which(world: Path) -> None:
@@ -689,7 +689,7 @@ def test_a_session_of_the_store_with_a_linked_file_is_not_scrubbed(tmp_path: Pat
     done = clew("--home", tmp_path, "redact", "scrub", "s", "--write")
     assert done.code == 1
     if (kind, name) == ("symbolic", "messages.jsonl"):
-        assert "no session answers to 's'" in done.err
+        assert "no session matches 's'" in done.err
         done = clew("--home", tmp_path, "redact", "scrub", "--agent", "sage-agent", "--write")
     assert f"not scrubbed: sage-agent:s: {path}" in done.err
     assert {file: file.read_bytes() for file in (outside, *session.folder.iterdir())} == before
@@ -759,7 +759,7 @@ def test_what_was_scrubbed_before_an_error_is_said(world: Path, monkeypatch: pyt
     monkeypatch.setattr(scrub, "_keep", keep)
     done = nothing_said(clew("--home", world, "redact", "scrub", "--agent", "claude-code", "--write"), "scrub", (3,))
     assert str(done_before[0]) in done.out
-    assert "No space left" in done.err and "are kept below" in done.err
+    assert "No space left" in done.err and "are kept in" in done.err
     assert {other, session_file(world)} > {*done_before}
 
 

@@ -215,7 +215,7 @@ class TestIdentity:
         target, content = ".sage/sessions/--evil/messages.jsonl", lines(record)
         path = carrier(tmp_path, described("sage-agent", target, {"": content}), content)
         done = clew("convert", path, "--to", "sage-agent", "--home", tmp_path / "back")
-        assert (done.code, "no id to give to a program" in done.err, "damaged" in done.err) == (6, True, False)
+        assert (done.code, "not a safe id for a command line" in done.err, "damaged" in done.err) == (6, True, False)
         assert not (tmp_path / "back").exists()
         done = clew("convert", path, "--to", "sage-agent", "--home", tmp_path / "back", "--allow-loss")
         assert done.code == 0

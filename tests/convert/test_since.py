@@ -245,7 +245,7 @@ class TestOriginal:
     def test_what_cannot_be_is_said(self, tmp_path: Path) -> None:
         path = forked(tmp_path)
         copy = there(path, "codex", tmp_path / "there")
-        assert "carries no original" in self.brought(path, tmp_path / "back").err
+        assert "contains no original" in self.brought(path, tmp_path / "back").err
         assert "byte for byte" in self.brought(copy, tmp_path / "back", "--branch", "2").err
         assert "byte for byte" in self.brought(copy, tmp_path / "back", "--redact", "secrets").err
         done = clew("convert", copy, "--to", "gemini", "--home", tmp_path / "back", "--original")

@@ -168,7 +168,7 @@ def test_an_earlier_copy_of_a_file_that_became_shorter_is_kept(added: Box, conte
     assert not any("/kept/" in path for path in rows)
     refused = clew("sources", "remove", "box")
     assert refused.code == 6
-    assert refused.err == "clew: box: the only copy of 1 files is here; --allow-loss removes them\n"
+    assert refused.err == "clew: box: 1 files exist only here; use --allow-loss to remove them\n"
     assert kept(added, name).read_bytes() == long
 
 
@@ -241,7 +241,7 @@ def test_what_is_gone_over_there_stays_here(added: Box) -> None:
     assert "1 gone over there" in clew("sources").out
     refused = clew("sources", "remove", "box")
     assert (refused.code, refused.out) == (6, "")
-    assert refused.err == "clew: box: the only copy of 1 files is here; --allow-loss removes them\n"
+    assert refused.err == "clew: box: 1 files exist only here; use --allow-loss to remove them\n"
     assert clew("sources", "remove", "box", "--allow-loss").code == 0
     assert not copies().parent.exists()
     assert clew("list").code == 1
@@ -601,7 +601,7 @@ def test_choosing_sources(added: Box, home: Path) -> None:
     assert hosts(clew("list", "--json", "--home", str(home), "--source", "box")) == {None, "box"}
     unknown = clew("list", "--source", "nowhere")
     assert unknown.code == 2
-    assert unknown.err == "clew: there is no source 'nowhere'; there are local, box\n"
+    assert unknown.err == "clew: unknown source 'nowhere'; known: local, box\n"
 
 
 @pytest.mark.slow

@@ -638,7 +638,7 @@ def test_R10_another_folder_in_the_place_of_the_workspace_is_left_alone(
     again = Store(tmp_path).session("s")
     again.user("more")
     for refused in (finding.mend, again.roll_back_interrupted_undo, lambda: again.watch("q", ["x"], root=tmp_path)):
-        with pytest.raises(SourceUnreadable, match="is another folder now; remove"):
+        with pytest.raises(SourceUnreadable, match="was replaced by another folder; remove"):
             refused()
     assert tree(work) == half
     work.unlink() if is_link else shutil.rmtree(work)

@@ -151,7 +151,7 @@ def test_a_reference_opens_no_file_that_the_catalog_knows(demo: Path, opened: li
 
 def test_references_that_lead_nowhere(demo: Path) -> None:
     library = Library(Host.at(demo))
-    with pytest.raises(UnknownReference, match="no session answers to 'nobody'"):
+    with pytest.raises(UnknownReference, match="no session matches 'nobody'"):
         library.get("nobody")
     with pytest.raises(AmbiguousReference, match=r"'f' is ambiguous: claude-code:f.*, claude-code:f"):
         library.get("f")

@@ -38,7 +38,7 @@ def test_references_are_taken_apart(text: str, expected: Reference) -> None:
 
 @pytest.mark.parametrize("text", ["", "#1", "a b", "f005#", "f005#x", "f005#-1", "f005#1#2", "f005#" + "9" * 5000])
 def test_what_is_no_reference(text: str) -> None:
-    with pytest.raises(UsageError, match="is no session reference; try an id"):
+    with pytest.raises(UsageError, match="is not a session reference; try an id"):
         Reference.parse(text)
 
 
@@ -92,12 +92,12 @@ def test_one_id_in_two_files_is_ambiguous(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["nobody", "sage-agent:abc", "ABC1"])
 def test_an_unknown_reference(tmp_path: Path, text: str) -> None:
     write_session(tmp_path, "abc1")
-    with pytest.raises(UnknownReference, match="`clew list` shows those there are"):
+    with pytest.raises(UnknownReference, match="`clew list` lists all"):
         found(tmp_path, text)
 
 
 def test_the_last_of_none(tmp_path: Path) -> None:
-    with pytest.raises(UnknownReference, match="there is no session yet"):
+    with pytest.raises(UnknownReference, match="no sessions found"):
         found(tmp_path, "@last")
 
 

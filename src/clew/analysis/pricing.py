@@ -198,7 +198,7 @@ def _own(path: str) -> dict[str, dict[str, Any]]:
             given = json.loads(file.read(), parse_float=_exact, parse_int=_exact)
         return {name: _checked(facts) for name, facts in given.items()}
     except (OSError, ValueError, ArithmeticError, AttributeError, TypeError, KeyError) as error:
-        raise UsageError(f"{path}: no prices: {error}") from error
+        raise UsageError(f"{path}: not a price table: {error}") from error
 
 
 def _checked(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from clew.render.tables import Column
 @common
 @click.pass_context
 def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) -> None:
-    """List the agents clew can read and write, and the folders it looks in."""
+    """List the supported agents and the folders that are read."""
     hosts = open_library(context, homes).hosts
     rows: list[dict[str, JSON]] = []
     for agent in registry.load_all():

@@ -37,11 +37,11 @@ _archive_option = click.option(
 
 
 @click.group("archive", invoke_without_command=True)
-@click.option("--watch", is_flag=True, help="Keep running and archive changes as they come.")
+@click.option("--watch", is_flag=True, help="Keep running, and archive changes as they are written.")
 @click.option(
     "--every", type=click.FloatRange(min=0.1), default=2.0, metavar="SECONDS", help="Seconds between two captures."
 )
-@click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="zstd level, 1 to 19.")
+@click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="zstd compression level, 1 to 19.")
 @_archive_option
 @filtering
 @common
@@ -57,11 +57,11 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Keep the raw files of every session before an agent deletes or rewrites them.
+    """Archive the files of every session, before an agent deletes or rewrites them.
 
-    Archives new and changed files: main files, their parts, and what agents keep beside them. Records that several
-    files share are stored once. A file that was rewritten becomes a new version; the old one stays. The copies are not
-    redacted. Sessions that are gone are read with `--source archive`.
+    Copies new and changed files: main files, their parts and side files. Records that several files share are stored
+    once. A rewritten file becomes a new version; old versions are kept. The copies are not masked. `--source archive`
+    reads sessions that exist only in the archive.
     """
     context.meta["clew.archive"] = chosen
     if context.invoked_subcommand is not None:
@@ -343,11 +343,11 @@ def _restore_summary(restored: Restored) -> str:
 @click.option("--keep-days", type=click.FloatRange(min=0), metavar="N", help="Keep sessions active in the last N days.")
 @click.option("--keep-versions", type=click.IntRange(min=1), metavar="N", help="Keep N versions of each file.")
 @click.option(
-    "--max-size", metavar="SIZE", help="Remove the oldest sessions until about this size is left: 500MB, 20GB."
+    "--max-size", metavar="SIZE", help="Remove the oldest sessions until the archive is smaller than this: 500MB, 20GB."
 )
-@click.option("--repack", is_flag=True, help="Compress everything that stays again.")
-@click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="zstd level, 1 to 19.")
-@click.option("--apply", "for_good", is_flag=True, help="Remove it; without this, only show what would be removed.")
+@click.option("--repack", is_flag=True, help="Compress everything that is kept again.")
+@click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="zstd compression level, 1 to 19.")
+@click.option("--apply", "for_good", is_flag=True, help="Remove them; without this, only print what would be removed.")
 @_archive_option
 @redacting_output
 @as_json_option
@@ -378,7 +378,7 @@ def prune_command(
     redaction(context, DATA if wants_json(context, as_json) else TEXT).prepare()
     policy = prune.Policy(keep_days, keep_versions, _bytes(max_size) if max_size else None)
     if policy == prune.Policy() and not repack:
-        raise UsageError("say what to keep: --keep-days, --keep-versions, --max-size, or --repack")
+        raise UsageError("give a policy: --keep-days, --keep-versions, --max-size, or --repack")
     folder, now_us = _folder(context, chosen), round(Host.local().now().timestamp() * 1e6)
     if not for_good:
         with open_archive(folder) as archive:
@@ -394,7 +394,7 @@ def prune_command(
         decided = decided._replace(left=writer.stored)
         damaged = [name for name, row in writer.index.packs().items() if row.damage]
     for name in damaged:
-        say(f"clew: {name}.pack: the pack is damaged and was not rewritten; it may still hold what was to be removed")
+        say(f"clew: {name}.pack: damaged, so it was not rewritten; it may still contain removed data")
     _print_plan(context, decided, True, as_json)
     return 0
 
@@ -414,7 +414,7 @@ def _print_plan(context: click.Context, decided: Plan, done: bool, as_json: bool
     said = f"{count(len(paths))} versions of files {'went' if done else 'would go'}"
     say(f"{said}: {size(decided.size)} {'became' if done else 'would become'} {size(decided.left)}")
     if not done:
-        say("nothing was changed; --apply does it")
+        say("nothing was changed; use --apply to remove")
 
 
 def _bytes(text: str) -> int:

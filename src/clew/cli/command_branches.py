@@ -19,7 +19,7 @@ from clew.store import Branch
 @common
 @click.pass_context
 def command(context: click.Context, /, reference: str, homes: tuple[str, ...], as_json: bool) -> None:
-    """List the branches of a session in the order they began; * marks the one the conversation stands on."""
+    """List the branches of a session in the order they began; * marks the current one."""
     session = own_session(context, homes, reference)
     json = wants_json(context, as_json)
     print_branches(session.branches(), json, redaction(context, DATA if json else TEXT))

@@ -28,20 +28,18 @@ _SHOWN = 20
 
 @click.command("convert")
 @session_argument("PATH|REF")
-@click.option(
-    "--to", "target", metavar="AGENT", required=True, help="The agent to write for; `clew agents` lists them."
-)
+@click.option("--to", "target", metavar="AGENT", required=True, help="The agent to convert for, from `clew agents`.")
 @click.option(
     "--home",
     type=Folder(path_type=Path),
     metavar="DIR",
     required=True,
-    help="Home folder to write the session below.",
+    help="Home folder to write the session to.",
 )
-@click.option("--branch", metavar="MESSAGE", help="Take the branch this message is on: its index or uuid.")
-@click.option("--original", is_flag=True, help="Bring back what the session was made of, whatever came after it.")
-@click.option("--allow-loss", is_flag=True, help="Convert even if the target cannot hold everything.")
-@click.option("--dry-run", is_flag=True, help="Say what would be written and lost; write nothing.")
+@click.option("--branch", metavar="MESSAGE", help="Convert the branch of this message: its number or uuid.")
+@click.option("--original", is_flag=True, help="Restore the session that this one was converted from.")
+@click.option("--allow-loss", is_flag=True, help="Convert even if some content cannot be carried over.")
+@click.option("--dry-run", is_flag=True, help="Print what would be written and lost; write nothing.")
 @redacting
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
@@ -57,12 +55,11 @@ def command(
     dry_run: bool,
     as_json: bool,
 ) -> int:
-    """Write a session so that another agent lists it and goes on with it, under an id of its own.
+    """Write a session in another agent's format, under a new id, so that this agent can continue it.
 
-    The original travels along: converting back gives its bytes again as long as nothing was said since, and --original
-    at any time. With --redact it stays behind, as it is the secrets too; what the target's files hold is masked. The
-    session is looked for in your own home, or in the one named before the command: clew --home FROM convert REF
-    --to AGENT --home TO.
+    The original is included: converting back restores its bytes if nothing was added since, and --original restores it
+    at any time. With --redact, the original is left out, and the converted session is masked. The session is read from
+    your own home, or from the one given before the command: clew --home FROM convert REF --to AGENT --home TO.
     """
     context.with_resource(roll_back_on_signal())
     library, session = find(open_library(context, ()), reference, home)
@@ -94,14 +91,14 @@ def _written(prepared: Prepared, target: str, home: Path, allow_loss: bool) -> C
         before = prepared.describe(home)
         if not isinstance(prepared, Conversion) or not is_converted(registry.get(target), before):
             raise
-        hint = f"it was converted before; go on with: {shell_line(before.resume)}"
+        hint = f"it was converted before; continue with: {shell_line(before.resume)}"
         raise WouldLose(f"{error}: {hint}") from None
 
 
 def find(library: Library, reference: str, home: Path) -> tuple[Library, StoredSession]:
     """The session a reference means, and where it was found; one that lies in the target's own home is found too."""
     if message_of(reference) is not None:
-        raise UsageError(f"{reference}: a session is converted whole, or the branch that --branch names")
+        raise UsageError(f"{reference}: names a message; use --branch to convert the branch of a message")
     try:
         return library, library.get(reference)
     except UnknownReference:
@@ -113,7 +110,9 @@ def find(library: Library, reference: str, home: Path) -> tuple[Library, StoredS
 
 def _check_alone(branch: str | None, is_masked: bool) -> None:
     if branch is not None or is_masked:
-        raise UsageError("--original brings it back byte for byte: whole, and with every word in it")
+        raise UsageError(
+            "--original restores the session byte for byte; it cannot be combined with --branch or --redact"
+        )
 
 
 def _report(outcome: Converted, refused: bool, masking: Redaction) -> None:
@@ -123,12 +122,12 @@ def _report(outcome: Converted, refused: bool, masking: Redaction) -> None:
         place = f"#{loss.message}: " if loss.message is not None else ""
         say(f"  {place}{loss.what}: {loss.why}")
     if len(outcome.losses) > _SHOWN:
-        say(f"  and {len(outcome.losses) - _SHOWN} more; --json lists them all")
+        say(f"  and {len(outcome.losses) - _SHOWN} more; use --json to list all")
     if refused:
         lost = counted(outcome.losses)
-        say(f"clew: {lost} would be lost, so nothing was written; --allow-loss converts all the same")
+        say(f"clew: {lost} cannot be carried over, so nothing was written; use --allow-loss to continue")
         return
     for file in outcome.files:
         click.echo(visible(masking.text(str(file))))
     if outcome.resume:
-        say(f"go on with: {shell_line(outcome.resume)}")
+        say(f"continue with: {shell_line(outcome.resume)}")

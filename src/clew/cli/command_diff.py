@@ -29,7 +29,7 @@ class Pair(NamedTuple):
 @click.command("diff")
 @click.argument("reference", metavar="REF#A[..B]", shell_complete=complete_session)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option("--unproved", is_flag=True, help="Also compare content that nothing proves.")
+@click.option("--unproved", is_flag=True, help="Also compare content that is only inferred.")
 @redacting
 @common
 @click.pass_context
@@ -42,10 +42,11 @@ def command(
     homes: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Print how files differ between two messages (REF#3..12), or what one message did to them (REF#12).
+    """Show how files differ between two messages (REF#3..12), or what one message changed (REF#12).
 
-    Message 12 did what its calls did, or the calls whose results it holds. Files that are not known at both ends are
-    named on stderr. The text is masked (secrets) unless --redact none. Exit code 1 where nothing is known to differ.
+    A message changed what its tool calls changed, or the calls whose results it holds. Files whose content is not known
+    at both ends are named on stderr. Secrets are masked unless --redact none is given. Exit code 1: no known
+    difference.
     """
     reference, first, last = range_in(reference)
     session, history = opened(context, homes, reference)

@@ -20,20 +20,20 @@ _BY = {"backup": "copy", "record": "record", "edit": "edits", "read": "reading"}
 
 @click.command("files")
 @session_argument()
-@click.option("--changes", is_flag=True, help="Only what was created, changed or deleted.")
-@click.option("--copies", is_flag=True, help="Also the copies that the agent made of files.")
+@click.option("--changes", is_flag=True, help="Only created, changed and deleted files.")
+@click.option("--copies", is_flag=True, help="Also list the agent's own backup copies of files.")
 @redacting
 @common
 @click.pass_context
 def command(
     context: click.Context, /, reference: str, changes: bool, copies: bool, homes: tuple[str, ...], as_json: bool
 ) -> int:
-    """Print which files each message of a session read, created, changed or deleted; REF#12 for one message.
+    """List the files that each message of a session read, created, changed or deleted; REF#12: of one message.
 
-    `known` says how well the content after it is known: exact (every byte), text (every character, but not how lines
-    end), unproved (nothing proves that it was still so), unknown; `by` says from what. An undo or redo stands at the
-    message it followed. `outside` is what something did that left no record, a person or another program, between two
-    messages. Exit code 1 where no file was touched.
+    The column `known` says how certain the content after the message is: exact (every byte), text (every character, but
+    not the line endings), unproved (it may have changed since), unknown; `by` names the evidence. An undo or redo is
+    listed at the message it followed. `outside` marks a change by a person or another program between two messages.
+    Exit code 1: no file was used.
     """
     _, history = opened(context, homes, reference)
     wanted = message_of(reference)
@@ -47,7 +47,7 @@ def command(
     elif all_evidence:
         _print(all_evidence, history, masking)
     else:
-        say("clew: no file was touched" + ("" if wanted is None else " by this message"))
+        say("clew: no file was used" + ("" if wanted is None else " by this message"))
     for words in history.cut_off():
         say(words)
     return 0 if all_evidence else 1

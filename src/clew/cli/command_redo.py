@@ -29,9 +29,9 @@ def command(
     homes: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Take the last undo back: files, task list and conversation are as they were before it.
+    """Take back the last undo: files, task list and conversation are as they were before it.
 
-    That works as long as nothing was said since; later, `clew undo --to` leads to the branch that was undone.
+    Works until a new message is added; after that, `clew undo --to` leads to the undone branch.
     """
     session = own_session(context, homes, reference)
     rescue = rescue_of(context, homes, session)

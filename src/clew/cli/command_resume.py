@@ -29,10 +29,10 @@ _SHOWN = 10
 
 @click.command("resume")
 @session_argument("PATH|REF")
-@click.option("--in", "target", metavar="AGENT", help="Go on in this agent; without it, in the session's own.")
-@click.option("--branch", metavar="MESSAGE", help="Go on with the branch this message is on: its index or uuid.")
-@click.option("--print", "only_print", is_flag=True, help="Write and start nothing; print the commands.")
-@click.option("--allow-loss", is_flag=True, help="Convert even if the agent cannot hold everything.")
+@click.option("--in", "target", metavar="AGENT", help="Continue in this agent; default: the session's own.")
+@click.option("--branch", metavar="MESSAGE", help="Continue the branch of this message: its number or uuid.")
+@click.option("--print", "only_print", is_flag=True, help="Only print the commands; write and start nothing.")
+@click.option("--allow-loss", is_flag=True, help="Continue even if some content cannot be carried over.")
 @redacting_output
 @common
 @click.pass_context
@@ -47,18 +47,18 @@ def command(
     homes: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Go on with a session: its agent is started in its folder.
+    """Continue a session: start its agent in the session's folder.
 
-    With --in or --branch, and where the agent would not find it, the session is first converted: below your own home
-    folder, or below the one that --home names. What was converted once is not converted again. --print writes nothing:
-    where a conversion is needed, it prints the command for that too. --json converts, but starts nothing.
+    With --in or --branch, and where the agent would not find the session, it is converted first, below your own home
+    folder or the one given by --home. A session that was converted before is not converted again. --print writes and
+    starts nothing; it prints the commands. --json converts, but starts nothing.
     """
     library = open_library(context, homes)
     session = library.get(reference)
     agent = registry.get(target or session.agent.id)
     receiver = agent.target_profile()
     if receiver is None:
-        raise UsageError(f"{agent.title} cannot be told to go on with a session")
+        raise UsageError(f"{agent.title} cannot continue a given session")
     _refuse_subagent(session, agent)
     folder = session.header.workspace
     program = ""
@@ -93,7 +93,7 @@ def command(
         print_json(redaction(context, DATA).value(found))
     elif only_print:
         if not _is_place(folder):
-            say(f"clew: nobody knows the folder of this session, only the name {folder!r}: run it where the project is")
+            say(f"clew: only the name {folder!r} of this session's folder is known; run it in the project's folder")
         mask = redaction(context, TEXT).text
         if conversion is not None:
             click.echo(f"{shell_line(map(mask, conversion))} &&")
@@ -110,7 +110,9 @@ def _refuse_subagent(session: StoredSession, agent: Agent) -> None:
     if session.header.is_agent_session and agent.id == session.agent.id and is_kept:
         parent = session.header.parent_session_id
         hint = f"; `clew resume {shell_word(parent)}` goes on with the session that started it" if parent else ""
-        raise UsageError(f"{session.id} is a sub-agent's, which {agent.title} does not go on with by itself{hint}")
+        raise UsageError(
+            f"{session.id} is the session of a sub-agent, which {agent.title} cannot continue by itself{hint}"
+        )
 
 
 def _is_place(folder: str) -> bool:
@@ -149,13 +151,15 @@ def _described(prepared: Prepared, home: Path, allow_loss: bool) -> Converted:
     """The session as it would be converted; refuses what an agent cannot be started with, and losses."""
     described = prepared.describe(home)
     if not described.resume:
-        raise UsageError(f"{described.session_id!r} is no id to give to a program; `clew convert` brings it back")
+        raise UsageError(
+            f"{described.session_id!r} is not a safe id for a command line; `clew convert` gives it a new one"
+        )
     if described.losses and not allow_loss:
         for loss in described.losses[:_SHOWN]:
             say(f"  {loss.what}: {loss.why}")
         if len(described.losses) > _SHOWN:
-            say(f"  and {len(described.losses) - _SHOWN} more; `clew convert --dry-run --json` lists them all")
-        raise WouldLose(f"{counted(described.losses)} would be lost; --allow-loss goes on all the same")
+            say(f"  and {len(described.losses) - _SHOWN} more; use `clew convert --dry-run --json` to list all")
+        raise WouldLose(f"{counted(described.losses)} cannot be carried over; use --allow-loss to continue")
     return described
 
 
@@ -166,9 +170,11 @@ def _program(name: str, folder: str) -> str:
     """
     found = shutil.which(name)
     if found is None:
-        raise UsageError(f"{name} is not installed; --print shows the command")
+        raise UsageError(f"{name} is not installed; use --print to see the command")
     if not _is_place(folder) or not Path(folder).is_dir():
-        raise SourceUnreadable(f"{folder or 'nowhere'}: the session's folder is gone; --print shows the command")
+        raise SourceUnreadable(
+            f"{folder or 'nowhere'}: the session's folder does not exist; use --print to see the command"
+        )
     return str(Path(found).absolute())
 
 

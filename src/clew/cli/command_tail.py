@@ -28,7 +28,7 @@ State = tuple[tuple[int, int], ...]
 
 @click.command("tail")
 @session_argument()
-@click.option("-f", "--follow", is_flag=True, help="Go on, and print messages as they come.")
+@click.option("-f", "--follow", is_flag=True, help="Keep running, and print new messages as they are written.")
 @click.option(
     "-n",
     "--lines",
@@ -37,15 +37,17 @@ State = tuple[tuple[int, int], ...]
     default=10,
     show_default=True,
     metavar="N",
-    help="How many messages to begin with.",
+    help="How many messages to print first.",
 )
 @click.option(
     "--patience",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="With --follow: leave when nothing came for so long.",
+    help="With --follow: stop after this time without a new message.",
 )
-@click.option("--detail", type=click.Choice(DETAILS), default="conversation", show_default=True, help="How much of it.")
+@click.option(
+    "--detail", type=click.Choice(DETAILS), default="conversation", show_default=True, help="How much to print."
+)
 @redacting
 @common
 @click.pass_context
@@ -60,9 +62,9 @@ def command(
     homes: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Print the last messages of a session of any agent, and with -f what is written to it from then on.
+    """Print the last messages of a session; with -f, print new ones as they are written.
 
-    JSON prints one message a line.
+    With --json, one message per line.
     """
     as_json = wants_json(context, as_json)
     session = find_session(context, homes, reference)
@@ -120,7 +122,7 @@ def _growing(
             say(f"clew: {error}")
             continue
         if len(messages) < printed:
-            say("clew: the session was written anew; what follows is from its end on")
+            say("clew: the session file was rewritten; following from its end")
         elif len(messages) > printed:
             yield messages[printed:]
         printed = len(messages)

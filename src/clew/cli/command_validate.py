@@ -24,7 +24,11 @@ _SEVERITIES = ("error", "warning", "note")
 @click.command("validate")
 @click.argument("references", nargs=-1, metavar="[PATH|REF]...", shell_complete=complete_session)
 @click.option(
-    "--level", type=click.Choice(_SEVERITIES), default="warning", show_default=True, help="Least severity shown."
+    "--level",
+    type=click.Choice(_SEVERITIES),
+    default="warning",
+    show_default=True,
+    help="Report problems of at least this severity.",
 )
 @click.option("--fail-fast", is_flag=True, help="Stop at the first problem of a session.")
 @redacting
@@ -41,7 +45,7 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Check sessions against what their agents write. Exit code 1 where a problem is shown."""
+    """Report damaged or inconsistent records in sessions. Exit code 1: a problem was reported."""
     library = open_library(context, homes)
     shown = _SEVERITIES[: _SEVERITIES.index(level) + 1]
     problems: list[Problem] = []
@@ -54,7 +58,7 @@ def command(
 
     unreadable = for_each_session(library, references, take_filters(options, library), check)
     if not checked and not unreadable:
-        raise UnknownReference("no session to check; `clew agents` shows where they are looked for")
+        raise UnknownReference("no session to check; `clew agents` lists the folders that are read")
     json = wants_json(context, as_json)
     masking = redaction(context, DATA if json else TEXT)
     if json:

@@ -25,9 +25,9 @@ from clew.export.verify import Proof, verify
 def command(
     context: click.Context, /, references: tuple[str, ...], homes: tuple[str, ...], as_json: bool, **options: Any
 ) -> int:
-    """Take each session through the unified document and back, and compare every byte.
+    """Export each session, restore it, and compare every byte with the agent's files.
 
-    Without an argument: all sessions. Exit code 0 only if every byte came back.
+    Without an argument: all sessions. Exit code 0 only if every byte is the same.
     """
     library = open_library(context, homes)
     proof = Proof()
@@ -38,7 +38,7 @@ def command(
         lambda session: proof.add(verify(session.agent, session.source)),
     )
     if not proof.files and not unreadable:
-        raise UnknownReference("no session to verify; `clew agents` shows where they are looked for")
+        raise UnknownReference("no session to verify; `clew agents` lists the folders that are read")
     if not proof.files:
         return UNREADABLE
     json = wants_json(context, as_json)

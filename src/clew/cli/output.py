@@ -153,7 +153,7 @@ def refuse_stores(library: Library, output: Path | None) -> None:
         for agent in registry.load_all():
             for root in agent.roots(host):
                 if root.is_dir() and output.resolve().is_relative_to(root.resolve()):
-                    raise UsageError(f"{output} is where {agent.title} keeps its sessions; write elsewhere")
+                    raise UsageError(f"{output} is in the folder of {agent.title}'s sessions; choose another place")
 
 
 @contextmanager

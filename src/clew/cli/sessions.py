@@ -27,7 +27,7 @@ def find_session(context: click.Context, homes: tuple[str, ...], reference: str)
 
     session = open_library(context, homes).get(reference, branches=True, missing=True)
     if isinstance(session, CatalogOnlySession):
-        say(f"clew: {session.path} is gone; this is what the catalog keeps of it")
+        say(f"clew: {session.path} was deleted; this is the text that the catalog keeps")
     return session
 
 
@@ -82,7 +82,7 @@ def say_unscanned(sessions: int) -> None:
 def own_session(context: click.Context, homes: tuple[str, ...], reference: str, *, branches: bool = False) -> Session:
     """The session of clew's own store that a reference names."""
     if message_of(reference) is not None:
-        raise UsageError(f"{reference} names a message; name it behind the session, as #12")
+        raise UsageError(f"{reference} names a message; give the message after the session, as #12")
     library = open_library(context, homes)
     session = library.get(reference, branches=branches)
     for host in library.hosts:

@@ -68,7 +68,7 @@ class Conversion(Prepared):
     ) -> None:
         profile = target.target_profile()
         if profile is None:
-            raise UsageError(f"{target.title} does not go on with sessions that were written for it")
+            raise UsageError(f"{target.title} cannot continue converted sessions")
         self._agent, self._source, self._target, self._profile = agent, with_current_size(source), target, profile
         self._is_same = agent.id == target.id and profile.resumes_file(source.path, source.parts)
         self._is_whole_copy = self._is_same and branch is None

@@ -67,10 +67,10 @@ def prepare_original(source: SourceFile, target: str) -> Prepared:
     """The original that a session carries, whatever came after it."""
     original = origin.find(source)
     if original is None:
-        raise UsageError(f"{source.path} carries no original: it was not made by `clew convert`")
+        raise UsageError(f"{source.path} contains no original; it was not written by `clew convert`")
     if original.origin.agent != target:
         name = original.origin.agent
-        raise UsageError(f"the original of this session is one of {name!r}: say --to {name}")
+        raise UsageError(f"the original of this session belongs to {name!r}; use --to {name}")
     agent = registry.get(target)
     return Restoration(original, original.lay_out(), agent, _workspace(registry.get(source.agent), source))
 

@@ -36,7 +36,7 @@ class Prepared(ABC):
     def write(self, home: Path, *, allow_loss: bool = False) -> Converted:
         """Write the session below a home; where something would be lost, writes nothing unless that is allowed."""
         if self.losses and not allow_loss:
-            raise WouldLose(f"{counted(self.losses)} would be lost; --allow-loss converts all the same")
+            raise WouldLose(f"{counted(self.losses)} cannot be carried over; use --allow-loss to continue")
         refuse_copy(home)
         attempts = 0
         while True:
@@ -121,7 +121,7 @@ def register_session(transaction: FileTransaction, profile: TargetProfile, heade
     lines = {home / safe_below(name): line for name, line in profile.index_lines(header)}
     for path in (*replaced, *lines):
         if os.path.lexists(path) and not path.is_file():
-            raise WouldLose(f"{path} is in the way")
+            raise WouldLose(f"{path} exists and is not a folder")
     for path, (before, content) in replaced.items():
         transaction.replace(path, before, content)
     for path, line in lines.items():

@@ -223,7 +223,7 @@ def plan_last_change(tree: Tree, entries: Sequence[SnapshotEntry], root: Path) -
     for node in tree.ancestors(tree.head):
         if any(_changes(merged, node)):
             return _plan(tree, merged, root, tree.parents[node])
-    raise UnknownReference("there is nothing to undo: no message up to here has a snapshot of a change")
+    raise UnknownReference("nothing to undo: no message up to here has a snapshot of a change")
 
 
 def plan_one_file(tree: Tree, entries: Sequence[SnapshotEntry], root: Path, file: str, goal: int | None) -> RestorePlan:
@@ -232,7 +232,7 @@ def plan_one_file(tree: Tree, entries: Sequence[SnapshotEntry], root: Path, file
     path = _below(None, file, root) or file
     plan = _plan_before_change(tree, merged, root, path) if goal is None else _plan(tree, merged, root, goal)
     if path not in plan.targets:
-        raise UnknownReference(f"there is nothing to undo: no snapshot records a change of {file}")
+        raise UnknownReference(f"nothing to undo: no snapshot records a change of {file}")
     return plan._replace(goal=tree.head, targets={path: plan.targets[path]})
 
 
@@ -241,9 +241,9 @@ def plan_redo(tree: Tree, entries: Sequence[SnapshotEntry], root: Path) -> Resto
     merged = _merge_snapshots(tree, entries, root)
     last = last_undo(tree)
     if last is None:
-        raise UnknownReference("there is nothing to redo: no undo was the last that happened")
+        raise UnknownReference("nothing to redo: the last action was not an undo")
     if last.from_id is not None and last.from_id not in tree.places:
-        raise UnknownReference(f"the message {last.from_id}, where the conversation was, is not there any more")
+        raise UnknownReference(f"the message {last.from_id}, where the conversation was, no longer exists")
     goal = NONE if last.from_id is None else tree.places[last.from_id]
     changes = merged.by_undo.get(str(last.uuid), {})
     targets = {path: change.before for path, change in changes.items()}
@@ -388,7 +388,7 @@ def plan_steps(snapshots: Snapshots, plan: RestorePlan, request: UndoRequest) ->
     with Within(request.root, apart=request.force, own=True) as within:
         steps = [_step(snapshots, within, path, plan) for path in plan.targets]
     if request.file is not None and all(step.verdict == "same" for step in steps):
-        raise UnknownReference(f"{request.file} is as it was then; there is nothing to undo")
+        raise UnknownReference(f"{request.file} has not changed since then; nothing to undo")
     return _refuse_case_collisions(_refuse_blocked(steps, request.root), request)
 
 
