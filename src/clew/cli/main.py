@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
@@ -19,6 +20,26 @@ from clew.errors import ClewError, RemoteFailed, UsageError
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
+
+
+ASCII_SYMBOLS = "clew-ascii-symbols"
+"""Name of the error handler for streams that cannot encode a character."""
+_ASCII = str.maketrans("…·─═│├▸◂✗█▉▊▋▌▍▎▏≥«»–—", "~.-=||><x#####...>[]--")
+
+
+def _encode_symbols(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Replace clew's own symbols by ASCII ones of the same width, and escape other characters."""
+    assert isinstance(error, UnicodeEncodeError)
+    char = error.object[error.start]
+    if (symbol := char.translate(_ASCII)) != char:
+        return symbol, error.start + 1
+    escaped, _ = codecs.backslashreplace_errors(
+        UnicodeEncodeError(error.encoding, error.object, error.start, error.start + 1, error.reason)
+    )
+    return escaped, error.start + 1
+
+
+codecs.register_error(ASCII_SYMBOLS, _encode_symbols)
 
 
 class _OutputClosed(Exception):
@@ -78,9 +99,8 @@ class LazyGroup(click.Group):
         """Run the command line; an error becomes one line on stderr and an exit code."""
         kwargs["standalone_mode"] = False
         for stream in (sys.stdout, sys.stderr):
-            # Characters that the terminal cannot show are escaped instead of raising an error.
             if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="backslashreplace")
+                stream.reconfigure(errors=ASCII_SYMBOLS)
         try:
             code = super().main(args, *rest, **kwargs)
             sys.stdout.flush()

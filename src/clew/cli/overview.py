@@ -59,7 +59,8 @@ def _print(agents: dict[str, dict[str, JSON]], now: datetime) -> None:
             last,
         ]
         lines.append(cells)
-    numbers = [Column(name, right=True) for name in ("sessions", "sub-agents", "messages", "size")]
+    ranks = {"sessions": 0, "sub-agents": 2, "messages": 0, "size": 1}
+    numbers = [Column(name, right=True, drop_rank=rank) for name, rank in ranks.items()]
     print_table([Column("agent"), *numbers, Column("last activity")], lines, None)
     click.echo("")
     hint = "Try: clew list, clew show @last, clew search WORDS, clew stats, clew pick, clew --help"
