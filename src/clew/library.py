@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import datetime
-from functools import cached_property
-from itertools import chain
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -184,18 +183,29 @@ class Library:
         return the_one(reference, found)
 
     def subagents(self, session: StoredSession) -> Callable[[str], SourceFile | None]:
-        """A function that finds the sub-agents of a session by id: in its own folder, or in the homes."""
-        known: dict[str, SourceFile] = {}
+        """A function that finds the sub-agents of a session by id: in the catalog, or in the folder of the session.
 
-        def find(identity: str) -> SourceFile | None:
-            if not known:
-                for found in chain(at_path(session.path.parent), in_homes(self.hosts, [session.agent.id])):
-                    if found.agent.id == session.agent.id:
-                        with suppress(SourceUnreadable):
-                            known[found.agent.session_id(found.source)] = found.source
-            return known.get(identity)
+        In its folder first if the session is outside of the homes, as one that is named by its path may be.
+        """
+        from clew.catalog.sessions import sources_by_id
 
-        return find
+        @cache
+        def in_catalog() -> Mapping[str, SourceFile]:
+            with self.catalog() as catalog:
+                return sources_by_id(catalog.db, session.agent.id)
+
+        @cache
+        def in_folder() -> Mapping[str, SourceFile]:
+            known = {}
+            for found in at_path(session.path.parent):
+                if found.agent.id == session.agent.id:
+                    with suppress(SourceUnreadable):
+                        known[found.agent.session_id(found.source)] = found.source
+            return known
+
+        is_in_home = any(host.holds(session.path) for host in self.hosts)
+        places = (in_catalog, in_folder) if is_in_home else (in_folder, in_catalog)
+        return lambda identity: next((place()[identity] for place in places if identity in place()), None)
 
     def usage(self, filters: Filters | None = None) -> dict[str, Usage]:
         """Tokens by model; a call that several files repeat counts once. Filters hold for each call."""

@@ -1,144 +1,55 @@
-"""Every filter chooses the same sessions in list, search, stats, export, the web app and the Python library."""
+"""Every filter chooses the same sessions in list, search, stats, export, the web app, the Python library and a lake."""
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urlencode
+from typing import Any, NamedTuple
 
 import pytest
 
 from clew.catalog.database import catalog_folder
-from clew.demo import write_demo
-from clew.filters import Filters
-from clew.host import Host
-from clew.library import Library
+from tests.catalog.filter_worlds import FILTERS, HOMES, World, as_options, make_home, name_of, paged
 from tests.cli.running import clew
 from tests.web.shown import Shown, shown
 
-FILTERS: list[dict[str, Any]] = [
-    {},
-    {"agent": "codex"},
-    {"agent": ["claude-code", "gemini"]},
-    {"project": "TIDE"},
-    {"project": "-src-"},
-    {"branch": "MAIN"},
-    {"model": "sonnet"},
-    {"model": "gpt"},
-    {"since": "2026-10-13"},
-    {"until": "2026-10-25T10:30"},
-    {"tool": "bash"},
-    {"tool": "edit"},
-    {"file": ".py"},
-    {"has": "error"},
-    {"has": "thinking"},
-    {"has": "subagent"},
-    {"has": "edit"},
-    {"has": ["edit", "error"]},
-    {"text": "tide"},
-    {"text": "the", "agent": "codex", "since": "2026-01-01"},
-    {"project": "no such project"},
-]
+
+class Asked(NamedTuple):
+    """A home, the web app over it, and a lake with its sessions."""
+
+    world: World
+    app: Shown
+    lake: str
 
 
-class World:
-    """A home with its catalog, and the ways to ask for sessions."""
-
-    def __init__(self, home: Path, app: Shown) -> None:
-        self.home, self.app = home, app
-        self.with_text = {f"{hit['agent']}:{hit['session']}" for hit in self._hits([])}
-
-    def _hits(self, options: list[str]) -> list[dict[str, Any]]:
-        ran = clew("--home", self.home, "search", "--regex", ".", "-n", "99999", "--json", *options)
-        hits: list[dict[str, Any]] = ran.json["hits"]
-        return hits
-
-    def listed(self, filters: dict[str, Any]) -> set[str]:
-        rows = clew("--home", self.home, "list", "--json", *as_options(filters)).json
-        return {f"{row['agent']}:{row['id']}" for row in rows}
-
-    def searched(self, filters: dict[str, Any]) -> set[str]:
-        return {f"{hit['agent']}:{hit['session']}" for hit in self._hits(as_options(filters))}
-
-    def counted(self, filters: dict[str, Any]) -> set[str]:
-        rows = clew("--home", self.home, "stats", "--by", "session", "--json", *as_options(filters)).json["rows"]
-        return {f"{row['agent']}:{row['session']}" for row in rows if row["all_sessions"]}
-
-    def exported(self, filters: dict[str, Any]) -> set[str]:
-        ran = clew("--home", self.home, "export", "--to", "ndjson", "--no-native", *as_options(filters))
-        return {f"{one['agent']}:{one['session']['id']}" for one in ran.lines}
-
-    def paged(self, filters: dict[str, Any]) -> set[str]:
-        found, number = set[str](), 1
-        while True:
-            query = urlencode([*as_pairs(filters), ("page", number)])
-            body = self.app.get(f"/sessions?{query}", X_Clew="1").body.decode()
-            links = {unquote(link).replace("/", ":", 1) for link in re.findall(r'href="/session/([^"?#]+)', body)}
-            if not links - found:
-                return found
-            found, number = found | links, number + 1
-
-    def of_library(self, filters: dict[str, Any]) -> set[str]:
-        sessions = Library(Host.at(self.home)).sessions(Filters.of(**filters))
-        return {f"{session.agent.id}:{session.id}" for session in sessions}
-
-
-def as_pairs(filters: dict[str, Any]) -> list[tuple[str, str]]:
-    return [
-        (name, value) for name, values in filters.items() for value in ([values] if isinstance(values, str) else values)
-    ]
-
-
-def as_options(filters: dict[str, Any]) -> list[str]:
-    return [word for name, value in as_pairs(filters) for word in (f"--{name}", value)]
-
-
-def corpus_home(home: Path, shared: Path) -> None:
-    """Recorded sessions, in the folders where their agents would keep them."""
-    places = {"claude-code": ".claude/projects/-recorded", "codex": ".codex/sessions/2026/01/01"}
-    for agent, place in places.items():
-        (home / place).mkdir(parents=True)
-        for path in sorted((shared / "corpus" / agent).rglob("*.jsonl"))[:60]:
-            shutil.copyfile(path, home / place / path.name)
-
-
-def generated_home(home: Path, shared: Path) -> None:
-    tool = [sys.executable, str(shared / "tools" / "make_corpus.py"), "--size", "3MB", "--seed", "5", "--jobs", "1"]
-    subprocess.run([*tool, "--out", str(home)], check=True, capture_output=True)
-
-
-@pytest.fixture(scope="module", params=["demo", "corpus", "generated"])
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+@pytest.fixture(scope="module", params=HOMES)
+def asked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
     folder = tmp_path_factory.mktemp("filters")
-    home = folder / "home"
-    if request.param == "demo":
-        write_demo(home)
-    elif request.param == "corpus":
-        corpus_home(home, request.getfixturevalue("shared"))
-    else:
-        generated_home(home, request.getfixturevalue("shared"))
+    home: Path = folder / "home"
+    make_home(request.param, home, request)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLEW_DATA_DIR", str(folder / "data"))
         with shown(home, catalog_folder([home])) as app:
-            yield World(home, app)
+            assert clew("--home", home, "lake", "write", folder / "lake", "--level", "raw").code in (0, 3)
+            yield Asked(World(home), app, f"duckdb:{folder / 'lake'}")
 
 
-@pytest.mark.parametrize("filters", FILTERS, ids=lambda filters: " ".join(as_options(filters)) or "none")
-def test_every_interface_chooses_the_same_sessions(world: World, filters: dict[str, Any]) -> None:
+@pytest.mark.parametrize("filters", FILTERS, ids=name_of)
+def test_every_interface_chooses_the_same_sessions(asked: Asked, filters: dict[str, Any]) -> None:
+    world = asked.world
     listed = world.listed(filters)
     assert world.of_library(filters) == listed
     assert world.searched(filters) == listed & world.with_text
     assert world.counted(filters) == listed
-    assert world.paged(filters) == listed
+    assert paged(asked.app, filters) == listed
     assert world.exported(filters) == listed
+    if "text" in filters:
+        assert clew("stats", "--engine", asked.lake, *as_options(filters)).code == 2
+    else:
+        assert world.counted(filters, asked.lake) == listed
 
 
-def test_the_filters_choose_something_and_not_everything(world: World) -> None:
-    sizes = [len(world.listed(filters)) for filters in FILTERS]
+def test_the_filters_choose_something_and_not_everything(asked: Asked) -> None:
+    sizes = [len(asked.world.of_library(filters)) for filters in FILTERS]
     assert sizes[-1] == 0
     assert sum(0 < size < sizes[0] for size in sizes) > len(FILTERS) / 3

@@ -4,16 +4,18 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from itertools import product
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 import re2
 
 from clew.catalog import database, lookup
 from clew.catalog.schema import KEYS_PER_SOURCE
-from clew.catalog.search import SEARCH_FIELDS, Request, Searcher, unmasked
+from clew.catalog.search import SEARCH_FIELDS, Hit, Request, Searcher, unmasked
 from clew.catalog.snippets import WIDTH
 from clew.catalog.text_index import TextWriter
 from clew.catalog.text_scan import literals_of
@@ -198,25 +200,23 @@ def test_Q04_many_hits_come_in_pages(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_Q02_random_queries_against_an_index_raise_nothing(catalog: Path) -> None:
-    searcher = Searcher(catalog, unmasked)
     answered = 0
-    for query in random_queries(11, 3_000):
-        for mode in ("words", "substring"):
-            try:
-                searcher.search(Request(query, mode, limit=2))
-                answered += 1
-            except UsageError:
-                pass
+    with closing(Searcher(catalog, unmasked)) as searcher:
+        for query in random_queries(11, 3_000):
+            for mode in ("words", "substring"):
+                try:
+                    searcher.search(Request(query, mode, limit=2))
+                    answered += 1
+                except UsageError:
+                    pass
     assert answered > 2_000
 
 
 def test_Q02_random_expressions_raise_nothing(catalog: Path) -> None:
-    searcher = Searcher(catalog, unmasked)
-    for query in random_queries(13, 500):
-        try:
-            searcher.search(Request(query, "regex", limit=2))
-        except UsageError:
-            continue
+    with closing(Searcher(catalog, unmasked)) as searcher:
+        for query in random_queries(13, 500):
+            with suppress(UsageError):
+                searcher.search(Request(query, "regex", limit=2))
 
 
 @pytest.mark.parametrize("query", ["' OR 1=1 --", "x'; DROP TABLE block; --", '") OR ("1', "kind:prompt", "text:x^2"])
@@ -264,6 +264,7 @@ def test_a_long_lived_searcher_sees_what_is_added_and_dropped(tmp_path: Path) ->
     writer.commit()
     writer.close()
     assert numbers(searcher.search(Request("needle"))) == {1, 2}
+    searcher.close()
 
 
 def test_a_snippet_is_marked_and_on_one_line(tmp_path: Path) -> None:
@@ -293,6 +294,7 @@ def test_RD06_a_snippet_is_cut_after_the_whole_text_is_masked(tmp_path: Path) ->
             for hit in searcher.search(Request(query)).hits:
                 pieces = [SECRET[at : at + 8] for at in range(4, len(SECRET) - 8)]
                 assert not any(piece in hit.snippet.text for piece in pieces)
+        searcher.close()
 
 
 def test_Q05_what_is_stored_again_is_no_longer_found(tmp_path: Path) -> None:
@@ -332,6 +334,7 @@ def test_texts_come_back_as_they_went_in(tmp_path: Path) -> None:
     assert [store.get(doc) for doc in absent] == [None] * 5
     sizes = db.execute("SELECT sum(length(packed)) FROM text_chunk").fetchone()[0]
     assert sizes < 2_000
+    db.close()
 
 
 QUICK = """
@@ -463,16 +466,24 @@ def test_a_regular_expression_finds_what_it_matches_in_each_text_by_itself(side_
         assert _found(side_by_side, expression) == _matching(expression), expression
 
 
-def test_hits_are_of_the_same_state_of_the_catalog_as_the_search(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["words", "substring", "regex"])
+def test_hits_are_of_the_same_state_of_the_catalog_as_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
     folder = write_catalog(tmp_path / "c", ["the tide rises", "the tide falls"])
-    searcher = Searcher(folder, unmasked)
-    found = searcher.search(Request("tide"))
-    db = database.open_writer(folder)
-    for table in ("block", "message", "text_chunk"):
-        db.execute(f"DELETE FROM {table}")
-    db.close()
-    assert found.total == len(found.hits) == 2
-    searcher.close()
+    read_hits = Searcher._hits
+
+    def delete_then_read_hits(searcher: Searcher, *arguments: Any) -> list[Hit]:
+        """Another process changes the catalog between the search and the reading of hits."""
+        with closing(database.open_writer(folder)) as db:
+            for table in ("block", "message", "text_chunk"):
+                db.execute(f"DELETE FROM {table}")
+        return read_hits(searcher, *arguments)
+
+    monkeypatch.setattr(Searcher, "_hits", delete_then_read_hits)
+    found = find(folder, "tide", mode=mode)
+    assert found.total == 2
+    assert {hit.snippet.text for hit in found.hits} == {"the tide rises", "the tide falls"}
 
 
 def test_texts_are_read_for_the_hits_that_are_shown(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +57,7 @@ def test_the_lint_finds_what_is_wrong() -> None:
 
 
 @pytest.fixture(scope="module")
-def engines(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Any]]:
     folder = tmp_path_factory.mktemp("engines")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLEW_DATA_DIR", str(folder / "data"))
@@ -68,7 +70,8 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
     duck = duckdb.connect()
     for table in TABLES:
         _copy(lite, duck, table)
-    return lite, duck
+    with closing(lite), closing(duck):
+        yield lite, duck
 
 
 def _copy(lite: Any, duck: Any, table: str) -> None:

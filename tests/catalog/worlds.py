@@ -128,6 +128,7 @@ def dump(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     headers = db.execute("SELECT header FROM session").fetchall()
     shown["headers"] = sorted((json.dumps(json.loads(header), sort_keys=True),) for (header,) in headers)
     shown["texts"] = sorted(texts(db), key=repr)
+    db.close()
     return shown
 
 

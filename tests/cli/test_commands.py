@@ -178,7 +178,7 @@ def test_demo(tmp_path: Path) -> None:
 def test_verify(demo: Path) -> None:
     text = clew("--home", demo, "verify")
     assert text.code == 0
-    assert "files came back identical" in text.out
+    assert "files restored byte for byte" in text.out
     proof = clew("--home", demo, "verify", "--json").json
     assert proof["identical"] == proof["files"] > 20
     assert proof["different"] == []

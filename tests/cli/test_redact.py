@@ -319,7 +319,7 @@ def test_L01_an_error_of_ours_shows_no_message_text(world: Path, tmp_path: Path)
         "import sys\n"
         "from clew.cli.main import main\n"
         "import clew.library as library\n"
-        "def broken(self): raise KeyError('said ' + sys.argv[-1])\n"
+        "def broken(self): raise KeyError(sys.argv[-1])\n"
         "library.StoredSession.units = broken\n"
         "main(['--home', sys.argv[1], 'show', sys.argv[2], '--raw'])\n"
     )
@@ -329,7 +329,6 @@ def test_L01_an_error_of_ours_shows_no_message_text(world: Path, tmp_path: Path)
     done = subprocess.run(words, capture_output=True, text=True, check=False, env=own_env(tmp_path))
     assert done.returncode == 1
     assert PLANTED["prompt"] not in done.stderr
-    assert "said" not in done.stderr
     assert "KeyError" in done.stderr
     assert "in broken" in done.stderr
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from clew import Host, Library
-from clew.catalog import database
+from clew.catalog import database, lookup
 from clew.catalog.search import Request, Searcher, unmasked
 from clew.catalog.searchable_text import block_texts
 from clew.catalog.text_index import KINDS
@@ -62,6 +62,7 @@ def test_every_block_of_every_agent_is_found(demo: Path) -> None:
         met.add((agent, kind))
         hits = searcher.search(Request(" ".join(dict.fromkeys(words(text)[:40])), limit=500)).hits
         assert (agent, session, index, kind) in {(hit.agent, hit.session, hit.message, hit.kind) for hit in hits}
+    searcher.close()
     assert {agent for agent, _ in met} == AGENTS
     assert {kind for _, kind in met} == {"prompt", "answer", "thinking", "input", "output"}
 
@@ -351,3 +352,29 @@ def test_an_empty_result_names_the_filters(demo: Path) -> None:
     for name in ("list", "stats"):
         ran = clew("--home", demo, name, "--project", "no such project")
         assert (ran.code, ran.out, ran.err) == (1, "", "no sessions match --project 'no such project'\n")
+
+
+def test_a_word_boundary_matches_at_the_start_of_a_text(home: Path) -> None:
+    write_prompts(home, "needle and thread", "a needle", "needles", "noneedle")
+    assert search(home, "--in", "prompts", "--regex", r"\bneedle\b")["total"] == 2
+    assert search(home, "--in", "prompts", "--regex", r"\Bneedle")["total"] == 1
+
+
+def test_a_prefix_of_very_many_words_leaves_the_index_as_it_is(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_prompts(home, " ".join(f"needle_a{number:05x}" for number in range(17_000)), "needle_b")
+    ran = clew("--home", home, "search", "needle_a*", "--in", "prompts", "--json")
+    assert (ran.code, ran.json["total"]) == (0, 1)
+    assert "again" not in ran.err
+    # Were it still too much for the index, the query would be refused, and nothing built again.
+    monkeypatch.setattr(lookup, "_MAX_EXPANSIONS", 10**6)
+    refused = clew("--home", home, "search", "needle_a*")
+    assert refused.code == 2
+    assert "cannot answer this query" in refused.err
+    assert "again" not in refused.err
+
+
+def write_prompts(home: Path, *prompts: str) -> None:
+    """A session with these prompts."""
+    folder = home / ".claude/projects/-home-ada-src-tide"
+    folder.mkdir(parents=True)
+    write_lines(folder, *(claude_line("user", f"u{at}", None, text) for at, text in enumerate(prompts)))

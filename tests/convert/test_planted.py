@@ -220,4 +220,4 @@ class TestIdentity:
         done = clew("convert", path, "--to", "sage-agent", "--home", tmp_path / "back", "--allow-loss")
         assert done.code == 0
         assert (tmp_path / "back" / target).read_bytes() == content
-        assert "go on with" not in done.err
+        assert "continue with" not in done.err

@@ -122,6 +122,19 @@ def test_the_newest_is_the_session_and_none_of_them(demo: Path, tmp_path: Path, 
         assert int(child.source.path.stat().st_mtime) < int(main.stat().st_mtime)
 
 
+def test_sub_agents_of_a_session_in_a_home_are_found_without_a_walk(
+    demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = Library(Host.at(demo))
+    session = library.get(PARENT)
+    monkeypatch.setattr("clew.library.at_path", lambda *_: pytest.fail("a folder was searched"))
+    monkeypatch.setattr("clew.library.in_homes", lambda *_: pytest.fail("the homes were searched"))
+    find = library.subagents(session)
+    links = [str(link.session_id) for link in session.header.subagents or ()]
+    assert len(links) == 2
+    assert [source.path.stem for link in links if (source := find(link))] == links
+
+
 class TestSubAgentsOfSubAgents:
     """Codex lets a sub-agent start others; elsewhere all of them lie in one folder, that of the session itself."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -45,4 +46,6 @@ def catalogued(homes: Sequence[Path], **filters: JSON) -> Stats:
     sync(hosts, folder)
     db = open_reader(folder)
     assert db is not None
-    return catalog_stats(db, Filters.of(**filters), catalog_text_finder(db, folder))
+    stats = catalog_stats(db, Filters.of(**filters), catalog_text_finder(db, folder))
+    weakref.finalize(stats, db.close)
+    return stats

@@ -158,7 +158,7 @@ def test_an_earlier_copy_of_a_file_that_became_shorter_is_kept(added: Box, conte
     ran = clew("sources", "fetch")
     assert ran.code == 0
     folder = data_dir() / "remotes" / "box" / "kept"
-    assert f"  1 files became shorter over there; the earlier copies are in {folder}\n" in ran.err
+    assert f"  1 files became shorter on the host; the earlier copies are in {folder}\n" in ran.err
     assert copied(added, name).read_bytes() == content
     assert kept(added, name).read_bytes() == long
     assert kept(added, name).stat().st_mode & 0o077 == 0
@@ -206,7 +206,7 @@ def test_a_refresh_says_how_many_files_became_shorter(added: Box) -> None:
     put(added, name, line("u1"), LONG_AGO + 5)
     ran = clew("sync", "--refresh")
     assert ran.code == 0
-    assert "clew: box: 1 files became shorter over there; the earlier copies are in " in ran.err
+    assert "clew: box: 1 files became shorter on the host; the earlier copies are in " in ran.err
 
 
 @pytest.mark.slow
@@ -238,7 +238,7 @@ def test_what_is_gone_over_there_stays_here(added: Box) -> None:
     gone.unlink()
     assert fetched()["gone"] == 1
     assert clew("show", FORKED, "--raw").raw.splitlines() == content.splitlines()
-    assert "1 gone over there" in clew("sources").out
+    assert "1 deleted there" in clew("sources").out
     refused = clew("sources", "remove", "box")
     assert (refused.code, refused.out) == (6, "")
     assert refused.err == "clew: box: 1 files exist only here; use --allow-loss to remove them\n"

@@ -63,7 +63,7 @@ def test_copies_stay_where_the_host_does_not_answer(mirror: Mirror, damage: str)
     assert (refused.code, refused.out) == (6, "")
     assert refused.err == (
         "clew: box: ssh: cannot find box. box does not answer, so the only copy of 1 files may be here; "
-        "--allow-loss removes them all the same\n"
+        "use --allow-loss to remove them anyway\n"
     )
     assert mirror.place(SESSION).read_bytes() == b"{}\n"
     assert "box" in clew("sources").out

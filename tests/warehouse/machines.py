@@ -69,7 +69,8 @@ DAYS = {
 
 def shown(db: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, ...]]]:
     """All rows of all merged tables, in an order of its own, and sums."""
-    rows = {name: sorted(db.execute(f"SELECT * FROM {name}").fetchall(), key=repr) for name in ROWS}
+    queries = {name: f"SELECT {'* EXCLUDE (batch)' if name == 'sessions' else '*'} FROM {name}" for name in ROWS}
+    rows = {name: sorted(db.execute(query).fetchall(), key=repr) for name, query in queries.items()}
     return rows | {name: db.execute(text).fetchall() for name, text in DAYS.items()}
 
 

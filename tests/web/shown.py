@@ -76,7 +76,13 @@ def shown(home: Path, folder: Path, profile: str = "none") -> Iterator[Shown]:
     """The app over a home whose catalog is fresh."""
     host = Host.at(home)
     sync([host], folder)
-    context = AppContext([host], folder, profile=profile)
+    with shown_context(AppContext([host], folder, profile=profile)) as app:
+        yield app
+
+
+@contextmanager
+def shown_context(context: AppContext) -> Iterator[Shown]:
+    """The app with this context, which is closed at the end."""
     try:
         with served(pages(context)) as running:
             app = Shown(running.port, running.tokens)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,15 @@ import pytest
 from clew.catalog import database
 from clew.catalog.lock import locked
 from clew.demo import write_demo
-from clew.host import Host
+from clew.host import Host, data_dir
+from clew.library import every_host
+from clew.sources.config import FILE
 from clew.web.background import CatalogUpdater, SecretScan, SyncUpdate
-from tests.web.live_session import SESSION, session_file
+from clew.web.context import AppContext
+from tests.catalog.worlds import append
+from tests.cli.running import clew
+from tests.web.live_session import SESSION, line, session_file
+from tests.web.shown import shown_context
 
 
 @pytest.mark.slow
@@ -64,3 +71,34 @@ def test_modules_of_the_current_folder_are_never_imported(tmp_path: Path, monkey
         time.sleep(0.05)
     assert scan.findings is not None and not scan.has_failed
     assert not mark.exists()
+
+
+@pytest.mark.slow
+def test_a_source_that_is_added_while_the_app_runs_is_shown(tmp_path: Path, home: Path) -> None:
+    (home / ".claude/projects").mkdir(parents=True)
+    folder = tmp_path / "catalog"
+
+    def watched() -> list[Path]:
+        return [host.home / ".claude" for host in every_host()]
+
+    updater = CatalogUpdater(SyncUpdate(every_host, folder), watched, data_dir() / FILE)
+    with shown_context(AppContext(every_host, folder, updater=updater)) as app:
+        updater.start()
+        wait_for(lambda: updater.state == "fresh")
+        assert SESSION not in app.get("/sessions").body.decode()
+        path = session_file(tmp_path / "other")
+        assert clew("sources", "add", tmp_path / "other").code == 0
+        wait_for(lambda: SESSION in app.get("/sessions").body.decode())
+        assert str(tmp_path / "other") in app.get("/sources").body.decode()
+        # What changes there is seen at once, without waiting for the update of every minute.
+        append(path, line(2, "Second.").encode())
+        wait_for(lambda: app.catalog_row("SELECT message_count FROM sessions") == (2,))
+    updater.stop()
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds, for at most 30 seconds."""
+    until = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)

@@ -8,7 +8,8 @@ import json
 import re
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
@@ -49,10 +50,11 @@ PAGES = [
 
 
 @pytest.fixture(scope="module")
-def rows(demo: Shown) -> sqlite3.Connection:
+def rows(demo: Shown) -> Iterator[sqlite3.Connection]:
     db = database.open_reader(demo.context.folder)
     assert db is not None
-    return db
+    with closing(db):
+        yield db
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -503,7 +505,7 @@ def test_pages_say_what_is_still_being_indexed(tmp_path: Path) -> None:
         for path in ("/", "/search?q=tide", "/usage"):
             text = words(app.page(path))
             assert "indexed yet" not in text and "still running" not in text, path
-        with sqlite3.connect(tmp_path / "catalog" / database.DATABASE) as db:
+        with closing(database.open_writer(tmp_path / "catalog")) as db:
             db.execute("INSERT INTO unindexed_text SELECT first FROM text_chunk LIMIT 1")
         app.context.updater.state = "working"
         for path in ("/", "/search?q=tide", "/usage"):

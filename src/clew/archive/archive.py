@@ -126,10 +126,10 @@ def open_archive(folder: Path) -> Iterator[Archive]:
         is_rebuilt = index is None
         if index is None:
             index = Index.in_memory()
-        elif is_quiet and index.changed_packs(folder):
-            stored, index = index, index.copy()
-            stored.close()
         try:
+            if not is_rebuilt and is_quiet and index.changed_packs(folder):
+                stored, index = index, index.copy()
+                stored.close()
             if is_rebuilt or is_quiet:
                 index.sync(folder)
             if not index.packs():

@@ -11,7 +11,7 @@ import hashlib
 import os
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -115,13 +115,11 @@ class Index:
                 db = _connect(folder)
                 if _is_supported(db, folder):
                     return cls(db, folder, system)
-                db.close()
         except sqlite3.Error:
             pass
-        rebuilt = cls.in_memory()
-        rebuilt.sync(folder)
-        rebuilt._save(folder, system)
-        rebuilt.close()
+        with closing(cls.in_memory()) as rebuilt:
+            rebuilt.sync(folder)
+            rebuilt._save(folder, system)
         return cls(_connect(folder), folder, system)
 
     def copy(self) -> Index:
@@ -350,13 +348,19 @@ def _roll_back(folder: Path) -> None:
 
 
 def _is_supported(db: sqlite3.Connection, folder: Path) -> bool:
-    """Return True for an index of this format; raises InvalidDocument for one of a newer clew."""
-    (application,), (version,) = (
-        db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
-    )
-    if application == _APPLICATION_ID and version > FORMAT:
-        raise InvalidDocument(f"{folder / INDEX}: written by another clew; this one reads format {FORMAT}")
-    return bool(application == _APPLICATION_ID and version == FORMAT)
+    """Return True for an index of this format, and close any other; raises InvalidDocument for one of a newer clew."""
+    is_supported = False
+    try:
+        (application,), (version,) = (
+            db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+        )
+        if application == _APPLICATION_ID and version > FORMAT:
+            raise InvalidDocument(f"{folder / INDEX}: written by another clew; this one reads format {FORMAT}")
+        is_supported = bool(application == _APPLICATION_ID and version == FORMAT)
+    finally:
+        if not is_supported:
+            db.close()
+    return is_supported
 
 
 def _has_checksum(folder: Path) -> bool:

@@ -83,8 +83,10 @@ def _sync(
     try:
         report = sync(hosts, folder, text=text, on_progress=on_progress)
     except Busy:
-        if open_reader(folder) is None:
+        db = open_reader(folder)
+        if db is None:
             raise
+        db.close()
         warn("another sync is running; the catalog is used as it is")
         return None
     if report.moved is not None:

@@ -90,6 +90,11 @@ def text_index_exists(folder: Path | str) -> bool:
     return Path(folder, TEXT, "0", "meta.json").exists()
 
 
+def find_hosts(hosts: Hosts) -> tuple[Host, ...]:
+    """The homes, found now if a function finds them."""
+    return tuple(hosts() if callable(hosts) else hosts)
+
+
 def describe_hosts(hosts: Iterable[Host]) -> str:
     """The hosts of a catalog as text."""
     return json.dumps([[host.kind, str(host.home), str(host.base or "")] for host in hosts])

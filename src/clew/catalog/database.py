@@ -50,7 +50,10 @@ def open_reader(folder: Path | str) -> sqlite3.Connection | None:
     log = path.with_name(f"{DATABASE}-wal")
     is_immutable = not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
     mode = "mode=ro&immutable=1" if is_immutable else "mode=ro"
-    db = sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None)
+    # A connection is used by one thread at a time; the web app closes those of its threads when it ends.
+    db = sqlite3.connect(
+        f"{path.as_uri()}?{mode}", uri=True, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
+    )
     try:
         db.execute("PRAGMA query_only = 1")
         db.execute("PRAGMA cache_size = -16384")
@@ -78,13 +81,17 @@ def open_writer(folder: Path | str) -> sqlite3.Connection:
         private_folder(str(path.parent))
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, cached_statements=256)
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = NORMAL")
-    # Deleted content is overwritten: nothing of an erased session stays in free pages.
-    db.execute("PRAGMA secure_delete = ON")
-    db.execute("PRAGMA wal_autocheckpoint = 8000")
-    if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
-        create(db)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        # Deleted content is overwritten: nothing of an erased session stays in free pages.
+        db.execute("PRAGMA secure_delete = ON")
+        db.execute("PRAGMA wal_autocheckpoint = 8000")
+        if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+            create(db)
+    except BaseException:
+        db.close()
+        raise
     return db
 
 

@@ -162,17 +162,18 @@ def prepare(db: sqlite3.Connection) -> None:
 
 @dataclass(frozen=True)
 class WarehouseRows:
-    """The portable tables `sessions`, `messages`, `blocks`, `tool_calls` of DuckDB, PostgreSQL and Spark.
+    """The tables `sessions_copies`, `messages_copies`, ... of DuckDB, PostgreSQL and Spark, with one batch per file.
 
-    With `key="batch"` and `copies=True` the tables of copies are asked, in which a session may stand several times.
+    A file may repeat messages that count, and are visible, in another session. Its own session has them all the same,
+    so copies are asked, and not the merged tables.
     """
 
     position: str = "strpos"
     """The function that finds a text in another: `instr` in Spark."""
     replace_all: str = "regexp_replace({}, '[^A-Za-z0-9]', '-', 'g')"
     """Replaces each character that Claude Code leaves out of the names of its folders."""
-    key: str = "session_id"
-    copies: bool = False
+    keeps_old_batches: bool = True
+    """True for a lake, whose tables of copies also hold batches that were replaced."""
 
     def contains(self, column: str, text: str) -> Condition:
         return Condition(f"{self.position}(lower({column}), ?) > 0", (text.lower(),))
@@ -200,33 +201,39 @@ class WarehouseRows:
         if feature == "edit":
             return self._with("tool_calls", in_list("name", sorted(EDITING_TOOLS)))
         if feature == "subagent":
-            sessions = self._table("sessions")
-            return Condition(f"session_id IN (SELECT parent_session_id FROM {sessions} WHERE parent_session_id <> '')")
-        thinking = Condition("type = 'thinking'")
-        if self.copies:
-            return self._with("blocks", thinking)
-        return self._with("messages", Condition(f"event_id IN (SELECT event_id FROM blocks WHERE {thinking.text})"))
+            parents = f"SELECT parent_session_id FROM {self._current('sessions')} WHERE parent_session_id <> ''"
+            return Condition(f"starts_subagents = 1 OR session_id IN ({parents})")
+        return self._with("blocks", Condition("type = 'thinking'"))
 
     def keys(self, found: Collection[Value]) -> Condition:
-        return in_list(self.key, found)
+        return in_list("batch", found)
 
     def file(self, text: str) -> Condition:
-        """A file was changed whose path contains the text: all that tables without text can tell of files."""
-        return self._with("file_changes", self.contains("path", text))
+        """A call named a file whose path contains the text. Tables of level `metrics` have no such text."""
+        # Like all text, the names of files are found in visible copies alone.
+        of_session = Condition("kind = 'file' AND batch IN (SELECT batch FROM sessions)")
+        return self._with("blocks", all_of([of_session, self.contains("text", text)]))
+
+    def any_copy(self, condition: Condition) -> Condition:
+        """The column `session_id` names a session of which one copy passes a condition."""
+        return Condition(
+            f"session_id IN (SELECT session_id FROM {self._current('sessions')} WHERE {condition.text})",
+            condition.values,
+        )
 
     def _with(self, table: str, condition: Condition) -> Condition:
-        rows = f"SELECT {self.key} FROM {self._table(table)} WHERE {condition.text}"
-        return Condition(f"{self.key} IN ({rows})", condition.values)
+        return Condition(f"batch IN (SELECT batch FROM {table}_copies WHERE {condition.text})", condition.values)
 
-    def _table(self, name: str) -> str:
-        return f"{name}_copies" if self.copies else name
+    def _current(self, table: str) -> str:
+        if not self.keeps_old_batches:
+            return f"{table}_copies"
+        return f"(SELECT * FROM {table}_copies WHERE batch IN (SELECT batch FROM current_batches)) c"
 
 
 CATALOG = CatalogRows()
 DUCKDB = WarehouseRows()
-POSTGRESQL = WarehouseRows()
+POSTGRESQL = WarehouseRows(keeps_old_batches=False)
 SPARK = WarehouseRows(position="instr", replace_all="regexp_replace({}, '[^A-Za-z0-9]', '-')")
-POSTGRESQL_COPIES = WarehouseRows(key="batch", copies=True)
 
 SourcesWithText = Callable[[str, frozenset[str] | None], Collection[int]]
 """The ids of the sources with a text that contains the first argument, of these kinds of text or of any."""
@@ -298,5 +305,4 @@ class WarehouseSessions:
         conditions = [session_condition(filters.without("file"), self.dialect)]
         if filters.file is not None:
             conditions.append(self.dialect.file(filters.file))
-        condition = all_of(conditions)
-        return Condition(f"session_id IN (SELECT session_id FROM sessions WHERE {condition.text})", condition.values)
+        return self.dialect.any_copy(all_of(conditions))

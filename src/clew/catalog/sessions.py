@@ -79,6 +79,13 @@ def open_sessions(db: sqlite3.Connection, numbers: Collection[int], host: Host) 
     ]
 
 
+def sources_by_id(db: sqlite3.Connection, agent: str) -> dict[str, SourceFile]:
+    """The sources of an agent that are there, by the id of their session; of several copies the visible one."""
+    query = "SELECT s.native_id, f.path, f.found FROM session s JOIN source f ON f.id = s.id"
+    rows = db.execute(f"{query} WHERE s.agent = ? AND f.state <> 'gone' ORDER BY s.is_visible, f.path DESC", (agent,))
+    return {native_id: source_from_json(agent, path, notes) for native_id, path, notes in rows}
+
+
 class _Candidate(NamedTuple):
     number: int
     agent: str

@@ -32,7 +32,7 @@ def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) ->
         print_json(rows)
         return
     lines = [
-        [row["id"], row["title"], root["path"], "" if root["exists"] else "not here"]
+        [row["id"], row["title"], root["path"], "" if root["exists"] else "not found"]
         for row in rows
         for root in row["roots"]
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -72,10 +71,9 @@ def _taken_apart(file: str) -> tuple[Path, int | None]:
 
 def _blamed(library: Library, names: set[str], now: bytes) -> tuple[list[Line], list[StoredSession]]:
     """Return the lines of a file with their origins, and the sessions that mention the file."""
-    sessions: list[StoredSession] = []
+    sessions = _sessions_naming(library, names)
     found: list[tuple[str, Version]] = []
-    for session in _sessions_naming(library, names):
-        sessions.append(session)
+    for session in sessions:
         try:
             found += versions(FileHistory(session.agent, session.source), session.id, names)
         except SourceUnreadable as error:
@@ -84,8 +82,12 @@ def _blamed(library: Library, names: set[str], now: bytes) -> tuple[list[Line], 
     return blame(now, [version for _, version in found]), sessions
 
 
-def _sessions_naming(library: Library, names: set[str]) -> Iterator[StoredSession]:
-    """The sessions that may have changed a file: their calls name it, or their agent records changes elsewhere too."""
+def _sessions_naming(library: Library, names: set[str]) -> list[StoredSession]:
+    """The sessions that may have changed a file: their calls name it, or their agent records changes elsewhere too.
+
+    The catalog finds the calls. What an agent records elsewhere is not in the catalog, so the files of its other
+    sessions are searched for the name. The caller reads each session: only its records prove who wrote which line.
+    """
     from clew.catalog.queries import sources_of_agents, unreadable_sources
     from clew.catalog.search import catalog_text_finder
     from clew.catalog.sessions import open_sessions
@@ -96,14 +98,15 @@ def _sessions_naming(library: Library, names: set[str]) -> Iterator[StoredSessio
     unsure = [agent.id for agent in agents if agent.file_changes_outside_calls or "" in parts]
     with library.catalog(text=True) as catalog:
         find_text = catalog_text_finder(catalog.db, catalog.folder)
-        found = sources_of_agents(catalog.db, unsure).union(*(find_text(part, _CALL_TEXT) for part in parts if part))
-        sessions = open_sessions(catalog.db, found, library.hosts[0])
+        naming = set[int]().union(*(find_text(part, _CALL_TEXT) for part in parts if part))
+        found = open_sessions(catalog.db, naming, library.hosts[0])
+        others = open_sessions(catalog.db, sources_of_agents(catalog.db, unsure) - naming, library.hosts[0])
         unreadable = unreadable_sources(catalog.db)
     for problem in unreadable:
         say(f"clew: {problem}")
-    for session in sessions:
-        if session.agent in agents and any(mentions(session.source, name) for name in names):
-            yield session
+    found = [session for session in found if session.agent in agents]
+    found += [session for session in others if any(mentions(session.source, name) for name in names)]
+    return sorted(found, key=lambda session: (session.agent.id, session.path))
 
 
 def _row(line: Line) -> dict[str, JSON]:

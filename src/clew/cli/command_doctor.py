@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -66,7 +67,10 @@ def _catalogued(context: click.Context, homes: tuple[str, ...], is_elsewhere: bo
     if is_elsewhere:
         return []
     db = database.open_reader(database.catalog_folder((*context.find_root().obj["homes"], *homes)))
-    return problems(db) if db is not None else []
+    if db is None:
+        return []
+    with closing(db):
+        return problems(db)
 
 
 def _restores() -> list[Finding]:

@@ -56,10 +56,10 @@ def _report(proof: Proof, masking: Redaction) -> None:
     for difference in proof.different:
         say(f"{difference.file}:{difference.line}: {difference.why}")
     ratio = proof.document_bytes / proof.bytes if proof.bytes else 1.0
-    came_back = f"{proof.identical} of {proof.files} files came back identical"
-    click.echo(f"{came_back}: {proof.bytes:,} bytes, {proof.records:,} records")
+    restored = f"{proof.identical} of {proof.files} files restored byte for byte"
+    click.echo(f"{restored}: {proof.bytes:,} bytes, {proof.records:,} records")
     raw = "1 record" if proof.carried_raw == 1 else f"{proof.carried_raw:,} records"
-    click.echo(f"{raw} carried raw; the documents are {ratio:.2f} times the size of their sources")
+    click.echo(f"{raw} kept as raw text; the documents are {ratio:.2f} times the size of their sources")
     for name, counts in (("types", proof.unknown_types), ("keys", proof.unknown_keys)):
         if counts:
             names = zip(masking.value(sorted(counts)), sorted(counts), strict=True)

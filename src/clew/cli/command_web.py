@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clew.cli.options import NO_SYNC, common, open_library
+from clew.cli.options import NO_SYNC, common, open_library, wanted_sources
 from clew.cli.output import say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_on_demand, redaction
 from clew.errors import UsageError
+from clew.host import data_dir
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from socket import socket
 
-    from clew.host import Host
+    from clew.catalog.change_detection import Hosts
+    from clew.library import Library
+    from clew.web.background import CatalogUpdater
     from clew.web.server import WebServer
 
 PORT = 7411
@@ -50,7 +53,6 @@ def command(
     With --engine, new data on the server is copied to this machine first, and then every minute; sessions pushed as
     metrics have no text.
     """
-    from clew.web.background import CatalogUpdater, SyncUpdate
     from clew.web.context import MaskingOptions, set_masking_options
     from clew.web.server import WILDCARD_HOSTS, WebServer, bind_preferred
 
@@ -64,11 +66,9 @@ def command(
     if engine is not None and engine != "sqlite":
         server = _server_for_engine(engine, lambda: bind_preferred(host, port, PORT, allow_remote), host, profile)
     else:
-        library = open_library(context, homes)
-        hosts, folder = library.hosts, library.catalog_folder
-        updater = None if context.meta.get(NO_SYNC) else CatalogUpdater(SyncUpdate(hosts, folder), _roots(hosts))
+        hosts, updater = _hosts_and_updater(context, library := open_library(context, homes), homes)
         listening = bind_preferred(host, port, PORT, allow_remote)
-        server = WebServer(hosts, folder, listening, host, profile=profile, updater=updater)
+        server = WebServer(hosts, library.catalog_folder, listening, host, profile=profile, updater=updater)
     if host not in ("127.0.0.1", "::1", "localhost"):
         say(f"clew: other machines can reach {host}; anyone with the link can read everything; use a trusted network")
     if host in WILDCARD_HOSTS:
@@ -77,6 +77,24 @@ def command(
     if opens:
         _open(server.link())
     server.run(lambda: say(f"clew: the link was used; a new link: {server.link()}", own=True))
+
+
+def _hosts_and_updater(
+    context: click.Context, library: Library, homes: tuple[str, ...]
+) -> tuple[Hosts, CatalogUpdater | None]:
+    """The homes that were named, or a function that finds those of every source, and what keeps the catalog fresh."""
+    from clew.library import every_host
+    from clew.sources.config import FILE
+    from clew.web.background import CatalogUpdater, SyncUpdate
+
+    # Problems with sources are reported here, and not again whenever homes are found.
+    hosts: Hosts = library.hosts
+    settings = None
+    if not (homes or context.find_root().obj["homes"] or wanted_sources(context)):
+        hosts, settings = every_host, data_dir() / FILE
+    if context.meta.get(NO_SYNC):
+        return hosts, None
+    return hosts, CatalogUpdater(SyncUpdate(hosts, library.catalog_folder), lambda: _roots(hosts), settings)
 
 
 def _server_for_engine(engine: str, listening: Callable[[], socket], host: str, profile: str) -> WebServer:
@@ -107,8 +125,9 @@ def _open(link: str) -> None:
         raise UsageError("no browser could be started; open the link yourself")
 
 
-def _roots(hosts: tuple[Host, ...]) -> list[Path]:
+def _roots(hosts: Hosts) -> list[Path]:
     """The folders in which something may change."""
     from clew.agents import registry
+    from clew.catalog.change_detection import find_hosts
 
-    return [root for host in hosts for agent in registry.load_all() for root in agent.roots(host)]
+    return [root for host in find_hosts(hosts) for agent in registry.load_all() for root in agent.roots(host)]

@@ -290,6 +290,7 @@ class TableBuilder:
             "turn_count": turns,
             "error_count": errors,
             "active_us": active,
+            "starts_subagents": int(fields["starts_subagents"]),
         }
 
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-SCHEMA_VERSION = 1
-"""Of these tables and their content. A batch of a greater version replaces one of a smaller version."""
+SCHEMA_VERSION = 2
+"""Of these tables and their content. A batch of a greater version replaces one of a smaller version.
+
+Version 2 added `sessions.starts_subagents`.
+"""
 LEVELS = ("metrics", "redacted", "raw")
 """How much of a session is published, from least to most."""
 STATE = ("schema_version", "redact_version", "price_version", "mtime_ns", "size")
@@ -28,6 +31,8 @@ class Column(NamedTuple):
     is_prose: bool = False
     """True for what a person, an agent or a tool wrote: prose, code, output."""
     may_be_null: bool = False
+    added_in: int = 1
+    """The schema version that has it first; NULL in rows that were written before."""
 
 
 class Table(NamedTuple):
@@ -63,12 +68,13 @@ they are merged."""
 
 
 def _table(name: str, key: str, columns: str) -> Table:
-    """Columns are strings, unless followed by `:int`, `:int?` (may be NULL) or `:prose`."""
+    """Columns are strings, unless followed by `:int`, `:int?` (may be NULL) or `:prose`; `@2`: added in version 2."""
     found = []
     for definition in columns.split():
+        definition, _, version = definition.partition("@")
         column, _, kind = definition.partition(":")
         is_int = kind.startswith("int")
-        found.append(Column(column, "int" if is_int else "str", kind == "prose", kind == "int?"))
+        found.append(Column(column, "int" if is_int else "str", kind == "prose", kind == "int?", int(version or 1)))
     return Table(name, tuple(found), tuple(key.split()))
 
 
@@ -86,7 +92,7 @@ TABLES: dict[str, Table] = {
             "batch",
             "batch session_id agent native_id parent_session_id is_agent_session:int title:prose workspace project "
             "git_branch agent_version started_us:int ended_us:int day_utc message_count:int turn_count:int "
-            "error_count:int active_us:int",
+            "error_count:int active_us:int starts_subagents:int?@2",
         ),
         _table(
             "messages",

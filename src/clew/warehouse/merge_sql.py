@@ -41,7 +41,7 @@ SELECT batch, seq FROM (
 ) x WHERE rank = 1
 """
 _SESSIONS = f"""
-SELECT {", ".join(name for name in TABLES["sessions"].names if name != "batch")} FROM (
+SELECT {", ".join(TABLES["sessions"].names)} FROM (
   SELECT s.*, ROW_NUMBER() OVER (PARTITION BY s.session_id ORDER BY {SESSION_ORDER}, s.batch) AS rank
   FROM sessions_copies s JOIN current_batches c ON c.batch = s.batch
 ) x WHERE rank = 1

@@ -11,11 +11,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from clew.catalog.change_detection import Hosts, find_hosts
 from clew.errors import Busy, ClewError, SourceUnreadable
 from clew.host import Host
 
@@ -40,10 +41,18 @@ class Update(Protocol):
 
 
 class CatalogUpdater:
-    """Updates the catalog in a thread: now, whenever files below the watched folders change, and every minute."""
+    """Updates the catalog in a thread: now, whenever files below the watched folders change, and every minute.
 
-    def __init__(self, update: Update | None = None, watched: Sequence[Path] = ()) -> None:
-        self._update, self._watched = update, [folder for folder in watched if folder.is_dir()]
+    The folders are found again after each update. `settings` is a file that may be absent: a change of it counts too.
+    """
+
+    def __init__(
+        self,
+        update: Update | None = None,
+        find_folders: Callable[[], Iterable[Path]] = tuple,
+        settings: Path | None = None,
+    ) -> None:
+        self._update, self._find_folders, self._settings = update, find_folders, settings
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.state: State = "off"
@@ -64,26 +73,43 @@ class CatalogUpdater:
             self._thread.join(STOP_TIMEOUT_SECONDS)
 
     def _run(self, update: Update) -> None:
+        settings = self._settings_state()
         self.state = "fresh" if update.run() else "failed"
-        # The second update comes at once: files may have changed after the first looked at them.
-        updated_at = 0.0
-        for has_changes in self._watch():
-            if self._stop.is_set():
-                return
-            if has_changes or time.monotonic() - updated_at > MAX_SECONDS_BETWEEN_UPDATES:
-                updated_at = time.monotonic()
-                self.state = "fresh" if update.run() else "failed"
+        while not self._stop.is_set():
+            folders = self._folders()
+            # An update comes at once: files may have changed before they were watched.
+            updated_at = 0.0
+            for has_changes in self._watch(folders):
+                if self._stop.is_set():
+                    return
+                has_changes |= settings != (settings := self._settings_state())
+                if has_changes or time.monotonic() - updated_at > MAX_SECONDS_BETWEEN_UPDATES:
+                    updated_at = time.monotonic()
+                    self.state = "fresh" if update.run() else "failed"
+                    if self._folders() != folders:
+                        break
 
-    def _watch(self) -> Iterator[bool]:
+    def _folders(self) -> list[Path]:
+        return [folder for folder in self._find_folders() if folder.is_dir()]
+
+    def _settings_state(self) -> tuple[int, int] | None:
+        """Modification time and size of the file of settings."""
+        with suppress(OSError):
+            if self._settings is not None:
+                stat = self._settings.stat()
+                return stat.st_mtime_ns, stat.st_size
+        return None
+
+    def _watch(self, folders: list[Path]) -> Iterator[bool]:
         """Every second, or earlier when files changed, whether they did. Changes between two steps are not lost."""
-        if not self._watched:
+        if not folders:
             while not self._stop.wait(POLL_MS / 1000):
                 yield False
             return
         from watchfiles import watch
 
         for changes in watch(
-            *self._watched,
+            *folders,
             stop_event=self._stop,
             debounce=DEBOUNCE_MS,
             rust_timeout=POLL_MS,
@@ -97,13 +123,17 @@ class CatalogUpdater:
 class SyncUpdate:
     """Syncs the catalog with the agents' files, in a process of its own."""
 
-    def __init__(self, hosts: Sequence[Host], folder: Path) -> None:
+    def __init__(self, hosts: Hosts, folder: Path) -> None:
         self._hosts, self._folder = hosts, folder
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self) -> bool:
-        """Sync once."""
-        self._process = start_process(sync_catalog, _picklable(self._hosts), self._folder)
+        """Sync once, with the hosts that there are now."""
+        try:
+            hosts = _picklable(find_hosts(self._hosts))
+        except ClewError:
+            return False
+        self._process = start_process(sync_catalog, hosts, self._folder)
         result = read_result(self._process)
         self._process = None
         return result is True
@@ -145,7 +175,7 @@ def empty_home(folder: Path) -> Host:
 class SecretScan:
     """One scan of all sessions for secrets, in a process of its own."""
 
-    def __init__(self, hosts: Sequence[Host]) -> None:
+    def __init__(self, hosts: Hosts) -> None:
         self._hosts = hosts
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -163,7 +193,7 @@ class SecretScan:
             if self._process is not None or (self.findings is not None and not again):
                 return
             self.has_failed = False
-            self._process = start_process(find_secrets_in_homes, _picklable(self._hosts), plain, rules)
+            self._process = start_process(find_secrets_in_homes, _picklable(find_hosts(self._hosts)), plain, rules)
             threading.Thread(target=self._wait, args=(self._process,), daemon=True).start()
 
     def _wait(self, process: subprocess.Popen[bytes]) -> None:

@@ -10,7 +10,7 @@ import hmac
 import secrets
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from clew.agents.masking import learn_session
 from clew.catalog import database, queries
+from clew.catalog.change_detection import Hosts, find_hosts
 from clew.catalog.queries import Entry
 from clew.catalog.search import Searcher
 from clew.catalog.sessions import open_session
@@ -188,21 +189,25 @@ class AppContext:
 
     def __init__(
         self,
-        hosts: Iterable[Host],
+        hosts: Hosts,
         folder: Path,
         *,
         profile: str = NO_MASKING,
         updater: CatalogUpdater | None = None,
         engine: str = "",
     ) -> None:
-        self.hosts = tuple(hosts)
+        self._hosts = hosts
+        self.host = self.hosts[0]
+        """The first home: its clock counts."""
         self.folder, self.profile = folder, profile
         self.engine = engine
         """The server whose rows the catalog is a copy of; "" for a catalog of local files."""
         self.updater = updater or CatalogUpdater()
-        self.scan = SecretScan(self.hosts)
+        self.scan = SecretScan(hosts)
         self._pool = ThreadPoolExecutor(PAGE_THREADS, thread_name_prefix="clew-page")
         self._thread = threading.local()
+        self._opened: list[sqlite3.Connection | Searcher] = []
+        """What the threads have open."""
         self._transcripts = TranscriptCache()
         self._results: dict[str, tuple[object, Any]] = {}
         self._redactors: dict[tuple[object, ...], Redactor] = {}
@@ -219,10 +224,17 @@ class AppContext:
         """End the threads and a running scan."""
         self.scan.stop()
         self._pool.shutdown(wait=False, cancel_futures=True)
+        for opened in self._opened:
+            opened.close()
 
     def now(self) -> datetime:
         """The time on the clock of the first home."""
-        return self.hosts[0].now()
+        return self.host.now()
+
+    @property
+    def hosts(self) -> tuple[Host, ...]:
+        """The homes that there are now: `clew sources` adds and removes some while the app runs."""
+        return find_hosts(self._hosts)
 
     @property
     def db(self) -> sqlite3.Connection:
@@ -232,9 +244,18 @@ class AppContext:
             db = database.open_reader(self.folder)
             if db is None:
                 raise NoCatalog("there is no catalog yet")
+            self._close_replaced()
+            self._opened.append(db)
             self._thread.db, self._thread.identity, self._thread.searchers = db, identity, {}
         connection: sqlite3.Connection = self._thread.db
         return connection
+
+    def _close_replaced(self) -> None:
+        """Close what this thread has open of a catalog that was replaced."""
+        if hasattr(self._thread, "db"):
+            for opened in (self._thread.db, *self._thread.searchers.values()):
+                self._opened.remove(opened)
+                opened.close()
 
     def _catalog_identity(self) -> tuple[int, int]:
         try:
@@ -249,6 +270,7 @@ class AppContext:
         searchers: dict[str, Searcher] = self._thread.searchers
         if profile not in searchers:
             searchers[profile] = Searcher(self.folder, masking(profile).text)
+            self._opened.append(searchers[profile])
         return searchers[profile]
 
     def cached(self, key: str, compute: Callable[[], T]) -> T:
@@ -287,7 +309,7 @@ class AppContext:
 
     def session(self, entry: Entry, profile: str) -> StoredSession:
         """Open a session, masked."""
-        return masking(profile).session(open_session(self.db, entry.number, self.hosts[0]))
+        return masking(profile).session(open_session(self.db, entry.number, self.host))
 
     def session_redactor(self, entry: Entry, profile: str) -> Redactor | None:
         """A redactor that knows the secrets of a session; None if nothing is masked, or its file is missing."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from clew.catalog import queries
+from clew.catalog.change_detection import Hosts
 from clew.errors import ClewError, UsageError
-from clew.host import Host
 from clew.web.app import make_app
 from clew.web.auth import SessionTokens, local_hosts
 from clew.web.background import CatalogUpdater
@@ -61,7 +61,7 @@ class WebServer:
 
     def __init__(
         self,
-        hosts: Sequence[Host],
+        hosts: Hosts,
         folder: Path,
         listening: socket.socket,
         host: str,

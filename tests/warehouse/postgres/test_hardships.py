@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from clew.demo import write_demo
 from clew.errors import ClewError, RemoteFailed, TargetRefused
+from clew.warehouse.columns import TABLES
 from clew.warehouse.postgres import connection, schema
 from clew.warehouse.postgres import push as pushing
 from clew.warehouse.postgres.connection import connect, translated
@@ -93,6 +95,37 @@ def test_tables_that_are_older(machine: Machine, url: str) -> None:
     change(url, "UPDATE meta SET value = '0'")
     with pytest.raises(TargetRefused, match="nothing was pushed there yet"):
         statistics(url)
+
+
+def test_tables_of_version_1_are_upgraded_in_place(server: Server, url: str, database: str, tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    write_demo(machine.home)
+    machine.push(url)
+    reader = server.url(database, f"reader_{database}", WORD)
+    columns = ", ".join(name for name in TABLES["sessions"].names if name != "starts_subagents")
+    change(
+        url,
+        "DROP VIEW sessions",
+        "ALTER TABLE sessions_copies DROP COLUMN starts_subagents",
+        f"CREATE VIEW sessions AS SELECT {columns} FROM sessions_copies WHERE shown",
+        # The name of a batch was another one, as it had one column less.
+        *(f"UPDATE {table} SET batch = reverse(batch)" for table in ("batches", "loaded", *schema.partitioned())),
+        "UPDATE batches SET schema_version = 1",
+        "UPDATE meta SET value = '1'",
+        f"CREATE ROLE reader_{database} LOGIN PASSWORD '{WORD}'",
+        f"GRANT USAGE ON SCHEMA clew TO reader_{database}",
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA clew TO reader_{database}",
+    )
+    with pytest.raises(TargetRefused, match="older than this clew; `clew push` updates them"):
+        statistics(url)
+    gone = next(path for path in machine.home.rglob("*.jsonl") if "codex" in str(path))
+    gone.unlink()
+    report = machine.push(url)
+    assert (report.unchanged, report.pushed.sources) == (0, report.sources)
+    sessions = ask(reader, "SELECT starts_subagents, count(*) FROM sessions GROUP BY 1 ORDER BY 1")
+    assert [value for value, _ in sessions] == [0, 1, None]
+    assert sessions[-1] == (None, 1)
+    assert machine.push(url).pushed.sources == 0
 
 
 def test_a_disk_that_is_full(machine: Machine, url: str, monkeypatch: pytest.MonkeyPatch) -> None:

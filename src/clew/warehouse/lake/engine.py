@@ -85,8 +85,13 @@ class DuckEngine:
             db.execute(f"CREATE TABLE {table.name}{COPIES} ({columns})")
             return
         urls = ", ".join("'" + self._store.url(name).replace("'", "''") + "'" for name in objects)
-        rows = f"SELECT {', '.join(table.names)} FROM read_parquet([{urls}], hive_partitioning = false)"
-        db.execute(f"CREATE VIEW {table.name}{COPIES} AS {rows}")
+        added = [column for column in table.columns if column.added_in > 1]
+        rows = f"read_parquet([{urls}], hive_partitioning = false, union_by_name = {bool(added)})"
+        if added:
+            # Older objects, or all of them, lack these columns.
+            nulls = ", ".join(f"NULL::{_TYPES[column.type]} AS {column.name}" for column in added)
+            rows = f"(SELECT {nulls} WHERE false UNION ALL BY NAME SELECT * FROM {rows})"
+        db.execute(f"CREATE VIEW {table.name}{COPIES} AS SELECT {', '.join(table.names)} FROM {rows}")
 
     def ask(self, statement: Statement) -> list[tuple[Any, ...]]:
         """The rows of a statement."""
@@ -113,7 +118,8 @@ class DuckEngine:
 def _translate_error(error: Exception, store: Store) -> ClewError:
     """The error for an object that cannot be reached or decoded. The statements themselves are always valid."""
     # The statement follows after an empty line.
-    first, *more = str(error).partition("\n\n")[0].splitlines() or [type(error).__name__]
+    message = str(error).partition("\n\nLINE ")[0]
+    first, *more = filter(None, message.splitlines() or [type(error).__name__])
     if first.startswith("Traceback"):
         # fsspec raised an exception; the last line is its message.
         return RemoteFailed(f"{store.display_url}: {mask_urls((more or [first])[-1])}")

@@ -8,7 +8,8 @@ The hash is that of the object's bytes: an object is written once and never chan
 names their batch; it is written after all others.
 
 Layout version 1 had a folder `day=<YYYY-MM-DD>` per day in place of the month. Its objects are read as they are, and
-`clew lake compact` replaces them by objects of a month.
+`clew lake compact` replaces them by objects of a month. Version 3 added `sessions.starts_subagents`, which is NULL in
+rows of older objects.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from hashlib import blake2b
 from clew.errors import TargetRefused, UnknownReference
 from clew.warehouse.columns import TABLES
 
-LAYOUT_VERSION = 2
+LAYOUT_VERSION = 3
 """Raise it too where the columns of a table change: a clew that knows only smaller versions refuses the lake."""
 NO_MONTH = "unknown"
 """The month of rows without a time."""

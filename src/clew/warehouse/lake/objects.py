@@ -89,8 +89,11 @@ def to_parquet(rows: pa.Table) -> bytes:
 def from_parquet(table: str, content: bytes, columns: list[str] | None = None) -> pa.Table:
     """Decode rows of a table, in the columns that this version knows."""
     names = columns or list(TABLES[table].names)
-    found = pq.read_table(pa.BufferReader(content), columns=names, use_threads=False)
-    schema = SCHEMAS[table] if columns is None else pa.schema([SCHEMAS[table].field(name) for name in names])
+    schema = pa.schema([SCHEMAS[table].field(name) for name in names])
+    found = pq.ParquetFile(pa.BufferReader(content)).read(columns=names, use_threads=False)
+    for column in TABLES[table].columns:
+        if column.added_in > 1 and column.name in names and column.name not in found.column_names:
+            found = found.append_column(column.name, pa.nulls(found.num_rows, schema.field(column.name).type))
     return found.select(names).cast(schema)
 
 

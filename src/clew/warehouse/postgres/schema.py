@@ -15,7 +15,7 @@ from clew.warehouse.merge_sql import DAY_SUMS
 from clew.warehouse.postgres.connection import Connection
 from clew.warehouse.urls import display_server
 
-VERSION = 1
+VERSION = 2
 """Of the tables on the server."""
 MIN_SERVER_VERSION = 150000
 LOCK_SCHEMA, LOCK_MERGE = 0x636C6577_0001, 0x636C6577_0002
@@ -49,15 +49,27 @@ def _m001_tables() -> Iterator[str]:
     yield "CREATE INDEX batches_origin ON batches (origin)"
     yield f"CREATE TABLE loaded (batch {_TEXT} PRIMARY KEY)"
     for name in PUSHED_TABLES:
-        yield from _copies(TABLES[name])
-    usage = ", ".join(map(_column, TABLES["usage"].columns))
+        yield from _copies(_as_of(TABLES[name], 1))
+    usage = ", ".join(map(_column, _as_of(TABLES["usage"], 1).columns))
     yield f"CREATE TABLE usage_merged ({usage}, PRIMARY KEY (usage_id, day_utc)) PARTITION BY RANGE (day_utc)"
     yield "CREATE INDEX usage_merged_batch ON usage_merged (batch)"
     for name in DAY_SUMS:
         yield from _day_sums(name)
     for table in partitioned():
         yield f"CREATE TABLE {table}_default PARTITION OF {table} DEFAULT"
-    yield from _views()
+    yield from _views(1)
+
+
+def _m002_starts_subagents() -> Iterator[str]:
+    """The column `sessions.starts_subagents`; NULL in rows that were pushed before."""
+    yield f"ALTER TABLE sessions{COPIES} ADD COLUMN starts_subagents bigint"
+    # Replaced, not dropped: that would drop the rights of readers too. A new column can only be the last one.
+    yield _view(_as_of(TABLES["sessions"], 2))
+
+
+def _as_of(table: Table, version: int) -> Table:
+    """The table with the columns that it had in a schema version."""
+    return table._replace(columns=tuple(column for column in table.columns if column.added_in <= version))
 
 
 def _copies(table: Table) -> Iterator[str]:
@@ -83,13 +95,18 @@ def _day_sums(name: str) -> Iterator[str]:
     yield f"CREATE INDEX {name}_by_batch ON {name}_sums (batch)"
 
 
-def _views() -> Iterator[str]:
+def _view(table: Table) -> str:
+    """The visible rows of a table."""
+    of_messages = " AND seq > 0" if table.name == "blocks" else ""
+    rows = f"SELECT {', '.join(table.names)} FROM {table.name}{COPIES} WHERE shown{of_messages}"
+    return f"CREATE OR REPLACE VIEW {table.name} AS {rows}"
+
+
+def _views(version: int) -> Iterator[str]:
     for name in PUSHED_TABLES:
         if name != "usage":
-            of_messages = " AND seq > 0" if name == "blocks" else ""
-            columns = ", ".join(TABLES[name].names)
-            yield f"CREATE VIEW {name} AS SELECT {columns} FROM {name}{COPIES} WHERE shown{of_messages}"
-    names = TABLES["usage"].names
+            yield _view(_as_of(TABLES[name], version))
+    names = _as_of(TABLES["usage"], version).names
     columns = ", ".join(
         f"{CACHE_5M_TOKENS} AS {name}" if name == "cache_creation_5m_tokens" else name for name in names
     )
@@ -100,7 +117,7 @@ def _views() -> Iterator[str]:
         yield f"CREATE VIEW {name} AS SELECT {', '.join((*group, *sums))} FROM {name}_sums"
 
 
-MIGRATIONS: tuple[Callable[[], Iterator[str]], ...] = (_m001_tables,)
+MIGRATIONS: tuple[Callable[[], Iterator[str]], ...] = (_m001_tables, _m002_starts_subagents)
 """The statements that lead from each version to the next; never changed after a release."""
 assert len(MIGRATIONS) == VERSION
 

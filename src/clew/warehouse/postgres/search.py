@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from clew.catalog.filters import POSTGRESQL_COPIES, session_condition
+from clew.catalog.filters import POSTGRESQL, session_condition
 from clew.catalog.lookup import Match
 from clew.catalog.query import matches, parse, required_phrases
 from clew.catalog.search import Found, Hit, Redact, Request, check, kinds_of, secrets_masked
@@ -149,7 +149,8 @@ class ServerSearcher:
         """The batches whose sessions pass all filters."""
         with_file = self._batches_with_text(filters.file, frozenset({"file"})) if filters.file is not None else None
         with_text = self._batches_with_text(filters.text, None) if filters.text is not None else None
-        condition = session_condition(filters, POSTGRESQL_COPIES, with_file=with_file, with_text=with_text)
+        condition = session_condition(filters, POSTGRESQL, with_file=with_file, with_text=with_text)
+        condition = POSTGRESQL.any_copy(condition)
         query = psycopg_placeholders(f"SELECT batch FROM sessions_copies WHERE {condition.text}")
         # Values are bound by the client: a condition may name more batches than a server takes parameters.
         cursor = psycopg.ClientCursor(self._db)
