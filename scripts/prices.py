@@ -1,9 +1,11 @@
 """Make src/clew/analysis/prices.json anew from the price file that the PyPI package litellm ships.
 
-    python scripts/prices.py [FILE]
+    python scripts/prices.py [FILE [OLDER_FILE]...]
 
-Without a file, the one of the installed litellm is taken. Only facts are taken over: dollars per token for the models
-that coding agents use, as whole trillionths of a dollar.
+Without a file, the one of the installed litellm is taken. litellm removes models that their makers have retired, but
+old sessions name them: those are taken from the files of older versions (1.95, 1.90, 1.83, 1.80, 1.78, 1.76, 1.74,
+1.72, 1.67 and 1.61 hold nearly all). Only facts are taken over: dollars per token for the models that coding agents
+use, as whole trillionths of a dollar.
 """
 
 from __future__ import annotations
@@ -21,11 +23,12 @@ from clew.analysis.pricing import plain_name
 
 TARGET = Path(__file__).parent.parent / "src" / "clew" / "analysis" / "prices.json"
 FILE = "litellm/model_prices_and_context_window_backup.json"
-PROVIDERS = (
+MAKERS = (
     "anthropic openai gemini vertex_ai-language-models vertex_ai-anthropic_models xai deepseek moonshot mistral zai "
-    "dashscope bedrock bedrock_converse minimax azure openrouter vercel_ai_gateway"
+    "dashscope minimax"
 ).split()
-"""Whose prices are taken, the first that knows a model first."""
+CLOUDS = "bedrock bedrock_converse azure openrouter vercel_ai_gateway".split()
+"""Whose prices are taken, the first that knows a model first. A maker's old price comes before a cloud's new one."""
 COLUMNS = {
     "input": "input_cost_per_token",
     "output": "output_cost_per_token",
@@ -39,14 +42,13 @@ _MODES = ("chat", "responses", "completion")
 
 def main() -> None:
     """Write the table."""
-    source = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(str(distribution("litellm").locate_file(FILE)))
-    with open(source, encoding="utf-8", newline="") as text:
-        given = json.load(text, parse_float=Decimal)
+    sources = [Path(name) for name in sys.argv[1:]] or [Path(str(distribution("litellm").locate_file(FILE)))]
+    files = [json.loads(source.read_text(encoding="utf-8"), parse_float=Decimal) for source in sources]
     table = {
-        "date": datetime.fromtimestamp(source.stat().st_mtime, UTC).date().isoformat(),
+        "date": datetime.fromtimestamp(sources[0].stat().st_mtime, UTC).date().isoformat(),
         "from": f"litellm {_version()}",
         "unit": "trillionths of a dollar for one token",
-        "models": dict(sorted(_models(given).items())),
+        "models": dict(sorted(_models(files).items())),
     }
     TARGET.write_text(json.dumps(table, indent=0) + "\n", encoding="utf-8")
     print(f"{TARGET.name}: {len(table['models'])} models")
@@ -59,23 +61,35 @@ def _version() -> str:
         return "of an unknown version"
 
 
-def _models(given: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _models(files: list[dict[str, dict[str, Any]]]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for provider in PROVIDERS:
-        known: dict[str, dict[str, Any]] = {}
-        offered = {name: _prices(facts) for name, facts in given.items() if facts.get("litellm_provider") == provider}
-        # Of several names that mean one model, the one that tells most comes first, then the shortest.
-        for name, prices in sorted(offered.items(), key=lambda each: (-len(each[1]), len(each[0]), each[0])):
-            if prices and given[name].get("mode") in _MODES and not name.startswith("ft:"):
-                known.setdefault(plain_name(name), prices)
-        found = known | found
+    offers = [(provider, file) for provider in MAKERS for file in files]
+    for provider, file in [*offers, *((provider, files[0]) for provider in CLOUDS)]:
+        found = _offered(file, provider) | found
     return found
+
+
+def _offered(file: dict[str, dict[str, Any]], provider: str) -> dict[str, dict[str, Any]]:
+    """The prices of one provider in one file, by the plain names of models."""
+    known: dict[str, dict[str, Any]] = {}
+    offered = {name: _prices(facts) for name, facts in file.items() if facts.get("litellm_provider") == provider}
+    # Of several names that mean one model, the one with most prices comes first, then the shortest. The price of
+    # `-latest` comes last: it is not always updated.
+    for name, prices in sorted(
+        offered.items(), key=lambda each: (-len(each[1]), each[0].endswith("-latest"), len(each[0]), each[0])
+    ):
+        if prices and file[name].get("mode") in _MODES and not name.startswith("ft:"):
+            known.setdefault(plain_name(name), prices)
+    return known
 
 
 def _prices(facts: dict[str, Any]) -> dict[str, Any]:
     prices: dict[str, Any] = dict(_tier(facts, ""))
     if "input" not in prices or "output" not in prices or not any(prices.values()):
         return {}
+    if prices.get("cache_creation_1h") != 2 * prices["input"]:
+        # Some versions have the price of Sonnet for every model; without a price, twice the input is assumed.
+        prices.pop("cache_creation_1h", None)
     limits = [int(match[1]) for key in facts if (match := _TIER.fullmatch(key))]
     for limit in sorted(limits)[:1]:
         above = _tier(facts, f"_above_{limit}k_tokens")

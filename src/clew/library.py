@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -25,6 +25,7 @@ from clew.stored_session import StoredSession
 
 if TYPE_CHECKING:
     from clew.catalog.access import OpenCatalog
+    from clew.catalog.stats import Stats
     from clew.catalog.sync import ProgressCallback
 
 __all__ = ["Library", "StoredSession", "every_host", "sessions"]
@@ -140,12 +141,12 @@ class Library:
     def _filtered(self, filters: Filters, on_unreadable: Callable[[str], None] | None) -> list[StoredSession]:
         from clew.catalog.filters import matching_sources
         from clew.catalog.queries import unreadable_sources
-        from clew.catalog.search import catalog_text_finder
         from clew.catalog.sessions import open_sessions
 
         with self.catalog(text=filters.needs_text) as catalog:
-            find_text, filters = catalog_text_finder(catalog.db, catalog.folder), self._of_agents(filters)
-            found = open_sessions(catalog.db, matching_sources(catalog.db, filters, find_text), self.hosts[0])
+            filters = self._of_agents(filters)
+            numbers = matching_sources(catalog.db, filters, catalog.sources_with_text)
+            found = open_sessions(catalog.db, numbers, self.hosts[0])
             unreadable = unreadable_sources(catalog.db, filters.agent)
         if on_unreadable is not None:
             for reason in unreadable:
@@ -209,13 +210,21 @@ class Library:
 
     def usage(self, filters: Filters | None = None) -> dict[str, Usage]:
         """Tokens by model; a call that several files repeat counts once. Filters hold for each call."""
-        from clew.catalog.search import catalog_text_finder
+        with self._stats(filters) as stats:
+            return stats.tokens_by_model()
+
+    def totals(self, filters: Filters | None = None) -> dict[str, Any]:
+        """Sessions, sub-agents, messages, tokens, cost and so on: the `totals` of `clew stats --json`."""
+        with self._stats(filters) as stats:
+            return stats.totals()
+
+    @contextmanager
+    def _stats(self, filters: Filters | None) -> Iterator[Stats]:
         from clew.catalog.stats import catalog_stats
 
         filters = self._of_agents(filters or Filters())
         with self.catalog(text=filters.needs_text) as catalog:
-            find_text = catalog_text_finder(catalog.db, catalog.folder)
-            return catalog_stats(catalog.db, filters, find_text).tokens_by_model()
+            yield catalog_stats(catalog.db, filters, catalog.sources_with_text)
 
 
 def _is_subagent(session: StoredSession) -> bool:

@@ -66,7 +66,7 @@ class World:
     def counted(self, filters: dict[str, Any], engine: str = "sqlite") -> set[str]:
         options = ["--by", "session", "--engine", engine, "--json", *as_options(filters)]
         rows = clew("--home", self.home, "stats", *options).json["rows"]
-        return {f"{row['agent']}:{row['session']}" for row in rows if row["all_sessions"]}
+        return {f"{row['agent']}:{row['session']}" for row in rows if row["sessions"] or row["subagents"]}
 
     def exported(self, filters: dict[str, Any]) -> set[str]:
         ran = clew("--home", self.home, "export", "--to", "ndjson", "--no-native", *as_options(filters))

@@ -83,8 +83,8 @@ def test_activity_is_told_by_the_catalog(tmp_path: Path) -> None:
     failed = prompt("x", message={"role": "user", "content": result}, uuid="r", timestamp="2026-11-01T10:00:04.000Z")
     claude(tmp_path, prompt("a"), asked, failed)
     totals = catalogued([tmp_path]).totals()
-    told = {name: totals[name] for name in ("all_sessions", "turns", "errors", "tool_calls", "tool_errors")}
-    assert told == {"all_sessions": 1, "turns": 1, "errors": 1, "tool_calls": 1, "tool_errors": 1}
+    told = {name: totals[name] for name in ("sessions", "turns", "errors", "tool_calls", "tool_errors")}
+    assert told == {"sessions": 1, "turns": 1, "errors": 1, "tool_calls": 1, "tool_errors": 1}
     assert totals["duration_seconds"] == 4.0
     (tool,) = catalogued([tmp_path]).rows("tool")
     assert (tool["tool"], tool["tool_calls"], tool["errors"], tool["median_seconds"]) == ("Bash", 1, 1, 3.0)
@@ -95,12 +95,12 @@ def test_has_chooses_sessions(what: str, demo: Path, tmp_path: Path) -> None:
     claude(tmp_path / "plain", prompt("a"), reply("m1", 1, 2))
     assert catalogued([tmp_path / "plain"], has=what).totals()["calls"] == 0
     everything, some = catalogued([demo]).totals(), catalogued([demo], has=what).totals()
-    assert 0 < some["all_sessions"] < everything["all_sessions"]
+    assert 0 < some["sessions"] < everything["sessions"]
 
 
 def test_a_tool_chooses_sessions(demo: Path) -> None:
     everything, bash = catalogued([demo]).totals(), catalogued([demo], tool="bash").totals()
-    assert 0 < bash["all_sessions"] < everything["all_sessions"]
+    assert 0 < bash["sessions"] < everything["sessions"]
     assert 0 < bash["calls"] < everything["calls"]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.cli.command_list import shown_ids
+from clew.cli.command_list import short_ids
 from tests.cli.running import BELL, FORKED, LATEST, WITH_AGENTS, clew
 from tests.unit.samples import SESSION, claude_line
 
@@ -294,7 +294,7 @@ def test_without_a_home_the_own_one_is_read(home: Path) -> None:
 
 def test_the_ids_of_a_list_are_unlike_each_other() -> None:
     ids = ["01a1dd88-b033-7e83-aa66", "01a1dd88-b195-7b02-bb80", "f005c7db-1dcc-4692", "agent-a6d43f5595a763917", "x"]
-    assert shown_ids([*ids, ids[0]]) == {
+    assert short_ids(ids, [*ids, ids[0]]) == {
         ids[0]: "01a1dd88-b0",
         ids[1]: "01a1dd88-b1",
         ids[2]: "f005c7db",

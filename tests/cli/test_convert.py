@@ -7,6 +7,7 @@ import os
 import shlex
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,6 +43,7 @@ def test_losses_are_refused_with_code_6_and_the_list(demo: Path, tmp_path: Path)
             "message": None,
             "what": "2 messages on other branches",
             "why": "only one branch is converted; --branch selects another",
+            "is_note": False,
         }
     ]
     assert done.json["files"] == []
@@ -311,3 +313,64 @@ def test_P11_a_pipe_in_the_place_of_the_names_of_threads_does_not_block(tmp_path
     (home / ".codex/session_index.jsonl").unlink(missing_ok=True)
     os.mkfifo(home / ".codex/session_index.jsonl")
     assert run("--home", home, "list", "--agent", "codex").code == 0
+
+
+def sessions_of(home: Path, agent: str) -> int:
+    return len(clew("--home", home, "list", "--agent", agent, "--json").json or []) if home.is_dir() else 0
+
+
+@pytest.mark.parametrize("words", [("convert", PLAIN, "--to", "gemini"), ("resume", PLAIN, "--in", "gemini")])
+def test_a_session_is_written_below_your_own_home_by_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    clew("demo", tmp_path / "own")
+    monkeypatch.setenv("HOME", str(tmp_path / "own"))
+    before = sessions_of(tmp_path / "own", "gemini")
+    done = clew(*words, "--json")
+    assert done.code == 0, done.err
+    assert sessions_of(tmp_path / "own", "gemini") == before + 1
+
+
+@pytest.mark.parametrize("words", [("convert", PLAIN, "--to", "gemini"), ("resume", PLAIN, "--in", "gemini")])
+def test_the_home_before_the_command_is_read_and_the_one_after_it_is_written(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    clew("demo", source)
+    target.mkdir()
+    before = sessions_of(source, "gemini")
+    done = clew("--home", source, *words, "--home", target, "--json")
+    assert done.code == 0, done.err
+    assert (sessions_of(source, "gemini"), sessions_of(target, "gemini")) == (before, 1)
+    done = clew("--home", source, *words, "--json")
+    assert done.code == 0, done.err
+    assert sessions_of(source, "gemini") == before + 1
+
+
+def thinking_session(home: Path) -> None:
+    thought = {"type": "thinking", "thinking": "The tide turns at six.", "signature": "s"}
+    records: list[dict[str, Any]] = [
+        {"type": "user", "uuid": "u1", "parentUuid": None, "message": {"role": "user", "content": "When?"}},
+        {
+            "type": "assistant",
+            "uuid": "u2",
+            "parentUuid": "u1",
+            "message": {"role": "assistant", "content": [thought, {"type": "text", "text": "At six."}]},
+        },
+    ]
+    common = {"sessionId": THINKING, "cwd": "/home/ada/src/bell", "timestamp": "2026-11-01T10:00:00.000Z"}
+    path = home / ".claude/projects/-home-ada-src-bell" / f"{THINKING}.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(json.dumps({**common, **record}) + "\n" for record in records))
+
+
+THINKING = "5a5a5a5a-1111-4111-8111-111111111111"
+
+
+def test_the_thinking_of_another_model_is_noted_and_needs_no_consent(tmp_path: Path) -> None:
+    thinking_session(tmp_path)
+    printed = clew("--home", tmp_path, "resume", THINKING, "--in", "sage-agent", "--print")
+    assert printed.code == 0 and "--allow-loss" not in printed.out
+    done = clew("--home", tmp_path, "convert", THINKING, "--to", "sage-agent")
+    assert done.code == 0, done.err
+    assert "thinking: Sage Agent cannot hold what another model thought" in done.err

@@ -473,3 +473,19 @@ def test_a_document_may_leave_the_native_records_out(demo: Path) -> None:
     assert "native" not in done.json and len(done.json["messages"]) == 8
     refused = clew("--home", demo, "export", "f005", "--to", "markdown", "--no-native")
     assert refused.code == 2 and "--no-native" in refused.err
+
+
+def test_a_suffix_that_no_format_has_is_refused(demo: Path, tmp_path: Path) -> None:
+    done = clew("--home", demo, "export", FORKED, "-o", tmp_path / "x.pdf")
+    assert done.code == 2 and ".pdf" in done.err and ".json, .ndjson, .md, .html" in done.err
+    assert not list(tmp_path.glob("x*"))
+    assert clew("--home", demo, "export", FORKED, "--to", "json", "-o", tmp_path / "x.txt").code == 0
+    assert clew("--home", demo, "export", FORKED, "-o", tmp_path / "plain").code == 0
+
+
+def test_markdown_is_called_md_too(demo: Path, tmp_path: Path) -> None:
+    long, short = (clew("--home", demo, "export", FORKED, "--to", name) for name in ("markdown", "md"))
+    assert (short.code, short.raw) == (0, long.raw)
+    assert clew("--home", demo, "export", FORKED, "-o", tmp_path / "a.md").code == 0
+    assert clew("--home", demo, "export", FORKED, "-o", tmp_path / "a.jsonl").code == 0
+    assert len((tmp_path / "a.jsonl").read_bytes().splitlines()) == 1

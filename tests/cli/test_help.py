@@ -30,7 +30,7 @@ WITHOUT_SESSIONS = {
     "clew sources remove",
 }
 """Commands that read no sessions of a home, and groups that do nothing by themselves."""
-OTHER_SOURCES = {"clew convert"}
+TARGET_HOME = {"clew convert", "clew resume"}
 """Commands whose --home is the target."""
 
 
@@ -68,7 +68,7 @@ def test_an_unknown_option_is_answered_with_similar_ones() -> None:
 
 def test_every_command_that_reads_sessions_has_the_shared_options() -> None:
     for name, command in every_command():
-        if name in WITHOUT_SESSIONS | OTHER_SOURCES:
+        if name in WITHOUT_SESSIONS:
             continue
         options = {option for parameter in command.params for option in parameter.opts}
         assert set(SHARED_OPTIONS) <= options, name
@@ -78,8 +78,8 @@ def test_an_option_has_the_same_help_in_every_command() -> None:
     shared = (*SHARED_OPTIONS, "--agent", "--project", "--model", "--since", "--until", "--tool", "--has", "--text")
     texts: dict[str, set[str | None]] = {}
     for name, command in every_command():
-        for parameter in command.params if name not in OTHER_SOURCES else ():
-            if isinstance(parameter, click.Option):
+        for parameter in command.params:
+            if isinstance(parameter, click.Option) and not (name in TARGET_HOME and "--home" in parameter.opts):
                 for option in parameter.opts:
                     texts.setdefault(option, set()).add(parameter.help)
     for option in shared:

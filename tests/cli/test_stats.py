@@ -50,7 +50,7 @@ def test_a_part_of_the_projects_path_chooses_what_list_shows(demo: Path, part: s
     synced(demo)
     found = clew("stats", "--home", demo, "--project", part, "--by", "session", "--json").json
     assert {row["session"] for row in found["rows"]} == wanted
-    assert found["totals"]["all_sessions"] == len(wanted)
+    assert found["totals"]["sessions"] + found["totals"]["subagents"] == len(wanted)
     assert found["totals"]["calls"] == quick["totals"]["calls"]
     assert bool(wanted) == (part != "nowhere/else")
     tools = clew("stats", "--home", demo, "--project", part, "--by", "tool", "--json").json
@@ -225,3 +225,20 @@ def test_csv_sends_no_control_sequences_to_a_terminal(tmp_path: Path) -> None:
         assert model in piped
         assert "so␛]0;owned␇n\\x9b31met" in shown
         assert not {"\x1b", "\x07", "\x9b", "␍"} & set(shown)
+
+
+def test_what_is_unknown_is_not_zero(demo: Path) -> None:
+    """sage-emacs records no tokens: what its sessions cost is unknown."""
+    found = clew("stats", "--by", "agent", "--json", "--home", demo).json["rows"]
+    (row,) = [row for row in found if row["agent"] == "sage-emacs"]
+    assert (row["cost"], row["cost_nano"], row["input_tokens"]) == (None, None, None)
+    (line,) = [line for line in clew("stats", "--by", "agent", "--home", demo).out.splitlines() if "sage-emacs" in line]
+    assert "$" not in line and line.split()[3:8] == ["-"] * 5
+
+
+def test_a_row_of_a_session_has_its_title_and_its_project(demo: Path) -> None:
+    header, *lines = clew("stats", "--by", "session", "--home", demo).out.splitlines()
+    title, project = header.index("title"), header.index("project")
+    shown = {line.split()[0]: (line[title:project].strip(), line[project:].split()[0]) for line in lines}
+    assert shown["f005c7db"] == ("new-moon-in-python", "moon.phase")
+    assert shown["agent-a6d43f55"] == ("-", "tidepool")

@@ -80,9 +80,10 @@ def test_a_table_with_another_price_is_another_version(models: dict[str, dict[st
 def test_a_corrected_price_prices_the_catalog_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "home"
     claude(home, reply("m1", 1_000_000, 0, model=HAIKU))
-    for dollars in (1, 7):
-        corrected = PriceTable("2026-01-01", {HAIKU: {"input": dollars * 1_000_000, "output": 0}}, {})
-        monkeypatch.setattr(table, "_load", lambda _, corrected=corrected: corrected)
+    monkeypatch.setattr(table, "TABLE_PATH", str(tmp_path / "prices.json"))
+    for dollars in (1, 70):
+        models = {HAIKU: {"input": dollars * 1_000_000, "output": 0}}
+        (tmp_path / "prices.json").write_text(json.dumps({"date": "2026-01-01", "models": models}))
         monkeypatch.setattr(table, "_tables", {})
         assert catalogued([home]).totals()["cost_nano"] == dollars * 10**9
 
@@ -183,3 +184,29 @@ def test_other_prices_price_a_fresh_catalog_anew(tmp_path: Path, monkeypatch: py
     own(tmp_path, monkeypatch, json.dumps({HAIKU: {"input": 7, "output": 9}}))
     totals = clew("stats", "--home", home, "--json").json["totals"]
     assert (totals["cost_nano"], totals["turns"]) == (7 * 10**9, 0)
+
+
+@pytest.mark.parametrize(
+    ("model", "input", "output", "cache_read"),
+    [
+        ("gemini-3-pro-preview", 2, 12, 0.2),
+        ("gemini-2.5-pro-preview-05-06", 1.25, 10, 0.3125),
+        ("claude-3-7-sonnet-20250219", 3, 15, 0.3),
+        ("claude-3-5-sonnet-20241022", 3, 15, 0.3),
+        ("claude-3-5-haiku-20241022", 0.8, 4, 0.08),
+        ("claude-3-opus-20240229", 15, 75, 1.5),
+    ],
+)
+def test_retired_models_keep_the_price_that_their_maker_asked(
+    model: str, input: float, output: float, cache_read: float
+) -> None:
+    price = prices().price(model)
+    assert price is not None
+    dollars = [rate / 1_000_000 for rate in price.rates[:3]]
+    assert dollars == [input, output, cache_read]
+    assert price.rates.cache_creation_1h in (price.rates.input, 2 * price.rates.input)
+
+
+def test_a_call_without_counts_has_no_cost() -> None:
+    assert prices().cost_of_call(SONNET, [None] * 7) is None
+    assert prices().cost_of_call(SONNET, [0, 0, None, None, None, None, None]) == 0

@@ -40,6 +40,19 @@ def test_a_password_in_an_address_of_the_web_is_masked(value: str) -> None:
         assert redact(text) == "git clone https://ada:[REDACTED]@git.lindwerk.de/shop.git"
 
 
+@pytest.mark.parametrize("profile", ["pii", "all"])
+def test_a_password_is_no_part_of_an_email_address(profile: str) -> None:
+    value = "Qz7vKp2mWx"
+    text = f"postgres://app:{value}@db.lindwerk.de/app of ada@lindwerk.de"
+    assert [(found.rule, text[found.start : found.end]) for found in scan(text, profile)] == [
+        ("url_password", value),
+        ("email", "ada@lindwerk.de"),
+    ]
+    # So it is found by itself, too.
+    redactor = Redactor(Setting(profile, Marker()))
+    assert redactor.learn_and_mask([text, f"it is {value} there"])[1] == "it is [REDACTED] there"
+
+
 @given(st.lists(st.sampled_from(["a", "X", "1", "9", *"@/:?#%!$&+=.-_~"]), min_size=8, max_size=40))
 def test_nothing_of_a_password_is_left(signs: list[str]) -> None:
     value = "qWmTk" + "7".join(signs) + "7Z"  # nothing is repeated as in a placeholder

@@ -6,6 +6,7 @@ import base64
 import json
 from functools import partial
 from io import BytesIO
+from time import process_time
 
 import pytest
 
@@ -86,6 +87,27 @@ def test_RD09_candidates_within_base64_are_counted_with_those_around_it() -> Non
 def test_RD09_a_secret_behind_any_density_of_signs_is_masked(unit: str) -> None:
     value = PLANT.password()
     assert value not in redact(f"{unit * 20_000}\nDB_PASSWORD={value}\n")
+
+
+@pytest.mark.parametrize("unit", ["token,", "token|", "token\t", "token," * 160 + "\n", "| token " * 120 + "\n"])
+def test_RD09_the_time_for_names_of_secrets_grows_with_the_length_of_a_text(unit: str) -> None:
+    scan(unit)
+    spent = []
+    for size in (50_000, 400_000):
+        start = process_time()
+        scan(unit * (size // len(unit)))
+        spent.append(process_time() - start)
+    # A quarter of a second more than eight times as long: measurements vary. The square would be 64 times as long.
+    assert spent[1] < 16 * spent[0] + 0.25
+    assert spent[1] < 6
+
+
+def test_RD09_a_cell_behind_a_long_cell_is_read() -> None:
+    value = PLANT.password()
+    for row in (f"| {'word ' * 300} | password | {value} |", f"| password | {value} | {'word ' * 300} |"):
+        assert value not in redact(f"| a | b | c |\n{row}\n")
+    header, cells = ",".join(f"column{number}" for number in range(80)), ",".join(["x"] * 80)
+    assert value not in redact(f"{header},password\n{cells},{value}\n")
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from clew.catalog.stats import UsageTotals
 from clew.demo import write_demo
 from clew.web.templates import format_cost
 from clew.web.transcript import WINDOW_MESSAGES as WINDOW
+from tests.counting.homes import claude, reply
 from tests.web.live_session import ADDRESS, line, session_file
 from tests.web.shown import Shown, links, named, shown, words
 
@@ -149,7 +150,7 @@ def test_only_what_is_going_on_is_said_to_run(tmp_path: Path) -> None:
 def test_sessions_are_listed_with_their_subagents(demo: Shown, rows: sqlite3.Connection) -> None:
     (tops, every) = rows.execute("SELECT sum(parent_session_id = ''), count(*) FROM sessions").fetchone()
     tree = demo.page("/sessions")
-    assert words(named(tree, "p", "count")) == f"{tops} sessions"
+    assert words(named(tree, "p", "count")) == f"{tops} sessions, {every - tops} sub-agents"
     assert len(named(tree, "li")) == every
     assert len(named(tree, "li", "below")) == every - tops
     query = "SELECT native_id FROM sessions WHERE parent_session_id = '' ORDER BY ended_us DESC, started_us DESC"
@@ -313,15 +314,18 @@ def test_usage_is_exact_and_a_sheet(demo: Shown, rows: sqlite3.Connection) -> No
     assert demo.get("/usage.csv").headers["content-type"].startswith("text/csv")
 
 
-@pytest.mark.slow
-def test_what_has_no_price_is_unknown_and_not_nothing(demo: Shown, rows: sqlite3.Connection) -> None:
-    query = "SELECT model FROM usage_days GROUP BY model HAVING sum(priced_calls) = 0"
-    unpriced = [row[0] for row in rows.execute(query)]
-    assert unpriced
-    for path in ("/", "/usage"):
-        legends = [words(one) for one in named(demo.page(path), "ul", "legend")]
-        assert any(f"{unpriced[0]} unknown" in legend for legend in legends), path
-    assert not re.search(r"\$0\.00(?!\d)", words(demo.page("/")))
+def test_what_has_no_price_is_unknown_and_not_nothing(tmp_path: Path) -> None:
+    claude(tmp_path / "home", reply("m1", 1000, 10, model="nobody-knows-9"))
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        for path in ("/", "/usage", "/usage?by=model"):
+            page = app.page(path)
+            legends = [words(one) for one in named(page, "ul", "legend")]
+            assert any("nobody-knows-9 unknown" in legend for legend in legends), path
+            assert "$0.00" not in words(page)
+        (row,) = [words(row) for row in named(page, "tr") if words(row).startswith("nobody-knows-9 1")]
+        assert row.endswith("unknown")
+        (sheet,) = csv.DictReader(io.StringIO(app.get("/usage.csv?by=model").body.decode()))
+        assert (sheet["cost"], sheet["cost_nano"]) == ("", "")
 
 
 def test_a_file_has_its_history_diffs_and_blame(demo: Shown) -> None:

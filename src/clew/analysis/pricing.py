@@ -116,9 +116,12 @@ class PriceTable:
         """The cost of one call from its counts as recorded: input, output, cache creation, cache read, cache creation
         for 5 minutes and for 1 hour, reasoning.
 
-        Cache creation that is not recorded as living for an hour lives for five minutes.
+        None without a price, and where no count is recorded. Cache creation that is not recorded as living for an hour
+        lives for five minutes.
         """
         fresh, output, created, read, created_5m, created_1h, _ = counts
+        if all(count is None for count in counts):
+            return None
         if created_5m is None:
             created_5m = max(0, (created or 0) - (created_1h or 0))
         return self.cost(model, fresh or 0, output or 0, read or 0, created_5m, created_1h or 0)

@@ -20,6 +20,7 @@ import msgspec
 
 from clew.agents.backups import is_behind_link
 from clew.agents.base import Agent, SourceFile
+from clew.archive.archive import Archive
 from clew.archive.chunker import cut
 from clew.archive.prune import merge_packs
 from clew.archive.records import (
@@ -71,6 +72,10 @@ class FileToCapture(NamedTuple):
     main: Path
     """The main file of the session."""
     path: Path
+
+    def archive_key(self) -> tuple[object, ...]:
+        """The home and the path of the file, as `newest_by_path` names them."""
+        return *_identity(source_home(self.host)), os.fsencode(_original_path(self.host, self.path))
 
 
 class _ChangedFile(NamedTuple):
@@ -164,6 +169,12 @@ def _homes_of_sessions(writer: ArchiveWriter) -> dict[tuple[str, str | None, str
     A session that is found again with other environment variables is the same session, and is kept once.
     """
     return {(*_identity(one.home), one.path): one.home for one in writer.newest() if one.role == "main"}
+
+
+def newest_by_path(archive: Archive) -> dict[tuple[object, ...], Version]:
+    """The newest version of each file, whatever the environment variables were."""
+    versions = sorted(archive.newest(), key=lambda version: version.taken_us)
+    return {(*_identity(version.home), version.path): version for version in versions}
 
 
 def _identity(home: SourceHome) -> tuple[str, str | None, str, str]:

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,12 @@ class OpenCatalog:
     report: SyncReport | None = None
     """What the sync found and did; None without a sync."""
     is_temporary: bool = False
+
+    def sources_with_text(self, text: str, kinds: frozenset[str] | None) -> Collection[int]:
+        """The ids of the sources that contain a text, for filters. The text index is opened for it."""
+        from clew.catalog.search import catalog_text_finder
+
+        return catalog_text_finder(self.db, self.folder)(text, kinds)
 
     def unindexed_text(self) -> UnindexedText:
         """Count the text that a search by words cannot find yet."""

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +18,8 @@ from clew.catalog.ids import packed_uuid
 from clew.catalog.portable_sql import CACHE_5M_TOKENS
 from clew.catalog.row_writer import COUNTS
 from clew.catalog.schema import KEYS_PER_SOURCE
-from clew.catalog.stats import UsageTotals, add_known
-from clew.io.paths import path_for_display
+from clew.catalog.stats import UsageTotals, add_known, catalog_stats
+from clew.io.paths import path_for_display, path_from_text
 from clew.model import Problem
 from clew.model.codes import CODES
 from clew.model.json import JSON
@@ -85,6 +86,15 @@ def list_rows(
     return rows
 
 
+def last_messages(db: sqlite3.Connection) -> dict[Path, datetime | None]:
+    """When something was said last in each session whose file is there, by its main file; None where it is unknown."""
+    query = f"SELECT f.path, s.ended_us {_FROM} WHERE f.state = 'live'"
+    return {
+        Path(path_from_text(path)): datetime.fromtimestamp(ended_us / 1e6, UTC) if ended_us > 0 else None
+        for path, ended_us in db.execute(query)
+    }
+
+
 def list_ids(db: sqlite3.Connection, condition: Condition | None = None) -> list[str]:
     """The ids of the sessions of a list, to tell how much of an id is enough to name one."""
     where, values = _list_condition(condition, True)
@@ -132,58 +142,65 @@ def _recorded_usage(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int,
 
 def _titles_from_summaries(db: sqlite3.Connection, found: Sequence[tuple[int, str, dict[str, JSON]]]) -> dict[int, str]:
     """Titles of sessions without one: a summary may be in any later file of its folder, with the id of a message."""
-    untitled: dict[Path, list[int]] = {}
-    for number, path, header in found:
-        if not header["is_titled"]:
-            untitled.setdefault(Path(path).parent, []).append(number)
+    untitled = {number: Path(path).parent for number, path, header in found if not header["is_titled"]}
+    by_folder = _summaries_by_folder(db, set(untitled.values())) if untitled else {}
     titles: dict[int, str] = {}
-    query = "SELECT f.path, json_extract(s.header, '$.summaries') AS summaries"
-    query += f" {_FROM} WHERE summaries <> '{{}}' AND f.state = 'live' ORDER BY f.agent, f.path"
-    for path, summaries in db.execute(query) if untitled else ():
-        for uuid, summary in json.loads(summaries).items():
-            for number in untitled.get(Path(path).parent, ()):
-                if _has_message(db, number, uuid):
+    for number, folder in untitled.items():
+        if summaries := by_folder.get(folder):
+            query = "SELECT uuid FROM message WHERE id BETWEEN ? AND ?"
+            messages = {row[0] for row in db.execute(query, key_range(number))}
+            for uuid, summary in summaries:
+                if uuid in messages:
                     titles[number] = summary
     return titles
 
 
-def _has_message(db: sqlite3.Connection, number: int, uuid: str) -> bool:
-    query = "SELECT 1 FROM message WHERE id BETWEEN ? AND ? AND uuid = ?"
-    return db.execute(query, (*key_range(number), packed_uuid(uuid))).fetchone() is not None
+def _summaries_by_folder(db: sqlite3.Connection, folders: set[Path]) -> dict[Path, list[tuple[bytes | str, str]]]:
+    """All summaries in the files of some folders, each with the packed uuid of its message, in the order of files."""
+    by_folder: dict[Path, list[tuple[bytes | str, str]]] = {}
+    query = "SELECT f.path, json_extract(s.header, '$.summaries') AS summaries"
+    query += f" {_FROM} WHERE summaries <> '{{}}' AND f.state = 'live' ORDER BY f.agent, f.path"
+    for path, summaries in db.execute(query):
+        if (folder := Path(path).parent) in folders:
+            pairs = ((packed_uuid(uuid), summary) for uuid, summary in json.loads(summaries).items())
+            by_folder.setdefault(folder, []).extend(pairs)
+    return by_folder
 
 
 def agent_summaries(db: sqlite3.Connection) -> dict[str, dict[str, JSON]]:
-    """Sessions, messages, bytes and the last activity of each agent whose files are there."""
-    query = f"""SELECT f.agent, sum(s.is_agent_session = 0), sum(s.is_agent_session), sum(s.message_count),
-      sum(f.size), max(CASE WHEN s.ended_us > 0 THEN s.ended_us END) {_FROM}
-      WHERE f.state = 'live' GROUP BY f.agent ORDER BY f.agent"""
+    """Sessions, sub-agents, messages, the bytes of files that are there, and the last activity of each agent."""
+    query = f"""SELECT f.agent, sum(CASE WHEN f.state = 'live' THEN f.size ELSE 0 END),
+      max(CASE WHEN s.ended_us > 0 THEN s.ended_us END) {_FROM} GROUP BY f.agent ORDER BY f.agent"""
+    counts = catalog_stats(db).sessions_by("agent")
     return {
         agent: {
-            "sessions": sessions,
-            "subagents": subagents,
-            "messages": messages,
+            **{name: counts[agent][name] for name in ("sessions", "subagents", "messages")},
             "bytes": size,
             "last_activity": None if last_us is None else format_utc(last_us),
         }
-        for agent, sessions, subagents, messages, size, last_us in db.execute(query)
+        for agent, size, last_us in db.execute(query)
     }
 
 
 class Page(NamedTuple):
-    """Some sessions, and how many there are in all."""
+    """Some sessions; how many rows there are in all, and of how many sessions and sub-agents."""
 
     total: int
     entries: list[Entry]
+    sessions: int
+    subagents: int
 
 
 def page(db: sqlite3.Connection, chosen: Collection[int] | None, limit: int, offset: int = 0) -> Page:
     """Sessions, the latest first, with their sub-agents below them; `chosen` are those that may be shown."""
-    query = "SELECT id, session_id, parent_session_id FROM session WHERE is_visible = 1 ORDER BY ended_us DESC, id DESC"
+    query = """SELECT id, session_id, parent_session_id, is_agent_session FROM session WHERE is_visible = 1
+      ORDER BY ended_us DESC, id DESC"""
     rows = [row for row in db.execute(query) if chosen is None or row[0] in chosen]
-    known = {key for _, key, _ in rows}
-    tops = [number for number, key, parent in rows if parent not in known or parent == key]
-    entries = _entries(db, tops[offset : offset + limit])
-    return Page(len(tops), with_children(db, entries, None if chosen is None else chosen))
+    known = {row[1] for row in rows}
+    tops = [number for number, key, parent, _ in rows if parent not in known or parent == key]
+    entries = with_children(db, _entries(db, tops[offset : offset + limit]), chosen)
+    subagents = sum(row[3] for row in rows)
+    return Page(len(tops), entries, len(rows) - subagents, subagents)
 
 
 def with_children(db: sqlite3.Connection, entries: list[Entry], chosen: Collection[int] | None) -> list[Entry]:

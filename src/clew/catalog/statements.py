@@ -80,7 +80,8 @@ SESSIONS = Table(
     each="sessions",
     groups={**_ACTIVITY_GROUPS, "branch": "git_branch"},
     sums={
-        "all_sessions": "COUNT(*)",
+        "sessions": "SUM(CASE WHEN is_agent_session = 0 THEN 1 ELSE 0 END)",
+        "subagents": "SUM(CASE WHEN is_agent_session = 0 THEN 0 ELSE 1 END)",
         "messages": "SUM(message_count)",
         "turns": "SUM(turn_count)",
         "errors": "SUM(error_count)",

@@ -80,7 +80,7 @@ class UsageTotals:
     def as_row(self) -> Row:
         """The totals as the JSON of `clew stats` has them."""
         all_input = add_known((self.cache_read_tokens, self.cache_creation_tokens, self.input_tokens))
-        has_cost = self.priced_calls > 0 or self.calls == 0
+        has_cost = self.priced_calls > 0
         return {
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
@@ -94,7 +94,7 @@ class UsageTotals:
             "cost_nano": self.cost_nano if has_cost else None,
             "cost_is_at_least": self.cost_is_lower_bound,
             "calls": self.calls,
-            "sessions": self.sessions,
+            "sessions_with_calls": self.sessions,
             "cache_hit_rate": ratio(self.cache_read_tokens, all_input),
             "first": format_utc(self.first_us) if self.first_us else None,
             "last": format_utc(self.last_us) if self.last_us else None,
@@ -167,7 +167,7 @@ class Stats:
         return {names: UsageTotals.from_sums(sums) for names, sums in self._sums(USAGE, *by).items()}
 
     def sessions_by(self, by: str) -> dict[str, Row]:
-        """How many sessions there were, with how many turns and errors, and the time of work."""
+        """How many sessions and sub-agents there are, with how many turns and errors, and the time of work."""
         return {name: session_row(sums) for (name,), sums in self._sums(SESSIONS, by).items()}
 
     def totals(self) -> Row:
@@ -253,7 +253,7 @@ class Stats:
                 "tool_calls": sums["tool_calls"],
                 "errors": sums["tool_errors"],
                 "error_rate": sums["tool_errors"] / sums["tool_calls"],
-                "sessions": sums["sessions"],
+                "sessions_with_calls": sums["sessions"],
                 "seconds": sums["tool_us"] / 1_000_000,
                 "median_seconds": _seconds(percentile(durations.get(name, ()), 50)),
                 "p95_seconds": _seconds(percentile(durations.get(name, ()), 95)),
@@ -304,7 +304,8 @@ def add_known(numbers: Iterable[int | None]) -> int | None:
 def session_row(sums: Row) -> Row:
     """The part of a row that counts sessions."""
     return {
-        "all_sessions": sums["all_sessions"],
+        "sessions": sums["sessions"] or 0,
+        "subagents": sums["subagents"] or 0,
         "messages": sums["messages"] or 0,
         "turns": sums["turns"] or 0,
         "errors": sums["errors"] or 0,

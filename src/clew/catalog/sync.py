@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from clew.catalog.change_detection import (
@@ -69,11 +69,8 @@ def sync(
         report = _report_if_unchanged(hosts, folder, text)
         if report is not None:
             return report
-    try:
-        with locked(folder, wait):
-            return _sync_locked(tuple(hosts() if callable(hosts) else hosts), folder, text, full, on_progress, workers)
-    except OSError as error:
-        raise _not_writable(folder, error.strerror or error) from error
+    with _locked_for_writing(folder, wait):
+        return _sync_locked(tuple(hosts() if callable(hosts) else hosts), folder, text, full, on_progress, workers)
 
 
 def is_up_to_date(folder: Path, *, text: bool = True) -> bool:
@@ -105,7 +102,6 @@ def _sync_locked(
     on_progress: ProgressCallback | None,
     workers: int | None,
 ) -> SyncReport:
-    from clew.catalog.text_index import IndexNotWritable, IndexUnreadable
     from clew.catalog.upgrade import copy_missing_sessions
 
     def run() -> SyncReport:
@@ -114,20 +110,26 @@ def _sync_locked(
 
     moved = move_aside(folder) if _is_unusable(folder) else None
     try:
-        try:
-            report = run()
-        except sqlite3.DatabaseError as error:
-            if not _is_corrupt(error):
-                raise
-            moved = move_aside(folder)
-            report = run()
-    except (sqlite3.DatabaseError, IndexNotWritable, IndexUnreadable) as error:
-        raise _not_writable(folder, error) from error
+        report = run()
+    except sqlite3.DatabaseError as error:
+        if not _is_corrupt(error):
+            raise
+        moved = move_aside(folder)
+        report = run()
     return report._replace(moved=moved)
 
 
-def _not_writable(folder: Path, reason: object) -> CatalogNotWritable:
-    return CatalogNotWritable(f"{folder}: the catalog cannot be written: {reason}")
+@contextmanager
+def _locked_for_writing(folder: Path, wait: float = LOCK_WAIT_SECONDS) -> Iterator[None]:
+    """Hold the lock of a catalog; raises CatalogNotWritable where it cannot be written, as on a full disk."""
+    from clew.catalog.text_index import IndexNotWritable, IndexUnreadable
+
+    try:
+        with locked(folder, wait):
+            yield
+    except (OSError, sqlite3.DatabaseError, IndexNotWritable, IndexUnreadable) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise CatalogNotWritable(f"{folder}: the catalog cannot be written: {reason}") from error
 
 
 def _is_corrupt(error: sqlite3.DatabaseError) -> bool:
@@ -372,7 +374,7 @@ def rebuild_text_index(folder: Path) -> None:
     """Delete the text index of a catalog and make another one of the stored text."""
     from clew.catalog import text_index
 
-    with locked(folder), closing(open_writer(folder)) as db:
+    with _locked_for_writing(folder), closing(open_writer(folder)) as db:
         text_index.rebuild(db, folder)
 
 
@@ -381,7 +383,7 @@ def _forget(folder: Path, condition: str, *values: str) -> int:
     from clew.catalog.dedupe import update_visible_copies
     from clew.catalog.row_writer import RowWriter
 
-    with locked(folder), closing(open_writer(folder)) as db:
+    with _locked_for_writing(folder), closing(open_writer(folder)) as db:
         sources = [source for (source,) in db.execute(f"SELECT id FROM source WHERE {condition}", values)]
         if not sources:
             return 0

@@ -53,6 +53,7 @@ COMMAND_GROUPS = {
     },
     "Keep": {
         "archive": "Keep compressed copies of every session's files.",
+        "clean": "Archive old sessions, then remove them from their agents' folders.",
         "verify": "Check that an export restores the agent's files byte for byte.",
         "validate": "Report damaged or inconsistent records in sessions.",
     },

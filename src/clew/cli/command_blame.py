@@ -89,7 +89,6 @@ def _sessions_naming(library: Library, names: set[str]) -> list[StoredSession]:
     sessions are searched for the name. The caller reads each session: only its records prove who wrote which line.
     """
     from clew.catalog.queries import sources_of_agents, unreadable_sources
-    from clew.catalog.search import catalog_text_finder
     from clew.catalog.sessions import open_sessions
 
     agents = [agent for agent in load_all() if agent.has_file_changes]
@@ -97,8 +96,7 @@ def _sessions_naming(library: Library, names: set[str]) -> list[StoredSession]:
     # A name that JSON may spell in several ways is not searched for.
     unsure = [agent.id for agent in agents if agent.file_changes_outside_calls or "" in parts]
     with library.catalog(text=True) as catalog:
-        find_text = catalog_text_finder(catalog.db, catalog.folder)
-        naming = set[int]().union(*(find_text(part, _CALL_TEXT) for part in parts if part))
+        naming = set[int]().union(*(catalog.sources_with_text(part, _CALL_TEXT) for part in parts if part))
         found = open_sessions(catalog.db, naming, library.hosts[0])
         others = open_sessions(catalog.db, sources_of_agents(catalog.db, unsure) - naming, library.hosts[0])
         unreadable = unreadable_sources(catalog.db)

@@ -8,20 +8,17 @@ import click
 import msgspec
 
 from clew.agents import registry
-from clew.cli.options import Folder, open_library, wants_json
+from clew.cli.options import as_json_option, find_to_convert, sourcing, target_home_option, target_host, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.session_argument import session_argument
 from clew.convert.conversion import Conversion
 from clew.convert.file_transaction import roll_back_on_signal
-from clew.convert.losses import Converted, counted
+from clew.convert.losses import Converted, refusal, serious
 from clew.convert.prepare import Prepared, is_converted, prepare, prepare_original
-from clew.errors import UnknownReference, UsageError, WouldLose
-from clew.host import Host
-from clew.library import Library
+from clew.errors import UsageError, WouldLose
 from clew.references import message_of
 from clew.render.shell import shell_line
-from clew.stored_session import StoredSession
 
 _SHOWN = 20
 
@@ -29,26 +26,21 @@ _SHOWN = 20
 @click.command("convert")
 @session_argument("PATH|REF")
 @click.option("--to", "target", metavar="AGENT", required=True, help="The agent to convert for, from `clew agents`.")
-@click.option(
-    "--home",
-    type=Folder(path_type=Path),
-    metavar="DIR",
-    required=True,
-    help="Home folder to write the session to.",
-)
+@target_home_option
 @click.option("--branch", metavar="MESSAGE", help="Convert the branch of this message: its number or uuid.")
 @click.option("--original", is_flag=True, help="Restore the session that this one was converted from.")
 @click.option("--allow-loss", is_flag=True, help="Convert even if some content cannot be carried over.")
 @click.option("--dry-run", is_flag=True, help="Print what would be written and lost; write nothing.")
 @redacting
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@sourcing
+@as_json_option
 @click.pass_context
 def command(
     context: click.Context,
     /,
     reference: str,
     target: str,
-    home: Path,
+    target_home: Path | None,
     branch: str | None,
     original: bool,
     allow_loss: bool,
@@ -58,11 +50,18 @@ def command(
     """Write a session in another agent's format, under a new id, so that this agent can continue it.
 
     The original is included: converting back restores its bytes if nothing was added since, and --original restores it
-    at any time. With --redact, the original is left out, and the converted session is masked. The session is read from
-    your own home, or from the one given before the command: clew --home FROM convert REF --to AGENT --home TO.
+    at any time. With --redact, the original is left out, and the converted session is masked.
+
+    clew --home FROM convert REF --to AGENT --home TO reads the session from FROM and writes it below TO. Without FROM
+    it is read from your own home, or from TO if only TO has it; without TO it is written below FROM, or below your own
+    home.
     """
     context.with_resource(roll_back_on_signal())
-    library, session = find(open_library(context, ()), reference, home)
+    if message_of(reference) is not None:
+        raise UsageError(f"{reference}: a session is converted whole, or the branch that --branch names")
+    host = target_host(context, target_home)
+    home = host.home
+    library, session = find_to_convert(context, reference, host)
     masking = redaction(context, DATA)
     children, session = library.subagents(session), masking.session(session)
     if original:
@@ -71,7 +70,7 @@ def command(
     else:
         whole = not masking.is_on
         prepared = prepare(session.agent, session.source, target, branch, children, home=home, with_original=whole)
-    refused = bool(prepared.losses) and not allow_loss and not dry_run
+    refused = bool(serious(prepared.losses)) and not allow_loss and not dry_run
     if dry_run:
         outcome = prepared.rehearse(home)
     else:
@@ -95,19 +94,6 @@ def _written(prepared: Prepared, target: str, home: Path, allow_loss: bool) -> C
         raise WouldLose(f"{error}: {hint}") from None
 
 
-def find(library: Library, reference: str, home: Path) -> tuple[Library, StoredSession]:
-    """The session a reference means, and where it was found; one that lies in the target's own home is found too."""
-    if message_of(reference) is not None:
-        raise UsageError(f"{reference}: names a message; use --branch to convert the branch of a message")
-    try:
-        return library, library.get(reference)
-    except UnknownReference:
-        if not home.is_dir():
-            raise
-        own = Library(Host.at(home))
-        return own, own.get(reference)
-
-
 def _check_alone(branch: str | None, is_masked: bool) -> None:
     if branch is not None or is_masked:
         raise UsageError(
@@ -124,8 +110,7 @@ def _report(outcome: Converted, refused: bool, masking: Redaction) -> None:
     if len(outcome.losses) > _SHOWN:
         say(f"  and {len(outcome.losses) - _SHOWN} more; use --json to list all")
     if refused:
-        lost = counted(outcome.losses)
-        say(f"clew: {lost} cannot be carried over, so nothing was written; use --allow-loss to continue")
+        say(f"clew: nothing was written: {refusal(outcome.losses)}")
         return
     for file in outcome.files:
         click.echo(visible(masking.text(str(file))))

@@ -149,6 +149,7 @@ def _forget(log: Path) -> list[str]:
 
     Returns the catalogs that still hold it.
     """
+    from clew.catalog.database import CatalogNotWritable
     from clew.catalog.sync import catalogs_with, forget
 
     current, aside = catalogs_with(str(log))
@@ -158,4 +159,6 @@ def _forget(log: Path) -> list[str]:
             forget(folder, str(log))
         except Busy:
             left.append(f"the catalog {folder}: another sync is running; `clew sync --full` does it")
+        except CatalogNotWritable as error:
+            left.append(f"{error}; `clew sync --full` does it")
     return left

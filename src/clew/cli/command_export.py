@@ -31,6 +31,8 @@ from clew.render.detail import DETAILS, Detail
 from clew.stored_session import StoredSession
 
 FORMATS = {"json": ".json", "ndjson": ".ndjson", "markdown": ".md", "html": ".html"}
+_OTHER_NAMES = {"md": "markdown", "jsonl": "ndjson", "htm": "html"}
+"""Other names of formats, for --to and as suffixes."""
 _TEXT_FORMATS = ("markdown", "html")
 _LAYOUTS = ("date", "project")
 MAX_PART_BYTES = 64 << 20
@@ -42,7 +44,11 @@ Masked = Counter[str]
 @click.command("export")
 @click.argument("references", nargs=-1, metavar="[PATH|REF]...", shell_complete=complete_session)
 @click.option(
-    "--to", "form", type=click.Choice(list(FORMATS)), help="The format; default: from the suffix of -o, else json."
+    "--to",
+    "form",
+    type=click.Choice([*FORMATS, *_OTHER_NAMES]),
+    metavar="FORMAT",
+    help="json, ndjson, markdown (md) or html; default: from the suffix of -o, else json.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="A file, or a folder for several sessions.")
 @click.option("--force", is_flag=True, help="Replace existing files.")
@@ -95,6 +101,7 @@ def command(
     An HTML page is a single file. For one session it includes the sub-agents; in a folder each session has its own
     page, and --site adds an index.
     """
+    form = _OTHER_NAMES.get(form or "", form)
     form = _resolve_format(_format_of_file_name(form, output) if layout is None else form, site, carry, output)
     if as_json and form not in (None, "json"):
         raise UsageError(f"--json and --to {form} cannot be combined")
@@ -108,6 +115,8 @@ def command(
     unreadable = for_each_session(library, references, take_filters(options, library), found.append)
     if not found:
         raise UnknownReference("no session to export")
+    if form is None and len(found) == 1 and layout is None:
+        _refuse_unknown_suffix(output)
     compression = "gzip" if gz else "zstd" if zst else None
     masking = redaction(context, TEXT if form in _TEXT_FORMATS and layout is None else DATA)
     if form == "html" and layout is None:
@@ -130,11 +139,24 @@ def _format_of_file_name(form: str | None, output: Path | None) -> str | None:
     """The format that the name of a file says, where nothing else does."""
     if output is None or output.is_dir():
         return form
-    suffix = (output.with_suffix("") if output.suffix in SUFFIXES else output).suffix
-    said = next((name for name, known in FORMATS.items() if known == suffix), None)
+    suffix = _suffix(output)
+    said = next((name for name, known in FORMATS.items() if known == suffix), _OTHER_NAMES.get(suffix[1:]))
     if form is not None and said is not None and said != form:
         raise UsageError(f"{output.name} and --to {form} cannot be combined")
     return form or said
+
+
+def _suffix(output: Path) -> str:
+    return (output.with_suffix("") if output.suffix in SUFFIXES else output).suffix.lower()
+
+
+def _refuse_unknown_suffix(output: Path | None) -> None:
+    """Refuse a file whose suffix is none of a format: the user expects something else than JSON in it."""
+    if output is not None and not output.is_dir() and _suffix(output):
+        known = ", ".join([*FORMATS.values(), *(f".{name}" for name in _OTHER_NAMES)])
+        raise UsageError(
+            f"{output.name}: no format has the suffix {_suffix(output)}; known: {known}; or name one with --to"
+        )
 
 
 def _resolve_format(form: str | None, site: Path | None, carry: bool, output: Path | None) -> str | None:
@@ -287,7 +309,7 @@ class Writer:
         with closing(write_in_workers(write, sizes, left_over) if is_free else (None for _ in sizes)) as results:
             written = enumerate(results)
             self.unreadable += do_each(sessions, finish)
-        say(f"{len(sessions) - self.unreadable} sessions in {folder}", own=True)
+        say(f"{len(sessions) - self.unreadable} files in {folder}, one for each session and sub-agent", own=True)
 
     def _targets(self, sessions: Sequence[StoredSession], folder: Path) -> Iterator[Path | SourceUnreadable]:
         """Where each session goes, or why its name cannot be told."""
@@ -330,7 +352,7 @@ class Writer:
                 session.source, self._header(session), folder, layout, taken, self.masking.files(session)
             ),
         )
-        say(f"{len(sessions) - self.unreadable} sessions in {folder}", own=True)
+        say(f"{len(sessions) - self.unreadable} files in {folder}, one for each session and sub-agent", own=True)
 
     def _header(self, session: StoredSession) -> dict[str, JSON]:
         """What a session is filed under: its header as it may be seen. What is masked in it counts in its file."""

@@ -47,7 +47,7 @@ def command(
     elif all_evidence:
         _print(all_evidence, history, masking)
     else:
-        say("clew: no file was used" + ("" if wanted is None else " by this message"))
+        say("clew: no file was used" + ("" if wanted is None else " by this message"), own=True)
     for words in history.cut_off():
         say(words)
     return 0 if all_evidence else 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
@@ -14,7 +15,7 @@ from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.model.json import JSON
 from clew.model.time import parse_time
 
-_SHORT, _AGENT = 8, "agent-"
+_SHORT_ID_CHARS, _AGENT_PREFIX = 8, "agent-"
 _SHOWN_COLUMNS = ("agent", "ended_at", "project", "messages", "total_tokens", "has_errors", "title", "source")
 
 
@@ -34,15 +35,14 @@ def command(
     """
     from clew.catalog.filters import catalog_condition
     from clew.catalog.queries import list_ids, list_rows, unreadable_sources
-    from clew.catalog.search import catalog_text_finder
 
     as_json = wants_json(context, as_json)
     library = open_library(context, homes)
     filters = take_filters(options, library)
     with library.catalog(text=filters.needs_text) as catalog:
-        condition = catalog_condition(catalog.db, filters, catalog_text_finder(catalog.db, catalog.folder))
+        condition = catalog_condition(catalog.db, filters, catalog.sources_with_text)
         listed = list_rows(catalog.db, condition, subagents=subagents or as_json, limit=limit)
-        names = shown_ids(list_ids(catalog.db, condition)) if not as_json else {}
+        names = {} if as_json else short_ids([row["id"] for row in listed], list_ids(catalog.db, condition))
         unreadable = unreadable_sources(catalog.db, filters.agent)
     for problem in unreadable:
         say(f"clew: {problem}")
@@ -96,18 +96,20 @@ def _place(source: dict[str, JSON]) -> str:
     return source["host"] or (source["type"] if source["type"] != "local" else "")
 
 
-def shown_ids(ids: Iterable[str]) -> dict[str, str]:
-    """The shortest unique prefix of each id, of at least 8 characters."""
-    ordered = sorted(set(ids))
-    shown = {}
-    for before, name, after in zip(["", *ordered], ordered, [*ordered[1:], ""], strict=False):
-        shared = max(_shared(name, other) for other in (before, after))
-        least = _SHORT + (len(_AGENT) if name.startswith(_AGENT) else 0)
-        shown[name] = name[: max(least, shared + 1)]
-    return shown
+def short_ids(ids: Iterable[str], all_ids: Iterable[str]) -> dict[str, str]:
+    """The shortest prefix of each id, of at least 8 characters, that no other one of all ids has."""
+    ordered = sorted(set(all_ids))
+    short = {}
+    for name in ids:
+        number = bisect_left(ordered, name)
+        neighbours = ordered[max(0, number - 1) : number] + ordered[number + 1 : number + 2]
+        shared = max((_shared_chars(name, other) for other in neighbours), default=0)
+        least = _SHORT_ID_CHARS + (len(_AGENT_PREFIX) if name.startswith(_AGENT_PREFIX) else 0)
+        short[name] = name[: max(least, shared + 1)]
+    return short
 
 
-def _shared(left: str, right: str) -> int:
-    """How many characters both begin with."""
+def _shared_chars(left: str, right: str) -> int:
+    """How many characters two ids share at their beginning."""
     pairs = enumerate(zip(left, right, strict=False))
-    return next((at for at, (one, other) in pairs if one != other), min(len(left), len(right)))
+    return next((number for number, (one, other) in pairs if one != other), min(len(left), len(right)))

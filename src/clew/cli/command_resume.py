@@ -12,11 +12,19 @@ import click
 from clew.agents import registry
 from clew.agents.base import Agent
 from clew.agents.target_profile import TargetProfile
-from clew.cli.options import common, open_library, wanted_sources, wants_json
+from clew.cli.options import (
+    as_json_option,
+    find_to_convert,
+    sourcing,
+    target_home_option,
+    target_host,
+    wanted_sources,
+    wants_json,
+)
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
 from clew.cli.session_argument import session_argument
-from clew.convert.losses import Converted, counted
+from clew.convert.losses import Converted, refusal, serious
 from clew.convert.prepare import Prepared, is_converted, prepare
 from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.host import Host
@@ -33,8 +41,10 @@ _SHOWN = 10
 @click.option("--branch", metavar="MESSAGE", help="Continue the branch of this message: its number or uuid.")
 @click.option("--print", "only_print", is_flag=True, help="Only print the commands; write and start nothing.")
 @click.option("--allow-loss", is_flag=True, help="Continue even if some content cannot be carried over.")
+@target_home_option
 @redacting_output
-@common
+@sourcing
+@as_json_option
 @click.pass_context
 def command(
     context: click.Context,
@@ -44,17 +54,21 @@ def command(
     branch: str | None,
     only_print: bool,
     allow_loss: bool,
-    homes: tuple[str, ...],
+    target_home: Path | None,
     as_json: bool,
 ) -> int:
     """Continue a session: start its agent in the session's folder.
 
-    With --in or --branch, and where the agent would not find the session, it is converted first, below your own home
-    folder or the one given by --home. A session that was converted before is not converted again. --print writes and
-    starts nothing; it prints the commands. --json converts, but starts nothing.
+    With --in or --branch, and where the agent would not find the session, it is converted first. A session that was
+    converted before is not converted again. --print writes and starts nothing; it prints the commands. --json converts,
+    but starts nothing.
+
+    clew --home FROM resume REF --home TO reads the session from FROM, writes it below TO and starts the agent with TO
+    as its home. Without FROM it is read from your own home, or from TO if only TO has it; without TO it is written
+    below FROM, or below your own home.
     """
-    library = open_library(context, homes)
-    session = library.get(reference)
+    host = target_host(context, target_home)
+    library, session = find_to_convert(context, reference, host)
     agent = registry.get(target or session.agent.id)
     receiver = agent.target_profile()
     if receiver is None:
@@ -64,7 +78,6 @@ def command(
     program = ""
     if not only_print and not wants_json(context, as_json):
         program = _program(receiver.command({"id": "any"})[0], folder)
-    host = _home(context, homes)
     conversion: list[str] | None = None
     if branch is None and agent.id == session.agent.id and _is_at_home(session, host, receiver):
         argv = receiver.command({"id": session.id})
@@ -79,8 +92,8 @@ def command(
             named = session.id if reference.startswith("@") or message_of(reference) is not None else reference
             words = [named, "--to", agent.id, "--home", str(host.home.absolute())]
             words += ["--branch", branch] if branch is not None else []
-            words += ["--allow-loss"] if described.losses else []
-            conversion = ["clew", *_sources(context, homes), "convert", *words]
+            words += ["--allow-loss"] if serious(described.losses) else []
+            conversion = ["clew", *_sources(context), "convert", *words]
         elif not is_converted(agent, described):
             written = prepared.write(host.home, allow_loss=allow_loss)
             say(f"converted: {written.files[0]}")
@@ -128,12 +141,6 @@ def _is_file_name(text: str) -> bool:
     return "\0" not in text
 
 
-def _home(context: click.Context, homes: tuple[str, ...]) -> Host:
-    """The home to go on in: the one that was named, else the user's own; sources are only read."""
-    named = (*context.find_root().obj["homes"], *homes)
-    return Host.at(Path(named[0])) if named else Host.local()
-
-
 def _is_at_home(session: StoredSession, host: Host, receiver: TargetProfile) -> bool:
     """True when the agent itself finds the session, and goes on with what it finds."""
     path = session.path.absolute()
@@ -141,9 +148,9 @@ def _is_at_home(session: StoredSession, host: Host, receiver: TargetProfile) -> 
     return is_taken and any(path.is_relative_to(root.absolute()) for root in session.agent.roots(host))
 
 
-def _sources(context: click.Context, homes: tuple[str, ...]) -> list[str]:
+def _sources(context: click.Context) -> list[str]:
     """The options that make another command look at the homes and sources this one looks at."""
-    named = [word for home in (*context.find_root().obj["homes"], *homes) for word in ("--home", home)]
+    named = [word for home in context.find_root().obj["homes"] for word in ("--home", home)]
     return [*named, *(word for name in wanted_sources(context) for word in ("--source", name))]
 
 
@@ -154,12 +161,12 @@ def _described(prepared: Prepared, home: Path, allow_loss: bool) -> Converted:
         raise UsageError(
             f"{described.session_id!r} is not a safe id for a command line; `clew convert` gives it a new one"
         )
-    if described.losses and not allow_loss:
-        for loss in described.losses[:_SHOWN]:
-            say(f"  {loss.what}: {loss.why}")
-        if len(described.losses) > _SHOWN:
-            say(f"  and {len(described.losses) - _SHOWN} more; use `clew convert --dry-run --json` to list all")
-        raise WouldLose(f"{counted(described.losses)} cannot be carried over; use --allow-loss to continue")
+    for loss in described.losses[:_SHOWN]:
+        say(f"  {loss.what}: {loss.why}")
+    if len(described.losses) > _SHOWN:
+        say(f"  and {len(described.losses) - _SHOWN} more; use `clew convert --dry-run --json` to list all")
+    if serious(described.losses) and not allow_loss:
+        raise WouldLose(refusal(described.losses))
     return described
 
 

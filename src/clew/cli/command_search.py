@@ -13,7 +13,7 @@ import click
 from clew.catalog.queries import list_ids
 from clew.catalog.query import BadQuery
 from clew.catalog.search import LIMIT, SEARCH_FIELDS, Found, Hit, Redact, Request, Searcher, check, unmasked
-from clew.cli.command_list import shown_ids
+from clew.cli.command_list import short_ids
 from clew.cli.options import NO_SYNC, common, filtering, given_filters, open_library, take_filters, wants_json
 from clew.cli.output import say, terminal_width, use_color
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
@@ -117,7 +117,7 @@ def _search_catalog(
     with library.catalog(text=True) as catalog:
         try:
             found = _search(Searcher(catalog.folder, redact), request)
-            ids = shown_ids(list_ids(catalog.db)) if found.hits else {}
+            ids = short_ids({hit.session for hit in found.hits}, list_ids(catalog.db)) if found.hits else {}
             return found, catalog.unindexed_text().blocks if request.mode == "words" else 0, ids
         except (sqlite3.DatabaseError, ValueError, OSError) as error:
             if not may_repair:
@@ -126,7 +126,8 @@ def _search_catalog(
             _repair(library, is_index=not isinstance(error, sqlite3.DatabaseError))
     with library.catalog(text=True) as catalog:
         try:
-            return _search(Searcher(catalog.folder, redact), request), 0, shown_ids(list_ids(catalog.db))
+            found = _search(Searcher(catalog.folder, redact), request)
+            return found, 0, short_ids({hit.session for hit in found.hits}, list_ids(catalog.db))
         except (sqlite3.DatabaseError, ValueError, OSError) as error:
             raise SourceUnreadable(f"{catalog.folder}: the catalog cannot be read: {error}") from error
 

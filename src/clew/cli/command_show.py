@@ -13,7 +13,6 @@ import click
 
 from clew.agents.base import Unit, long_records, open_file
 from clew.agents.file_evidence import FileContent
-from clew.cli.file_history import content, in_words, message_in, opened, row, spelled
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, print_line, say, use_color
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
@@ -212,6 +211,9 @@ def show_file(
     context: click.Context, homes: tuple[str, ...], reference: str, path: str, unproved: bool, as_json: bool
 ) -> None:
     """Print the content, byte for byte; how it is known goes to stderr."""
+    # Loading the time machine takes 10 ms, which nobody waits for who reads a session.
+    from clew.cli.file_history import content, in_words, message_in, opened, row, spelled
+
     message = message_in(reference)
     session, history = opened(context, homes, reference)
     answer = history.at(message, history.resolve_path(path))

@@ -6,12 +6,12 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import click
 
 from clew.catalog.filters import WarehouseSessions
-from clew.catalog.search import catalog_text_finder
 from clew.catalog.stats import BLOCK, BY, Row, Stats, catalog_stats, report, with_names
 from clew.cli.options import common, filtering, open_library, say_no_sessions, take_filters, wants_json
 from clew.cli.output import CsvOutput, print_table
@@ -28,8 +28,11 @@ _BAR = 12
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _SHORT = 8
 _BARS = ""
+_SESSION = ("title", "project")
 _DROPPED_FIRST = (
     _BARS,
+    "project",
+    "sub-agents",
     "active",
     "errors",
     "files",
@@ -37,6 +40,7 @@ _DROPPED_FIRST = (
     "tools",
     "cache hit",
     "turns",
+    "used by",
     "sessions",
     "cache read",
     "95 %",
@@ -108,20 +112,20 @@ def _stats(stack: ExitStack, library: Library, filters: Filters, engine: str | N
 
     if engine is None or engine == CATALOG:
         catalog = stack.enter_context(library.catalog(text=filters.needs_text))
-        return catalog_stats(catalog.db, filters, catalog_text_finder(catalog.db, catalog.folder))
+        return catalog_stats(catalog.db, filters, catalog.sources_with_text)
     opened = open_engine(engine)
     stack.callback(opened.close)
     return Stats(opened.ask, filters, WarehouseSessions(dialect_of(engine)))
 
 
 def _number(name: str) -> Cell:
-    return lambda row: count(row.get(name)) if row.get(name) is not None else ""
+    return lambda row: count(row.get(name))
 
 
 def cost_of(row: Row) -> str:
-    """The cost; a lower bound where some calls have no known price."""
+    """The cost; a lower bound where some calls have no known price; "-" where nothing is known."""
     if row.get("cost") is None:
-        return "?" if row.get("calls") else ""
+        return "-"
     return f"{'≥ ' if row['cost_is_at_least'] else ''}${row['cost']:,.2f}"
 
 
@@ -146,13 +150,9 @@ def _lines(row: Row) -> str:
     return f"{row['files_changed']}: +{came} -{went}"
 
 
-def _sessions(row: Row) -> str:
-    """Those that used tokens, else all there are."""
-    return _number("sessions")(row) if row.get("sessions") else _number("all_sessions")(row)
-
-
+_SESSIONS: list[tuple[str, Cell]] = [("sessions", _number("sessions")), ("sub-agents", _number("subagents"))]
+_SESSIONS_WITH_CALLS: list[tuple[str, Cell]] = [("used by", _number("sessions_with_calls"))]
 _USED: list[tuple[str, Cell]] = [
-    ("sessions", _sessions),
     ("input", _number("input_tokens")),
     ("output", _number("output_tokens")),
     ("cache read", _number("cache_read_tokens")),
@@ -170,7 +170,7 @@ _DONE: list[tuple[str, Cell]] = [
 _TOOLS: list[tuple[str, Cell]] = [
     ("calls", _number("tool_calls")),
     ("errors", _number("errors")),
-    ("sessions", _number("sessions")),
+    *_SESSIONS_WITH_CALLS,
     ("total", lambda row: _span(row["seconds"])),
     ("median", lambda row: _span(row["median_seconds"])),
     ("95 %", lambda row: _span(row["p95_seconds"])),
@@ -183,17 +183,22 @@ def print_stats(found: Row, by: str) -> None:
     if by == "tool":
         _print([(by, lambda row: str(row[by])), *_TOOLS], found["rows"], lambda row: float(row["tool_calls"]))
         return
+    total = {**found["totals"], by: "total"}
     names: list[tuple[str, Cell]] = [(by, lambda row: _name(row, by))]
     if by == "session":
-        names.append(("title", lambda row: row.get("title") or row.get("project") or ""))
-    done = _DONE if by not in ("model", BLOCK) else []
-    total = {**found["totals"], by: "total"}
-    _print([*names, *_USED, *done], [*found["rows"], total], _weight, last=total)
+        names += [(name, partial(_text, name, total)) for name in _SESSION]
+    sessions, done = (_SESSIONS, _DONE) if by not in ("model", BLOCK) else (_SESSIONS_WITH_CALLS, [])
+    _print([*names, *sessions, *_USED, *done], [*found["rows"], total], _weight, last=total)
     unpriced = [name or "(no name)" for name in found["totals"]["unpriced_models"]]
     if unpriced:
         click.echo(
             one_line(f"no price is known for these models, so costs are lower bounds: {', '.join(unpriced)}"), err=True
         )
+
+
+def _text(name: str, total: Row, row: Row) -> str:
+    """A text of a session; "-" where it has none."""
+    return str(row.get(name) or ("" if row is total else "-"))
 
 
 def _name(row: Row, by: str) -> str:
@@ -221,7 +226,7 @@ def _print(
 
 
 def _column(title: str, *, is_first: bool) -> Column:
-    is_name = is_first or title == "title"
+    is_name = is_first or title in _SESSION
     return Column(
         title,
         right=not is_name and title != _BARS,

@@ -29,15 +29,15 @@ def complete_session(context: click.Context, parameter: click.Parameter, incompl
 
 def _session_items(db: sqlite3.Connection, incomplete: str) -> list[CompletionItem]:
     from clew.catalog.queries import list_ids
-    from clew.cli.command_list import shown_ids
+    from clew.cli.command_list import short_ids
 
-    short = shown_ids(list_ids(db))
     found = db.execute(
         "SELECT s.native_id, s.title, s.project FROM session s JOIN source f ON f.id = s.id"
         " WHERE f.state = 'live' AND s.is_agent_session = 0 AND substr(s.native_id, 1, length(?1)) = ?1"
         " ORDER BY s.ended_us DESC LIMIT ?2",
         (incomplete, MAX_SESSIONS),
     ).fetchall()
+    short = short_ids([name for name, _, _ in found], list_ids(db))
     ids = [short[name] if short[name].startswith(incomplete) else name for name, _, _ in found]
     if os.environ.get("_CLEW_COMPLETE") == "bash_complete":
         return [CompletionItem(name) for name in ids]

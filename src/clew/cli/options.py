@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from clew.filters import Filters
     from clew.host import Host
     from clew.library import Library
+    from clew.stored_session import StoredSession
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,6 +55,16 @@ _FILTERS = (
 FILTER_NAMES = ("agent", "project", "branch", "model", "since", "until", "tool", "file", "has", "text")
 
 
+class Folder(click.Path):
+    """The path of a folder. An empty one is refused: it usually comes from a shell variable that is not set."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        """The path, unless it is empty."""
+        if value == "":
+            self.fail("the path is empty; is a shell variable not set?", parameter, context)
+        return super().convert(value, parameter, context)
+
+
 as_json_option = click.option("--json", "as_json", is_flag=True, help=OPTIONS["--json"])
 
 
@@ -75,6 +86,39 @@ def named_homes(context: click.Context, homes: tuple[str, ...]) -> tuple[str, ..
         if not Path(home).is_dir():
             raise SourceUnreadable(f"{home}: no such folder")
     return named
+
+
+target_home_option = click.option(
+    "--home",
+    "target_home",
+    type=Folder(path_type=Path),
+    metavar="DIR",
+    help="Home folder to write the session to; default: the one named before the command, else your own.",
+)
+
+
+def target_host(context: click.Context, target_home: Path | None) -> Host:
+    """The home that a converted session is written below.
+
+    That is the --home after the command, else the first --home before it, else the user's own home.
+    """
+    from clew.host import Host
+
+    homes = context.find_root().obj["homes"]
+    named = target_home or (Path(homes[0]) if homes else None)
+    return Host.at(named) if named is not None else Host.local()
+
+
+def find_to_convert(context: click.Context, reference: str, target: Host) -> tuple[Library, StoredSession]:
+    """Find a session in the homes before the command (default: every source), else in the home that is written to."""
+    library = open_library(context, ())
+    try:
+        return library, library.get(reference)
+    except UnknownReference:
+        if not target.home.is_dir():
+            raise
+        library = open_library(context, (str(target.home),))
+        return library, library.get(reference)
 
 
 def filtering(function: F) -> F:
@@ -197,16 +241,6 @@ REFRESH = "clew.refresh"
 NO_SYNC = "clew.no-sync"
 FAILED = "clew.failed"
 """Keys of what the contexts of one run share; `FAILED`: a host that was asked for did not answer."""
-
-
-class Folder(click.Path):
-    """The path of a folder. An empty one is refused: it usually comes from a shell variable that is not set."""
-
-    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
-        """The path, unless it is empty."""
-        if value == "":
-            self.fail("the path is empty; is a shell variable not set?", parameter, context)
-        return super().convert(value, parameter, context)
 
 
 def _note_sources(context: click.Context, _: click.Parameter, value: tuple[str, ...]) -> None:

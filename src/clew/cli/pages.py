@@ -26,7 +26,7 @@ from clew.render.branching import Forks
 from clew.render.detail import Detail
 from clew.render.outline import clock, session_title
 from clew.render.page.fragments import Nested
-from clew.render.page.index import Entry, index
+from clew.render.page.index import Entry, index, session_counts
 from clew.render.page.session import inside
 from clew.stored_session import StoredSession
 
@@ -63,12 +63,13 @@ class Pages:
     def fill(self, sessions: Sequence[StoredSession], folder: Path, force: bool, *, with_index: bool) -> int:
         """A folder with a page for each session; says how many there are, and returns the exit code."""
         private_folder(str(folder))
-        unreadable = self.many(sessions, folder, force, with_index=with_index)
-        say(f"{len(sessions) - unreadable} sessions in {folder}", own=True)
-        return UNREADABLE if unreadable else 0
+        entries = self.many(sessions, folder, force, with_index=with_index)
+        counts = ", ".join(f"{number} {name}{'' if number == 1 else 's'}" for name, number in session_counts(entries))
+        say(f"{counts} in {folder}", own=True)
+        return UNREADABLE if len(entries) < len(sessions) else 0
 
-    def many(self, sessions: Sequence[StoredSession], folder: Path, force: bool, *, with_index: bool) -> int:
-        """A page for each session, with links between them; returns how many could not be read."""
+    def many(self, sessions: Sequence[StoredSession], folder: Path, force: bool, *, with_index: bool) -> list[Entry]:
+        """A page for each session, with links between them; returns the pages of those that could be read."""
         taken = {"index"}
         names = [free_name(self._masking.file_name(session), taken) + ".html" for session in sessions]
         # In a folder that is empty, nothing can be in the way.
@@ -95,7 +96,7 @@ class Pages:
             # It is worth no more than the pages, which can be made again.
             with opened(folder / INDEX, None, True, durable=False, below=folder) as out:
                 write_pieces(index(entries), out)
-        return len(sessions) - len(entries)
+        return entries
 
     def _page(self, session: StoredSession, target: Path, address: str, links: dict[str, str]) -> JSON:
         before = Counter(self._masking.masked) if self._masking.is_on else None
@@ -178,4 +179,5 @@ def _entry(header: dict[str, JSON], agent: str) -> dict[str, JSON]:
         "workspace": workspace,
         "time": clock(header.get("started_at")) or "",
         "parent": header.get("parent_session_id"),
+        "is_subagent": bool(header.get("is_agent_session")),
     }

@@ -20,7 +20,7 @@ from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.output import create_output
 
-from clew.cli.command_list import shown_ids
+from clew.cli.command_list import short_ids
 from clew.cli.options import open_library
 from clew.cli.redaction import TEXT, redaction
 from clew.library import Library
@@ -68,7 +68,7 @@ def _choices(context: click.Context, library: Library) -> list[Choice]:
 
     with library.catalog() as catalog:
         rows = list_rows(catalog.db, subagents=False)
-        short = shown_ids(list_ids(catalog.db))
+        short = short_ids([row["id"] for row in rows], list_ids(catalog.db))
     mask, now = redaction(context, TEXT).names, library.now()
     projects = mask([row["project"] or "" for row in rows])
     titles = mask([row["title"] or "" for row in rows])

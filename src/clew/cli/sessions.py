@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,8 +15,10 @@ from clew.filters import Filters
 from clew.io.paths import refuse_link_to_session
 from clew.library import Library
 from clew.references import message_of
-from clew.store.session import Session
 from clew.stored_session import StoredSession
+
+if TYPE_CHECKING:
+    from clew.store.session import Session
 
 UNREADABLE = 3
 """Exit code where a session could not be read."""
@@ -91,6 +94,9 @@ def own_session(context: click.Context, homes: tuple[str, ...], reference: str, 
 
 
 def _own(session: StoredSession, reference: str) -> Session:
+    # Loading the store takes 40 ms, which commands such as `show` would wait for.
+    from clew.store.session import Session
+
     if session.agent.id != AGENT or session.path.name != "messages.jsonl":
         raise UsageError(f"{reference} is a session of {session.agent.title}, not of clew's own store")
     return Session(session.path.parent)

@@ -358,14 +358,14 @@ class Conversation:
             why = "only the model that thought it can read it"
         elif kind == "server_tool_use" or (isinstance(kind, str) and kind.endswith("_tool_result")):
             why = "a tool of the model's provider, which no other agent has"
-        self._lose(index, f"a block of the kind {kind!r}", why)
+        self._lose(index, f"a block of the kind {kind!r}", why, is_note=kind == "redacted_thinking")
         return []
 
     def _thinking(self, thought: str, index: int | None) -> list[dict[str, JSON]]:
         if thought and self._capacity.thinking:
             return [{"type": "thinking", "thinking": thought}]
         if thought:
-            self._lose(index, "thinking", f"{self._title} cannot hold what another model thought")
+            self._lose(index, "thinking", f"{self._title} cannot hold what another model thought", is_note=True)
         return []
 
     def _call(self, block: dict[str, JSON], unit: Unit, number: int) -> dict[str, JSON]:

@@ -251,7 +251,7 @@ class Conversion(Prepared):
             started = {"session_id": child._new_id, "agent_id": child.session["agent_id"]}
             self.session.setdefault("subagents", []).append({**started, "tool_id": safe_id(call) if call else None})
         for loss in child.losses:
-            yield Loss(None, f"{loss.what}, in the sub-agent {name}", loss.why)
+            yield Loss(None, f"{loss.what}, in the sub-agent {name}", loss.why, loss.is_note)
 
     # Writing
 

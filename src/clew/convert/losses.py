@@ -24,6 +24,8 @@ class Loss(msgspec.Struct, frozen=True):
     what: str
     """In words; what is lost several times begins with how often."""
     why: str
+    is_note: bool = False
+    """True for what no other model could use anyway, as thinking: it is reported, but does not need --allow-loss."""
 
 
 class Converted(msgspec.Struct, frozen=True):
@@ -35,28 +37,34 @@ class Converted(msgspec.Struct, frozen=True):
     losses: list[Loss]
 
 
-def counted(losses: Sequence[Loss]) -> str:
-    """How many things would be lost, in words."""
-    return "1 thing" if len(losses) == 1 else f"{len(losses)} things"
+def serious(losses: Sequence[Loss]) -> list[Loss]:
+    """The losses that need the user's consent."""
+    return [loss for loss in losses if not loss.is_note]
+
+
+def refusal(losses: Sequence[Loss]) -> str:
+    """Why a conversion with losses is refused, and what to do."""
+    number = len(serious(losses))
+    return f"{number} thing{'' if number == 1 else 's'} cannot be carried over; use --allow-loss to continue"
 
 
 class Losses:
     """Collects losses; equal ones are counted."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str], tuple[int | None, int]] = {}
-        """For what is lost, and why, the first message and how often."""
+        self._found: dict[tuple[str, str, bool], tuple[int | None, int]] = {}
+        """For what is lost, why, and whether it is a note: the first message and how often."""
 
-    def add(self, message: int | None, what: str, why: str) -> None:
+    def add(self, message: int | None, what: str, why: str, *, is_note: bool = False) -> None:
         """Add one."""
-        first, times = self._found.get((what, why), (message, 0))
-        self._found[what, why] = first, times + 1
+        first, times = self._found.get((what, why, is_note), (message, 0))
+        self._found[what, why, is_note] = first, times + 1
 
     def listed(self) -> list[Loss]:
         """The losses, in the order in which they were met."""
         return [
-            Loss(message, what if times == 1 else f"{times} x {what}", why)
-            for (what, why), (message, times) in self._found.items()
+            Loss(message, what if times == 1 else f"{times} x {what}", why, is_note)
+            for (what, why, is_note), (message, times) in self._found.items()
         ]
 
 

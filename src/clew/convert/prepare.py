@@ -121,4 +121,5 @@ def _lost_with_original(original: origin.Original, members: list[origin.Member],
     kinds = [what if count == 1 else f"{what} ({count} times)" for what, count in counts.most_common(_MAX_KINDS_NAMED)]
     named = ", ".join([*kinds, *(["more"] if len(counts) > _MAX_KINDS_NAMED else [])])
     why = f"the original is inside {original.path}; `clew convert --original` brings it back"
-    return [Loss(None, f"what the original held beyond this: {named}", why)]
+    is_note = all(loss.is_note for loss in made.losses if loss.why != REFERRED)
+    return [Loss(None, f"what the original held beyond this: {named}", why, is_note)]

@@ -12,7 +12,7 @@ from clew.agents.base import SourceFile
 from clew.agents.target_profile import Header, ReadFile, TargetProfile
 from clew.convert.copies import place_of, places_of, read_pieces
 from clew.convert.file_transaction import FileTransaction, StagedFile, roll_back_on_signal
-from clew.convert.losses import Converted, Loss, counted
+from clew.convert.losses import Converted, Loss, refusal, serious
 from clew.errors import Busy, WouldLose
 from clew.io.paths import safe_below
 from clew.store.layout import refuse_copy
@@ -35,8 +35,8 @@ class Prepared(ABC):
 
     def write(self, home: Path, *, allow_loss: bool = False) -> Converted:
         """Write the session below a home; where something would be lost, writes nothing unless that is allowed."""
-        if self.losses and not allow_loss:
-            raise WouldLose(f"{counted(self.losses)} cannot be carried over; use --allow-loss to continue")
+        if serious(self.losses) and not allow_loss:
+            raise WouldLose(refusal(self.losses))
         refuse_copy(home)
         attempts = 0
         while True:

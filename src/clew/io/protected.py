@@ -10,6 +10,7 @@ import itertools
 import os
 import re
 import unicodedata
+from functools import cache
 
 PROTECTED: dict[str, tuple[str, ...]] = {
     "version control": (
@@ -95,7 +96,7 @@ def is_protected(path: str) -> bool:
     # A name of dots and spaces alone leads elsewhere.
     if all(part.strip(". ") or not part for part in parts):
         folded = _WORKTREE.sub("", folded)
-    return _PATTERN.search(folded) is not None
+    return _pattern().search(folded) is not None
 
 
 def _folded(name: str) -> str:
@@ -107,14 +108,12 @@ def _folded(name: str) -> str:
     return folded.rstrip(". ") or folded
 
 
+@cache
 def _pattern() -> re.Pattern[str]:
     entries = [_folded(entry) for group in PROTECTED.values() for entry in group]
     # A file or link in the place of a folder on the list says what that folder holds, so it counts as well.
     choices = "|".join(re.escape(entry).replace(r"\*", "[^/]*") for entry in entries)
     return re.compile(rf"/(?:{choices})(?:/|\Z)")
-
-
-_PATTERN = _pattern()
 
 
 def leads_out(path: str, target: bytes | None, root: str = "") -> bool:

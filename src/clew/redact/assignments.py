@@ -263,7 +263,7 @@ def _judge_sentence(found: _Assignment) -> bool:
 
 
 def _bytes(pattern: str) -> re.Pattern[bytes]:
-    return re.compile(pattern.encode("latin-1"))
+    return lazy_compile(pattern.encode("latin-1"))
 
 
 _END = r"[\"'`\]\\)*]{0,8}"

@@ -5,7 +5,6 @@ What is found in a decoded text is masked at its place in the text as it was wri
 
 from __future__ import annotations
 
-import html
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -133,7 +132,7 @@ def _in_base64(word: bytes, shift: int) -> str:
     value, known = int.from_bytes(word, "big") << padding, ((1 << bits) - 1) << padding
     for offset in range(8 * shift + bits + padding - 6, -1, -6):
         char, mask = value >> offset & 63, known >> offset & 63
-        fits = [number for number in range(64) if number & mask == char]
+        fits = [char] if mask == 63 else [number for number in range(64) if number & mask == char]
         if len(fits) <= _MOST_CHOICES:
             chars = "".join({62: "+-", 63: "/_"}.get(number, chr(_STANDARD[number])) for number in fits)
             pattern += chars if len(chars) == 1 else "[" + re.escape(chars) + "]"
@@ -286,6 +285,8 @@ class _Plain(dict[bytes, bytes]):
 
     def __missing__(self, escape: bytes) -> bytes:
         if escape[:1] == b"&":
+            import html  # Its table of entities takes 4 ms to load, and few texts have one.
+
             plain = html.unescape(escape.decode()).encode()
             # Other characters occur in no secret; each escape becomes one byte.
             plain = plain if len(plain) == 1 and plain.isascii() else b" "

@@ -21,7 +21,7 @@ from clew.redact.json_text import number_text, read
 from clew.redact.lazy_pattern import lazy_compile
 from clew.redact.packed import BEGINNINGS, ORIGIN, is_packed
 from clew.redact.secret_names import meaning
-from clew.redact.token_rules import builtin
+from clew.redact.token_rules import builtin_rules
 from clew.redact.value_checks import unbase64
 
 PATH_KEYS = frozenset(
@@ -43,6 +43,7 @@ ID = (
     rf"|(?:{'|'.join(_ID_PREFIXES)})[-_][\w-]{{2,120}}+"
 )
 _ID = lazy_compile(ID)
+_WORD_BREAK = lazy_compile(r"[^A-Za-z0-9]")
 _ID_ENDINGS = (
     "[Ii][Dd] [Ii][Dd]s [Uu][Uu][Ii][Dd] [Uu][Uu][Ii][Dd]s [Hh]ash [Ss]ha [Dd]igest [Cc]hecksum [Cc]ommit".split()
 )
@@ -454,20 +455,20 @@ def classify_key(key: str) -> KeyClass:
 @lru_cache(maxsize=1)
 def _token_beginnings() -> tuple[str, ...]:
     """Return the beginnings of service tokens. A long token has the alphabet of a signature."""
-    return tuple(text for rule in builtin()[1] if not rule.weak for text in rule.at)
+    return tuple(text for rule in builtin_rules() if not rule.weak for text in rule.at)
 
 
-@lru_cache(maxsize=1)
-def _token_begins() -> re.Pattern[str]:
-    """Return the pattern of the beginning of a service token in an id."""
-    return re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, _token_beginnings()))})")
+def _has_token_beginning(text: str) -> bool:
+    """Tell whether a service token may begin in an id: at its start, or behind anything but a letter or digit."""
+    starts = [0, *(match.end() for match in _WORD_BREAK.finditer(text))]
+    return any(text.startswith(_token_beginnings(), start) for start in starts)
 
 
 def _is_id(text: str) -> bool:
     """Tell whether a text has the form of an id, and no service token may begin in it."""
     if _WHOLE_UUID.fullmatch(text) is not None:
         return True
-    return _ID.fullmatch(text) is not None and _token_begins().search(text) is None
+    return _ID.fullmatch(text) is not None and not _has_token_beginning(text)
 
 
 def is_opaque(key: str, text: str) -> bool:

@@ -7,10 +7,11 @@ from typing import Any, AnyStr, cast
 
 
 class LazyPattern:
-    """A regular expression that is not compiled yet. It has the attributes of a compiled one."""
+    """A regular expression that is compiled when an attribute other than `pattern` is used first."""
 
     def __init__(self, pattern: Any, flags: int) -> None:
         self._arguments = pattern, flags
+        self.pattern = pattern
 
     def __getattr__(self, name: str) -> Any:
         """Compile, and keep the attribute: it is looked up here once."""

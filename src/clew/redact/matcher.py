@@ -26,6 +26,8 @@ _MEMORY_BYTES = 64 << 20
 LARGE_MEMORY_BYTES = 160 << 20
 """For the patterns of context: with less, ordinary code fills the cache of states and is searched five times slower."""
 
+_WINDOW_BYTES, _MAX_CANDIDATE_BYTES = 64 << 10, 4 << 10
+
 
 def compile_bytes(
     pattern: str, *, memory: int = _MEMORY_BYTES, case: bool = True, encoding: Literal["LATIN1", "UTF8"] = "LATIN1"
@@ -43,10 +45,23 @@ def compile_bytes(
 
 
 def compile_finder(patterns: Iterable[str], memory: int = _MEMORY_BYTES) -> Find:
-    """Compile expressions into a function that finds the first match of any of them."""
-    compiled = compile_bytes("|".join(f"(?:{pattern})" for pattern in patterns), memory=memory)
-    search = compiled.search
-    return lambda text, start, end: found.span() if (found := search(text, start, end)) else (-1, -1)
+    """Compile expressions into a function that finds the first match of any of them, of up to `_MAX_CANDIDATE_BYTES`.
+
+    re2 reads on while a longer match is possible, in some texts to their end. So it searches windows that overlap:
+    else the time for many matches in one text would grow with the square of its length.
+    """
+    search = compile_bytes("|".join(f"(?:{pattern})" for pattern in patterns), memory=memory).search
+
+    def find(text: bytes, start: int, end: int) -> tuple[int, int]:
+        while end - start > _WINDOW_BYTES:
+            # A match that begins behind `limit` may be cut off by the end of the window.
+            limit = start + _WINDOW_BYTES - _MAX_CANDIDATE_BYTES
+            if (found := search(text, start, start + _WINDOW_BYTES)) and found.start() <= limit:
+                return found.span()  # type: ignore[no-any-return]
+            start = limit
+        return found.span() if (found := search(text, start, end)) else (-1, -1)
+
+    return find
 
 
 def compile_plain_finder(pattern: str) -> Find:

@@ -53,6 +53,8 @@ _BOUNDARY = (
 _CUT = (rf'"(?:{"|".join(sorted(CUT_KEYS))}){_QUOTE}\s*:',)
 _CALL = lazy_compile(rf'"(?:{"|".join(CALL_IDS)})\\*"\s*:\s*\\*"([^"\\]{{1,200}})'.encode())
 _JSON_RECORD = lazy_compile(rb"\s*+[{\[]")
+MIN_BYTES = 1 << 20
+"""So many bytes of a run are read without the prefilter: building its automata takes longer than reading them."""
 Span = tuple[int, int]
 """Offsets of the beginning of a line and of the next one."""
 
@@ -119,6 +121,12 @@ class Prefilter:
 
     def __init__(self, rules: Rules, kinds: frozenset[str]) -> None:
         self._secrets, self._kinds = rules.secrets, kinds
+        self._bytes_seen = 0
+
+    def is_worth_building(self, size: int) -> bool:
+        """Count the bytes of a text to read; tell whether there were enough to use the prefilter."""
+        self._bytes_seen += size
+        return self._bytes_seen > MIN_BYTES
 
     @cached_property
     def _finders(self) -> list[Find]:

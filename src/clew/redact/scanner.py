@@ -6,8 +6,7 @@ return texts with markers. `Rules` is a set of rules, ready to run.
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate, takewhile
@@ -27,11 +26,13 @@ from clew.redact.matcher import (
     Find,
     LimitedCheck,
     Match,
+    compile_bytes,
     compile_finder,
     compile_plain_finder,
     find_limited_matches,
 )
-from clew.redact.token_rules import Services, builtin
+from clew.redact.token_formats import VERSION
+from clew.redact.token_rules import Services, builtin_rules
 from clew.redact.value_checks import has_digits_and_both_cases
 
 Mark = Callable[[str, str], str]
@@ -43,7 +44,7 @@ _TEXT_SEPARATOR = TEXT_SEPARATOR.decode()
 _AWS_PAIR_BYTES = 200
 _AWS_SECRET = lazy_compile(rb"(?<![A-Za-z0-9+/=_.-])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_-])")
 _MOST_BASE64_LAYERS = 2
-# The rules that `token_rules.toml` does not hold.
+# The rules beside those for tokens.
 _OTHER_IDS = """assigned_password assigned_secret authorization aws_secret_key base64_secret basic_auth bearer_token
     cli_password cli_secret cookie credential_file docker_auth env_file key_file known_value kubernetes_secret
     packed_data private_jwk private_key spoken_password spoken_secret too_many_candidates url_parameter
@@ -81,12 +82,22 @@ class SecretRules:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._base64 = re.compile("|".join(encodings.base64_signs()).encode())
         self.token_signs = [*services.signs, *encodings.base64_signs(), *packed.SIGNS]
         self.context_signs = [*assignments.CANDIDATE_PATTERNS, *context_rules.CANDIDATE_PATTERNS]
         self.find_addresses = [compile_plain_finder(context_rules.ADDRESS_PATTERN)]
-        self.find_token: Find = compile_finder(self.token_signs)
-        self._find_context = [compile_finder(self.context_signs, LARGE_MEMORY_BYTES), *self.find_addresses]
+
+    @cached_property
+    def find_token(self) -> Find:
+        """The finder of token candidates."""
+        return compile_finder(self.token_signs)
+
+    @cached_property
+    def _find_context(self) -> list[Find]:
+        return [compile_finder(self.context_signs, LARGE_MEMORY_BYTES), *self.find_addresses]
+
+    @cached_property
+    def _base64(self) -> Any:
+        return compile_bytes("|".join(encodings.base64_signs()))
 
     def find(self, text: bytes, ends: Sequence[int] | None = None) -> list[Match]:
         """Find the secrets in strings that are joined with separators, also below escapes and control sequences."""
@@ -203,16 +214,20 @@ class Rules:
     ) -> Iterator[tuple[Match, str]]:
         raw, ends = joined.raw, joined.ends
         plain = encodings.blank_line_escapes(raw)
+        password_ends: list[int] = []
         if "secret" in kinds:
-            yield from ((hit, "secret") for hit in self.secrets.find(plain, ends))
+            secrets = self.secrets.find(plain, ends)
+            password_ends = sorted(hit.end for hit in secrets if hit.rule == "url_password")
+            yield from ((hit, "secret") for hit in secrets)
             if path:
                 yield from ((hit, "secret") for hit in find_in_credential_file(plain, path))
             if known:
                 yield from ((hit, "secret") for hit in known.hits(raw))
         if "pii" in kinds:
-            yield from ((hit, "pii") for hit in pii.find_pii(plain))
-            yield from ((hit, "pii") for hit in encodings.find_below_escapes(plain, ends, _find_pii))
-            yield from ((hit, "pii") for hit in encodings.find_without_controls(plain, ends, _find_pii))
+            personal = pii.find_pii(plain)
+            personal += encodings.find_below_escapes(plain, ends, _find_pii)
+            personal += encodings.find_without_controls(plain, ends, _find_pii)
+            yield from ((hit, "pii") for hit in personal if not _holds_url_password(hit, password_ends))
         if "path" in kinds:
             # Before an address or a host, `\n` is a line end. In a path of Windows it may begin a name.
             yield from ((hit, "path") for hit in machine_names.find_all(raw))
@@ -238,6 +253,12 @@ class Rules:
             if not is_allowed and not any(pattern.fullmatch(value) for pattern in allowed.patterns):
                 kept.append((hit, kind))
         return kept
+
+
+def _holds_url_password(hit: Match, password_ends: list[int]) -> bool:
+    """Tell whether an email address is none, but a password and the host of a URL: `https://user:password@host.com`."""
+    number = bisect_left(password_ends, hit.start)
+    return hit.rule == "email" and number < len(password_ends) and password_ends[number] < hit.end
 
 
 def _find_pii(text: bytes, _: list[int]) -> list[Match]:
@@ -361,19 +382,18 @@ def _to_findings(raw: bytes, found: list[tuple[int, int, Match, str]]) -> list[F
 @lru_cache(maxsize=1)
 def standard() -> Rules:
     """Return the built-in rules."""
-    version, rules = builtin()
-    return Rules(version, SecretRules(Services(rules)))
+    return Rules(VERSION, SecretRules(Services(builtin_rules())))
 
 
 @lru_cache(maxsize=1)
 def rule_ids() -> frozenset[str]:
     """Return the ids of all built-in rules."""
-    return frozenset({rule.id for rule in builtin()[1]}.union(_OTHER_IDS))
+    return frozenset({rule.id for rule in builtin_rules()}.union(_OTHER_IDS))
 
 
 def rules_version() -> str:
     """Return the version of the built-in rules. What was scanned under another version is scanned again."""
-    return builtin()[0]
+    return VERSION
 
 
 def scan(

@@ -21,7 +21,6 @@ import os
 import secrets
 import tempfile
 import time
-import tomllib
 from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
@@ -36,7 +35,8 @@ from clew.redact.masks import Marker
 from clew.redact.matcher import compile_bytes
 from clew.redact.redactor import Setting
 from clew.redact.scanner import Allowed, Rules, SecretRules, UserRule, rule_ids
-from clew.redact.token_rules import Services, builtin
+from clew.redact.token_formats import VERSION
+from clew.redact.token_rules import Services, builtin_rules
 
 KEY_FILE = "redaction.key"
 """The file in clew's data folder with the key of the tags in markers."""
@@ -170,6 +170,8 @@ def load_rules(path: Path) -> Rules:
 
 def parse_rules(text: str, name: str = "rules") -> Rules:
     """Parse rules from text."""
+    import tomllib  # Few users have rules of their own, and all wait for what is loaded.
+
     source = _Source(text, name)
     try:
         table = tomllib.loads(text)
@@ -183,11 +185,9 @@ def parse_rules(text: str, name: str = "rules") -> Rules:
     for number, rule in enumerate(user):
         if rule.id in {earlier.id for earlier in user[:number]}:
             raise source.refuse(rule.id, f"two rules have the id {rule.id!r}; choose another id for one of them")
-    version, rules = builtin()
     added = hashlib.sha256(text.encode()).hexdigest()[:8] if user or table.get("allow") else ""
-    return Rules(
-        f"{version}+{added}" if added else version, SecretRules(Services(rules)), user, _allowed(source, table)
-    )
+    version = f"{VERSION}+{added}" if added else VERSION
+    return Rules(version, SecretRules(Services(builtin_rules())), user, _allowed(source, table))
 
 
 class _Source:

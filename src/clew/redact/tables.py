@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from clew.redact import secret_names
 from clew.redact.lazy_pattern import lazy_compile
@@ -17,6 +18,7 @@ _MAX_TABLE_BYTES = 8000
 _MAX_ROWS = 40
 _MAX_COLUMNS_BYTES = 600
 _MIN_RANDOM_BESIDE_TEXT = 16
+_CACHED_LINES = 256
 _HEADER_CELL = lazy_compile(rb"[\"'`* \t]*[A-Za-z_\x80-\xff][\w .()/\x80-\xff-]{0,40}[\"'`* \t]*")
 _RULER = lazy_compile(rb"[ \t|:+=-]+")
 _CELLS = {
@@ -40,14 +42,13 @@ def match_name(text: bytes, name_start: int, name_end: int, meaning: str) -> tup
     delimiter = _delimiter(text, begin, name_start, name_end, end)
     if delimiter is None:
         return (), name_end
-    header = _split(text, begin, end, delimiter)
-    column = next((number for number, span in enumerate(header) if span[0] <= name_start and name_end <= span[1]), None)
-    if column is None or len(header) < 2:
-        return (), name_end
-    is_whole_cell = header[column] == (name_start, name_end)
-    hits = _cell_beside(text, header, column, meaning, is_whole_cell) if delimiter == b"|" else []
-    if is_whole_cell and all(_HEADER_CELL.fullmatch(text[a:b]) for a, b in header if text[a:b].strip()):
-        hits += _cells_below(text, end, delimiter, len(header), column, meaning)
+    hits = _cell_beside(text, begin, end, name_start, name_end, meaning) if delimiter == b"|" else []
+    # Of a header that is cut off, or that no line follows, the columns cannot be compared with rows.
+    is_whole_line = (begin == 0 or text[begin - 1] in b"\n\0") and text[end : end + 1] in (b"\r", b"\n", b"\\")
+    header = _header_cells(text[begin:end], delimiter) if is_whole_line else ()
+    name = name_start - begin, name_end - begin
+    if name in header and len(header) > 1:
+        hits += _cells_below(text, end, delimiter, len(header), header.index(name), meaning)
     return tuple(hits), hits[-1].end if hits else name_end
 
 
@@ -68,33 +69,50 @@ def _end_of_line(text: bytes, position: int) -> int:
     return end
 
 
-def _split(text: bytes, begin: int, end: int, delimiter: bytes) -> list[tuple[int, int]]:
-    """Return the spans of the cells of a line, without quotes and white space."""
+@lru_cache(maxsize=_CACHED_LINES)
+def _split(line: bytes, delimiter: bytes) -> tuple[tuple[int, int], ...]:
+    """Return the spans of the cells of a line, without quotes and white space.
+
+    Every name in a header reads the same lines, so each line is split once.
+    """
     spans = []
-    for match in _CELLS[delimiter].finditer(text, begin, end):
-        group = 1 if match[1] is not None else 2
-        start, stop = match.span(group)
-        while start < stop and text[start] in b" \t`*\\":
-            start += 1
-        while stop > start and text[stop - 1] in b" \t`*\\":
-            stop -= 1
-        spans.append((start, stop))
-        if match.end() >= end:
+    for match in _CELLS[delimiter].finditer(line):
+        spans.append(_bare_span(line, *match.span(1 if match[1] is not None else 2)))
+        if match.end() >= len(line):
             break
-    return spans
+    return tuple(spans)
 
 
-def _cell_beside(
-    text: bytes, row: list[tuple[int, int]], column: int, meaning: str, is_whole_cell: bool
-) -> list[Match]:
-    if column + 1 >= len(row):
+def _bare_span(text: bytes, start: int, stop: int) -> tuple[int, int]:
+    """Return the span of a cell without white space and Markdown around it."""
+    while start < stop and text[start] in b" \t`*\\":
+        start += 1
+    while stop > start and text[stop - 1] in b" \t`*\\":
+        stop -= 1
+    return start, stop
+
+
+@lru_cache(maxsize=_CACHED_LINES)
+def _header_cells(line: bytes, delimiter: bytes) -> tuple[tuple[int, int], ...]:
+    """Return the spans of the cells of a header; none if a cell is no name."""
+    cells = _split(line, delimiter)
+    names = (line[start:stop] for start, stop in cells)
+    return cells if all(_HEADER_CELL.fullmatch(name) for name in names if name.strip()) else ()
+
+
+def _cell_beside(text: bytes, begin: int, end: int, name_start: int, name_end: int, meaning: str) -> list[Match]:
+    """Read the cell behind the one with the name, in a row of a Markdown table."""
+    cell = _CELLS[b"|"].match(text, text.rfind(b"|", begin, name_start) + 1 or begin, end)
+    beside = _CELLS[b"|"].match(text, cell.end(), end) if cell and cell.end() < end else None
+    if cell is None or beside is None:
         return []
-    start, stop = row[column + 1]
+    start, stop = _bare_span(text, *beside.span(1 if beside[1] is not None else 2))
     word = text[start:stop]
     # Names are in rows too, without values.
     if b" " in word or not is_secret_value(meaning, word, Written.NEARBY):
         return []
     # The bar may be a pipe of a shell: `cat token | sha256sum | cut -c1-8`.
+    is_whole_cell = _bare_span(text, *cell.span(1 if cell[1] is not None else 2)) == (name_start, name_end)
     if not is_whole_cell and count_random_chars(word) < _MIN_RANDOM_BESIDE_TEXT:
         return []
     return [_hit(start, stop, meaning)]
@@ -111,12 +129,12 @@ def _cells_below(text: bytes, position: int, delimiter: bytes, columns: int, col
             break
         row = text[position:end]
         if not _RULER.fullmatch(row):
-            cells = _split(text, position, end, delimiter)
+            cells = _split(row, delimiter)
             if len(cells) != columns:
                 break
             start, stop = cells[column]
-            if _is_cell_secret(text[start:stop], meaning):
-                hits.append(_hit(start, stop, meaning))
+            if _is_cell_secret(row[start:stop], meaning):
+                hits.append(_hit(position + start, position + stop, meaning))
         position = end
     return hits
 

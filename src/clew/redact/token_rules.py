@@ -1,17 +1,15 @@
-"""Match tokens by the formats in `token_rules.toml`: a cheap candidate pattern and a precise check of each."""
+"""Match tokens by the formats in `token_formats`: a cheap candidate pattern and a precise check of each."""
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable
 from functools import cached_property, lru_cache
-from importlib import resources
-from typing import NamedTuple
 
 from clew.redact import value_checks
 from clew.redact.lazy_pattern import lazy_compile
 from clew.redact.matcher import Match
+from clew.redact.token_formats import TOKEN_FORMATS, TokenFormat
 
 _WEAK_TAIL_CHARS = 12
 """Characters that must follow a weak prefix. Asking for some behind every prefix would give the search many states."""
@@ -43,23 +41,10 @@ _CHECKS_WITH_PREFIX = ("jwt", "nkey")
 """Checks that read the prefix too."""
 
 
-class Rule(NamedTuple):
-    """A token format, as in the table."""
-
-    id: str
-    service: str
-    at: tuple[str, ...] = ()
-    then: str = ""
-    pattern: str = ""
-    shape: str = ""
-    check: str = "random"
-    weak: bool = False
-
-
 class _CompiledRule:
     """A rule whose expressions are compiled when they are needed first: most never are."""
 
-    def __init__(self, rule: Rule) -> None:
+    def __init__(self, rule: TokenFormat) -> None:
         self.rule = rule
         self.prefixes = tuple(text.encode() for text in rule.at)
 
@@ -89,30 +74,24 @@ class _CompiledRule:
 
 
 @lru_cache(maxsize=1)
-def builtin() -> tuple[str, tuple[Rule, ...]]:
-    """Return the version of the built-in rules, and the rules."""
-    table = tomllib.loads(resources.files("clew.redact").joinpath("token_rules.toml").read_text("utf-8"))
-    return table["version"], tuple(_rule(row) for row in table["rule"])
+def builtin_rules() -> tuple[TokenFormat, ...]:
+    """Return the built-in rules, also for prefixes with `-` in place of `_`."""
+    return tuple(rule if rule.weak else _with_dashes(rule) for rule in TOKEN_FORMATS)
 
 
-def _rule(row: dict[str, object]) -> Rule:
-    at = row.get("at", ())
-    prefixes: tuple[str, ...] = (at,) if isinstance(at, str) else tuple(at)  # type: ignore[arg-type]
-    then = str(row.get("then", ""))
-    if not row.get("weak"):
-        # Agents name folders after the paths of projects, with `-` for `_`.
-        prefixes += tuple(text.replace("_", "-") for text in prefixes if "_" in text)
-        then = then.replace("}_[", "}[_-][")
-    return Rule(**{**row, "at": prefixes, "then": then})  # type: ignore[arg-type]
+def _with_dashes(rule: TokenFormat) -> TokenFormat:
+    """Agents name folders after the paths of projects, with `-` for `_`."""
+    dashed = tuple(text.replace("_", "-") for text in rule.at if "_" in text)
+    return rule._replace(at=rule.at + dashed, then=rule.then.replace("}_[", "}[_-]["))
 
 
 class Services:
     """The token formats of all services, found by the first two characters of their prefix, or by their shape."""
 
-    def __init__(self, rules: tuple[Rule, ...]) -> None:
+    def __init__(self, rules: tuple[TokenFormat, ...]) -> None:
         compiled = [_CompiledRule(rule) for rule in rules]
         self._with_shape = [each for each in compiled if each.rule.shape]
-        self._any_shape = re.compile("|".join(rule.shape for rule in rules if rule.shape).encode() or b"(?!)")
+        self._any_shape = lazy_compile("|".join(rule.shape for rule in rules if rule.shape).encode() or b"(?!)")
         self._by_first_chars: dict[bytes, list[_CompiledRule]] = {}
         for each in compiled:
             for key in {text[:2].encode() for text in each.rule.at}:
@@ -181,7 +160,7 @@ def _line_break_in_word(text: bytes, position: int) -> tuple[int, int] | None:
     return None
 
 
-def _candidate_patterns(rules: tuple[Rule, ...]) -> list[str]:
+def _candidate_patterns(rules: tuple[TokenFormat, ...]) -> list[str]:
     """Return the candidate patterns of all rules: strong prefixes, weak prefixes with some characters, shapes."""
     strong = sorted({re.escape(text) for rule in rules if not rule.weak for text in rule.at})
     weak = sorted({re.escape(text) for rule in rules if rule.weak for text in rule.at})

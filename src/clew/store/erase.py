@@ -26,7 +26,7 @@ from clew.agents.sage_agent.records import message_text
 from clew.errors import PathRefused, SourceUnreadable, UnknownReference
 from clew.io.blobs import digest_in, name_of
 from clew.io.file_lock import LOCK_WAIT_SECONDS, acquire_lock, locked
-from clew.io.filesystem import SYSTEM, System, discard, open_new, open_regular, sync_folder, write_all
+from clew.io.filesystem import SYSTEM, System, add_file_name, discard, open_new, open_regular, sync_folder, write_all
 from clew.store import session_metadata
 from clew.store.blobs import Blobs
 from clew.store.layout import BACKUPS, MESSAGES, METADATA, RESCUE, SCANS, SNAPSHOTS, refuse_links
@@ -130,6 +130,7 @@ def _rewritten(
             system.sync(descriptor)
             system.replace(temporary, log)
         except BaseException:
+            add_file_name(log)
             discard(system, temporary)
             raise
         sync_folder(system, log.parent)
@@ -248,6 +249,9 @@ def _erase_file(system: System, path: Path) -> Iterator[str]:
             system.sync(descriptor)
             # A process that has the file open reads nothing from now on.
             system.truncate(descriptor, 0)
+        except OSError:
+            add_file_name(path)
+            raise
         finally:
             system.close(descriptor)
     system.unlink(path)

@@ -69,7 +69,7 @@ def _lake_of_version_1(tmp_path: Path) -> tuple[Machine, FolderStore, Rows]:
 
 def _with_subagents(tmp_path: Path) -> int:
     ran = clew("stats", "--engine", f"duckdb:{tmp_path / 'lake'}", "--has", "subagent", "--json")
-    return int(ran.json["totals"]["all_sessions"])
+    return int(ran.json["totals"]["sessions"] + ran.json["totals"]["subagents"])
 
 
 def test_an_old_lake_is_read_and_what_it_lacks_is_unknown(tmp_path: Path) -> None:

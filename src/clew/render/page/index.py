@@ -23,13 +23,21 @@ class Entry(msgspec.Struct, frozen=True):
     messages: int
     prompts: int
     parent: str | None = None
+    is_subagent: bool = False
+
+
+def session_counts(entries: Sequence[Entry]) -> list[tuple[str, int]]:
+    """How many sessions and sub-agents there are; several pages of one session are copies of it."""
+    kinds = {(entry.agent, entry.id): entry.is_subagent for entry in entries}
+    subagents = sum(kinds.values())
+    return [("session", len(kinds) - subagents), *([("sub-agent", subagents)] if subagents else [])]
 
 
 def index(entries: Sequence[Entry]) -> Iterator[str]:
     """The index, in pieces."""
     yield head("Sessions", "index")
     yield from _listed(entries)
-    yield tail(f"{count(len(entries), 'session')}. Written by clew.")
+    yield tail(f"{', '.join(count(number, name) for name, number in session_counts(entries))}. Written by clew.")
 
 
 def _listed(entries: Sequence[Entry]) -> Iterator[str]:
@@ -37,7 +45,8 @@ def _listed(entries: Sequence[Entry]) -> Iterator[str]:
     for top, below in _families(entries):
         projects.setdefault(top.project or "unknown project", []).append((top, below))
     agents = ", ".join(sorted({entry.agent for entry in entries}))
-    yield banner("Sessions", [("Sessions", str(len(entries))), ("Projects", str(len(projects))), ("Agents", agents)])
+    counts = [(f"{name.capitalize()}s", str(number)) for name, number in session_counts(entries)]
+    yield banner("Sessions", [*counts, ("Projects", str(len(projects))), ("Agents", agents)])
     yield (
         '<div class="bar" role="region" aria-label="View"><div class="find" role="search">'
         '<input id="filter" type="search" placeholder="Filter sessions" aria-label="Filter sessions" hidden></div>'

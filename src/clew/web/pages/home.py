@@ -78,7 +78,7 @@ def _load_overview(context: AppContext, today: date) -> Overview:
     totals = stats.totals()
     usage = stats.usage_by("day", "model").items()
     cells = [(day, model, used.as_row()) for (day, model), used in usage if day]
-    sessions_by_day = {day: row["all_sessions"] for day, row in stats.sessions_by("day").items() if day}
+    sessions_by_day = {day: row["sessions"] + row["subagents"] for day, row in stats.sessions_by("day").items() if day}
     days = _describe_days(cells, sessions_by_day)
     last = min(today, max(days, default=today))
     heat = heatmap(days, today if (today - last).days < HEATMAP_ENDS_TODAY_DAYS else last)

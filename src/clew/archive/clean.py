@@ -1,0 +1,198 @@
+"""Removes old sessions from the folders of their agents, once the archive holds them.
+
+For each session: its files are archived, the archived bytes are read back and compared with the files, and only then
+are the files removed, the main file last. A file that changed in between, that is a link, or that a program has open
+keeps the whole session. Killed at any point, every byte is in its file or in the archive.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from clew.agents.sage_agent.locate import AGENT as OWN_STORE
+from clew.archive.archive import Archive
+from clew.archive.capture import FileToCapture, capture, files_of, newest_by_path, without_duplicates
+from clew.archive.records import Version
+from clew.archive.writer import open_writer
+from clew.errors import ClewError, PathRefused, SourceUnreadable, UsageError
+from clew.host import Host
+from clew.io.filesystem import SYSTEM, System, open_regular
+from clew.io.paths import link_on_way
+from clew.sources.local import in_homes
+
+MIN_AGE = timedelta(days=1)
+"""A session that was written to within this time may be running."""
+_READ_BYTES = 1 << 20
+
+Signature = tuple[int, int, int, int, int]
+
+
+class OldSession(NamedTuple):
+    """A session that may be removed."""
+
+    agent: str
+    id: str
+    files: tuple[FileToCapture, ...]
+    """Its own files, the main file last; not what it shares with other sessions."""
+    bytes: int
+    last_activity: datetime
+
+    @property
+    def path(self) -> Path:
+        """The main file."""
+        return self.files[-1].path
+
+
+class Cleaned(NamedTuple):
+    """What was removed, and what was kept for which reason."""
+
+    removed: list[OldSession]
+    kept: list[tuple[OldSession, str]]
+
+
+def find_old(
+    hosts: Iterable[Host], last_messages: Mapping[Path, datetime | None], before: datetime, now: datetime
+) -> list[OldSession]:
+    """Find the sessions whose last message and last change of a file lie before a time, oldest first.
+
+    `last_messages` has the sessions that may be removed, by main file. Sessions of other machines and of clew's own
+    store, which has `clew erase`, are left alone.
+    """
+    if before > now - MIN_AGE:
+        raise UsageError("a session of the last day may be running; choose an older time, as --older-than 90d")
+    files: dict[tuple[int, Path], list[FileToCapture]] = {}
+    for file in without_duplicates(_files([host for host in hosts if host.base is None])):
+        if file.role != "shared":
+            files.setdefault((id(file.host), file.main), []).append(file)
+    found = []
+    for (_, main), own in files.items():
+        if main in last_messages and own[0].agent != OWN_STORE:
+            session = _describe(main, own, last_messages[main])
+            if session is not None and session.last_activity < before:
+                found.append(session)
+    return sorted(found, key=lambda session: (session.last_activity, session.path))
+
+
+def _files(hosts: Iterable[Host]) -> Iterator[FileToCapture]:
+    for host in hosts:
+        for found in in_homes([host]):
+            with suppress(SourceUnreadable):
+                yield from files_of(host, found.agent, found.source)
+
+
+def _describe(main: Path, files: list[FileToCapture], last_message: datetime | None) -> OldSession | None:
+    try:
+        states = [file.path.lstat() for file in files]
+    except OSError:
+        return None
+    changed = datetime.fromtimestamp(max(state.st_mtime for state in states), UTC)
+    ordered = sorted(files, key=lambda file: (file.path == main, file.path))
+    if ordered[-1].path != main:
+        return None
+    last = changed if last_message is None else max(changed, last_message)
+    return OldSession(files[0].agent, files[0].session(), tuple(ordered), sum(one.st_size for one in states), last)
+
+
+def clean(
+    folder: Path, sessions: Collection[OldSession], now: Callable[[], datetime], system: System = SYSTEM
+) -> Cleaned:
+    """Archive the sessions in the archive in `folder`, verify their archived bytes, and remove their files."""
+    done = Cleaned([], [])
+    with open_writer(folder, system) as writer:
+        capture(writer, [file for session in sessions for file in session.files], now)
+    # Opened again, the archive is read from the disk. While it is open, no other process can prune it.
+    with open_writer(folder, system) as archive:
+        versions = newest_by_path(archive)
+        in_use = open_files()
+        for session in sessions:
+            try:
+                signatures = [_verify(archive, versions, file, in_use) for file in session.files]
+                for file, signature in zip(session.files, signatures, strict=True):
+                    _remove(system, file.path, signature)
+            except (ClewError, OSError) as error:
+                done.kept.append((session, _reason(error)))
+            else:
+                done.removed.append(session)
+                _remove_empty_folders(session)
+    return done
+
+
+def _verify(
+    archive: Archive, versions: Mapping[tuple[object, ...], Version], file: FileToCapture, in_use: Collection[Path]
+) -> Signature:
+    """Prove that the archive has the bytes of a file; returns what the file looks like. Raises where it has not."""
+    path = file.path
+    link = link_on_way(_folder_of_agent(file), path)
+    if link is not None:
+        raise PathRefused(f"{link}: is a symbolic link, and is not followed")
+    version = versions.get(file.archive_key())
+    if version is None:
+        raise SourceUnreadable(f"{path}: is not in the archive")
+    digest = hashlib.sha256()
+    for piece in archive.pieces(version):
+        digest.update(piece)
+    signature, content = _read(path)
+    if content != digest.digest():
+        raise SourceUnreadable(f"{path}: changed while it was archived")
+    if path.resolve() in in_use:
+        raise SourceUnreadable(f"{path}: a program has it open")
+    return signature
+
+
+def _folder_of_agent(file: FileToCapture) -> Path:
+    """The folder below which a link may come with a session: the home, or the link that the user put in its place."""
+    from clew.agents import registry
+
+    roots = [root for root in registry.get(file.agent).roots(file.host) if file.path.is_relative_to(root)]
+    return max(roots, key=lambda root: len(root.parts), default=file.host.home)
+
+
+def _read(path: Path) -> tuple[Signature, bytes]:
+    """The signature and the digest of a file. A link is refused."""
+    descriptor = open_regular(SYSTEM, path, os.O_RDONLY)
+    digest = hashlib.sha256()
+    with open(descriptor, "rb", buffering=0) as stream:
+        while piece := stream.read(_READ_BYTES):
+            digest.update(piece)
+        return _signature(os.fstat(descriptor)), digest.digest()
+
+
+def _signature(status: os.stat_result) -> Signature:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _remove(system: System, path: Path, signature: Signature) -> None:
+    """Remove a file that is still as it was when its bytes were compared."""
+    if _signature(path.lstat()) != signature:
+        raise SourceUnreadable(f"{path}: changed after it was archived")
+    system.unlink(path)
+
+
+def _remove_empty_folders(session: OldSession) -> None:
+    """Remove folders that held only files of the session."""
+    for folder in {file.path.parent for file in session.files} - {session.path.parent}:
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"{error.filename or ''}: {error.strerror or error}".removeprefix(": ")
+    return str(error)
+
+
+def open_files() -> set[Path]:
+    """The files that programs of this user have open, where the system tells."""
+    found: set[Path] = set()
+    if sys.platform == "linux":
+        for descriptor in Path("/proc").glob("[0-9]*/fd/*"):
+            with suppress(OSError):
+                found.add(descriptor.readlink())
+    return found

@@ -1,0 +1,123 @@
+"""clew clean: archive old sessions, then remove them from the folders of their agents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from clew.archive.clean import Cleaned, OldSession, clean, find_old
+from clew.archive.records import archive_folder
+from clew.catalog.queries import last_messages
+from clew.cli.options import common, filtering, open_library, take_filters, wants_json
+from clew.cli.output import print_json, print_table, say
+from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
+from clew.filters import point_in_time
+from clew.model.json import JSON
+from clew.model.time import spell_time
+from clew.render.shell import shell_line
+from clew.render.tables import Column, ago, count, size
+
+
+@click.command("clean")
+@click.option("--older-than", required=True, metavar="TIME", help="Sessions not used since: 90d, 2026-06-01.")
+@click.option("--yes", is_flag=True, help="Do it; without this, only show what would be removed.")
+@click.option("--archive", "chosen", metavar="DIR", help="Folder of the archive (default: in clew's data folder).")
+@redacting_output
+@filtering
+@common
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    older_than: str,
+    yes: bool,
+    chosen: str | None,
+    homes: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Archive old sessions, then remove them from the folders of their agents.
+
+    Without --yes it only shows what would be removed. With it, the files of each session are archived, the archived
+    bytes are read back and compared, and only then removed, with the copies of files that the agent keeps for that
+    session. A session whose files changed meanwhile, are links, or are open in a program is kept. Sessions of other
+    machines and of clew's own store are left alone. `clew archive restore` brings a session back.
+
+    Exit code 1: there is nothing to remove, or a session was kept.
+    """
+    library = open_library(context, homes)
+    now = library.now()
+    filters = take_filters(options, library)
+    with library.catalog(text=filters.needs_text) as catalog:
+        last = last_messages(catalog.db)
+    passing = {session.path for session in library.sessions(filters)}
+    wanted = {path: time for path, time in last.items() if path in passing}
+    sessions = find_old(library.hosts, wanted, point_in_time(older_than, now), now)
+    masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
+    masking.prepare()
+    folder = archive_folder(chosen)
+    done = clean(folder, sessions, library.now) if yes and sessions else Cleaned([], [])
+    if wants_json(context, as_json):
+        print_json(masking.value(_report(sessions, done, folder, yes)))
+    else:
+        shown = done.removed if yes else sessions
+        columns = [
+            Column("id"),
+            Column("agent"),
+            Column("last"),
+            *(Column(name, right=True) for name in ("files", "size")),
+        ]
+        cells = [
+            [one.id, one.agent, ago(one.last_activity, now), count(len(one.files)), size(one.bytes)] for one in shown
+        ]
+        if cells:
+            print_table(
+                [*columns, Column("file", flexible=True)],
+                [[*row, str(one.path)] for row, one in zip(cells, shown, strict=True)],
+                masking,
+            )
+        _say_result(sessions, done, yes, chosen)
+    return 1 if done.kept or not sessions else 0
+
+
+def _report(sessions: list[OldSession], done: Cleaned, folder: Path, yes: bool) -> dict[str, JSON]:
+    reasons = {session.path: reason for session, reason in done.kept}
+    rows: list[JSON] = [
+        {
+            "id": one.id,
+            "agent": one.agent,
+            "path": str(one.path),
+            "files": len(one.files),
+            "bytes": one.bytes,
+            "last_activity": spell_time(one.last_activity),
+            "removed": one in done.removed,
+            "reason": reasons.get(one.path),
+        }
+        for one in sessions
+    ]
+    return {"applied": yes, "archive": str(folder), "sessions": rows}
+
+
+def _say_result(sessions: list[OldSession], done: Cleaned, yes: bool, chosen: str | None) -> None:
+    if not sessions:
+        say("no session is that old; nothing was removed", own=True)
+        return
+    if not yes:
+        total = sum(one.bytes for one in sessions)
+        say(
+            f"{_sessions(len(sessions))}, {size(total)}: nothing was removed; --yes archives and removes them", own=True
+        )
+        return
+    for session, reason in done.kept:
+        say(f"clew: kept {session.agent}:{session.id}: {reason}")
+    if done.removed:
+        words = ["clew", "archive", "restore", done.removed[0].id, "--to", str(done.removed[0].files[0].host.home)]
+        words += ["--archive", chosen] if chosen else []
+        freed = size(sum(one.bytes for one in done.removed))
+        say(f"{_sessions(len(done.removed))} archived and removed, {freed}; to bring one back: {shell_line(words)}")
+
+
+def _sessions(number: int) -> str:
+    return f"{number} session{'' if number == 1 else 's'}"

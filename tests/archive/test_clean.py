@@ -1,0 +1,176 @@
+"""clew clean: old sessions are archived, verified and then removed, and nothing is ever lost."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from clew.archive import clean as cleaning
+from clew.archive.records import archive_folder
+from clew.io.filesystem import SYSTEM
+from tests.cli.running import clew
+from tests.counting.homes import claude
+from tests.killing import killed_at
+
+NOW = datetime.now(UTC)
+OLD, NEW = "01d01d01-0000-4000-8000-000000000000", "0e30e30e-0000-4000-8000-000000000000"
+
+
+def session(home: Path, name: str, days: int) -> Path:
+    """A session that was used last some days ago, with a copy of a file that its agent keeps."""
+    time = NOW - timedelta(days=days)
+    said = {"type": "user", "uuid": f"u-{name}", "sessionId": name, "cwd": "/home/dev/app"}
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    path = claude(home, {**said, "timestamp": stamp, "message": {"role": "user", "content": name}}, session=name)
+    copy = home / ".claude" / "file-history" / name / "0123456789abcdef@v1"
+    copy.parent.mkdir(parents=True)
+    copy.write_text(f"a file of {name}")
+    for file in (path, copy):
+        os.utime(file, (time.timestamp(), time.timestamp()))
+    return path
+
+
+def content(home: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(home)): path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "data"))
+    session(tmp_path / "home", OLD, 100)
+    session(tmp_path / "home", NEW, 2)
+    return tmp_path / "home"
+
+
+def test_without_yes_nothing_is_changed(home: Path) -> None:
+    before = content(home)
+    done = clew("--home", home, "clean", "--older-than", "90d")
+    assert done.code == 0 and OLD in done.out and NEW not in done.out
+    assert "--yes" in done.err
+    assert content(home) == before and not archive_folder(None).exists()
+
+
+def test_old_sessions_are_archived_and_removed_and_come_back(home: Path) -> None:
+    before = content(home)
+    done = clew("--home", home, "clean", "--older-than", "90d", "--yes")
+    assert done.code == 0, done.err
+    assert content(home) == {name: bytes_ for name, bytes_ in before.items() if OLD not in name}
+    assert f"clew archive restore {OLD} --to {home}" in done.err
+    assert clew("archive", "restore", OLD, "--to", home).code == 0
+    assert content(home) == before
+
+
+def test_json_names_what_was_removed(home: Path) -> None:
+    found = clew("--home", home, "clean", "--older-than", "90d", "--yes", "--json").json
+    assert [(row["id"], row["removed"], row["files"]) for row in found["sessions"]] == [(OLD, True, 2)]
+
+
+@pytest.mark.parametrize("words", [["--older-than", "400d"], ["--older-than", "90d", "--agent", "codex"]])
+def test_what_is_not_chosen_stays(home: Path, words: list[str]) -> None:
+    before = content(home)
+    done = clew("--home", home, "clean", *words, "--yes")
+    assert done.code == 1 and content(home) == before
+
+
+def test_sessions_of_the_last_day_are_never_chosen(home: Path) -> None:
+    assert clew("--home", home, "clean", "--older-than", "2h", "--yes").code == 2
+
+
+def test_a_session_with_a_recent_file_or_message_is_not_old(home: Path) -> None:
+    before = content(home)
+    os.utime(home / ".claude" / "file-history" / OLD / "0123456789abcdef@v1")
+    assert clew("--home", home, "clean", "--older-than", "90d", "--yes").code == 1
+    recent = next(home.rglob(f"{NEW}.jsonl"))
+    for path in home.rglob("*"):
+        os.utime(path, (1, 1))
+    done = clew("--home", home, "clean", "--older-than", "90d", "--yes")
+    assert done.code == 0 and recent.exists() and len(content(home)) == len(before) - 2
+
+
+def test_a_file_that_changes_after_it_was_archived_is_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = next(home.rglob(f"{OLD}.jsonl"))
+    real = cleaning._remove
+
+    def removed(system: object, file: Path, signature: object) -> None:
+        if file == path:
+            with path.open("a") as stream:
+                stream.write("more\n")
+        real(system, file, signature)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(cleaning, "_remove", removed)
+    done = clew("--home", home, "clean", "--older-than", "90d", "--yes")
+    assert done.code == 1 and "changed after it was archived" in done.err
+    assert path.read_text().endswith("more\n")
+
+
+def test_a_file_that_a_program_has_open_is_kept(home: Path) -> None:
+    path = next(home.rglob(f"{OLD}.jsonl"))
+    with path.open("rb"):
+        done = clew("--home", home, "clean", "--older-than", "90d", "--yes")
+    assert done.code == 1 and "has it open" in done.err and path.exists()
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_links_are_not_followed(home: Path, tmp_path: Path, is_folder: bool) -> None:
+    path = next(home.rglob(f"{OLD}.jsonl"))
+    linked = path.parent if is_folder else path
+    elsewhere = tmp_path / "elsewhere"
+    shutil.move(linked, elsewhere)
+    linked.symlink_to(elsewhere)
+    before = content(tmp_path / "elsewhere") if is_folder else elsewhere.read_bytes()
+    clew("--home", home, "clean", "--older-than", "90d", "--yes")
+    assert (content(tmp_path / "elsewhere") if is_folder else elsewhere.read_bytes()) == before
+    assert linked.is_symlink()
+
+
+def test_damage_in_the_archive_keeps_the_session(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert clew("--home", home, "archive").code == 0
+    before = content(home)
+    for pack in (archive_folder(None) / "packs").glob("*.pack"):
+        raw = bytearray(pack.read_bytes())
+        for at in range(100, len(raw) // 2):
+            raw[at] ^= 0xFF
+        pack.write_bytes(raw)
+    monkeypatch.setattr(cleaning, "capture", lambda *_: None)
+    done = clew("--home", home, "clean", "--older-than", "90d", "--yes")
+    assert done.code == 1 and content(home) == before
+
+
+def test_a_full_disk_removes_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = content(home)
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    clew("--home", home, "sync")
+    monkeypatch.setattr(SYSTEM, "write", full, raising=False)
+    done = clew("--home", home, "clean", "--older-than", "90d", "--yes")
+    assert done.code == 3 and content(home) == before
+
+
+@pytest.mark.slow
+def test_killed_at_any_point_nothing_is_lost(home: Path, tmp_path: Path) -> None:
+    before = content(home)
+    clew("--home", home, "sync")
+    calls = [(SYSTEM, name) for name in ("open", "write", "sync", "replace", "unlink")]
+    for at in range(1, 200):
+        place, data = tmp_path / f"home-{at}", tmp_path / f"data-{at}"
+        shutil.copytree(home, place)
+
+        def work(place: Path = place, data: Path = data) -> None:
+            os.environ["CLEW_DATA_DIR"] = str(data)
+            assert clew("--home", place, "clean", "--older-than", "90d", "--yes").code == 0
+
+        was_killed = killed_at(at, work, calls)
+        os.environ["CLEW_DATA_DIR"] = str(data)
+        if content(place) != before:
+            assert clew("archive", "restore", "--to", place).code == 0
+        assert content(place) == before, at
+        if not was_killed:
+            return
+    raise AssertionError("never completed")
