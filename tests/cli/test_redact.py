@@ -40,7 +40,7 @@ def world(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def worlds(world: Path) -> Path:
-    """The same session, converted for every agent that takes it, with the original that travels along."""
+    """The same session, converted for every agent that takes it, with the included original."""
     for target in RECEIVERS:
         if target != "claude-code":
             done = clew("--home", world, "convert", SESSION, "--to", target, "--home", world, "--allow-loss")

@@ -130,6 +130,7 @@ INVOCATIONS: dict[str, tuple[str, ...]] = {
     "archive list": ("archive list", "archive list --json", "archive list --captures --json"),
     "archive verify": ("archive verify", "archive verify --json"),
     "archive restore": ("archive restore --to {raw}", "archive restore {id} --to {raw} --json --force"),
+    "clean": ("clean --older-than 1d", "clean --older-than 1d --json"),
     "archive prune": ("archive prune --keep-days 0", "archive prune --keep-days 0 --json"),
     "lake write": ("lake write {lake} --level redacted", "lake write {lake} --level redacted --json"),
     "lake verify": ("lake verify {lake}", "lake verify {lake} --json"),
@@ -243,7 +244,7 @@ MOST_SHOWN = 12
 """So many members of each output are named when a test fails."""
 USAGE = 2
 """The exit code for a command that was not understood."""
-EXPECTED = re.compile("is a sub-agent's|the session has no messages to convert")
+EXPECTED = re.compile("is the session of a sub-agent|the session has no messages to convert")
 """What may be wrong with a session for a command."""
 
 

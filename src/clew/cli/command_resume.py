@@ -122,7 +122,7 @@ def _refuse_subagent(session: StoredSession, agent: Agent) -> None:
     is_kept = receiver is not None and receiver.nests_subagents
     if session.header.is_agent_session and agent.id == session.agent.id and is_kept:
         parent = session.header.parent_session_id
-        hint = f"; `clew resume {shell_word(parent)}` goes on with the session that started it" if parent else ""
+        hint = f"; `clew resume {shell_word(parent)}` continues the session that started it" if parent else ""
         raise UsageError(
             f"{session.id} is the session of a sub-agent, which {agent.title} cannot continue by itself{hint}"
         )

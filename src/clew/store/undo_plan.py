@@ -402,7 +402,7 @@ def _step(snapshots: Snapshots, within: Within, path: str, plan: RestorePlan) ->
         hint = _FORCE_CASE if isinstance(error, CaseCollisionError) else ""
         return FileStep(path, "refused", target, expected, reason=f"{error}{hint}")
     if now.link is not None and (expected is None or expected.link != now.link):
-        words = "it is a link that no tool made; move it away first"
+        words = "it is a link that was not made by a tool; move it away first"
         return FileStep(path, "refused", target, expected, now, reason=words)
     if target.same_as(now):
         return FileStep(path, "same", target, expected, now, None, current, current)
@@ -431,7 +431,7 @@ def _with_conflict(snapshots: Snapshots, step: FileStep, edits: Sequence[Outside
     reasons = [_why_changed(step.expected)] if step.is_changed_since else []
     reasons += [edit.why for edit in edits]
     if any(one.made is None and edit.made.link is None for one, edit in zip(versions, edits, strict=True)):
-        reasons.append("no copy of that could be kept")
+        reasons.append("it could not be backed up")
     return msgspec.structs.replace(
         step,
         verdict="conflict",
@@ -460,16 +460,16 @@ def content_of(snapshots: Snapshots, state: FileState) -> bytes | None:
         return snapshots.blobs.get(state.digest)
     body = read_inside(snapshots.folder / BACKUPS, state.backup)
     if body is None:
-        raise SourceUnreadable(f"the copy {state.backup} is gone")
+        raise SourceUnreadable(f"the copy {state.backup} is missing")
     if state.digest and digest_of(body) != state.digest:
-        raise SourceUnreadable(f"the copy {state.backup} is damaged: its content has another digest")
+        raise SourceUnreadable(f"the copy {state.backup} is damaged: its checksum differs")
     return body
 
 
 def _why_outside(path: str, root: Path) -> str:
     if path.startswith("/"):
-        return f"it is not below {root}; if the workspace was moved there, say where it was with --from"
-    return "on some systems this path leads elsewhere, and another program recorded it"
+        return f"it is not below {root}; if the workspace was moved, give its former path with --from"
+    return "this path means something else on some systems, and another program recorded it"
 
 
 def _why_changed(expected: FileState | None) -> str:
@@ -504,7 +504,7 @@ def _refuse_blocked(steps: list[FileStep], root: Path) -> list[FileStep]:
         elif step.path.startswith(f"{blocking}/"):
             words = f"{blocking!r} is not a folder now, and stays; move it away first"
         else:
-            words = f"it is a folder now, with files that no tool made, such as {blocking!r}; move them away first"
+            words = f"it is a folder now, with files not made by a tool, such as {blocking!r}; move them away first"
         checked.append(msgspec.structs.replace(step, verdict="refused", reason=words))
     return checked
 
@@ -527,15 +527,15 @@ def refuse_unsafe(steps: Sequence[FileStep], request: UndoRequest, unknown: Sequ
         raise PathRefused(f"nothing was changed: {refused[0].path!r}: {refused[0].reason}")
     protected = [step for step in steps if step.is_changing and is_protected(f"{root}/{step.path}")]
     if protected and not allow_protected:
-        words = "programs trust this file without asking; --allow-protected changes it"
+        words = "programs run this file automatically; use --allow-protected to change it"
         raise PathRefused(f"nothing was changed: {protected[0].path!r}: {words}")
     leading_out = [step for step in steps if step.is_changing and leads_out(step.path, step.target.link, str(root))]
     if leading_out and not allow_protected:
-        words = "it was a link that leads out of the workspace; --allow-protected puts it back"
+        words = "it was a link that leads out of the workspace; use --allow-protected to restore it"
         raise PathRefused(f"nothing was changed: {leading_out[0].path!r}: {words}")
     missing = [step for step in steps if step.verdict == "missing"]
     if missing and not force:
-        words = f"nothing was changed: {missing[0].path!r} cannot be brought back: {missing[0].reason}"
+        words = f"nothing was changed: {missing[0].path!r} cannot be restored: {missing[0].reason}"
         raise Refused(f"{words}; --force leaves it as it is", steps)
     conflicts = [step for step in steps if step.verdict == "conflict"]
     if conflicts and not force:
