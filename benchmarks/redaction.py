@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.measure import Options
 from clew.redact import Marker, scan, scan_all
 from clew.redact.native_files import mask_file
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 from tests.redact import labelled
 from tests.redact.labelled import Record
 from tests.redact.scoring import SHARED, Score, Spans, load_generator, mask_lines, ours, score
@@ -82,7 +82,7 @@ def transcripts(folder: Path) -> Iterator[str]:
     for profile in ("secrets", "all"):
         size, seconds = 0, 0.0
         for number, content in enumerate([b"{}", *[path.read_bytes() for path in files]]):
-            redactor = Redactor(Setting(profile, Marker(b"benchmark")))
+            redactor = Redactor(MaskSettings(profile, Marker(b"benchmark")))
             begin = time.process_time()
             for _ in mask_file(partial(BytesIO, content), redactor):
                 pass

@@ -2,13 +2,21 @@
 
 import itertools
 import os
+import shutil
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from clew.catalog.change_detection import MTIME_GRACE_NS
+from clew.catalog.database import catalog_folder
+from clew.catalog.sync import sync
+from clew.demo import write_demo
+from clew.host import Host
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -85,6 +93,30 @@ def environment_of(home: Path) -> Iterator[None]:
 def home(own_home: Path) -> Path:
     """The home of this test: empty, and the one that the environment names."""
     return own_home
+
+
+@pytest.fixture(scope="session")
+def demo(isolated_home: Path) -> Path:
+    """The demo home; no test may change it."""
+    home = isolated_home / "demo"
+    write_demo(home)
+    return home
+
+
+@pytest.fixture(scope="session")
+def demo_catalog(demo: Path, isolated_home: Path) -> Path:
+    """A complete catalog of the demo home, to be copied: to read all sessions again takes longer than most tests."""
+    # Files that were written a moment ago would be read again by the next sync.
+    time.sleep(MTIME_GRACE_NS / 1e9)
+    sync([Host.at(demo)], isolated_home / "demo-catalog", workers=1)
+    return isolated_home / "demo-catalog"
+
+
+@pytest.fixture
+def synced_demo(own_home: Path, demo: Path, demo_catalog: Path) -> Path:
+    """The demo home, with its catalog in the data folder of the test."""
+    shutil.copytree(demo_catalog, catalog_folder([demo]))
+    return demo
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from clew.filters import Filters
 from clew.host import Host, current_time
 from clew.model.json import JSON
 from clew.references import Reference, named_path, the_one
-from clew.sources.local import Found, at_path, in_homes
+from clew.sources.local import Found, at_path, in_homes, is_folder
 from clew.sources.wsl import host_at
 from clew.stored_session import StoredSession
 
@@ -47,16 +47,21 @@ class Library:
         self,
         *hosts: Host,
         agents: Iterable[str] | None = None,
+        reference_filters: Filters | None = None,
         catalog_folder: Path | None = None,
         find_hosts: Callable[[], Sequence[Host]] | None = None,
         sync: bool = True,
         on_progress: ProgressCallback | None = None,
         warn: Callable[[str], None] | None = None,
     ) -> None:
-        """Without hosts, `find_hosts` is called when they are first needed; `sync=False` uses the catalog as it is."""
+        """Without hosts, `find_hosts` is called when they are first needed; `sync=False` uses the catalog as it is.
+
+        `@last`, `@2` and titles are looked for among the sessions that pass `reference_filters`.
+        """
         self._named_hosts = hosts
         self._find_hosts = find_hosts or every_host
         self._agents = list(agents) if agents is not None else None
+        self.reference_filters = reference_filters or Filters()
         self._catalog_folder = catalog_folder
         self._sync, self._on_progress, self._warn = sync, on_progress, warn
 
@@ -156,25 +161,43 @@ class Library:
     def find(self, reference: str, *, branches: bool = False, missing: bool = False) -> list[StoredSession]:
         """The sessions that a reference names; a folder may hold many. Raises where there is none or it is ambiguous.
 
+        A reference is an id or its unique beginning, `agent:id`, a title or its unique beginning, `@last`, `@2` for the
+        session before it, or a path.
+
         `branches`: the caller can show the branch of `id@branch`; otherwise it is refused. `missing`: also a session
         whose file is gone, from the text in the catalog.
         """
         path = named_path(reference)
         if path is not None:
-            return [self._stored(found) for found in at_path(path, self.hosts)]
+            return self.sessions_at(path)
         parsed = Reference.parse(reference)
         if parsed.branch is not None and not branches:
             raise UsageError(f"{reference!r} names a branch; this command needs a whole session")
+        from clew.catalog.filters import catalog_condition
+        from clew.catalog.queries import moved_project_hints
         from clew.catalog.sessions import find_session
 
+        filters = self._of_agents(self.reference_filters)
         try:
-            with self.catalog() as catalog:
-                return [find_session(catalog.db, parsed, self.hosts[0], missing=missing)]
-        except UnknownReference:
+            with self.catalog(text=filters.needs_text) as catalog:
+                find_text = catalog.sources_with_text
+                chosen = None if filters == Filters() else catalog_condition(catalog.db, filters, find_text)
+                try:
+                    return [find_session(catalog.db, parsed, self.hosts[0], missing=missing, condition=chosen)]
+                except UnknownReference as error:
+                    hints = moved_project_hints(catalog.db, filters.folders) if filters.folders else []
+                    raise UnknownReference("; ".join([str(error), *hints])) from None
+        except UnknownReference as error:
             # A session comes before a folder of the same name.
-            if not Path(reference).is_dir():
-                raise
-        return [self._stored(found) for found in at_path(Path(reference), self.hosts)]
+            if not is_folder(Path(reference)):
+                from clew.archive.restore import in_archive
+
+                raise in_archive(parsed.id, parsed.agent) or error from None
+        return self.sessions_at(Path(reference))
+
+    def sessions_at(self, path: Path) -> list[StoredSession]:
+        """The session in a file, or every session below a folder; the catalog is not asked."""
+        return [self._stored(found) for found in at_path(path, self.hosts)]
 
     def get(self, reference: str, *, branches: bool = False, missing: bool = False) -> StoredSession:
         """The one session that a reference names. The sub-agents of a session in its folder belong to it."""

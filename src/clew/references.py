@@ -1,4 +1,4 @@
-"""Session references, spelled alike everywhere: an id or its beginning, `agent:id`, `@last`, `id#12`, `id@branch`."""
+"""Session references: a path, an id, a title, the beginning of one, `agent:id`, `@last`, `@2`, `id#12`, `id@branch`."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
+from clew.agents import registry
 from clew.errors import AmbiguousReference, SourceUnreadable, UnknownReference, UsageError
 
 _SHAPE = re.compile(
-    r"(?:(?P<agent>[a-z0-9-]+):)?(?P<id>@last|[^#@\s]+)(?:@(?P<branch>[^#]+))?(?:#(?P<message>\d{1,18}))?"
+    r"(?:(?P<agent>[a-z0-9-]+):)?(?P<id>@last|@[1-9]\d{0,8}|[^#@\s]+)(?:@(?P<branch>[^#]+))?(?:#(?P<message>\d{1,18}))?"
 )
+_TITLE = re.compile(r"(?P<title>\S.*?\s.*?\S)(?:#(?P<message>\d{1,18}))?", re.DOTALL)
+"""A title has several words; a single word of one is parsed like an id."""
 _MESSAGE = re.compile(r"#(\d{1,18})$")
 _SHOWN = 5
 LAST = "@last"
-"""The reference to the session that something was said in last."""
+MIN_TITLE_CHARS = 3
+"""Fewer characters are not looked for in titles."""
 
 
 class HasPath(Protocol):
@@ -33,20 +37,35 @@ class Reference(NamedTuple):
     """A parsed reference."""
 
     id: str
+    """An id, a title, the beginning of one, `@last` or `@2`."""
     agent: str | None = None
     message: int | None = None
     branch: str | None = None
 
     @classmethod
     def parse(cls, text: str) -> Reference:
-        """Take a reference apart; a `#` must be followed by a message's index."""
+        """Parse a reference; a `#` must be followed by a message's index."""
         match = _SHAPE.fullmatch(text)
         if match is None:
-            raise UsageError(
-                f"{text!r} is not a session reference; try an id, the beginning of one, agent:id, @last or id#12"
-            )
+            return cls._parse_title(text)
         message = match["message"]
-        return cls(match["id"], match["agent"], int(message) if message else None, match["branch"])
+        agent = registry.match(match["agent"]) if match["agent"] else None
+        return cls(match["id"], agent, int(message) if message else None, match["branch"])
+
+    @classmethod
+    def _parse_title(cls, text: str) -> Reference:
+        match = _TITLE.fullmatch(text.strip())
+        if match is None:
+            kinds = "an id or its beginning, a title, agent:id, @last, @2 or id#12"
+            raise UsageError(f"{text!r} is not a session reference; try {kinds}")
+        return cls(match["title"].removesuffix("…"), message=int(match["message"]) if match["message"] else None)
+
+    @property
+    def position(self) -> int | None:
+        """1 for the session with the latest message, 2 for the one before it, and so on; None for an id or a title."""
+        if not self.id.startswith("@"):
+            return None
+        return 1 if self.id == LAST else int(self.id[1:])
 
 
 def named_path(reference: str) -> Path | None:
@@ -55,10 +74,13 @@ def named_path(reference: str) -> Path | None:
         path = Path(name)
         with suppress(RuntimeError):  # there is no such user
             path = path.expanduser()
-        if path.exists() and ("/" in name or path.is_file()):
-            return path
-        if path.is_symlink():
-            raise SourceUnreadable(f"{reference}: the link is broken")
+        try:
+            if path.exists() and ("/" in name or path.is_file()):
+                return path
+            if path.is_symlink():
+                raise SourceUnreadable(f"{reference}: the link is broken")
+        except OSError:  # too long for the name of a file
+            continue
     if reference.startswith(("/", "./", "../", "~")):
         raise SourceUnreadable(f"{reference}: no such file or folder")
     return None
@@ -76,15 +98,18 @@ def branch_of(reference: str) -> str | None:
     return Reference.parse(reference).branch if named_path(reference) is None else None
 
 
-def unknown(reference: Reference) -> UnknownReference:
-    """The error that no session has the id, or that there is no session at all."""
-    if reference.id == LAST:
-        return UnknownReference("no sessions found")
+def unknown(reference: Reference, count: int, *, is_filtered: bool = False) -> UnknownReference:
+    """The error that none of so many sessions has the id or the title, or that there are not as many."""
+    if reference.position is not None:
+        none = "is no such session" if is_filtered else "is no session yet"
+        are = {0: none, 1: "is only 1 session"}.get(count, f"are only {count} sessions")
+        place = " in this project" if is_filtered else ""
+        return UnknownReference(f"{reference.id}: there {are}{place}")
     return UnknownReference(f"no session matches {reference.id!r}; `clew list` lists all")
 
 
 def ambiguous(reference: Reference, found: Sequence[tuple[str, str, str]]) -> AmbiguousReference:
-    """The error that several sessions have ids that begin so; `found` has the agent, id and path of each."""
+    """The error that several sessions have an id or title that begins so; `found`: agent, id and path of each."""
     names = [f"{agent}:{id_}" for agent, id_, _ in found]
     if len(set(names)) < len(names):
         # The same session in several files: only their paths tell them apart.

@@ -13,7 +13,7 @@ from clew.agents.masking import masked_source
 from clew.demo import write_demo
 from clew.host import Host
 from clew.redact.masks import Marker
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 from clew.sources.local import at_path, in_homes
 from tests.redact.planted import Planter
 from tests.render.pages import page
@@ -32,7 +32,7 @@ def write_session(folder: Path, text: str) -> Path:
 
 
 def redactor() -> Redactor:
-    return Redactor(Setting("secrets", Marker()))
+    return Redactor(MaskSettings("secrets", Marker()))
 
 
 def test_what_was_rewritten_with_as_many_bytes_is_masked(tmp_path: Path) -> None:

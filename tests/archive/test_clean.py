@@ -174,3 +174,19 @@ def test_killed_at_any_point_nothing_is_lost(home: Path, tmp_path: Path) -> None
         if not was_killed:
             return
     raise AssertionError("never completed")
+
+
+@pytest.mark.parametrize("words", [["export", OLD], ["resume", OLD[:8]], ["convert", OLD, "--to", "codex"]])
+def test_a_session_that_is_only_archived_is_said_to_be_there(home: Path, words: list[str]) -> None:
+    assert clew("--home", home, "clean", "--older-than", "90d", "--yes").code == 0
+    done = clew("--home", home, *words)
+    assert done.code == 1
+    assert f"clew show claude-code:{OLD} --source archive" in done.err
+    assert f"clew archive restore claude-code:{OLD} --to DIR" in done.err
+
+
+def test_a_session_that_is_gone_is_shown_and_the_archive_named(home: Path) -> None:
+    assert clew("--home", home, "clean", "--older-than", "90d", "--yes").code == 0
+    done = clew("--home", home, "show", OLD)
+    assert done.code == 0 and OLD in done.out and "the archive has it" in done.err
+    assert clew("show", f"claude-code:{OLD}", "--source", "archive").code == 0

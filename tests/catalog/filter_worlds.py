@@ -25,6 +25,8 @@ FILTERS: list[dict[str, Any]] = [
     {"agent": ["claude-code", "gemini"]},
     {"project": "TIDE"},
     {"project": "-src-"},
+    {"project": "/home/ada/src"},
+    {"agent": "claude"},
     {"branch": "MAIN"},
     {"model": "sonnet"},
     {"model": "gpt"},

@@ -1,15 +1,10 @@
-"""A demo home for all tests of the command line."""
-
-from pathlib import Path
+"""Tests of the command line find the catalog of the demo home complete."""
 
 import pytest
 
-from clew.demo import write_demo
 
-
-@pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo home; no test may change it."""
-    home = tmp_path_factory.mktemp("demo") / "home"
-    write_demo(home)
-    return home
+@pytest.fixture(autouse=True)
+def catalog_of_demo(request: pytest.FixtureRequest) -> None:
+    """Copy the catalog for tests that use the demo home."""
+    if "demo" in request.fixturenames:
+        request.getfixturevalue("synced_demo")

@@ -25,7 +25,8 @@ def place(tmp_path: Path) -> Path:
 @pytest.mark.seed("S1-60")
 def test_they_are_listed(place: Path) -> None:
     done = clew("branches", "tides", "--home", place)
-    assert done.out.splitlines()[1:] == ["   main           3  -     q2", "*  night          1  a1    q3"]
+    lines = [line.split() for line in done.out.splitlines()[1:]]
+    assert lines == [["main", "3", "-", "q2"], ["*", "night", "1", "a1", "q3", "q3"]]
     rows = clew("branches", "tides", "--home", place, "--json").json
     assert [(row["name"], row["active"], row["parent"]) for row in rows] == [
         ("main", False, None),
@@ -142,3 +143,22 @@ def test_what_was_said_in_the_older_form_is_shown(tmp_path: Path) -> None:
     shown = clew("branch", "old", "--home", tmp_path).out
     assert [line.split()[-1] for line in shown.splitlines()] == ["one", "two", "three"]
     assert "x" in clew("branch", "old", "main", "--compare", session.head or "", "--home", tmp_path).out
+
+
+def test_after_an_undo_every_command_knows_where_the_conversation_stands(tmp_path: Path) -> None:
+    with Store(tmp_path).session("s") as session:
+        for number in range(1, 5):
+            (session.user if number % 2 else session.assistant)(f"words {number}", uuid=f"m{number}")
+        session.undo("m2")
+    (row,) = clew("--home", tmp_path, "branches", "s", "--json").json
+    assert (row["head"], row["position"]) == ("m4", "m2")
+    assert clew("--home", tmp_path, "branches", "s").out.splitlines()[1].split() == ["*", "main", "4", "-", "m4", "m2"]
+    assert [line.split()[0] for line in clew("--home", tmp_path, "branch", "s").out.splitlines()] == ["m1", "m2"]
+    shown = clew("--home", tmp_path, "show", "s").out
+    assert "The conversation went back to here, and has not gone on:" in shown
+    assert "message 3: abandoned branch" in shown
+    heads = [line for line in shown.splitlines() if line.startswith("── ")]
+    assert ["abandoned branch" in line for line in heads[1:]] == [False, False, True, True]
+    with Store(tmp_path).session("s") as session:
+        session.user("words 5", uuid="m5")
+    assert "The conversation forks here:" in clew("--home", tmp_path, "show", "s").out

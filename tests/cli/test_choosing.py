@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -189,7 +190,7 @@ def test_an_unknown_reference(demo: Path, command: str, reference: str) -> None:
     assert "clew list" in ran.err
 
 
-@pytest.mark.parametrize("reference", ["a b", "#3", "f005#", "f005#x", ""])
+@pytest.mark.parametrize("reference", [" ", "#3", "f005#", "f005#x", ""])
 def test_what_is_no_reference(demo: Path, reference: str) -> None:
     ran = clew("--home", demo, "show", reference)
     assert (ran.code, ran.out) == (2, "")
@@ -309,3 +310,125 @@ def test_a_folder_with_a_session_and_its_sub_agents_holds_one(demo: Path, tmp_pa
     shutil.copy(source.with_suffix(".jsonl"), tmp_path / "one")
     assert clew("show", tmp_path / "one").out == clew("show", source.with_suffix(".jsonl")).out != ""
     assert "holds 2 sessions" in clew("show", tmp_path / "one" / source.name).err
+
+
+# Projects and agents
+
+
+@pytest.fixture
+def two_projects(tmp_path: Path) -> Path:
+    """A home with a session in each of two folders, which exist; the one of `moon` is the latest."""
+    home = tmp_path / "home"
+    for day, name in ((1, "tide"), (2, "moon")):
+        folder = tmp_path / name
+        folder.mkdir()
+        path = home / ".claude" / "projects" / f"-{name}" / f"{name}-1.jsonl"
+        path.parent.mkdir(parents=True)
+        line = claude_line("user", "u1", None, f"Look at the {name}", cwd=str(folder))
+        line |= {"sessionId": f"{name}-1", "timestamp": f"2026-01-0{day}T10:00:00.000Z"}
+        path.write_text(json.dumps(line) + "\n")
+    return home
+
+
+def test_the_last_session_of_the_current_folder(
+    two_projects: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shown(*words: str) -> str:
+        return str(clew("--home", two_projects, "show", "--json", *words).lines[0]["content"][0]["text"])
+
+    monkeypatch.chdir(tmp_path / "tide")
+    assert shown("@last") == "Look at the moon"
+    assert shown("@2") == "Look at the tide"
+    assert shown("@last", "--here") == "Look at the tide"
+    assert shown("@last", "--project", ".") == "Look at the tide"
+    assert shown("@last", "--project", "mo") == "Look at the moon"
+    assert shown("look AT", "--here") == "Look at the tide"
+    ran = clew("--home", two_projects, "show", "@2", "--here")
+    assert (ran.code, ran.err) == (1, "clew: @2: there is only 1 session in this project\n")
+
+
+@pytest.mark.parametrize("command", ["list", "stats", "export", "verify", "search"])
+def test_every_command_with_filters_knows_the_current_folder(
+    two_projects: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    query = ["look"] if command == "search" else []
+    monkeypatch.chdir(tmp_path / "tide")
+    found = [
+        clew("--home", two_projects, command, *query, "--json", *words).raw
+        for words in (["--here"], ["--project", "."], ["--project", str(tmp_path / "tide")])
+    ]
+    everything = clew("--home", two_projects, command, *query, "--json").raw
+    if command == "export":
+        found = [b"tide" if b"tide-1" in text and b"moon-1" not in text else text for text in found]
+    assert found[0] == found[1] == found[2] != everything
+
+
+def test_an_agent_by_the_beginning_of_its_name(demo: Path) -> None:
+    assert ids(demo, "--agent", "claude") == ids(demo, "--agent", "claude-code")
+    assert clew("--home", demo, "show", f"claude:{FORKED[:6]}").code == 0
+    ran = clew("--home", demo, "list", "--agent", "sage")
+    assert (ran.code, ran.err) == (2, "clew: agent 'sage' is ambiguous: sage-agent, sage-emacs\n")
+    ran = clew("--home", demo, "list", "--agent", "cluade")
+    assert ran.code == 2
+    assert "did you mean claude-code?" in ran.err
+
+
+# Lists
+
+
+def test_lists_are_sorted(demo: Path) -> None:
+    def listed(*words: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = clew("--home", demo, "list", "--json", *words).json
+        return found
+
+    columns = {"cost": "cost", "tokens": "total_tokens", "messages": "messages"}
+    for sort, column in columns.items():
+        values = [row[column] for row in listed("--sort", sort)]
+        known = [value for value in values if value is not None]
+        assert known == sorted(known, reverse=True)
+        assert all(value is not None for value in values[: len(known)]), "what is unknown comes last"
+        assert listed("--sort", sort, "--reverse") == listed("--sort", sort)[::-1]
+        assert listed("--sort", sort, "-n", "2") == listed("--sort", sort)[:2]
+    assert listed("--sort", "time") == listed()
+
+
+def test_costs_of_a_list_are_those_of_statistics(demo: Path) -> None:
+    rows = clew("--home", demo, "list", "--json").json
+    stats = clew("--home", demo, "stats", "--by", "session", "--json").json
+    counted = {row["session"]: row["cost"] for row in stats["rows"] if row["calls"] and row["cost"] is not None}
+    assert {row["id"]: row["cost"] for row in rows if row["cost"] is not None} == counted
+    assert any(row["cost"] is None for row in rows)
+
+
+def test_a_list_of_files_needs_no_catalog(demo: Path, tmp_path: Path) -> None:
+    (path,) = demo.rglob(f"{FORKED}.jsonl")
+    everything = {row["id"]: row for row in clew("--home", demo, "list", "--json").json}
+    assert clew("--home", tmp_path, "list", path, "--json").json == [everything[FORKED]]
+    below = clew("--home", tmp_path, "list", demo / ".codex", "--json").json
+    assert {row["id"] for row in below} == {row["id"] for row in everything.values() if row["agent"] == "codex"}
+    assert clew("--home", tmp_path, "list", demo, "--agent", "codex", "--text", "tide", "--json").code == 0
+    assert clew("--home", tmp_path, "list", demo, "--project", "no such").code == 1
+    ran = clew("--home", tmp_path, "list", "tide")
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err == "clew: tide: no such file or folder; `--project tide` chooses sessions of a project\n"
+    assert not list(tmp_path.rglob("catalog.db"))
+
+
+def test_statistics_of_named_sessions(demo: Path, tmp_path: Path) -> None:
+    (row,) = [row for row in clew("--home", demo, "list", "--json").json if row["id"] == FORKED]
+    found = clew("--home", demo, "stats", FORKED[:6], "--json").json
+    assert (found["totals"]["cost"], found["totals"]["sessions"]) == (row["cost"], 1)
+    (path,) = demo.rglob(f"{FORKED}.jsonl")
+    assert clew("--home", tmp_path, "stats", path, "--json").json == found
+    assert clew("--home", demo, "stats", FORKED, "@last", "--by", "session", "--json").json["totals"]["sessions"] == 2
+    assert clew("--home", demo, "stats", "nobody").code == 1
+    assert clew("--home", demo, "stats", path, FORKED).code == 2
+
+
+def test_statistics_of_a_session_with_its_sub_agents(demo: Path) -> None:
+    parent = "62cb0cb9"
+    alone = clew("--home", demo, "stats", parent, "--json").json["totals"]
+    family = clew("--home", demo, "stats", parent, "--subagents", "--json").json["totals"]
+    assert (alone["sessions"], alone["subagents"]) == (1, 0)
+    assert (family["sessions"], family["subagents"]) == (1, 1)
+    assert family["cost"] > alone["cost"]

@@ -7,7 +7,6 @@ import os
 import shlex
 import stat
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -349,7 +348,7 @@ def test_the_home_before_the_command_is_read_and_the_one_after_it_is_written(
 
 def thinking_session(home: Path) -> None:
     thought = {"type": "thinking", "thinking": "The tide turns at six.", "signature": "s"}
-    records: list[dict[str, Any]] = [
+    records: list[dict[str, object]] = [
         {"type": "user", "uuid": "u1", "parentUuid": None, "message": {"role": "user", "content": "When?"}},
         {
             "type": "assistant",

@@ -330,3 +330,11 @@ def test_a_session_kept_in_its_own_project_is_put_back_there(world: World) -> No
     inside = world.said.write(world.project).source.path
     assert clew("restore", f"{inside}#3", "--in-place", "--write").code == 0
     assert (world.project / "bell.py").exists()
+
+
+def test_the_message_that_writes_a_file_names_the_one_that_has_it(demo: Path) -> None:
+    done = clew("--home", demo, "show", "f005#6", "--file", "moon.py")
+    assert done.code == 1 and "message 6 changes it, and f005#7 is its result" in done.err
+    assert clew("--home", demo, "show", "f005#7", "--file", "moon.py").code == 0
+    before = clew("--home", demo, "show", "71960#7", "--file", "predict.py")
+    assert "changes it" not in before.err

@@ -27,7 +27,9 @@ WITHOUT_SESSIONS = {
     "clew sources add",
     "clew sources check",
     "clew sources fetch",
+    "clew sources map",
     "clew sources remove",
+    "clew sources unmap",
 }
 """Commands that read no sessions of a home, and groups that do nothing by themselves."""
 TARGET_HOME = {"clew convert", "clew resume"}

@@ -18,7 +18,7 @@ import zstandard
 from clew.agents import registry
 from clew.host import data_dir
 from clew.redact.masks import MARKER
-from clew.redact.scanner import standard
+from clew.redact.scanner import default_rules
 from clew.redact.settings import RULES_FILE
 from tests.cli.running import COMMAND, Ran, clew, run
 from tests.counting.homes import claude, prompt, reply
@@ -186,7 +186,7 @@ def test_a_redacted_document_says_so_and_makes_no_claim(world: Path, tmp_path: P
     document = json.loads(target.read_text())
     stamp = document["extensions"]["clew"]["redacted"]
     assert stamp["profile"] == "secrets"
-    assert stamp["rules"] == standard().version
+    assert stamp["rules"] == default_rules().version
     assert stamp["masked"] >= len(PLANTED) - 2
     done = nothing_said(clew("import", target, "--stdout"), "import")
     assert "was masked; the restored files are not the originals" in done.err

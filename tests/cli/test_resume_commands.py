@@ -165,7 +165,7 @@ def test_the_session_that_a_hint_names_is_quoted(tmp_path: Path) -> None:
     record = {"type": "user", "uuid": "u1", "cwd": "/", "isSidechain": True, "sessionId": parent, "agentId": "a1"}
     path.write_text(json.dumps({**record, "message": {"role": "user", "content": "Hello"}}) + "\n")
     done = clew("resume", "@last", "--print", "--home", tmp_path)
-    assert done.code == 2 and f"`clew resume {shell_word(parent)}` goes on" in done.err
+    assert done.code == 2 and f"`clew resume {shell_word(parent)}` continues" in done.err
 
 
 @pytest.mark.parametrize("folder", ["/a\ud800b", "/a\udcff\udc9bb"], ids=["half of a character", "invalid UTF-8"])

@@ -21,12 +21,6 @@ from tests.redact.planted import Planter
 COUNTS = "input_tokens output_tokens cache_read_tokens cache_creation_tokens reasoning_tokens cost".split()
 
 
-@pytest.fixture
-def demo(tmp_path: Path) -> Path:
-    write_demo(tmp_path / "demo")
-    return tmp_path / "demo"
-
-
 def synced(home: Path) -> None:
     """Make a catalog. What was written a moment ago may change again under the same time, so it has to lie a while."""
     time.sleep(0.2)
@@ -150,7 +144,9 @@ def test_what_it_cannot_do_is_said(words: tuple[str, str], demo: Path) -> None:
     assert ran.code == 2 and words[0] in ran.err + " --since"
 
 
-def test_sources_that_are_named_are_asked_of_their_catalog_too(demo: Path) -> None:
+def test_sources_that_are_named_are_asked_of_their_catalog_too(tmp_path: Path) -> None:
+    demo = tmp_path / "demo"
+    write_demo(demo)
     assert clew("--home", demo, "archive").code == 0
     gone = min(demo.glob(".claude/projects/*/*.jsonl"))
     gone.unlink()

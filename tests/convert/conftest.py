@@ -1,17 +1,10 @@
-"""A home with sessions of all agents."""
-
-from __future__ import annotations
-
-from pathlib import Path
+"""Tests of conversions find the catalog of the demo home complete."""
 
 import pytest
 
-from clew.demo import write_demo
 
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with demo sessions; tests only read it."""
-    home = tmp_path_factory.mktemp("demo") / "home"
-    write_demo(home)
-    return home
+@pytest.fixture(autouse=True)
+def catalog_of_demo(request: pytest.FixtureRequest) -> None:
+    """Copy the catalog for tests that use the demo home."""
+    if "demo" in request.fixturenames:
+        request.getfixturevalue("synced_demo")

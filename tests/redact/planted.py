@@ -9,7 +9,7 @@ import string
 import urllib.parse
 from collections.abc import Iterator
 
-SHORTEST = 8
+MIN_FORM_CHARS = 8
 """A shorter form proves nothing: it may stand anywhere."""
 _DIGITS, _LETTERS = string.digits, string.ascii_letters
 
@@ -94,6 +94,6 @@ def held(content: bytes, values: dict[str, str]) -> list[str]:
     found = []
     for name, value in values.items():
         parts = [value] if "\n" not in value else [line for line in value.split("\n") if not line.startswith("-----")]
-        if any(form in content for part in parts for form in forms(part) if len(form) >= SHORTEST):
+        if any(form in content for part in parts for form in forms(part) if len(form) >= MIN_FORM_CHARS):
             found.append(name)
     return found

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from clew.redact import scan, scan_all
 from clew.redact.masks import MARKER, Marker
 from clew.redact.native_files import mask_file
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 from tests.redact.labelled import Record
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "tools" / "make_secrets.py"
@@ -43,7 +43,7 @@ def mask_lines(lines: Sequence[dict[str, Any]], profile: str = "pii") -> Masked:
     """Mask lines as one session."""
     raw = [json.dumps(line, ensure_ascii=False).encode() + b"\n" for line in lines]
     content = b"".join(raw)
-    redactor = Redactor(Setting(profile, Marker(b"benchmark")))
+    redactor = Redactor(MaskSettings(profile, Marker(b"benchmark")))
     begin = time.process_time()
     whole = b"".join(mask_file(partial(BytesIO, content), redactor))
     seconds = time.process_time() - begin

@@ -11,7 +11,7 @@ import pytest
 
 from clew.redact import Marker
 from clew.redact.native_files import mask_file
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 from tests.redact.planted import Planter
 
 PLANT = Planter("across")
@@ -29,25 +29,25 @@ def _texts(record: dict[str, Any]) -> list[str]:
 
 def _of_file(records: list[dict[str, Any]], profile: str = "secrets") -> list[dict[str, Any]]:
     content = "".join(json.dumps(record) + "\n" for record in records).encode()
-    masked = b"".join(mask_file(partial(BytesIO, content), Redactor(Setting(profile, Marker()))))
+    masked = b"".join(mask_file(partial(BytesIO, content), Redactor(MaskSettings(profile, Marker()))))
     return list(map(json.loads, masked.splitlines()))
 
 
 def _of_document(records: list[dict[str, Any]], profile: str = "secrets") -> list[dict[str, Any]]:
     content = json.dumps(records, indent=1).encode()
-    masked = json.loads(b"".join(mask_file(partial(BytesIO, content), Redactor(Setting(profile, Marker())))))
+    masked = json.loads(b"".join(mask_file(partial(BytesIO, content), Redactor(MaskSettings(profile, Marker())))))
     return list(masked)
 
 
 def _of_values(records: list[dict[str, Any]], profile: str = "secrets") -> list[dict[str, Any]]:
-    redactor = Redactor(Setting(profile, Marker()))
+    redactor = Redactor(MaskSettings(profile, Marker()))
     redactor.learn(records)
     masked: list[Any] = [redactor.value(record) for record in records]
     return masked
 
 
 def _of_lines(records: list[dict[str, Any]], profile: str = "secrets") -> list[dict[str, Any]]:
-    redactor = Redactor(Setting(profile, Marker()))
+    redactor = Redactor(MaskSettings(profile, Marker()))
     redactor.learn(records)
     return list(map(json.loads, redactor.lines(list(map(json.dumps, records)))))
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from clew.redact import Marker, redact, scan
 from clew.redact.native_files import mask_file
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 
 VALUES = [
     "S3cr@tPassw0rd99", "p@ssw0rdLong77", "@leading9x", "trailing9x@", "a@b@c@d9x", "Sl/ash9xQ", "a/b@c/d9Q",
@@ -49,7 +49,7 @@ def test_a_password_is_no_part_of_an_email_address(profile: str) -> None:
         ("email", "ada@lindwerk.de"),
     ]
     # So it is found by itself, too.
-    redactor = Redactor(Setting(profile, Marker()))
+    redactor = Redactor(MaskSettings(profile, Marker()))
     assert redactor.learn_and_mask([text, f"it is {value} there"])[1] == "it is [REDACTED] there"
 
 
@@ -65,7 +65,7 @@ def test_it_is_masked_in_records_and_known_elsewhere() -> None:
     value = "S3cr@tPassw0rd99"
     lines = [{"a": f"postgres://admin:{value}@db/"}, {"a": f"it is {value} there"}, {"a": f"https:\\/\\/u:{value}@db/"}]
     content = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    masked = b"".join(mask_file(partial(BytesIO, content), Redactor(Setting("secrets", Marker()))))
+    masked = b"".join(mask_file(partial(BytesIO, content), Redactor(MaskSettings("secrets", Marker()))))
     assert b"S3cr" not in masked and b"Passw0rd99" not in masked
 
 

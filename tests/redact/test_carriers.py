@@ -12,9 +12,9 @@ import pytest
 
 from clew.redact import Marker, redact
 from clew.redact.native_files import mask_file
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 from tests.redact.carriers import COMMANDS, ENCODINGS, NAMED, NOISE, PASSWORDS, TOKENS, Planted, carriers, plant
-from tests.redact.planted import SHORTEST, forms
+from tests.redact.planted import MIN_FORM_CHARS, forms
 
 COMBINATIONS = 5_000
 _PER_RECORD = 25
@@ -26,7 +26,7 @@ def masked_in_transcript(texts: list[str]) -> list[str]:
     for text in texts:
         line = {"type": "user", "message": {"role": "user", "content": [{"type": "tool_result", "content": text}]}}
         content = json.dumps(line).encode() + b"\n"
-        done = b"".join(mask_file(partial(BytesIO, content), Redactor(Setting("secrets", Marker()))))
+        done = b"".join(mask_file(partial(BytesIO, content), Redactor(MaskSettings("secrets", Marker()))))
         out.append(json.loads(done)["message"]["content"][0]["content"])
     return out
 
@@ -49,7 +49,7 @@ def test_values_in_carriers_are_masked(is_password: bool, least: float) -> None:
 
 def _is_readable(each: Planted, text: str) -> bool:
     content = text.encode()
-    return any(form in content for form in forms(each.value) if len(form) >= SHORTEST)
+    return any(form in content for form in forms(each.value) if len(form) >= MIN_FORM_CHARS)
 
 
 @pytest.mark.slow

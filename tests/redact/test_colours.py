@@ -10,7 +10,7 @@ import pytest
 
 from clew.redact import Marker, redact
 from clew.redact.native_files import mask_file
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 from tests.redact.planted import Planter
 
 PLANT = Planter("colours")
@@ -28,7 +28,7 @@ ESCAPES = [
 def masked_in_a_record(text: str, profile: str = "secrets") -> str:
     """The text as it comes back out of a line of JSON."""
     line = json.dumps({"type": "user", "message": {"role": "user", "content": text}}).encode() + b"\n"
-    masked = b"".join(mask_file(partial(BytesIO, line), Redactor(Setting(profile, Marker()))))
+    masked = b"".join(mask_file(partial(BytesIO, line), Redactor(MaskSettings(profile, Marker()))))
     content = json.loads(masked)["message"]["content"]
     assert isinstance(content, str)
     return content

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from clew.redact import Marker, redact, scan
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 
 VALUE = "tangerine42"
 SECRET_ID = "84896a0c-1347-aa90-" + "a4f6-aca8b7558780"
@@ -49,7 +49,7 @@ def test_a_password_given_to_a_program_is_masked(form: str, value: str) -> None:
         assert masked.count("[REDACTED]") == 1
         assert masked.split("[REDACTED]")[0] == text.split(value)[0]
         line = json.dumps({"command": text})
-        assert value not in Redactor(Setting("secrets", Marker())).text(line)
+        assert value not in Redactor(MaskSettings("secrets", Marker())).text(line)
 
 
 @pytest.mark.parametrize("value", ["two words", "correct horse", "my secret words 7", "blue harbour 7"])
@@ -79,7 +79,7 @@ def test_the_secret_id_of_vault_is_masked(text: str) -> None:
 def test_the_secret_id_of_vault_is_masked_as_a_member() -> None:
     for key in ("secret_id", "secretId", "secret-id"):
         record = {"data": {key: SECRET_ID, "secret_id_accessor": SECRET_ID[::-1]}, "id": SECRET_ID[::-1]}
-        masked = Redactor(Setting("secrets", Marker())).learn_and_mask(record)
+        masked = Redactor(MaskSettings("secrets", Marker())).learn_and_mask(record)
         assert masked["data"][key] == "[REDACTED]"
         assert masked["id"] == record["id"]
 

@@ -13,7 +13,7 @@ from clew.model.json import JSON
 from clew.redact import Marker
 from clew.redact.credential_files import read_by
 from clew.redact.native_files import mask_file
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 from clew.redact.scanner import redact
 
 WORD = "tangerine" + "harbour"
@@ -43,12 +43,12 @@ SESSIONS: dict[str, list[JSON]] = {
 @pytest.mark.parametrize("name", SESSIONS)
 def test_what_a_credential_file_holds_is_masked(name: str) -> None:
     records = SESSIONS[name]
-    redactor = Redactor(Setting("secrets", Marker()))
+    redactor = Redactor(MaskSettings("secrets", Marker()))
     redactor.learn(records)
     masked = [redactor.value(record) for record in records]
     assert WORD not in json.dumps(masked)
     lines = b"".join(json.dumps(record).encode() + b"\n" for record in records)
-    native = b"".join(mask_file(partial(BytesIO, lines), Redactor(Setting("secrets", Marker()))))
+    native = b"".join(mask_file(partial(BytesIO, lines), Redactor(MaskSettings("secrets", Marker()))))
     assert [json.loads(line) for line in native.splitlines()] == masked
     # Of a patch, only the part that changes the credential file.
     assert ("greeting = welcomed" in json.dumps(masked)) == ("patch" in name)
@@ -56,7 +56,7 @@ def test_what_a_credential_file_holds_is_masked(name: str) -> None:
 
 def test_a_text_that_only_speaks_of_files_stays() -> None:
     record: JSON = {"text": "Add File: .env, or DB_PASS" + "WORD=your-password File: .env\nGREETING=welcomed"}
-    assert Redactor(Setting("secrets", Marker())).learn_and_mask(record) == record
+    assert Redactor(MaskSettings("secrets", Marker())).learn_and_mask(record) == record
 
 
 TEXTS = {
@@ -73,10 +73,13 @@ TEXTS = {
 @pytest.mark.parametrize(("path", "text"), [(path, text) for path, texts in TEXTS.items() for text in texts])
 def test_every_value_of_a_credential_file_is_masked_whole(path: str, text: str) -> None:
     record: JSON = {"tool": {"input": {"file_path": path, "content": text}}}
-    for masked in (redact(text, path=path), json.dumps(Redactor(Setting("secrets", Marker())).learn_and_mask(record))):
+    for masked in (
+        redact(text, path=path),
+        json.dumps(Redactor(MaskSettings("secrets", Marker())).learn_and_mask(record)),
+    ):
         assert "REDACTED" in masked
         assert "harbour" not in masked and "tangerine" not in masked
-    native = b"".join(mask_file(partial(BytesIO, text.encode()), Redactor(Setting("secrets", Marker())), path))
+    native = b"".join(mask_file(partial(BytesIO, text.encode()), Redactor(MaskSettings("secrets", Marker())), path))
     assert b"harbour" not in native and b"tangerine" not in native
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from clew.redact import Marker, scan
 from clew.redact.native_files import mask_file
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 from tests.redact.planted import Planter
 
 PLANT = Planter("documents")
@@ -23,7 +23,7 @@ def _masked(document: Any, redactor: Redactor) -> Any:
 
 
 def _redactor(profile: str = "secrets") -> Redactor:
-    return Redactor(Setting(profile, Marker(b"k")))
+    return Redactor(MaskSettings(profile, Marker(b"k")))
 
 
 @pytest.mark.slow
@@ -40,7 +40,7 @@ def test_a_document_of_some_keys_among_many_calm_items_keeps_all_else() -> None:
     key = PLANT.github()
     items = [{"role": "user", "content": f"Nothing to see in number {n}."} for n in range(8000)]
     items[5000] = {"role": "user", "content": f"use {key} there"}
-    masked = _masked(items, Redactor(Setting("secrets", Marker())))
+    masked = _masked(items, Redactor(MaskSettings("secrets", Marker())))
     assert masked[5000] == {"role": "user", "content": "use [REDACTED] there"}
     assert masked[:5000] + masked[5001:] == items[:5000] + items[5001:]
 

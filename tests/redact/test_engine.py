@@ -17,7 +17,7 @@ from clew.redact import (
     MARKER,
     PLAIN,
     Finding,
-    Known,
+    KnownValues,
     Marker,
     kinds_of,
     parse_rules,
@@ -311,12 +311,12 @@ def test_RD10_the_rules_have_a_version_that_grows_with_a_users() -> None:
 @pytest.mark.parametrize("value", ["correct horse/battery", 'qu"ote\\and+more/', "Zwölf Boxkämpfer"])
 def test_known_values_are_found_in_every_spelling(spell: object, value: str) -> None:
     text = f"log {spell(value)} end"  # type: ignore[operator]
-    found = scan(text, known=Known([value]))
+    found = scan(text, known=KnownValues([value]))
     assert found
-    clean = redact(text, known=Known([value]))
+    clean = redact(text, known=KnownValues([value]))
     middle = spell(value).strip('"\\')[4:-4]  # type: ignore[operator]
     assert middle not in clean
-    assert not scan("nothing of the kind here", known=Known([value]))
+    assert not scan("nothing of the kind here", known=KnownValues([value]))
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 
 from clew.redact import Marker, redact
 from clew.redact.native_files import mask_file
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 
 PATHS = [
     ("C:\\Users\\{}\\x", "John Smith"),
@@ -47,7 +47,7 @@ PATHS = [
 
 
 def masked_line(value: Any) -> str:
-    redactor = Redactor(Setting("paths", Marker()))
+    redactor = Redactor(MaskSettings("paths", Marker()))
     content = json.dumps(value, ensure_ascii=False).encode() + b"\n"
     return b"".join(mask_file(partial(BytesIO, content), redactor)).decode()
 
@@ -66,7 +66,9 @@ def test_the_user_is_masked(form: str, user: str) -> None:
         masked = masked_line(value)
         for part in user.replace("%20", " ").split(" "):
             assert part not in masked, masked
-        assert part not in json.dumps(Redactor(Setting("paths", Marker())).learn_and_mask(value), ensure_ascii=False)
+        assert part not in json.dumps(
+            Redactor(MaskSettings("paths", Marker())).learn_and_mask(value), ensure_ascii=False
+        )
 
 
 @pytest.mark.parametrize("end", ['"', "'", "\n", ""])

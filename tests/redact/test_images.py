@@ -15,7 +15,7 @@ import pytest
 
 from clew.redact import Marker
 from clew.redact.native_files import mask_file
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 from tests.cli.running import clew
 from tests.redact.planted import Planter
 
@@ -60,12 +60,12 @@ TEXTS: list[Any] = [
 
 def masked_line(value: Any) -> str:
     content = json.dumps(value).encode() + b"\n"
-    return b"".join(mask_file(partial(BytesIO, content), Redactor(Setting("secrets", Marker())))).decode()
+    return b"".join(mask_file(partial(BytesIO, content), Redactor(MaskSettings("secrets", Marker())))).decode()
 
 
 @pytest.mark.parametrize("value", TEXTS)
 def test_text_in_the_place_of_an_image_is_masked(value: Any) -> None:
-    once = json.dumps(Redactor(Setting("secrets", Marker())).learn_and_mask(value))
+    once = json.dumps(Redactor(MaskSettings("secrets", Marker())).learn_and_mask(value))
     for masked in (once, masked_line(value)):
         assert "[REDACTED]" in masked
         assert KEY not in masked
@@ -80,7 +80,7 @@ def test_an_image_stays(profile: str) -> None:
         {"inlineData": {"mimeType": "image/png", "data": png()}, "text": f"use {KEY}"},
     ]
     for value in values:
-        masked = Redactor(Setting(profile, Marker())).learn_and_mask(value)
+        masked = Redactor(MaskSettings(profile, Marker())).learn_and_mask(value)
         assert masked == {**value, "text": "use [REDACTED]"}
 
 

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.model.json import JSON
-from clew.redact import Known, Marker
+from clew.redact import KnownValues, Marker
 from clew.redact.encodings import to_bytes
 from clew.redact.native_files import mask_file
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 from tests.redact.planted import Planter
 
 PLANT = Planter("known")
@@ -45,7 +45,7 @@ FORMS = {
 @pytest.mark.parametrize("before", ["see ", "see: ", "I see ", "xyzsee "])
 def test_one_of_many_values_is_found_in_every_spelling_at_any_place(form: str, before: str) -> None:
     text = f"{before}{FORMS[form]} there".encode()
-    [hit] = Known(VALUES).hits(text)
+    [hit] = KnownValues(VALUES).hits(text)
     found = text[hit.start : hit.end]
     # What a value shares with its neighbours in base64 is no part of it.
     assert found in text[len(before) : -len(" there")]
@@ -56,7 +56,7 @@ def test_one_of_many_values_is_found_in_every_spelling_at_any_place(form: str, b
     "value", ["pässwörter-und-日本語", "two words/and more+x", 'quo"ted\\back/slash', "  a b c d  "]
 )
 def test_a_value_of_other_letters_is_found_in_every_spelling(value: str) -> None:
-    known = Known([value])
+    known = KnownValues([value])
     units = value.encode("utf-16-be")
     escapes = "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
     once = json.dumps(value)[1:-1]
@@ -68,11 +68,11 @@ def test_a_value_of_other_letters_is_found_in_every_spelling(value: str) -> None
 
 
 def test_a_value_within_a_word_is_found() -> None:
-    assert Known(VALUES).hits(f"x{LAST}y".encode())
+    assert KnownValues(VALUES).hits(f"x{LAST}y".encode())
 
 
 def test_a_session_of_many_values_hides_the_last_one_everywhere() -> None:
-    redactor = Redactor(Setting("secrets", Marker()))
+    redactor = Redactor(MaskSettings("secrets", Marker()))
     redactor.learn([{"text": f"DB_PASSWORD={value}", "more": "Nothing to see here. " * 40} for value in VALUES])
     assert len(redactor.values) > 700
     last = list(redactor.values)[-1]
@@ -82,13 +82,13 @@ def test_a_session_of_many_values_hides_the_last_one_everywhere() -> None:
 
 def test_texts_without_them_stay() -> None:
     text = b"An ordinary text, with VGhpcyBpcyBub3RoaW5n and deadbeefdeadbeefdeadbeef and \\u0041\\u0042 in 2024" * 50
-    assert not Known(VALUES).hits(text)
-    assert not Known(VALUES).hits(b"")
-    assert not Known([]).hits(text)
+    assert not KnownValues(VALUES).hits(text)
+    assert not KnownValues(VALUES).hits(b"")
+    assert not KnownValues([]).hits(text)
 
 
 def found(values: list[str], text: bytes) -> list[bytes]:
-    return [text[hit.start : hit.end] for hit in Known(values).hits(text)]
+    return [text[hit.start : hit.end] for hit in KnownValues(values).hits(text)]
 
 
 def test_values_with_a_common_beginning_are_told_apart() -> None:
@@ -110,7 +110,7 @@ def test_a_value_at_the_border_of_two_search_windows_is_found() -> None:
 
 @pytest.mark.parametrize("value", ["hunt3r", "hunt3r2", "p@ss1!"])
 def test_a_value_of_six_or_seven_characters_is_known_as_a_word_by_itself(value: str) -> None:
-    known = Known([value])
+    known = KnownValues([value])
     forms = (value, f"a:{value}@b", f'{{"a":"{value}"}}', f"x\\n{value}\\n", f"?q=a%20{value}&", value.encode().hex())
     for text in (*forms, "".join(f"\\u{ord(char):04x}" for char in value)):
         for before in ("", " ", "  ", "   "):
@@ -119,7 +119,7 @@ def test_a_value_of_six_or_seven_characters_is_known_as_a_word_by_itself(value: 
 
 
 def test_a_short_password_is_masked_wherever_it_stands_in_a_session() -> None:
-    redactor = Redactor(Setting("secrets", Marker()))
+    redactor = Redactor(MaskSettings("secrets", Marker()))
     records = [{"note": "try hunt3r2 then"}, {"env": "DB_PASS" + "WORD=hunt3r2"}, {"note": "word\\nhunt3r2\\n"}]
     redactor.learn(records)
     assert [json.dumps(redactor.value(each)).count("hunt3r2") for each in records] == [0, 0, 0]
@@ -142,14 +142,14 @@ PLACES: list[tuple[str, str, JSON]] = [
 @pytest.mark.parametrize(("name", "value", "record"), PLACES)
 def test_a_value_is_masked_as_a_key_an_id_and_a_number(name: str, value: str, record: JSON) -> None:
     told: JSON = {"text": f"export {name}={value}"}
-    redactor = Redactor(Setting("secrets", Marker(b"key")))
+    redactor = Redactor(MaskSettings("secrets", Marker(b"key")))
     redactor.learn([record, told])
     masked = redactor.value(record)
     assert value in json.dumps(record)
     assert value not in json.dumps(masked)
-    assert value not in json.dumps(Redactor(Setting("secrets", Marker(b"key"))).learn_and_mask([told, record]))
+    assert value not in json.dumps(Redactor(MaskSettings("secrets", Marker(b"key"))).learn_and_mask([told, record]))
     lines = json.dumps(record).encode() + b"\n" + json.dumps(told).encode() + b"\n"
-    native = b"".join(mask_file(partial(BytesIO, lines), Redactor(Setting("secrets", Marker(b"key")))))
+    native = b"".join(mask_file(partial(BytesIO, lines), Redactor(MaskSettings("secrets", Marker(b"key")))))
     assert value.encode() not in native
     assert json.loads(native.splitlines()[0]) == masked
     assert any(value in text for text, _ in redactor.findings(record))
@@ -157,7 +157,7 @@ def test_a_value_is_masked_as_a_key_an_id_and_a_number(name: str, value: str, re
 
 def test_an_id_that_is_a_value_stays_a_link() -> None:
     records: list[JSON] = [{"uuid": UUID, "text": "a"}, {"parentUuid": UUID}, {"t": "HEROKU_API_" + f"KEY={UUID}"}]
-    redactor = Redactor(Setting("secrets", Marker(b"key")))
+    redactor = Redactor(MaskSettings("secrets", Marker(b"key")))
     redactor.learn(records)
     first, second = redactor.value(records[0]), redactor.value(records[1])
     assert first["uuid"] == second["parentUuid"] != UUID
@@ -165,12 +165,12 @@ def test_an_id_that_is_a_value_stays_a_link() -> None:
 
 def test_a_password_that_is_a_name_in_the_format_leaves_the_format_whole() -> None:
     records: list[JSON] = [{"message": {"content": "see message here"}}, {"message": "DB_PASS" + "WORD=message"}]
-    redactor = Redactor(Setting("secrets", Marker()))
+    redactor = Redactor(MaskSettings("secrets", Marker()))
     redactor.learn(records)
     masked = [redactor.value(record) for record in records]
     assert masked == [{"message": {"content": "see [REDACTED] here"}}, {"message": "DB_PASS" + "WORD=[REDACTED]"}]
     lines = b"".join(json.dumps(record).encode() + b"\n" for record in records)
-    native = b"".join(mask_file(partial(BytesIO, lines), Redactor(Setting("secrets", Marker()))))
+    native = b"".join(mask_file(partial(BytesIO, lines), Redactor(MaskSettings("secrets", Marker()))))
     assert [json.loads(line) for line in native.splitlines()] == masked
 
 
@@ -179,7 +179,7 @@ def test_a_record_that_is_masked_whole_keeps_no_token_as_a_key_or_an_id() -> Non
     token = Planter("key").aws_id()[:-2] + "37"
     record: JSON = {"type": "user", token: 1, "uuid": UUID, "n": int(DIGITS), "k": [f"ab{at}" for at in range(200_005)]}
     told: JSON = {"a": "HEROKU_API_" + f"KEY={UUID}", "b": "DB_PASS" + f"WORD={DIGITS}"}
-    redactor = Redactor(Setting("secrets", Marker()))
+    redactor = Redactor(MaskSettings("secrets", Marker()))
     redactor.learn([told])
     masked = json.dumps(redactor.learn_and_mask(record | {"x": "DB_PASS" + "WORD=Vt5y" + "Marble42"}))
     assert not [value for value in (token, UUID, DIGITS) if value in masked]
@@ -198,18 +198,18 @@ def test_a_value_in_hex_is_found_among_digits(
 ) -> None:
     digits = before + to_bytes(value).hex() + behind
     text = f"see {digits.upper() if in_capitals else digits} there".encode()
-    [hit] = Known([other, value]).hits(text)
+    [hit] = KnownValues([other, value]).hits(text)
     assert text[hit.start : hit.end].lower() == digits.encode()
 
 
 def test_a_value_in_hex_of_both_cases_is_found() -> None:
     mixed = "".join(digit.upper() if at % 3 else digit for at, digit in enumerate(RAW.hex()))
-    assert Known(VALUES).hits(mixed.encode())
+    assert KnownValues(VALUES).hits(mixed.encode())
 
 
 def test_numbers_that_spell_no_letters_are_not_read() -> None:
     numbers = b"\n".join(b"%016d" % (10**15 + 7919 * number) for number in range(5000))
-    assert Known(["a long password"]).hits(numbers) == []
+    assert KnownValues(["a long password"]).hits(numbers) == []
 
 
 @given(st.lists(st.text("01 ", min_size=8, max_size=12), min_size=1, max_size=4), st.integers(0, 40), st.data())
@@ -221,4 +221,4 @@ def test_every_byte_of_every_value_is_found(texts: list[str], before: int, data:
         for place in range(len(text)):
             if text.startswith(value.encode(), place):
                 expected.update(range(place, place + len(value)))
-    assert {place for hit in Known(texts).hits(text) for place in range(hit.start, hit.end)} >= expected
+    assert {place for hit in KnownValues(texts).hits(text) for place in range(hit.start, hit.end)} >= expected

@@ -14,7 +14,7 @@ import pytest
 
 from clew.redact import Marker, redact
 from clew.redact.native_files import mask_file
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 from tests.redact.planted import Planter
 
 PLANT = Planter("layers")
@@ -36,7 +36,7 @@ EMAIL = "bob.smith%40" + "corp-sample.io"
 def both(text: str, profile: str = "secrets") -> list[str]:
     """A text masked by itself, and as it comes back out of a line of JSON."""
     line = json.dumps({"type": "user", "message": {"role": "user", "content": text}}).encode() + b"\n"
-    masked = b"".join(mask_file(partial(BytesIO, line), Redactor(Setting(profile, Marker()))))
+    masked = b"".join(mask_file(partial(BytesIO, line), Redactor(MaskSettings(profile, Marker()))))
     return [redact(text, profile), json.loads(masked)["message"]["content"]]
 
 

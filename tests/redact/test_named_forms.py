@@ -10,7 +10,7 @@ import pytest
 
 from clew.redact import Marker, redact
 from clew.redact.native_files import mask_file
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 from tests.redact.planted import Planter
 
 PLANT = Planter("named forms")
@@ -26,7 +26,7 @@ QUOTED = [
 def both(text: str) -> list[str]:
     """A text masked by itself, and as it comes back out of a line of JSON."""
     line = json.dumps({"type": "user", "message": {"role": "user", "content": text}}).encode() + b"\n"
-    masked = b"".join(mask_file(partial(BytesIO, line), Redactor(Setting("secrets", Marker()))))
+    masked = b"".join(mask_file(partial(BytesIO, line), Redactor(MaskSettings("secrets", Marker()))))
     return [redact(text), json.loads(masked)["message"]["content"]]
 
 

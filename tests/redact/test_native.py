@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from clew.redact.document_stamp import stamp_of, stamped
 from clew.redact.masks import Marker
 from clew.redact.native_files import mask_file, mask_text_file, masks
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 from tests.redact.planted import Planter
 
 TOKEN = Planter("native").github()
 
 
 def masked(content: bytes, profile: str = "secrets", path: str | None = None) -> bytes:
-    redactor = Redactor(Setting(profile, Marker(b"key")))
+    redactor = Redactor(MaskSettings(profile, Marker(b"key")))
     return b"".join(mask_file(partial(BytesIO, content), redactor, path))
 
 
@@ -71,7 +71,7 @@ def test_what_is_found_at_the_end_is_masked_at_the_beginning() -> None:
 def test_a_file_that_grows_meanwhile_is_masked_to_its_end() -> None:
     first, later = b'{"a": "clean"}\n', b'{"b": "' + TOKEN.encode() + b'"}\n'
     contents = iter([first, first + later])
-    redactor = Redactor(Setting("secrets", Marker(b"key")))
+    redactor = Redactor(MaskSettings("secrets", Marker(b"key")))
     assert TOKEN.encode() not in b"".join(mask_file(lambda: BytesIO(next(contents)), redactor))
 
 
@@ -118,9 +118,9 @@ def test_what_names_the_machine_goes_alike_the_quick_way_and_the_close_one(befor
         for _ in range(depth):
             value = {"text": json.dumps(value)}
         lines += [json.dumps(value).encode() + b"\n", json.dumps(value, ensure_ascii=False).encode() + b"\n"]
-    whole = b"".join(mask_file(partial(BytesIO, b"".join(lines)), Redactor(Setting("paths", Marker()))))
+    whole = b"".join(mask_file(partial(BytesIO, b"".join(lines)), Redactor(MaskSettings("paths", Marker()))))
     quick = whole.splitlines(keepends=True)
-    close = masks(lines, Redactor(Setting("paths", Marker())))
+    close = masks(lines, Redactor(MaskSettings("paths", Marker())))
     assert quick == close
     assert [json.loads(line) for line in quick]
     assert sum(old != new for old, new in zip(lines, quick, strict=True)) >= len(lines) - 8
@@ -129,14 +129,14 @@ def test_what_names_the_machine_goes_alike_the_quick_way_and_the_close_one(befor
 @pytest.mark.parametrize("before", ["", "{}\n"], ids=["a text", "a line among records"])
 def test_the_user_in_a_home_path_of_plain_text_is_masked(before: str) -> None:
     text = before + "see C:\\Users\\nora\\src, D:\\\\Users\\\\nora and /home/nora\n"
-    masked = b"".join(mask_file(partial(BytesIO, text.encode()), Redactor(Setting("paths", Marker()))))
+    masked = b"".join(mask_file(partial(BytesIO, text.encode()), Redactor(MaskSettings("paths", Marker()))))
     assert masked.decode() == text.replace("nora", "[REDACTED]")
 
 
 def test_users_in_a_long_list_of_one_document_are_masked() -> None:
     rows = [{"n": n, "path": f"/home/nora/src/{n}", "words": "nothing to see here"} for n in range(400)]
     text = json.dumps({"rows": rows, "env": f"DB_PASSWORD={Planter('rows').password()}"}, indent=1)
-    masked = b"".join(mask_file(partial(BytesIO, text.encode()), Redactor(Setting("all", Marker()))))
+    masked = b"".join(mask_file(partial(BytesIO, text.encode()), Redactor(MaskSettings("all", Marker()))))
     assert b"nora" not in masked
     assert json.loads(masked)["rows"][7] == rows[7] | {"path": "/home/[REDACTED]/src/7"}
 
@@ -148,7 +148,7 @@ def test_a_file_that_was_rewritten_after_it_was_learned_is_masked(form: str) -> 
     calm, new = form.format("nothing here" + " " * (len(TOKEN) - 12)).encode(), form.format(TOKEN).encode()
     assert len(calm) == len(new)
     versions = iter([calm, new])
-    redactor = Redactor(Setting("secrets", Marker(b"key")))
+    redactor = Redactor(MaskSettings("secrets", Marker(b"key")))
     found = b"".join(mask_file(lambda: BytesIO(next(versions)), redactor))
     assert TOKEN.encode() not in found
     assert b"[REDACTED" in found
@@ -160,7 +160,7 @@ def test_files_with_wide_characters_are_masked_in_their_encoding(encoding: str, 
     token = Planter(encoding).github()
     text = "".join(f"line {number}, grüße\n" for number in range(lines)) + f"token {token}\n"
     raw = text.encode(encoding)
-    masked = b"".join(mask_text_file(partial(BytesIO, raw), Redactor(Setting("secrets", Marker()))))
+    masked = b"".join(mask_text_file(partial(BytesIO, raw), Redactor(MaskSettings("secrets", Marker()))))
     assert masked.decode(encoding) == text.replace(token, "[REDACTED]")
-    cut = b"".join(mask_text_file(partial(BytesIO, raw + b"\n"), Redactor(Setting("secrets", Marker()))))
+    cut = b"".join(mask_text_file(partial(BytesIO, raw + b"\n"), Redactor(MaskSettings("secrets", Marker()))))
     assert token.encode(encoding)[4:] not in cut

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from clew.redact import Marker, redact, scan_all
 from clew.redact.native_files import mask_file
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 from tests.redact.planted import Planter
 
 PLANT = Planter("noise")
@@ -56,7 +56,7 @@ def carriers(name: str) -> tuple[str, str, str]:
 
 
 def masked_file(content: str) -> str:
-    redactor = Redactor(Setting("all", Marker()))
+    redactor = Redactor(MaskSettings("all", Marker()))
     return b"".join(mask_file(partial(BytesIO, content.encode()), redactor)).decode()
 
 
@@ -85,7 +85,7 @@ def test_RD13_noise_in_the_same_record_and_the_same_session(noise: str) -> None:
     assert masked_file(session) == expected
     found = scan_all([*lines, *said], "all")
     assert sorted(found) == list(range(COUNT, COUNT + len(said)))
-    redactor = Redactor(Setting("all", Marker()))
+    redactor = Redactor(MaskSettings("all", Marker()))
     records = [{"type": "user", "text": line} for line in [*lines, *said]]
     redactor.learn(iter(records))
     assert [redactor.value(each)["text"] for each in records] == [*lines, *hidden]
@@ -118,7 +118,7 @@ def test_RD13_nothing_of_real_sessions_has_too_many_candidates(shared: Path, pro
         pytest.skip("no sessions in the folder `shared` beside the checkout")
     hidden = []
     for path in files:
-        redactor = Redactor(Setting(profile, Marker()))
+        redactor = Redactor(MaskSettings(profile, Marker()))
         with path.open("rb") as stream:
             content = stream.read()
         for _ in mask_file(partial(BytesIO, content), redactor):
@@ -129,6 +129,6 @@ def test_RD13_nothing_of_real_sessions_has_too_many_candidates(shared: Path, pro
 
 
 def test_RD13_a_text_that_was_harmless_before_is_checked_again_under_the_name_of_a_secret() -> None:
-    redactor = Redactor(Setting("secrets", Marker()))
+    redactor = Redactor(MaskSettings("secrets", Marker()))
     redactor.learn([{"note": "correcthorse", "more": "pass" + "word=your_key_12X;"}])
     assert redactor.learn_and_mask({"pass" + "word": "correcthorse"}) == {"pass" + "word": "[REDACTED]"}

@@ -10,20 +10,20 @@ import pytest
 
 from clew.redact import Marker, scan_all
 from clew.redact.native_files import mask_file
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 from tests.redact.planted import Planter
 
 PLANT = Planter("once")
 
 
 def _masked(content: str, profile: str = "all") -> tuple[Redactor, bytes]:
-    redactor = Redactor(Setting(profile, Marker()))
+    redactor = Redactor(MaskSettings(profile, Marker()))
     return redactor, b"".join(mask_file(partial(BytesIO, content.encode()), redactor))
 
 
 def test_a_document_without_a_sign_is_masked_where_it_names_what_is_known_since() -> None:
     value = PLANT.password()
-    redactor = Redactor(Setting("secrets", Marker()))
+    redactor = Redactor(MaskSettings("secrets", Marker()))
     content = f'{{\n "note": "{value}"\n}}\n'.encode()
     redactor.learn_lines(content, one_record_per_line=False)
     assert redactor.is_clean
@@ -53,6 +53,6 @@ def test_a_value_and_what_was_not_checked_behind_it_are_no_value_together() -> N
     value = PLANT.github()
     text = f"hf{'_ '}" * 2500 + f"password={value} and more"
     assert [each.rule for each in scan_all([text])[0]] == ["too_many_candidates"]
-    redactor = Redactor(Setting("secrets", Marker()))
+    redactor = Redactor(MaskSettings("secrets", Marker()))
     redactor.learn([{"note": text}])
     assert not redactor.values

@@ -16,7 +16,7 @@ from clew.model.json import JSON
 from clew.redact import Marker
 from clew.redact.json_text import splice
 from clew.redact.native_files import mask_file
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 from clew.sources.local import at_path
 from tests.redact.planted import Planter
 
@@ -70,7 +70,7 @@ def _session(also: dict[str, JSON]) -> list[dict[str, JSON]]:
 
 def _hidden_in_values(values: list[Any], profile: str) -> int:
     """How much is masked without being checked of values that are learned from, then masked."""
-    redactor = Redactor(Setting(profile, Marker(b"k")))
+    redactor = Redactor(MaskSettings(profile, Marker(b"k")))
     redactor.learn(values)
     masked = [json.dumps(redactor.value(value)) for value in values]
     return redactor.masked["too_many_candidates"] + sum(text.count("REDACTED:too_many_candidates") for text in masked)
@@ -78,7 +78,7 @@ def _hidden_in_values(values: list[Any], profile: str) -> int:
 
 def _hidden_in_file(content: bytes, profile: str) -> int:
     """The same of a file."""
-    redactor = Redactor(Setting(profile, Marker(b"k")))
+    redactor = Redactor(MaskSettings(profile, Marker(b"k")))
     masked = b"".join(mask_file(partial(BytesIO, content), redactor))
     return redactor.masked["too_many_candidates"] + masked.count(b"REDACTED:too_many_candidates")
 
@@ -121,7 +121,7 @@ def test_RD09_nothing_of_real_sessions_is_hidden(shared: Path, agent: str, profi
 
 def test_a_value_that_only_names_a_home_keeps_its_names_and_numbers() -> None:
     homes: dict[str, Any] = {"/home/mara/a.py": 1, "/home/lind/a.py": 2, "list": [None, 1.5, "/home/mara/b"]}
-    redactor = Redactor(Setting("all", Marker()))
+    redactor = Redactor(MaskSettings("all", Marker()))
     masked: Any = redactor.learn_and_mask(homes)
     assert list(masked.values())[:2] == [1, 2]
     assert "mara" not in json.dumps(masked)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.redact.scanner import standard
+from clew.redact.scanner import default_rules
 
 ROOT = Path(__file__).resolve().parents[2]
 SUFFIXES = {
@@ -52,7 +52,7 @@ def test_there_are_files() -> None:
 
 @pytest.mark.slow
 def test_L06_the_project_passes_its_own_scanner() -> None:
-    rules, found = standard(), []
+    rules, found = default_rules(), []
     for path in own_files():
         name = path.relative_to(ROOT).as_posix()
         text = path.read_bytes().decode("utf-8", "surrogateescape")

@@ -19,7 +19,7 @@ from clew.convert.prepare import prepare
 from clew.host import Host
 from clew.redact import Marker, redact
 from clew.redact.native_files import mask_file, masks
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 from clew.sources.local import in_homes
 from tests.cli.running import clew
 from tests.redact.planted import Planter
@@ -39,7 +39,7 @@ SPELLINGS: dict[str, Callable[[bytes], str]] = {
 
 
 def redactor(profile: str = "secrets") -> Redactor:
-    return Redactor(Setting(profile, Marker(b"key")))
+    return Redactor(MaskSettings(profile, Marker(b"key")))
 
 
 @pytest.mark.parametrize("packer", PACKERS)
@@ -158,5 +158,5 @@ def test_no_line_of_a_long_original_is_left(begin: bytes, spell: Callable[[dict[
     pieces = [packed[at : at + 4000] for at in range(0, len(packed), 4000)]
     lines = [spell({"type": "clew-origin", "data": piece}).encode() for piece in pieces]
     content = begin + b'{"type":"user"}\n' + b"\n".join(lines) + b"\n"
-    masked = b"".join(mask_file(lambda: BytesIO(content), Redactor(Setting("secrets", Marker()))))
+    masked = b"".join(mask_file(lambda: BytesIO(content), Redactor(MaskSettings("secrets", Marker()))))
     assert not [piece for piece in pieces if piece[100:200].encode() in masked]

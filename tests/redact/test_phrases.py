@@ -8,7 +8,7 @@ import pytest
 
 from clew.redact import PLAIN, redact
 from clew.redact.masks import Marker
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 
 PHRASE = " ".join(["correct", "horse", "battery", "staple"])
 SEED = " ".join("abandon ability able about above absent absorb abstract absurd abuse access accident".split())
@@ -43,7 +43,7 @@ def test_a_phrase_in_an_address_is_hidden_whole(space: str) -> None:
 
 
 def test_a_phrase_in_a_record_is_hidden_and_known_elsewhere() -> None:
-    redactor = Redactor(Setting("secrets", Marker()))
+    redactor = Redactor(MaskSettings("secrets", Marker()))
     records = [
         {"input": {NAME: PHRASE}},
         {"output": f"typed {PHRASE} at the prompt"},
@@ -91,7 +91,7 @@ def test_a_value_whose_end_was_cut_off_is_hidden(title: str, end: str) -> None:
     expected = title[:start] + PLAIN + end
     assert redact(f"set it up, {title}{end}") == f"set it up, {expected}"
     records = [{"title": f"set it up, {title}{end}"}, {"title": "another"}]
-    redactor = Redactor(Setting("secrets", Marker()))
+    redactor = Redactor(MaskSettings("secrets", Marker()))
     assert [redactor.learn_and_mask(record) for record in records] == [
         {"title": f"set it up, {expected}"},
         {"title": "another"},

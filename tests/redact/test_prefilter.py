@@ -13,8 +13,8 @@ import pytest
 from clew.redact.masks import Marker
 from clew.redact.native_files import mask_file
 from clew.redact.prefilter import Prefilter, prefilter_for
-from clew.redact.redactor import Redactor, Setting
-from clew.redact.scanner import standard
+from clew.redact.redactor import MaskSettings, Redactor
+from clew.redact.scanner import default_rules
 from tests.redact import labelled
 from tests.redact.planted import Planter
 
@@ -23,7 +23,7 @@ TOKEN, WORD = PLANT.github(), PLANT.password()
 
 
 def prefilter(*kinds: str) -> Prefilter:
-    found = prefilter_for(standard(), frozenset(kinds))
+    found = prefilter_for(default_rules(), frozenset(kinds))
     assert found is not None
     return found
 
@@ -81,7 +81,7 @@ def test_every_planted_value_is_held_in_any_record(label: str) -> None:
 
 
 def test_what_passes_is_what_a_closer_look_leaves() -> None:
-    redactor = Redactor(Setting("pii", Marker()))
+    redactor = Redactor(MaskSettings("pii", Marker()))
     values = [{"message": {"content": record["text"]}} for record in labelled.records(8, 18)]
     held = read_lines([json.dumps(value).encode() for value in values], "secret", "pii")
     assert all(number in held for number, value in enumerate(values) if redactor.findings(value))
@@ -106,7 +106,7 @@ def test_a_result_is_held_for_the_call_it_answers() -> None:
     result = {"type": "tool_result", "tool_use_id": "toolu_9", "content": "MODE=quiet-harbour"}
     clean = [{"text": "x" * 3000}] * 20
     for values in ([call, *clean, result], [{"messages": [call, *clean, result]}]):
-        redactor = Redactor(Setting("secrets", Marker()))
+        redactor = Redactor(MaskSettings("secrets", Marker()))
         redactor.learn(values)
         assert "quiet-harbour" not in json.dumps([redactor.value(value) for value in values])
 
@@ -137,7 +137,7 @@ def _carried(chance: random.Random) -> Any:
 def test_no_record_passes_in_which_a_closer_look_finds_a_number() -> None:
     chance = random.Random(7)
     values = [_carried(chance) for _ in range(4000)]
-    found = [bool(Redactor(Setting("pii", Marker())).findings(value)) for value in values]
+    found = [bool(Redactor(MaskSettings("pii", Marker())).findings(value)) for value in values]
     for number, value in enumerate(values):
         if found[number]:
             assert all(prefilter("secret", "pii").must_read(raw) for raw in spellings(value)), value
@@ -148,5 +148,5 @@ def test_no_record_passes_in_which_a_closer_look_finds_a_number() -> None:
 def test_a_backslash_of_a_text_among_json_records_is_not_an_escape(line: str) -> None:
     token = "fi" + "gd_" + Planter("figma").chars(43)
     text = json.dumps({"a": "see gh" + "p_ and figd_ here"}) + "\n" + line.format(token) + "\n"
-    masked = b"".join(mask_file(partial(BytesIO, text.encode()), Redactor(Setting("secrets", Marker()))))
+    masked = b"".join(mask_file(partial(BytesIO, text.encode()), Redactor(MaskSettings("secrets", Marker()))))
     assert token.encode() not in masked

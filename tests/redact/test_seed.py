@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clew.redact.masks import Marker
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 from clew.store import Store, ToolCall, ToolResult
 from tests.redact.planted import Planter, card, held
 
@@ -39,7 +39,7 @@ def test_named_keys_are_masked_and_their_names_stay(tmp_path: Path, name: str, q
 
 @pytest.mark.seed("S0-29", "S0-31")
 def test_the_two_patterns_of_the_seed_give_what_the_seed_gives() -> None:
-    plain = Redactor(Setting("secrets", Marker(None)))
+    plain = Redactor(MaskSettings("secrets", Marker(None)))
     key, token = PLANT.chars(30), PLANT.chars(24)
     assert plain.learn_and_mask(f"ANTHROPIC_API_KEY={key}") == "ANTHROPIC_API_KEY=[REDACTED]"
     assert plain.learn_and_mask(f"Authorization: Bearer {token}") == "Authorization: Bearer [REDACTED]"

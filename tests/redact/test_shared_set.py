@@ -14,7 +14,7 @@ import pytest
 
 from clew.redact.masks import MARKER, Marker
 from clew.redact.native_files import mask_file
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 from tests.cli.running import clew
 from tests.redact.planted import forms
 from tests.redact.scoring import mask_lines, score
@@ -46,7 +46,7 @@ def test_RD02_lines_keep_their_keys_ids_and_order(maker: ModuleType) -> None:
     pairs = wrapped(maker, 3)
     lines = [json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() for _, line in pairs]
     text = b"\n".join(lines) + b"\n"
-    redactor = Redactor(Setting("pii", Marker(b"key")))
+    redactor = Redactor(MaskSettings("pii", Marker(b"key")))
     masked = b"".join(mask_file(partial(BytesIO, text), redactor)).splitlines()
     assert len(masked) == len(lines)
     for (record, line), old, new in zip(pairs, lines, masked, strict=True):

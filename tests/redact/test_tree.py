@@ -16,7 +16,7 @@ from clew.model.json import JSON
 from clew.redact.json_text import MISSING, read, splice
 from clew.redact.masks import Marker
 from clew.redact.native_files import mask_file
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 from clew.redact.settings import parse_rules
 from tests.json_values import values
 from tests.redact.planted import Planter, card, held
@@ -27,7 +27,7 @@ UUID = "bf8f295c-98bb-43bf-a972-9959174591e4"
 
 
 def redactor(profile: str = "secrets", key: bytes | None = b"key") -> Redactor:
-    return Redactor(Setting(profile, Marker(key)))
+    return Redactor(MaskSettings(profile, Marker(key)))
 
 
 def once(value: Any, profile: str = "secrets") -> Any:
@@ -321,7 +321,7 @@ def test_no_planted_value_survives_anywhere(value: Any) -> None:
 @pytest.mark.parametrize("key", [b"one key", None])
 def test_RD05_markers_give_nothing_away(key: bytes | None) -> None:
     masked = json.dumps(
-        Redactor(Setting("secrets", Marker(key))).learn_and_mask({"a": TOKEN, "b": f"again {TOKEN}", "c": OTHER})
+        Redactor(MaskSettings("secrets", Marker(key))).learn_and_mask({"a": TOKEN, "b": f"again {TOKEN}", "c": OTHER})
     )
     for length in range(4, 12):
         assert TOKEN[-length:] not in masked
@@ -329,7 +329,7 @@ def test_RD05_markers_give_nothing_away(key: bytes | None) -> None:
     if key is not None:
         first, again, other = tags(masked)
         assert first == again != other
-        assert tags(Redactor(Setting("secrets", Marker(b"another"))).learn_and_mask({"a": TOKEN})) != [first]
+        assert tags(Redactor(MaskSettings("secrets", Marker(b"another"))).learn_and_mask({"a": TOKEN})) != [first]
 
 
 @pytest.mark.slow
@@ -479,10 +479,10 @@ def test_rules_of_ones_own_reach_short_keys_short_texts_and_numbers() -> None:
         "[[rule]]\nid = 'staff'\npattern = 'EMP-[0-9]{4}'\n[[rule]]\nid = 'badge'\npattern = '77[0-9]{2}|\\bZ9'\n"
     )
     record: JSON = {"EMP-1234": [7712], "n": 7713, "tokens": 7714, "s": "Z9", "in": json.dumps({"EMP-5678": 7715.5})}
-    masked = json.dumps(Redactor(Setting("secrets", Marker(), rules)).learn_and_mask(record))
+    masked = json.dumps(Redactor(MaskSettings("secrets", Marker(), rules)).learn_and_mask(record))
     assert not [text for text in ("EMP-", "77", "Z9") if text in masked]
     lines = json.dumps(record).encode() + b"\n"
-    native = b"".join(mask_file(partial(BytesIO, lines), Redactor(Setting("secrets", Marker(), rules))))
+    native = b"".join(mask_file(partial(BytesIO, lines), Redactor(MaskSettings("secrets", Marker(), rules))))
     assert json.loads(native) == json.loads(masked)
 
 
@@ -503,10 +503,10 @@ def test_members_that_only_another_member_tells_to_be_secrets_are_masked() -> No
             {"stdout": json.dumps(value)},
             {"stdout": json.dumps(value, indent=2)},
         ):
-            masked = json.dumps(Redactor(Setting("secrets", Marker())).learn_and_mask(record))
+            masked = json.dumps(Redactor(MaskSettings("secrets", Marker())).learn_and_mask(record))
             assert secret not in masked and word not in masked, record
             lines = json.dumps(record).encode() + b"\n"
-            native = b"".join(mask_file(partial(BytesIO, lines), Redactor(Setting("secrets", Marker()))))
+            native = b"".join(mask_file(partial(BytesIO, lines), Redactor(MaskSettings("secrets", Marker()))))
             assert secret.encode() not in native and word.encode() not in native, record
 
 
@@ -514,8 +514,8 @@ def test_members_that_only_another_member_tells_to_be_secrets_are_masked() -> No
 def test_a_name_means_the_same_in_a_record_and_in_a_text(name: str) -> None:
     value = {name: Planter(name).password()}
     for record in (value, {"stdout": json.dumps(value)}, {"arguments": json.dumps({"text": json.dumps(value)})}):
-        masked = json.dumps(Redactor(Setting("secrets", Marker())).learn_and_mask(record))
+        masked = json.dumps(Redactor(MaskSettings("secrets", Marker())).learn_and_mask(record))
         assert value[name] not in masked, record
         lines = json.dumps(record).encode() + b"\n"
-        native = b"".join(mask_file(partial(BytesIO, lines), Redactor(Setting("secrets", Marker()))))
+        native = b"".join(mask_file(partial(BytesIO, lines), Redactor(MaskSettings("secrets", Marker()))))
         assert value[name].encode() not in native, record

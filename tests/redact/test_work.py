@@ -10,10 +10,10 @@ from time import process_time
 
 import pytest
 
-from clew.redact import Known, Marker, redact, scan, scan_all
+from clew.redact import KnownValues, Marker, redact, scan, scan_all
 from clew.redact import known_values as knowing
 from clew.redact.native_files import mask_file
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 from clew.redact.settings import parse_rules
 from tests.redact.planted import Planter
 
@@ -51,7 +51,7 @@ def test_RD09_the_candidates_of_each_string_are_counted_by_themselves() -> None:
         3: [TOO_MANY_CANDIDATES],
     }
     assert found[1] == found[3] == scan(dense)
-    redactor = Redactor(Setting("secrets", Marker()))
+    redactor = Redactor(MaskSettings("secrets", Marker()))
     masked = redactor.learn_and_mask({"texts": [{"note": text} for text in texts]})
     assert [each["note"] for each in masked["texts"]] == [redact(text) for text in texts]
     assert redactor.masked[TOO_MANY_CANDIDATES] == 1  # equal texts count once
@@ -127,7 +127,7 @@ def test_RD09_a_record_of_too_many_strings_is_masked_whole_and_keeps_its_shape()
     }
     line = json.dumps(record) + "\n"
     before, behind = json.dumps({"a": f"use {value}"}) + "\n", json.dumps({"a": "calm"}) + "\n"
-    redactor = Redactor(Setting("secrets", Marker()))
+    redactor = Redactor(MaskSettings("secrets", Marker()))
     content = (before + line + behind).encode()
     masked = b"".join(mask_file(partial(BytesIO, content), redactor)).splitlines(keepends=True)
     assert (masked[0], masked[2]) == (b'{"a": "use [REDACTED]"}\n', behind.encode())
@@ -139,24 +139,24 @@ def test_RD09_a_record_of_too_many_strings_is_masked_whole_and_keeps_its_shape()
     }
     assert (found["pass" + "word"], found["card"], found["[REDACTED]"]) == ("[REDACTED]",) * 3
     assert len(found) == len(record)
-    assert Redactor(Setting("secrets", Marker())).learn_and_mask(record) == found
-    [(_, finding)] = Redactor(Setting("secrets", Marker())).findings(record)
+    assert Redactor(MaskSettings("secrets", Marker())).learn_and_mask(record) == found
+    [(_, finding)] = Redactor(MaskSettings("secrets", Marker())).findings(record)
     assert finding.rule == TOO_MANY_CANDIDATES
 
 
 def test_RD09_a_record_of_too_many_strings_without_a_candidate_stays() -> None:
     record = {"texts": [f"word {number}" for number in range(200_001)]}
-    assert Redactor(Setting("all", Marker())).learn_and_mask(record) is record
+    assert Redactor(MaskSettings("all", Marker())).learn_and_mask(record) is record
 
 
 def test_RD09_a_record_of_too_many_bytes_is_masked_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clew.redact.redactor.MOST_BYTES", 10_000)
+    monkeypatch.setattr("clew.redact.redactor.MAX_SCANNED_BYTES", 10_000)
     record = {"type": "user", "a": PLANT.github(), "b": "word " * 3000}
     line = json.dumps(record).encode() + b"\n"
-    redactor = Redactor(Setting("secrets", Marker()))
+    redactor = Redactor(MaskSettings("secrets", Marker()))
     masked = b"".join(mask_file(partial(BytesIO, line), redactor))
     assert json.loads(masked) == {"type": "user", "a": "[REDACTED]", "b": "[REDACTED]"}
-    assert Redactor(Setting("secrets", Marker())).learn_and_mask(record) == json.loads(masked)
+    assert Redactor(MaskSettings("secrets", Marker())).learn_and_mask(record) == json.loads(masked)
     text = f"word {record['a']} " * 3000
     assert b"".join(mask_file(partial(BytesIO, text.encode()), redactor)).decode() == "word [REDACTED] " * 3000
 
@@ -168,7 +168,9 @@ def test_RD09_a_long_credential_file_is_read_like_a_short_one(path: str) -> None
     if not path.endswith("json"):
         lines = [f"NAME_{number} = value-{number:05}" for number in range(3000)]
     text = "\n".join(["{", *lines, '  "last": 1', "}"] if path.endswith("json") else lines) + "\n"
-    masked = b"".join(mask_file(partial(BytesIO, text.encode()), Redactor(Setting("secrets", Marker())), path)).decode()
+    masked = b"".join(
+        mask_file(partial(BytesIO, text.encode()), Redactor(MaskSettings("secrets", Marker())), path)
+    ).decode()
     assert "value-" not in masked
     assert masked.count("NAME_") == 3000
     long = text.replace("value-00007", "v" * 40_000 + "end-of-value")
@@ -183,10 +185,10 @@ def test_RD09_thousands_of_records_with_a_key_each_lose_their_keys_alone() -> No
         {"type": "user", "uuid": f"{n:08x}-0000-4000-8000-000000000000", "text": key} for n, key in enumerate(keys)
     ]
     content = "".join(json.dumps(record) + "\n" for record in records).encode()
-    masked = b"".join(mask_file(partial(BytesIO, content), Redactor(Setting("secrets", Marker()))))
+    masked = b"".join(mask_file(partial(BytesIO, content), Redactor(MaskSettings("secrets", Marker()))))
     assert [json.loads(line) for line in masked.splitlines()] == [{**each, "text": "[REDACTED]"} for each in records]
     values = [{"type": "user", "text": keys[place : place + 40]} for place in range(0, 4000, 40)]
-    redactor = Redactor(Setting("secrets", Marker()))
+    redactor = Redactor(MaskSettings("secrets", Marker()))
     redactor.learn(values)
     assert [redactor.value(each)["text"] for each in values] == [["[REDACTED]"] * 40] * 100
 
@@ -212,7 +214,7 @@ def test_RD09_thousands_of_known_values_are_each_spelled_once_and_compared_where
 
     monkeypatch.setattr(knowing, "spellings_of", counted)
     values = [PLANT.password() for _ in range(3000)]
-    known = Known(values)
+    known = KnownValues(values)
     lines = [f"log {value} end\n".encode() for value in values]
     found = [line[hit.start : hit.end].decode() for line in lines for hit in known.hits(line)]
     assert found == values
@@ -233,13 +235,13 @@ def test_many_values_of_one_record_and_many_texts_agree_with_one_at_a_time() -> 
 
 def test_only_the_beginning_of_a_known_value_at_the_end_of_a_title_is_hidden() -> None:
     values = [PLANT.github() for _ in range(300)]
-    redactor = Redactor(Setting("secrets", Marker()))
+    redactor = Redactor(MaskSettings("secrets", Marker()))
     redactor.learn([{"text": value} for value in values])
     assert redactor.value({"title": f"use {values[7][:14]}..."}) == {"title": "use [REDACTED]..."}
     assert redactor.value({"title": "use something else..."}) == {"title": "use something else..."}
 
 
-def _masked(lines: list[str], setting: Setting) -> list[bytes]:
+def _masked(lines: list[str], setting: MaskSettings) -> list[bytes]:
     content = "".join(lines).encode()
     return b"".join(mask_file(partial(BytesIO, content), Redactor(setting))).splitlines()
 
@@ -248,7 +250,7 @@ def _masked(lines: list[str], setting: Setting) -> list[bytes]:
 def test_short_records_without_a_sign_stay_with_rules_of_the_users_own() -> None:
     lines = [json.dumps({"text": f"nothing {n}"}) + "\n" for n in range(6000)]
     masked = _masked(
-        [*lines, json.dumps({"text": "EMP-123456"}) + "\n"], Setting("secrets", Marker(), parse_rules(OWN))
+        [*lines, json.dumps({"text": "EMP-123456"}) + "\n"], MaskSettings("secrets", Marker(), parse_rules(OWN))
     )
     assert masked[:-1] == [line.strip().encode() for line in lines]
     assert masked[-1] == b'{"text": "[REDACTED]"}'
@@ -257,7 +259,7 @@ def test_short_records_without_a_sign_stay_with_rules_of_the_users_own() -> None
 @pytest.mark.slow
 def test_every_user_of_many_short_records_is_hidden_and_each_still_parses() -> None:
     lines = [json.dumps({"cwd": f"/home/nora{n}/x", "win": f"C:\\Users\\nora{n}\\x"}) + "\n" for n in range(3000)]
-    masked = _masked(lines, Setting("paths", Marker()))
+    masked = _masked(lines, MaskSettings("paths", Marker()))
     assert not any(b"nora" in line for line in masked)
     assert {tuple(json.loads(line)) for line in masked} == {("cwd", "win")}
 
@@ -271,7 +273,7 @@ def test_values_that_are_added_one_by_one_are_each_spelled_once(monkeypatch: pyt
         return original(value)
 
     monkeypatch.setattr(knowing, "spellings_of", noted)
-    redactor = Redactor(Setting("secrets", Marker()))
+    redactor = Redactor(MaskSettings("secrets", Marker()))
     values = [PLANT.github() for _ in range(60)]
     for value in values:
         assert redactor.mask_for_append({"text": f"use {value} now"}) == {"text": "use [REDACTED] now"}
@@ -291,7 +293,7 @@ def test_a_key_among_line_ends_and_tiny_records_is_found_and_they_stay() -> None
     key = json.dumps({"text": PLANT.github()}) + "\n"
     lines = ["{}\n"] * 2000 + ["\n"] * 2000 + [key] + ["{}\n"] * 2000
     content = "".join(lines).encode()
-    masked = b"".join(mask_file(partial(BytesIO, content), Redactor(Setting("secrets", Marker()))))
+    masked = b"".join(mask_file(partial(BytesIO, content), Redactor(MaskSettings("secrets", Marker()))))
     assert masked == content.replace(key.encode(), b'{"text": "[REDACTED]"}\n')
 
 
@@ -299,14 +301,14 @@ def test_a_text_that_was_clean_before_its_value_was_known_is_masked_in_every_rec
     value = PLANT.password()
     said = f"it was {value} then"
     records = [{"note": said}, {"note": said, "more": f"token={PLANT.github()}"}, {"env": f"DB_PASSWORD={value}"}]
-    masked = _masked([json.dumps(record) + "\n" for record in records], Setting("secrets", Marker()))
+    masked = _masked([json.dumps(record) + "\n" for record in records], MaskSettings("secrets", Marker()))
     assert [json.loads(line).get("note") for line in masked] == ["it was [REDACTED] then"] * 2 + [None]
 
 
 @pytest.mark.slow
 def test_a_document_of_many_passwords_loses_each_and_keeps_all_else() -> None:
     members = {f"k{n}": f"password={PLANT.password()}" for n in range(5000)}
-    [masked] = _masked([json.dumps(members) + "\n"], Setting("secrets", Marker()))
+    [masked] = _masked([json.dumps(members) + "\n"], MaskSettings("secrets", Marker()))
     assert json.loads(masked) == dict.fromkeys(members, "password=[REDACTED]")
 
 
@@ -314,13 +316,13 @@ def test_a_document_of_many_passwords_loses_each_and_keeps_all_else() -> None:
 def test_a_long_list_of_short_rows_with_one_secret_keeps_all_else() -> None:
     value = PLANT.github()
     text = json.dumps([[n, n % 7, f"n{n}"] for n in range(60_000)] + [{"token": value}])
-    assert _masked([text], Setting("secrets", Marker())) == [text.replace(value, "[REDACTED]").encode()]
+    assert _masked([text], MaskSettings("secrets", Marker())) == [text.replace(value, "[REDACTED]").encode()]
 
 
 def test_a_large_document_with_one_secret_keeps_all_else() -> None:
     value = PLANT.github()
     members = {f"name{n}": f"some words here {n}" for n in range(5000)} | {"last": f"use {value}"}
-    [masked] = _masked([json.dumps(members) + "\n"], Setting("secrets", Marker()))
+    [masked] = _masked([json.dumps(members) + "\n"], MaskSettings("secrets", Marker()))
     assert json.loads(masked) == members | {"last": "use [REDACTED]"}
 
 
@@ -329,7 +331,7 @@ def test_a_known_value_is_masked_in_thousands_of_records_with_a_key_each() -> No
     value = PLANT.password()
     known = [json.dumps({"a": f"DB_PASSWORD={value}"}) + "\n"]
     lines = [json.dumps({"t": f"{value} " * 3, "token": PLANT.github()}) + "\n" for _ in range(4000)]
-    masked = _masked(known + lines, Setting("secrets", Marker()))
+    masked = _masked(known + lines, MaskSettings("secrets", Marker()))
     assert len(masked) == 4001
     assert not any(value.encode() in line for line in masked)
 
@@ -343,6 +345,6 @@ def test_RD09_runs_of_backslashes_among_escapes_are_read_once() -> None:
 def test_a_line_that_is_no_json_keeps_its_end_when_the_rest_of_it_is_masked() -> None:
     broken = '{"text": "' + " ".join(PLANT.github() for _ in range(9000)) + "\n"
     last = json.dumps({"text": "nothing"})
-    masked = _masked(["{}\n", broken, last + "\n"], Setting("secrets", Marker()))
+    masked = _masked(["{}\n", broken, last + "\n"], MaskSettings("secrets", Marker()))
     assert masked[0] == b"{}" and masked[2] == last.encode()
     assert b"ghp_" not in masked[1]

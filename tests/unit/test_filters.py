@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
@@ -17,6 +18,7 @@ from clew.errors import UsageError
 from clew.filters import Filters, point_in_time
 from clew.host import Host
 from clew.library import Library
+from clew.sources import moved_projects
 from tests.unit.samples import SESSION, Record, claude_line, write_lines
 
 NOW = datetime(2026, 11, 15, 12, 30, tzinfo=UTC)
@@ -130,6 +132,17 @@ LINES[1]["message"]["model"] = "claude-opus-4-6"
         ({"project": "SRC/tide"}, True),
         ({"project": "home-ada-src"}, True),
         ({"project": "moon"}, False),
+        ({"project": "/home/ada/src/tide"}, True),
+        ({"project": "/home/ada/src/tide/"}, True),
+        ({"project": "/home/ada"}, True),
+        ({"project": "/"}, True),
+        ({"project": "/home/ada/src/tide/../tide"}, True),
+        ({"project": "/home/ada/src/ti"}, False),
+        ({"project": "/home/ada/src/TIDE"}, False),
+        ({"project": "/home/ada/src/tide/below"}, False),
+        ({"project": "/src/tide"}, False),
+        ({"agent": "claude"}, True),
+        ({"agent": "codex"}, False),
         ({"branch": "ebb"}, True),
         ({"branch": "flow"}, False),
         ({"model": "Opus"}, True),
@@ -155,6 +168,76 @@ LINES[1]["message"]["model"] = "claude-opus-4-6"
 )
 def test_all_filters_must_hold(tmp_path: Path, words: dict[str, Any], expected: bool) -> None:
     assert passes(tmp_path, *LINES, **words) is expected
+
+
+def with_cwd(cwd: str) -> Record:
+    return claude_line("user", "u1", None, "When?", cwd=cwd)
+
+
+@pytest.mark.parametrize(
+    ("cwd", "expected"), [("{}", True), ("{}/below", True), ("{}-2", False), ("/elsewhere", False)]
+)
+def test_the_current_folder_and_below(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cwd: str, expected: bool
+) -> None:
+    folder = tmp_path / "tide"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    line = with_cwd(cwd.format(folder))
+    assert passes(tmp_path, line, here=True) is expected
+    assert passes(tmp_path, line, project=".") is expected
+    assert passes(tmp_path, line, project="../tide") is expected
+
+
+def test_a_link_leads_to_the_folder_that_sessions_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    assert passes(tmp_path, with_cwd(str(tmp_path / "real")), project=str(tmp_path / "link"))
+    monkeypatch.chdir(tmp_path / "link")
+    assert passes(tmp_path, with_cwd(str(tmp_path / "real")), here=True)
+
+
+def test_paths_of_windows_ignore_case_and_slashes(tmp_path: Path) -> None:
+    line = with_cwd("C:\\Users\\Ada\\tide")
+    assert passes(tmp_path, line, project="c:\\users\\ada")
+    assert passes(tmp_path, line, project="C:/Users/Ada/tide")
+    assert not passes(tmp_path, line, project="C:\\Users\\A")
+
+
+def test_here_is_also_the_same_folder_of_other_worktrees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    main, other = tmp_path / "tide", tmp_path / "tide-fix"
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", str(main)]
+    main.mkdir()
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"], ["worktree", "add", "-q", str(other)]):
+        subprocess.run([*git, *words], check=True, capture_output=True)
+    for place in (main, other):
+        (place / "src").mkdir()
+    line = with_cwd(f"{main}/src")
+    for place, expected in ((other, True), (other / "src", True), (main / "src", True), (tmp_path, True)):
+        monkeypatch.chdir(place)
+        assert passes(tmp_path, line, here=True) is expected
+    monkeypatch.chdir(main)
+    assert passes(tmp_path, with_cwd(f"{other}/src"), here=True)
+    assert not passes(tmp_path, with_cwd(f"{other}-2"), here=True)
+
+
+def test_a_moved_project_is_found_by_its_new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    new = tmp_path / "new"
+    (new / "sub").mkdir(parents=True)
+    moved_projects.add("/gone/tide", str(new))
+    line = with_cwd("/gone/tide/sub")
+    for place, expected in ((new, True), (new / "sub", True), (tmp_path, True)):
+        monkeypatch.chdir(place)
+        assert passes(tmp_path, line, here=True) is expected
+    assert passes(tmp_path, line, project=str(new))
+    assert passes(tmp_path, line, project="/gone")
+    assert not passes(tmp_path, with_cwd("/gone/tide-2"), project=str(new))
+
+
+def test_here_and_another_folder_exclude_each_other() -> None:
+    with pytest.raises(UsageError, match="--here and a path as --project exclude each other"):
+        Filters.of(here=True, project="/p")
+    assert Filters.of(here=True, project="tide").project == "tide"
 
 
 def test_a_session_without_times_passes_no_filter_of_time(tmp_path: Path) -> None:

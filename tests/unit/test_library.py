@@ -16,7 +16,6 @@ import clew
 from clew.agents.base import SourceFile, show
 from clew.agents.claude_code import ClaudeCode
 from clew.analysis.facts import Facts
-from clew.demo import write_demo
 from clew.errors import AmbiguousReference, SourceUnreadable, UnknownReference
 from clew.host import Host
 from clew.io import compress
@@ -30,12 +29,7 @@ FORKED = "f005c7db-1dcc-4692-bc16-77f2521cfb4b"
 WITH_AGENTS = "38ed9768-3187-478b-a81f-4c75a5724c22"
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo home; no test may change it."""
-    home = tmp_path_factory.mktemp("library") / "home"
-    write_demo(home)
-    return home
+pytestmark = pytest.mark.usefixtures("synced_demo")
 
 
 @pytest.fixture

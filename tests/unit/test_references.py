@@ -28,6 +28,13 @@ from tests.unit.samples import claude_line
         ("@last", Reference("@last")),
         ("@last#2", Reference("@last", message=2)),
         ("claude-code:@last", Reference("@last", "claude-code")),
+        ("@2", Reference("@2")),
+        ("claude:@12#3", Reference("@12", "claude-code", 3)),
+        ("claude:f005", Reference("f005", "claude-code")),
+        ("Fix the tide table", Reference("Fix the tide table")),
+        ("Fix the tide table#4", Reference("Fix the tide table", message=4)),
+        ("Fix: the @tide #2 table", Reference("Fix: the @tide #2 table")),
+        ("Fix the tide…", Reference("Fix the tide")),
         ("agent-8d06219d", Reference("agent-8d06219d")),
         ("été", Reference("été")),
     ],
@@ -36,7 +43,7 @@ def test_references_are_taken_apart(text: str, expected: Reference) -> None:
     assert Reference.parse(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "#1", "a b", "f005#", "f005#x", "f005#-1", "f005#1#2", "f005#" + "9" * 5000])
+@pytest.mark.parametrize("text", ["", " ", "#1", "@0", "f005#", "f005#x", "f005#-1", "f005#1#2", "f005#" + "9" * 5000])
 def test_what_is_no_reference(text: str) -> None:
     with pytest.raises(UsageError, match="is not a session reference; try an id"):
         Reference.parse(text)
@@ -49,12 +56,19 @@ def test_any_text_is_a_reference_or_refused(text: str) -> None:
 
 
 def write_session(
-    home: Path, name: str, *, time: str = "2026-11-01T10:00:00.000Z", folder: str = "-p", agent: str | None = None
+    home: Path,
+    name: str,
+    *,
+    time: str = "2026-11-01T10:00:00.000Z",
+    folder: str = "-p",
+    agent: str | None = None,
+    prompt: str = "Hello",
+    cwd: str = "/p",
 ) -> Path:
     """Write a session of Claude Code; with `agent`, that of a sub-agent."""
     path = home / ".claude" / "projects" / folder / f"{name}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    line = claude_line("user", f"u-{name}", None) | {"timestamp": time, "sessionId": name}
+    line = claude_line("user", f"u-{name}", None, prompt, cwd=cwd) | {"timestamp": time, "sessionId": name}
     if agent is not None:
         line |= {"isSidechain": True, "agentId": agent}
     path.write_text(json.dumps(line) + "\n")
@@ -89,7 +103,7 @@ def test_one_id_in_two_files_is_ambiguous(tmp_path: Path) -> None:
     assert all(str(path) in str(raised.value) for path in paths)
 
 
-@pytest.mark.parametrize("text", ["nobody", "sage-agent:abc", "ABC1"])
+@pytest.mark.parametrize("text", ["nobody", "sage-agent:abc", "ABC1", "No such title"])
 def test_an_unknown_reference(tmp_path: Path, text: str) -> None:
     write_session(tmp_path, "abc1")
     with pytest.raises(UnknownReference, match="`clew list` lists all"):
@@ -99,6 +113,54 @@ def test_an_unknown_reference(tmp_path: Path, text: str) -> None:
 def test_the_last_of_none(tmp_path: Path) -> None:
     with pytest.raises(UnknownReference, match="no sessions found"):
         found(tmp_path, "@last")
+    write_session(tmp_path, "a")
+    with pytest.raises(UnknownReference, match=r"@2: there is only 1 session$"):
+        found(tmp_path, "@2")
+    write_session(tmp_path, "b")
+    with pytest.raises(UnknownReference, match=r"@3: there are only 2 sessions$"):
+        found(tmp_path, "@3")
+
+
+def test_earlier_sessions_are_counted_from_the_last(tmp_path: Path) -> None:
+    for name, hour in (("a", 9), ("b", 11), ("c", 10)):
+        write_session(tmp_path, name, time=f"2026-11-01T{hour:02}:00:00.000Z")
+    assert [found(tmp_path, name) for name in ("@last", "@1", "@2", "@3", "claude:@2")] == ["b", "b", "c", "a", "c"]
+
+
+def test_an_agent_may_be_named_by_a_unique_beginning(tmp_path: Path) -> None:
+    write_session(tmp_path, "abc1")
+    assert found(tmp_path, "claude:abc") == "abc1"
+    with pytest.raises(UsageError, match="agent 'sage' is ambiguous: sage-agent, sage-emacs"):
+        found(tmp_path, "sage:abc")
+    with pytest.raises(UsageError, match=r"unknown agent 'cluade'; did you mean claude-code\? known: claude-code, "):
+        found(tmp_path, "cluade:abc")
+
+
+def test_a_session_by_its_title(tmp_path: Path) -> None:
+    write_session(tmp_path, "a", prompt="Fix the tide table")
+    write_session(tmp_path, "b", prompt="Fix the moon phase")
+    write_session(tmp_path, "c", prompt="Fix the moon phases again")
+    assert found(tmp_path, "Fix the tide table") == "a"
+    assert found(tmp_path, "fix THE tide") == "a"
+    assert found(tmp_path, "fix the tide#1") == "a"
+    assert found(tmp_path, "Fix the moon phase") == "b"
+    with pytest.raises(AmbiguousReference, match="'Fix the' is ambiguous: claude-code:a, claude-code:b, claude-code:c"):
+        found(tmp_path, "Fix the")
+    with pytest.raises(AmbiguousReference, match="'Fix' is ambiguous"):
+        found(tmp_path, "Fix")
+    with pytest.raises(UnknownReference):
+        found(tmp_path, "Fi")
+
+
+def test_an_id_comes_before_a_title(tmp_path: Path) -> None:
+    write_session(tmp_path, "moon-1", prompt="Something else")
+    write_session(tmp_path, "b", prompt="moon")
+    assert found(tmp_path, "moon") == "moon-1"
+
+
+def test_a_text_too_long_for_a_file_name_is_a_title(tmp_path: Path) -> None:
+    with pytest.raises(UnknownReference, match="no session matches"):
+        found(tmp_path, "word " * 1000 + "end")
 
 
 def test_the_last_is_the_one_that_something_was_said_in_last(tmp_path: Path) -> None:

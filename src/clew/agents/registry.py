@@ -74,9 +74,32 @@ def get(name: str) -> Agent:
         return agent
     entry = _entries().get(name)
     if entry is None:
-        raise UsageError(f"unknown agent {name!r}; known: {', '.join(names())}")
+        raise _unknown_agent(name)
     agent = entry.load()()
     return agent
+
+
+def match(name: str) -> str:
+    """The id of the agent that a person names by its id, or by the beginning of only one id.
+
+    Raises UsageError for a name that no agent or that several agents have.
+    """
+    if is_known(name):
+        return name
+    found = [known for known in names() if name and known.startswith(name.casefold())]
+    if len(found) > 1:
+        raise UsageError(f"agent {name!r} is ambiguous: {', '.join(found)}")
+    if not found:
+        raise _unknown_agent(name)
+    return found[0]
+
+
+def _unknown_agent(name: str) -> UsageError:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name.casefold(), names(), n=1, cutoff=0.5)
+    hint = f"did you mean {close[0]}? " if close else ""
+    return UsageError(f"unknown agent {name!r}; {hint}known: {', '.join(names())}")
 
 
 def is_known(name: str) -> bool:

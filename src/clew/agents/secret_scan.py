@@ -39,7 +39,7 @@ def find_secrets(agent: Agent, source: SourceFile, redactor: Redactor) -> Iterat
     for unit in agent.units(source):
         message = unit.value["index"] if unit.is_message else None
         if TOO_LONG in unit.findings:
-            marker = Redactor(redactor.setting).mask_unscanned()
+            marker = Redactor(redactor.settings).mask_unscanned()
             yield Secret(message, unit.line, TOO_MANY_CANDIDATES, marker, "unread", 0.0, None)
             continue
         for text, finding in redactor.findings(unit.value):

@@ -33,6 +33,23 @@ class Tree:
     def is_linear(self) -> bool:
         return not self.forks
 
+    def undone(self) -> Fork | None:
+        """The end of the active path as a fork, where messages follow it that the conversation went back from."""
+        if not self.path:
+            return None
+        end, active = self.path[-1], set(self.path)
+        parents, flags = self.links.parents, self.links.flags
+
+        def follows_end(node: int) -> bool:
+            parent = parents[node]
+            while parent != NONE and not flags[parent] & MESSAGE:
+                parent = parents[parent]
+            return parent == end
+
+        later = [node for node, flag in enumerate(flags) if flag & SIGNIFICANT and node not in active]
+        branches = tuple(filter(follows_end, later))
+        return Fork(end, branches) if branches else None
+
     def graph(self) -> Graph:
         """The graph as the unified document states it."""
         return Graph(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
-from clew.archive.archive import Archive
-from clew.archive.records import Damage, SourceHome, Version
+from clew.archive.archive import Archive, open_archive
+from clew.archive.records import Damage, SourceHome, Version, archive_folder
 from clew.datadir import private_folder
-from clew.errors import AmbiguousReference, SourceUnreadable, UnknownReference, WouldLose
+from clew.errors import AmbiguousReference, ClewError, SourceUnreadable, UnknownReference, WouldLose
+from clew.io.batches import batches_by_size
 from clew.io.paths import file_name
 from clew.io.safe_write import Change, Within, refuse_twins
 
@@ -55,6 +56,21 @@ def _session(versions: Iterable[Version], reference: str, at_us: int | None) -> 
         when = " at that time" if at_us is not None else ""
         raise UnknownReference(f"{reference}: no such session in the archive{when}; `clew archive list` shows all")
     raise AmbiguousReference(f"{reference}: {len(found)} sessions match; give more of the id")
+
+
+def in_archive(start: str, agent: str | None) -> UnknownReference | None:
+    """The error that a session is gone and only in the archive, with the commands for it; None where it is not there.
+
+    `start` is its id or the beginning of it.
+    """
+    name = f"{agent or ''}:{start}"
+    try:
+        with open_archive(archive_folder(None)) as archive:
+            found = ":".join(_session(archive.newest(), name, None))
+    except (ClewError, OSError):
+        return None
+    read, restored = f"`clew show {found} --source archive`", f"`clew archive restore {found} --to DIR`"
+    return UnknownReference(f"{found} is no longer in its place, but the archive has it: {read} or {restored}")
 
 
 def plan(versions: Sequence[Version]) -> list[Step]:
@@ -104,7 +120,8 @@ def restore(archive: Archive, steps: Sequence[Step], target: Path, force: bool =
         differing = [step for step in steps if _compare(folder, step) == "other"] if not force else []
         if differing:
             raise WouldLose(f"nothing was written: {differing[0].path} exists and differs; use --force to replace it")
-        for batch in _batches(steps):
+        # All files of a batch are written, or none.
+        for batch in batches_by_size(steps, lambda step: step.version.size, _BATCH_BYTES):
             changes = []
             for step in batch:
                 version = step.version
@@ -126,17 +143,3 @@ def _compare(folder: Within, step: Step) -> str:
     if there is None:
         return "nothing"
     return "same" if hashlib.sha256(there).digest() == step.version.digest else "other"
-
-
-def _batches(steps: Sequence[Step]) -> Iterator[list[Step]]:
-    """Group files up to a size; all files of a group are written, or none."""
-    batch: list[Step] = []
-    size = 0
-    for step in steps:
-        if batch and size + step.version.size > _BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-        batch.append(step)
-        size += step.version.size
-    if batch:
-        yield batch

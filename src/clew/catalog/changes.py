@@ -34,7 +34,7 @@ def changes_of(name: str, given: Arguments) -> list[Change]:
     """The changes that a call asks for."""
     tool = name.lower()
     if tool in _WRITES:
-        content = _told(given, _CONTENT)
+        content = _first_text(given, _CONTENT)
         return [Change(path, "edit", None if content is None else _lines(content), 0) for path in _path(given)]
     if tool in _EDITS:
         added, removed = _edited(given)
@@ -75,7 +75,7 @@ def _path(given: Arguments) -> Iterator[str]:
             return
 
 
-def _told(given: Arguments, names: tuple[str, ...]) -> str | None:
+def _first_text(given: Arguments, names: tuple[str, ...]) -> str | None:
     return next((given[name] for name in names if isinstance(given.get(name), str)), None)
 
 
@@ -88,7 +88,7 @@ def _edited(given: Arguments) -> tuple[int | None, int | None]:
     pairs = [given] if not isinstance(edits, list) else [edit for edit in edits if isinstance(edit, dict)]
     added = removed = 0
     for pair in pairs:
-        old, new = _told(pair, _OLD), _told(pair, _NEW)
+        old, new = _first_text(pair, _OLD), _first_text(pair, _NEW)
         if old is None and new is None:
             return None, None
         more, less = _difference(old or "", new or "")

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Protocol
 
+from clew.agents.file_evidence import is_windows
+from clew.analysis.session import project_of
 from clew.errors import UsageError
 from clew.filters import EDITING_TOOLS, Filters
-from clew.io.paths import encode_claude
+from clew.io.paths import encode_claude, path_to_text
 
 Value = str | int
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -47,6 +49,16 @@ def any_of(*conditions: Condition) -> Condition:
     return Condition(f"({text})", tuple(value for condition in conditions for value in condition.values))
 
 
+def _at_or_below(column: str, folder: str) -> Condition:
+    """The path in a column is a folder, or below it."""
+    values: tuple[str, ...] = ()
+    if is_windows(folder):
+        column, values, folder = f"lower(replace({column}, ?, ?))", ("\\", "/"), folder.lower().replace("\\", "/")
+    below = folder.rstrip("/") + "/"
+    text = f"{column} = ? OR substr({column}, 1, {len(below)}) = ?"
+    return Condition(text, (*values, folder, *values, below))
+
+
 class Dialect(Protocol):
     """How the rows of one engine answer each filter. Text is compared without regard to case."""
 
@@ -55,6 +67,9 @@ class Dialect(Protocol):
 
     def project(self, text: str) -> Condition:
         """The path of the session's folder contains the text, as it is or as Claude Code names its folders."""
+
+    def folder(self, path: str) -> Condition:
+        """The session's folder is this one or below it; case counts, except in a path of Windows."""
 
     def branch(self, text: str) -> Condition:
         """The name of the git branch contains the text."""
@@ -93,6 +108,10 @@ def _conditions(
         yield in_list("agent", filters.agent)
     if filters.project is not None:
         yield dialect.project(filters.project)
+    if filters.folders:
+        yield any_of(*map(dialect.folder, filters.folders))
+    if filters.sessions:
+        yield in_list("session_id", filters.sessions)
     if filters.branch is not None:
         yield dialect.branch(filters.branch)
     if filters.model is not None:
@@ -126,6 +145,14 @@ class CatalogRows:
         folder = "json_extract(header, '$.workspace')"
         names = (folder, f"encode_folder({folder})", "json_extract(header, '$.workspace_encoded')")
         return any_of(*(self.contains(name, text) for name in names))
+
+    def folder(self, path: str) -> Condition:
+        workspace = "json_extract(header, '$.workspace')"
+        encoded = Condition("json_extract(header, '$.workspace_encoded') = ?", (encode_claude(path),))
+        return any_of(_at_or_below(workspace, path_to_text(path)), all_of([self._is_no_path(workspace), encoded]))
+
+    def _is_no_path(self, column: str) -> Condition:
+        return Condition(f"instr(coalesce({column}, ''), '/') = 0 AND instr(coalesce({column}, ''), ?) = 0", ("\\",))
 
     def branch(self, text: str) -> Condition:
         return self.contains("git_branch", text)
@@ -179,12 +206,19 @@ class WarehouseRows:
         return Condition(f"{self.position}(lower({column}), ?) > 0", (text.lower(),))
 
     def project(self, text: str) -> Condition:
-        # A workspace that was masked is a tag, which says nothing; then the name of the project counts.
-        is_path = any_of(self.contains("workspace", "/"), self.contains("workspace", "\\"))
         encoded = self.replace_all.format("workspace")
         in_path = any_of(self.contains("workspace", text), self.contains(encoded, text))
-        path, name = all_of([is_path, in_path]), self.contains("project", text)
-        return any_of(path, all_of([Condition(f"NOT {is_path.text}", is_path.values), name]))
+        return self._by_path_or_name(in_path, self.contains("project", text))
+
+    def folder(self, path: str) -> Condition:
+        name = Condition("project = ?", (project_of(path) or "",))
+        return self._by_path_or_name(_at_or_below("workspace", path), name)
+
+    def _by_path_or_name(self, by_path: Condition, by_name: Condition) -> Condition:
+        """A workspace that was masked is a tag, which says nothing; then the name of the project counts."""
+        is_path = any_of(self.contains("workspace", "/"), self.contains("workspace", "\\"))
+        is_masked = Condition(f"NOT {is_path.text}", is_path.values)
+        return any_of(all_of([is_path, by_path]), all_of([is_masked, by_name]))
 
     def branch(self, text: str) -> Condition:
         return self.contains("git_branch", text)
@@ -202,7 +236,7 @@ class WarehouseRows:
             return self._with("tool_calls", in_list("name", sorted(EDITING_TOOLS)))
         if feature == "subagent":
             parents = f"SELECT parent_session_id FROM {self._current('sessions')} WHERE parent_session_id <> ''"
-            return Condition(f"starts_subagents = 1 OR session_id IN ({parents})")
+            return Condition(f"has_subagent_records = 1 OR session_id IN ({parents})")
         return self._with("blocks", Condition("type = 'thinking'"))
 
     def keys(self, found: Collection[Value]) -> Condition:

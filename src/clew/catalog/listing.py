@@ -37,6 +37,8 @@ def header_of(agent: Agent, source: SourceFile, facts: Facts, session: dict[str,
         "has_errors": facts.has_errors,
         "has_thinking": facts.has_thinking,
         "starts_subagents": bool(session.get("subagents")),
+        # Without the sub-agents that are known by their own files alone.
+        "has_subagent_records": bool(facts.subagents),
         "is_agent_session": session["is_agent_session"],
         "parent_session_id": session["parent_session_id"],
         "agent_id": session["agent_id"],

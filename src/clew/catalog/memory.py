@@ -1,22 +1,66 @@
-"""Filters for sessions that no catalog holds, as a file that is named by its path: its rows are made in memory."""
+"""A catalog in memory, for sessions that no catalog holds, such as files that are named by their paths."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 
-from clew.catalog.filters import matching_sources
+from clew.catalog.dedupe import update_visible_copies
+from clew.catalog.discovery import source_to_json
+from clew.catalog.filters import SourcesWithText, matching_sources
 from clew.catalog.ingest import Ingested, ingest
 from clew.catalog.lookup import TextReader
 from clew.catalog.row_writer import RowWriter
 from clew.catalog.schema import create
 from clew.catalog.search import sources_with_text
 from clew.catalog.text_store import ChunkPacker, SourceTextWriter
+from clew.errors import SourceUnreadable
 from clew.filters import Filters
+from clew.io.paths import path_to_text
 from clew.stored_session import StoredSession
 
-_SOURCE_ID = 1
+
+@contextmanager
+def memory_catalog(
+    sessions: Iterable[StoredSession], on_unreadable: Callable[[str], None] | None = None
+) -> Iterator[sqlite3.Connection]:
+    """A catalog of these sessions. One that cannot be read is reported and left out, or raises SourceUnreadable."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        create(db)
+        for number, session in enumerate({session.path: session for session in sessions}.values(), 1):
+            try:
+                _write_session(db, number, session)
+            except SourceUnreadable as error:
+                if on_unreadable is None:
+                    raise
+                RowWriter(db).delete_source(number)
+                on_unreadable(str(error))
+        update_visible_copies(db)
+        yield db
+
+
+def _write_session(db: sqlite3.Connection, number: int, session: StoredSession) -> None:
+    source, stat = session.source, session.path.stat()
+    origin = source.origin
+    row = (number, path_to_text(str(session.path)), session.agent.id, stat.st_size, stat.st_mtime_ns)
+    place = ((origin.host or origin.type) if origin is not None else "", source_to_json(source))
+    db.execute("INSERT INTO source VALUES (?, ?, ?, 'live', ?, ?, -1, -1, x'', ?, ?, '[]')", (*row, *place))
+    rows, chunks = RowWriter(db), SourceTextWriter(db, number)
+    texts = ChunkPacker(lambda chunk: chunks.write([chunk]))
+    for step in ingest(session.agent, source, number):
+        if isinstance(step, Ingested):
+            rows.write_session(number, step.session)
+            continue
+        rows.write(step)
+        for text in step.texts:
+            texts.add(*text)
+    texts.flush()
+
+
+def memory_text_finder(db: sqlite3.Connection) -> SourcesWithText:
+    """Finds text in a catalog in memory, which has no text index."""
+    return sources_with_text(db, TextReader())
 
 
 def filter_sessions(sessions: Iterable[StoredSession], filters: Filters) -> Iterator[StoredSession]:
@@ -29,16 +73,5 @@ def filter_sessions(sessions: Iterable[StoredSession], filters: Filters) -> Iter
 def _passes(session: StoredSession, filters: Filters) -> bool:
     if filters.agent and session.agent.id not in filters.agent:
         return False
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        create(db)
-        rows, chunks = RowWriter(db), SourceTextWriter(db, _SOURCE_ID)
-        texts = ChunkPacker(lambda chunk: chunks.write([chunk]))
-        for step in ingest(session.agent, session.source, _SOURCE_ID):
-            if isinstance(step, Ingested):
-                rows.write_session(_SOURCE_ID, step.session)
-                continue
-            rows.write(step)
-            for text in step.texts:
-                texts.add(*text)
-        texts.flush()
-        return bool(matching_sources(db, filters, sources_with_text(db, TextReader())))
+    with memory_catalog([session]) as db:
+        return bool(matching_sources(db, filters, memory_text_finder(db)))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from clew.agents.file_evidence import absolute
+from clew.analysis.pricing import NANO_DOLLARS
 from clew.analysis.usage import Usage
 from clew.catalog.database import key_range
 from clew.catalog.filters import Condition
@@ -19,11 +20,12 @@ from clew.catalog.portable_sql import CACHE_5M_TOKENS
 from clew.catalog.row_writer import COUNTS
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.stats import UsageTotals, add_known, catalog_stats
-from clew.io.paths import path_for_display, path_from_text
+from clew.io.paths import path_for_display, path_from_text, path_to_text
 from clew.model import Problem
 from clew.model.codes import CODES
 from clew.model.json import JSON
 from clew.model.time import format_utc
+from clew.render.shell import shell_word
 
 DEEPEST = 8
 """Sub-agents of sub-agents that a list shows."""
@@ -66,24 +68,63 @@ class Entry(NamedTuple):
     children: tuple[Entry, ...] = ()
 
 
+SORTS = ("time", "cost", "tokens", "messages")
+"""What a list can be sorted by, the latest or largest first."""
+
+
 def list_rows(
-    db: sqlite3.Connection, condition: Condition | None = None, *, subagents: bool = True, limit: int | None = None
+    db: sqlite3.Connection,
+    condition: Condition | None = None,
+    *,
+    subagents: bool = True,
+    limit: int | None = None,
+    sort: str = "time",
+    reverse: bool = False,
 ) -> list[dict[str, JSON]]:
-    """The sessions that are there and pass the condition, newest first, as `clew list --json` prints them."""
+    """The sessions that are there and pass the condition, sorted, as `clew list --json` prints them."""
     where, values = _list_condition(condition, subagents)
-    query = f"""SELECT f.id, f.agent, f.path, f.size, s.header {_FROM} WHERE {where}
-      ORDER BY s.ended_us DESC, s.native_id DESC LIMIT ?"""
-    found = [
-        (number, agent, path, size, json.loads(header))
-        for number, agent, path, size, header in db.execute(query, (*values, -1 if limit is None else limit))
-    ]
-    usages = _recorded_usage(db, [number for number, *_ in found])
-    titles = _titles_from_summaries(db, [(number, path, header) for number, _, path, _, header in found])
+    order = "s.message_count DESC, " if sort == "messages" else ""
+    query = f"SELECT s.id {_FROM} WHERE {where} ORDER BY {order}s.ended_us DESC, s.native_id DESC"
+    numbers = [row[0] for row in db.execute(query, values)]
+    if sort in ("cost", "tokens"):
+        sizes = _costs(db, numbers) if sort == "cost" else _tokens(db, numbers)
+        numbers.sort(key=lambda number: sizes.get(number, -1), reverse=True)
+    if reverse:
+        numbers.reverse()
+    return _list_rows(db, numbers[:limit])
+
+
+def _costs(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, int]:
+    return {number: used.cost_nano for number, used in _used(db, numbers).items() if used.priced_calls}
+
+
+def _tokens(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, int]:
+    usages = _recorded_usage(db, numbers).items()
+    return {number: usage.total_tokens for number, usage in usages if usage.total_tokens is not None}
+
+
+def _list_rows(db: sqlite3.Connection, numbers: Sequence[int]) -> list[dict[str, JSON]]:
+    """The rows of a list, in this order."""
+    query = f"SELECT f.id, f.agent, f.path, f.size, s.header {_FROM} WHERE f.id IN (SELECT value FROM json_each(?))"
+    found = {
+        number: (agent, path, size, json.loads(header))
+        for number, agent, path, size, header in db.execute(query, (json.dumps(list(numbers)),))
+    }
+    usages, used = _recorded_usage(db, numbers), _used(db, numbers)
+    titles = _titles_from_summaries(db, [(number, found[number][1], found[number][3]) for number in numbers])
     rows = []
-    for number, agent, path, size, header in found:
+    for number in numbers:
+        agent, path, size, header = found[number]
         header["title"] = titles.get(number, header["title"])
-        rows.append(_list_row(agent, header, usages.get(number, Usage()), size, path))
+        row = _list_row(agent, header, usages.get(number, Usage()), size, path)
+        rows.append(row | _cost_columns(used.get(number, UsageTotals())))
     return rows
+
+
+def _cost_columns(used: UsageTotals) -> dict[str, JSON]:
+    """What a session cost: the calls that no other session has already; None where no price is known."""
+    cost = used.cost_nano / NANO_DOLLARS if used.priced_calls else None
+    return {"cost": cost, "cost_is_at_least": used.cost_is_lower_bound}
 
 
 def last_messages(db: sqlite3.Connection) -> dict[Path, datetime | None]:
@@ -167,6 +208,32 @@ def _summaries_by_folder(db: sqlite3.Connection, folders: set[Path]) -> dict[Pat
     return by_folder
 
 
+MAX_MOVED_HINTS = 3
+
+
+def moved_project_hints(db: sqlite3.Connection, folders: Sequence[str]) -> list[str]:
+    """For a folder without sessions, under all paths it is known by: that sessions of a missing folder may be of it.
+
+    Such a folder has the same name.
+    """
+    query = f"SELECT DISTINCT json_extract(s.header, '$.workspace') {_FROM} WHERE s.project = ? AND f.host = ''"
+    recorded = [path_from_text(row[0]) for row in db.execute(query, (path_to_text(Path(folders[0]).name),)) if row[0]]
+    missing = [path for path in recorded if path.startswith("/") and path not in folders and not Path(path).exists()]
+    return [
+        f"there are sessions of {path}, which does not exist; if it was moved: "
+        f"clew sources map {shell_word(path)} {shell_word(folders[0])}"
+        for path in sorted(missing)[:MAX_MOVED_HINTS]
+    ]
+
+
+def with_subagents(db: sqlite3.Connection, keys: Sequence[str]) -> list[str]:
+    """The keys of sessions and of all sub-agents that they started, directly or not."""
+    query = """WITH RECURSIVE family (key) AS (SELECT value FROM json_each(?) UNION
+      SELECT s.session_id FROM session s JOIN family ON s.parent_session_id = family.key)
+      SELECT key FROM family ORDER BY key"""
+    return [row[0] for row in db.execute(query, (json.dumps(list(keys)),))]
+
+
 def agent_summaries(db: sqlite3.Connection) -> dict[str, dict[str, JSON]]:
     """Sessions, sub-agents, messages, the bytes of files that are there, and the last activity of each agent."""
     query = f"""SELECT f.agent, sum(CASE WHEN f.state = 'live' THEN f.size ELSE 0 END),
@@ -241,10 +308,10 @@ def _entry(row: tuple[Any, ...], used: UsageTotals) -> Entry:
 
 
 def _used(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, UsageTotals]:
-    marks = ", ".join("?" * len(numbers))
     sums = ", ".join(f"sum({name})" for name in _USAGE_SUMS)
-    query = f"SELECT source, {sums} FROM usage_by_day WHERE source IN ({marks}) GROUP BY source"
-    return {row[0]: _usage_totals(row[1:]) for row in db.execute(query, numbers)}
+    chosen = "source IN (SELECT value FROM json_each(?))"
+    query = f"SELECT source, {sums} FROM usage_by_day WHERE {chosen} GROUP BY source"
+    return {row[0]: _usage_totals(row[1:]) for row in db.execute(query, (json.dumps(list(numbers)),))}
 
 
 def _usage_totals(sums: Sequence[int | None]) -> UsageTotals:

@@ -167,7 +167,7 @@ CREATE VIEW sessions AS SELECT
   s.session_id, s.agent, s.native_id, s.parent_session_id, s.is_agent_session, s.title,
   coalesce(json_extract(s.header, '$.workspace'), '') AS workspace, s.project, s.git_branch, s.agent_version,
   s.started_us, s.ended_us, d.day_utc, s.message_count, s.turn_count, s.error_count, s.active_us,
-  json_extract(s.header, '$.starts_subagents') AS starts_subagents,
+  json_extract(s.header, '$.has_subagent_records') AS has_subagent_records,
   f.path AS source_path, f.host AS source_host, f.state
 FROM session s LEFT JOIN source f ON f.id = s.id LEFT JOIN day d ON d.id = s.started_us / {DAY}
 WHERE s.is_visible = 1;

@@ -189,7 +189,7 @@ class Searcher:
         else:
             wanted = self._wanted(request)
             total, found = self._by_text(wanted, self._scope(request), request)
-            find = wanted.places
+            find = wanted.find_span
         page = found[request.offset : request.offset + request.limit]
         return Found(total, page, self._hits(page[shown], find))
 

@@ -15,13 +15,15 @@ from clew.agents.base import Agent, SourceFile, Unit
 from clew.analysis.facts import Facts, as_event, collect_facts
 from clew.catalog.database import key_range
 from clew.catalog.discovery import source_from_json
+from clew.catalog.filters import Condition, all_of
+from clew.catalog.queries import list_rows
 from clew.catalog.text_store import TextStore
 from clew.errors import SourceUnreadable
 from clew.host import Host
 from clew.io.paths import path_from_text
 from clew.model.json import JSON
 from clew.model.time import spell_time
-from clew.references import LAST, Reference, ambiguous, unknown
+from clew.references import MIN_TITLE_CHARS, Reference, ambiguous, unknown
 from clew.stored_session import StoredSession
 
 if TYPE_CHECKING:
@@ -93,38 +95,86 @@ class _Candidate(NamedTuple):
     path: str
 
 
-def find_session(db: sqlite3.Connection, reference: Reference, host: Host, *, missing: bool = False) -> StoredSession:
+def find_session(
+    db: sqlite3.Connection,
+    reference: Reference,
+    host: Host,
+    *,
+    missing: bool = False,
+    condition: Condition | None = None,
+) -> StoredSession:
     """The one session that a reference names; with `missing`, also one whose file is gone if no other has that id.
 
+    `@last`, `@2` and titles are looked for among the sessions that pass the condition.
     Raises UnknownReference or AmbiguousReference.
     """
     for state in ("f.state <> 'gone'", "f.state = 'gone'") if missing else ("f.state <> 'gone'",):
-        found = _candidates(db, reference, state)
+        candidates = _Candidates(db, reference.agent, state, condition or all_of([]))
+        found = candidates.named(reference)
         if len(found) > 1:
             raise ambiguous(reference, [(one.agent, one.id, one.path) for one in found])
         if found:
             return open_session(db, found[0].number, host)
+        if reference.position is not None and candidates.count():
+            break  # sessions whose files are gone are counted only where there are no others
     unreadable = _unreadable_session(db, reference, host)
     if unreadable is None:
-        raise unknown(reference)
+        raise unknown(reference, candidates.count(), is_filtered=condition is not None)
     return unreadable
 
 
-def _candidates(db: sqlite3.Connection, reference: Reference, state: str) -> list[_Candidate]:
-    query = "SELECT s.id, s.agent, s.native_id, f.path FROM session s JOIN source f ON f.id = s.id"
-    where, values = f"{state} AND s.agent = coalesce(?, s.agent)", [reference.agent]
-    if reference.id == LAST:
-        # The session that something was said in last, which cannot be after its file was written. Sub-agents do not
-        # count while there are others.
+class _Candidates:
+    """The sessions that a reference may name."""
+
+    def __init__(self, db: sqlite3.Connection, agent: str | None, state: str, condition: Condition) -> None:
+        self._db = db
+        self._of_agent = all_of([Condition(state), *([Condition("s.agent = ?", (agent,))] if agent else [])])
+        passing = Condition(f"s.id IN (SELECT id FROM session WHERE {condition.text})", condition.values)
+        self._chosen = all_of([self._of_agent, passing])
+
+    def named(self, reference: Reference) -> list[_Candidate]:
+        """Those with the id, else those whose id begins so, else those with the title, else whose title begins so."""
+        if reference.position is not None:
+            return self._at_position(reference.position)
+        for test in ("s.native_id = ?", "substr(s.native_id, 1, length(?)) = ?"):
+            condition = all_of([self._of_agent, Condition(test, (reference.id,) * test.count("?"))])
+            found = self._select(condition)
+            if found:
+                return found
+        return self._with_title(reference.id) if len(reference.id) >= MIN_TITLE_CHARS else []
+
+    def _at_position(self, position: int) -> list[_Candidate]:
+        """The session in this place, by the time of its last message, which cannot be after its file was written.
+
+        Sub-agents do not count while there are other sessions.
+        """
         last_us = "CASE WHEN f.mtime_ns > 0 THEN min(s.ended_us, f.mtime_ns / 1000) ELSE s.ended_us END"
-        order = f"s.is_agent_session, {last_us} DESC, s.native_id DESC LIMIT 1"
-        return [_Candidate(*row) for row in db.execute(f"{query} WHERE {where} ORDER BY {order}", values)]
-    for condition in ("s.native_id = ?", "substr(s.native_id, 1, length(?2)) = ?2"):
-        rows = db.execute(f"{query} WHERE {where} AND {condition} ORDER BY f.agent, f.path", [*values, reference.id])
-        found = [_Candidate(*row) for row in rows]
-        if found:
-            return found
-    return []
+        order = f"s.is_agent_session, {last_us} DESC, s.native_id DESC LIMIT 1 OFFSET {position - 1}"
+        return self._select(self._chosen, order)
+
+    def _with_title(self, title: str) -> list[_Candidate]:
+        """The sessions with this title, as a list shows it, else those whose titles begin so; no sub-agents."""
+        wanted = title.casefold()
+        rows = [(row["agent"], row["id"], (row["title"] or "").casefold()) for row in self._listed()]
+        exact = [(agent, id_) for agent, id_, shown in rows if shown == wanted]
+        names = exact or [(agent, id_) for agent, id_, shown in rows if shown.startswith(wanted)]
+        test = "s.is_visible = 1 AND s.agent = ? AND s.native_id = ?"
+        conditions = [all_of([self._chosen, Condition(test, name)]) for name in sorted(set(names))]
+        return [one for condition in conditions for one in self._select(condition)]
+
+    def _listed(self) -> list[dict[str, JSON]]:
+        passing = f"SELECT s.id FROM session s JOIN source f ON f.id = s.id WHERE {self._chosen.text}"
+        return list_rows(self._db, Condition(f"id IN ({passing})", self._chosen.values), subagents=False)
+
+    def _select(self, condition: Condition, order: str = "f.agent, f.path") -> list[_Candidate]:
+        query = "SELECT s.id, s.agent, s.native_id, f.path FROM session s JOIN source f ON f.id = s.id"
+        query += f" WHERE {condition.text} ORDER BY {order}"
+        return [_Candidate(*row) for row in self._db.execute(query, condition.values)]
+
+    def count(self) -> int:
+        """How many sessions can be named by their position."""
+        query = f"SELECT count(*) FROM session s JOIN source f ON f.id = s.id WHERE {self._chosen.text}"
+        return int(self._db.execute(query, self._chosen.values).fetchone()[0])
 
 
 def _unreadable_session(db: sqlite3.Connection, reference: Reference, host: Host) -> StoredSession | None:

@@ -372,8 +372,8 @@ def report(stats: Stats, by: str) -> Row:
     return {"totals": stats.totals(), "by_model": stats.by_model(), "rows": rows}
 
 
-def told_apart(names: Mapping[str, str]) -> dict[str, str]:
-    """Names by what they stand for, with a number behind each that another has too: two models may be masked alike."""
+def number_duplicates(names: Mapping[str, str]) -> dict[str, str]:
+    """Add a number to each name that another key has too: two models may be masked to the same text."""
     given: dict[str, str] = {}
     taken: set[str] = set()
     for known, name in names.items():
@@ -398,7 +398,7 @@ def with_names(found: Row, mask: Callable[[list[str]], list[str]]) -> Row:
         texts += [value] if isinstance(value, str) else value
     known = list(dict.fromkeys(texts))
     names = dict(zip(known, mask(known), strict=True))
-    names |= told_apart({model: names[model] for model in found["by_model"]})
+    names |= number_duplicates({model: names[model] for model in found["by_model"]})
 
     def renamed(key: str, value: Any) -> Any:
         if key not in _NAMES or not value:

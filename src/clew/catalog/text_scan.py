@@ -1,6 +1,6 @@
-"""Searching the stored text itself: pieces of text, and regular expressions in linear time. What is found is exact.
+"""Search the stored text itself, for substrings and for regular expressions in linear time. Matches are exact.
 
-Where the letters that every match must have can be told, the index says which blocks have them; else all are read.
+If every match must contain some literal text, the index names the blocks with it; else all blocks are read.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from clew.catalog.text_store import TextStore, cut, head_size
 from clew.errors import UsageError
 
 _ASSERTIONS = ("^", "$", r"\A", r"\z", r"\b", r"\B")
-"""Everything in RE2 that looks at what stands before or behind a match."""
-_MEMORY = 64 << 20
+"""Everything in RE2 that depends on the text before or behind a match."""
+_MEMORY_BYTES = 64 << 20
 MAX_CANDIDATES = 2_000
-"""Up to so many blocks are looked up one by one; to read all of them is quicker than that."""
+"""Up to so many blocks are read one by one; reading all chunks is faster than reading more of them so."""
 
 
 class TextMatcher(NamedTuple):
-    """What a text is searched for."""
+    """A substring or a regular expression, ready to be searched for."""
 
     matches_bytes: Callable[[bytes, int], bool]
-    """Whether some bytes hold it, from a place on."""
-    places: Callable[[str], list[tuple[int, int]]]
-    """Where it stands in a text."""
+    """Tells whether UTF-8 text contains a match at or behind an offset."""
+    find_span: Callable[[str], list[tuple[int, int]]]
+    """Returns the span of the first match in a text; none if there is no match."""
     literals: tuple[str, ...]
-    """Pieces that every match has, in any case."""
+    """Substrings that every match contains, whatever their case."""
     can_prefilter_chunk: bool
-    """True where a match inside a text is one inside any text around it."""
+    """True if a match in a text is also one in a longer text that contains it."""
 
 
 def substring(text: str) -> TextMatcher:
-    """A piece of text, in any case."""
+    """A substring, whatever its case."""
     if not text:
         raise UsageError("the query is empty")
     folded = text.casefold()
@@ -50,13 +50,13 @@ def substring(text: str) -> TextMatcher:
 
 
 def _finder(folded: str) -> Callable[[str], list[tuple[int, int]]]:
-    def places(text: str) -> list[tuple[int, int]]:
+    def find_span(text: str) -> list[tuple[int, int]]:
         lowered = text.lower() if text.isascii() else text.casefold()
         start = lowered.find(folded)
-        # Casefolding can make a text longer; then the place is only about right.
+        # Casefolding can make a text longer; then the span is approximate.
         return [(start, start + len(folded))] if start >= 0 and start + len(folded) <= len(text) else []
 
-    return places
+    return find_span
 
 
 def regex(pattern: str) -> TextMatcher:
@@ -66,13 +66,13 @@ def regex(pattern: str) -> TextMatcher:
     if not pattern:
         raise UsageError("the query is empty")
     options = re2.Options()
-    options.log_errors, options.never_capture, options.max_mem = False, True, _MEMORY
+    options.log_errors, options.never_capture, options.max_mem = False, True, _MEMORY_BYTES
     clean = pattern.encode("utf-8", "replace").decode()
     try:
         raw, readable = re2.compile(clean.encode(), options), re2.compile(clean, options)
     except re2.error as error:
-        told = error.args[0] if error.args else error
-        why = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+        message = error.args[0] if error.args else error
+        why = message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
         raise UsageError(f"--regex: {why}") from None
     search: Any = raw.search
     can_prefilter_chunk = not any(assertion in pattern for assertion in _ASSERTIONS)
@@ -82,15 +82,15 @@ def regex(pattern: str) -> TextMatcher:
 
 
 def _matches(compiled: Any) -> Callable[[str], list[tuple[int, int]]]:
-    def places(text: str) -> list[tuple[int, int]]:
+    def find_span(text: str) -> list[tuple[int, int]]:
         found = compiled.search(text.encode("utf-8", "replace").decode())
         return [found.span()] if found and found.end() > found.start() else []
 
-    return places
+    return find_span
 
 
 def literals_of(pattern: str) -> tuple[str, ...]:
-    """Pieces that every match of an expression has; none where that is not plain to see."""
+    """Substrings that every match of an expression contains; none for an expression that is not simple."""
     if "|" in pattern or "(?" in pattern.removeprefix("(?i)"):
         return ()
     pieces, run, depth, at = list[str](), "", 0, len(pattern) - len(pattern.removeprefix("(?i)"))
@@ -101,30 +101,30 @@ def literals_of(pattern: str) -> tuple[str, ...]:
             if literal in ("b", "B"):
                 literal = ""
             elif literal.isalnum():
-                return () if literal in "QEpPx0123456789" else _told(pieces, run)
+                return () if literal in "QEpPx0123456789" else _nonempty(pieces, run)
         elif char == "[":
-            return _told(pieces, run)
+            return _nonempty(pieces, run)
         else:
             literal = "" if char in "(){}.*+?^$" else char
         if literal and not depth:
             run += literal
         else:
-            # What stands before ? * { may be missing.
+            # The character before ? * { may be missing.
             pieces.append(run[:-1] if char in "?*{" else run)
             run = ""
             depth += (char == "(") - (char == ")")
             if char in "({":
-                return _told(pieces, "")
+                return _nonempty(pieces, "")
         at += size
-    return _told(pieces, run)
+    return _nonempty(pieces, run)
 
 
-def _told(pieces: list[str], run: str) -> tuple[str, ...]:
+def _nonempty(pieces: list[str], run: str) -> tuple[str, ...]:
     return tuple(piece for piece in (*pieces, run) if piece)
 
 
 def scan(store: TextStore, reader: TextReader, wanted: TextMatcher, scope: Scope) -> Iterator[int]:
-    """The blocks that hold what is wanted, whether or not they are still true; those that wait for the index too."""
+    """The ids of the blocks with a match, also of blocks that are outdated or not yet indexed."""
     docs = None if store.has_unindexed() else reader.candidates_containing(wanted.literals, scope, MAX_CANDIDATES)
     if docs is None:
         yield from _all(store, wanted, scope)

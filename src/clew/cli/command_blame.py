@@ -13,11 +13,13 @@ from clew.cli.file_history import spelled
 from clew.cli.options import common, open_library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.sessions import suggest_moved_project
 from clew.errors import SourceUnreadable, UnknownReference
 from clew.file_history.blame import Line, Version, blame, mentions, plain_part, spellings, versions
 from clew.file_history.history import FileHistory
 from clew.library import Library
 from clew.model.json import JSON
+from clew.sources import moved_projects
 from clew.stored_session import StoredSession
 
 _LINE = re.compile(r":(\d{1,9})$")
@@ -44,7 +46,13 @@ def command(context: click.Context, /, file: str, recorded: str | None, homes: t
     except OSError as error:
         raise SourceUnreadable(f"{path}: {error.strerror}") from None
     names = spellings(path) if recorded is None else {absolute(recorded, None)}
-    lines, sessions = _blamed(open_library(context, homes), names, now)
+    moved = moved_projects.load()
+    names = {known for name in names for known in moved_projects.recorded_paths(name, moved)}
+    library = open_library(context, homes)
+    lines, sessions = _blamed(library, names, now)
+    if not any(line.origin for line in lines):
+        for folder in path.absolute().parents:
+            suggest_moved_project(library, moved_projects.recorded_paths(str(folder), moved))
     if number is not None:
         if not 0 < number <= len(lines):
             raise UnknownReference(f"{path} has {len(lines)} lines")

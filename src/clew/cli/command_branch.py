@@ -9,7 +9,7 @@ import click
 from clew.agents.file_evidence import ABSENT, FileContent, KnownContent
 from clew.agents.sage_agent.records import summary_line
 from clew.cli.command_branches import print_branches
-from clew.cli.options import common, wants_json
+from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_json, print_line
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.session_argument import session_argument
@@ -35,6 +35,7 @@ from clew.store.undo_plan import FileDifference
     help="Compare BRANCH with OTHER: common messages, own messages, and files that differ.",
 )
 @redacting
+@choosing_project
 @common
 @click.pass_context
 def command(

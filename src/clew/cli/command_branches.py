@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import msgspec
 
-from clew.cli.options import common, wants_json
+from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_json, print_table
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.session_argument import session_argument
@@ -16,6 +16,7 @@ from clew.store import Branch
 @click.command("branches")
 @session_argument()
 @redacting
+@choosing_project
 @common
 @click.pass_context
 def command(context: click.Context, /, reference: str, homes: tuple[str, ...], as_json: bool) -> None:
@@ -32,11 +33,25 @@ def print_branches(branches: list[Branch], json: bool, masking: Redaction) -> No
         return
     from clew.render.tables import Column
 
-    columns = [Column(""), Column("branch"), Column("messages", right=True), Column("from"), Column("head")]
+    columns = [
+        Column(""),
+        Column("branch"),
+        Column("messages", right=True),
+        Column("from"),
+        Column("last"),
+        Column("stands at"),
+    ]
     print_table(
         columns,
         [
-            ("*" if one.active else "", one.name, str(one.messages), (one.parent or "-")[:8], one.head[:8])
+            (
+                "*" if one.active else "",
+                one.name,
+                str(one.messages),
+                (one.parent or "-")[:8],
+                one.head[:8],
+                (one.position or "")[:8],
+            )
             for one in branches
         ],
         masking,

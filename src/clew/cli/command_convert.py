@@ -8,7 +8,15 @@ import click
 import msgspec
 
 from clew.agents import registry
-from clew.cli.options import as_json_option, find_to_convert, sourcing, target_home_option, target_host, wants_json
+from clew.cli.options import (
+    as_json_option,
+    choosing_project,
+    find_to_convert,
+    sourcing,
+    target_home_option,
+    target_host,
+    wants_json,
+)
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.session_argument import session_argument
@@ -19,6 +27,7 @@ from clew.convert.prepare import Prepared, is_converted, prepare, prepare_origin
 from clew.errors import UsageError, WouldLose
 from clew.references import message_of
 from clew.render.shell import shell_line
+from clew.sources.moved_projects import full_path
 
 _SHOWN = 20
 
@@ -28,10 +37,12 @@ _SHOWN = 20
 @click.option("--to", "target", metavar="AGENT", required=True, help="The agent to convert for, from `clew agents`.")
 @target_home_option
 @click.option("--branch", metavar="MESSAGE", help="Convert the branch of this message: its number or uuid.")
+@click.option("--folder", metavar="DIR", help="The project's folder in the new session; default: the recorded one.")
 @click.option("--original", is_flag=True, help="Restore the session that this one was converted from.")
 @click.option("--allow-loss", is_flag=True, help="Convert even if some content cannot be carried over.")
 @click.option("--dry-run", is_flag=True, help="Print what would be written and lost; write nothing.")
 @redacting
+@choosing_project
 @sourcing
 @as_json_option
 @click.pass_context
@@ -42,6 +53,7 @@ def command(
     target: str,
     target_home: Path | None,
     branch: str | None,
+    folder: str | None,
     original: bool,
     allow_loss: bool,
     dry_run: bool,
@@ -56,6 +68,7 @@ def command(
     it is read from your own home, or from TO if only TO has it; without TO it is written below FROM, or below your own
     home.
     """
+    target = registry.match(target)
     context.with_resource(roll_back_on_signal())
     if message_of(reference) is not None:
         raise UsageError(f"{reference}: a session is converted whole, or the branch that --branch names")
@@ -65,11 +78,21 @@ def command(
     masking = redaction(context, DATA)
     children, session = library.subagents(session), masking.session(session)
     if original:
-        _check_alone(branch, masking.is_on)
+        _check_alone(branch or folder, masking.is_on)
         prepared = prepare_original(session.source, target)
     else:
         whole = not masking.is_on
-        prepared = prepare(session.agent, session.source, target, branch, children, home=home, with_original=whole)
+        workspace = full_path(folder) if folder is not None else None
+        prepared = prepare(
+            session.agent,
+            session.source,
+            target,
+            branch,
+            children,
+            home=home,
+            with_original=whole,
+            workspace=workspace,
+        )
     refused = bool(serious(prepared.losses)) and not allow_loss and not dry_run
     if dry_run:
         outcome = prepared.rehearse(home)
@@ -94,11 +117,9 @@ def _written(prepared: Prepared, target: str, home: Path, allow_loss: bool) -> C
         raise WouldLose(f"{error}: {hint}") from None
 
 
-def _check_alone(branch: str | None, is_masked: bool) -> None:
-    if branch is not None or is_masked:
-        raise UsageError(
-            "--original restores the session byte for byte; it cannot be combined with --branch or --redact"
-        )
+def _check_alone(changed: str | None, is_masked: bool) -> None:
+    if changed is not None or is_masked:
+        raise UsageError("--original restores the session byte for byte; it cannot be combined with other changes")
 
 
 def _report(outcome: Converted, refused: bool, masking: Redaction) -> None:

@@ -10,7 +10,7 @@ import click
 from clew.agents.file_evidence import RESTORATIONS, KnownContent
 from clew.cli.completion import complete_session
 from clew.cli.file_history import in_words, opened, range_in, row, spelled
-from clew.cli.options import common, wants_json
+from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.file_history.diffs import unified_diff
@@ -31,6 +31,7 @@ class Pair(NamedTuple):
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--unproved", is_flag=True, help="Also compare content that is only inferred.")
 @redacting
+@choosing_project
 @common
 @click.pass_context
 def command(

@@ -10,7 +10,7 @@ import click
 from clew.agents.sage_agent.locate import AGENT
 from clew.agents.sage_agent.records import ERASED, summary_line
 from clew.cli.completion import complete_session
-from clew.cli.options import common, wants_json
+from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.cli.sessions import own_session
@@ -31,6 +31,7 @@ _LENGTH = 60
 @click.argument("messages", nargs=-1, metavar="[MESSAGE]...")
 @click.option("--write", is_flag=True, help="Write the changes; without this, nothing is changed.")
 @redacting_output
+@choosing_project
 @common
 @click.pass_context
 def command(

@@ -370,5 +370,5 @@ class SessionsOfDeadWorkers:
     def __call__(self, batch: Sequence[int]) -> None:
         """Note a batch; the first time, say why."""
         if not self.numbers:
-            say("clew: a worker process died; the remaining sessions are written without workers")
+            say("clew: a worker process died; the remaining sessions are written without workers", own=True)
         self.numbers.update(batch)

@@ -6,7 +6,7 @@ import click
 
 from clew.agents.file_evidence import RESTORATIONS
 from clew.cli.file_history import opened, printed, spelled
-from clew.cli.options import common, wants_json
+from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.session_argument import session_argument
@@ -23,6 +23,7 @@ _BY = {"backup": "copy", "record": "record", "edit": "edits", "read": "reading"}
 @click.option("--changes", is_flag=True, help="Only created, changed and deleted files.")
 @click.option("--copies", is_flag=True, help="Also list the agent's own backup copies of files.")
 @redacting
+@choosing_project
 @common
 @click.pass_context
 def command(

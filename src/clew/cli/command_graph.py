@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import click
 import msgspec
 
-from clew.cli.options import common, open_library, wants_json
+from clew.cli.options import choosing_project, common, open_library, wants_json
 from clew.cli.output import print_json, say, terminal_width
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.cli.session_argument import session_argument
@@ -28,6 +28,7 @@ from clew.stored_session import StoredSession
 )
 @click.option("--tree", is_flag=True, help="With --json: print the full tree, with the children of every message.")
 @redacting
+@choosing_project
 @common
 @click.pass_context
 def command(

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from clew.cli.options import FILTER_NAMES, as_json_option, common, filtering, open_library, take_filters, wants_json
+from clew.cli.options import as_json_option, common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.progress import progress_bar
 from clew.warehouse.columns import LEVELS
 from clew.warehouse.extras import require_extra
 
 if TYPE_CHECKING:
-    from clew.agents.base import SourceFile
-    from clew.library import Library
     from clew.warehouse.lake.verify import VerifyReport
     from clew.warehouse.lake.write import WriteReport
 
@@ -58,7 +55,8 @@ def write_command(
     from clew.warehouse.lake.write import write
     from clew.warehouse.publisher import load_publisher
 
-    sources = _sources(open_library(context, homes), options)
+    library = open_library(context, homes)
+    sources = (session.source for session in library.sessions(take_filters(options, library)))
     as_json = wants_json(context, as_json)
     with progress_bar("writing", is_quiet=as_json) as on_progress:
         report = write(open_store(target), sources, load_publisher(level), on_progress=on_progress)
@@ -78,13 +76,6 @@ def _write_summary(report: WriteReport) -> str:
         return "no sessions found, nothing written"
     done = f"sessions written: {count(report.written)}, unchanged: {count(report.unchanged)}"
     return f"{done}; {count(report.rows)} rows in {count(report.objects)} objects, {size(report.bytes)}"
-
-
-def _sources(sessions: Library, options: dict[str, Any]) -> Iterator[SourceFile]:
-    """The sources that pass the filters; without a filter none is read."""
-    if any(options[name] for name in FILTER_NAMES):
-        return (session.source for session in sessions.sessions(take_filters(options, sessions)))
-    return (session.source for session in sessions.sources())
 
 
 @command.command("compact")

@@ -5,47 +5,70 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import click
 
+from clew.catalog.queries import SORTS
 from clew.cli.options import common, filtering, open_library, say_no_sessions, take_filters, wants_json
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.errors import SourceUnreadable
 from clew.model.json import JSON
 from clew.model.time import parse_time
 
 _SHORT_ID_CHARS, _AGENT_PREFIX = 8, "agent-"
-_SHOWN_COLUMNS = ("agent", "ended_at", "project", "messages", "total_tokens", "has_errors", "title", "source")
+_SHOWN_COLUMNS = ("agent ended_at project messages total_tokens cost cost_is_at_least has_errors title source").split()
 
 
 @click.command("list")
-@click.option("-n", "--limit", type=click.IntRange(min=1), metavar="N", help="List only the newest N.")
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
+@click.option("--sort", type=click.Choice(SORTS), default="time", show_default=True, help="Newest or largest first.")
+@click.option("--reverse", is_flag=True, help="Oldest or smallest first.")
+@click.option("-n", "--limit", type=click.IntRange(min=1), metavar="N", help="List only the first N.")
 @click.option("--subagents/--no-subagents", default=False, help="List the sessions of sub-agents too.")
 @redacting
 @filtering
 @common
 @click.pass_context
 def command(
-    context: click.Context, /, limit: int | None, subagents: bool, homes: tuple[str, ...], as_json: bool, **options: Any
+    context: click.Context,
+    /,
+    paths: tuple[Path, ...],
+    sort: str,
+    reverse: bool,
+    limit: int | None,
+    subagents: bool,
+    homes: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
 ) -> int:
     """List sessions, newest first. With --json, sub-agents are listed too.
 
-    ! marks sessions with errors. Exit code 1: no session was found.
+    With PATH, list the sessions in a file or below a folder, without the catalog. `cost` counts the calls that no
+    earlier copy of the session contains, as in `clew stats`. ! marks sessions with errors. Exit code 1: no session was
+    found.
     """
     from clew.catalog.filters import catalog_condition
     from clew.catalog.queries import list_ids, list_rows, unreadable_sources
+    from clew.cli.sessions import open_catalog_of, suggest_moved_project
 
     as_json = wants_json(context, as_json)
     library = open_library(context, homes)
     filters = take_filters(options, library)
-    with library.catalog(text=filters.needs_text) as catalog:
-        condition = catalog_condition(catalog.db, filters, catalog.sources_with_text)
-        listed = list_rows(catalog.db, condition, subagents=subagents or as_json, limit=limit)
-        names = {} if as_json else short_ids([row["id"] for row in listed], list_ids(catalog.db, condition))
-        unreadable = unreadable_sources(catalog.db, filters.agent)
+    for path in paths:
+        if not path.exists():
+            raise SourceUnreadable(f"{path}: no such file or folder; `--project {path}` chooses sessions of a project")
+    with open_catalog_of(library, filters, paths) as (db, find_text):
+        condition = catalog_condition(db, filters, find_text)
+        listed = list_rows(db, condition, subagents=subagents or as_json, limit=limit, sort=sort, reverse=reverse)
+        names = {} if as_json else short_ids([row["id"] for row in listed], list_ids(db, condition))
+        unreadable = unreadable_sources(db, filters.agent)
     for problem in unreadable:
         say(f"clew: {problem}")
+    if not listed and not paths:
+        suggest_moved_project(library, filters.folders)
     masking = redaction(context, DATA if as_json else TEXT)
     if as_json:
         print_json(masking.value(listed))
@@ -54,13 +77,15 @@ def command(
         # The rows are masked with their keys, which say that a title may be cut, and then once more with the ids.
         shown = masking.value([{name: row[name] for name in _SHOWN_COLUMNS} for row in listed])
         _print(shown, ids, library.now(), masking)
+    elif paths:
+        say("no sessions found", own=True)
     else:
         say_no_sessions(context)
     return 0 if listed else 1
 
 
 def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, masking: Redaction) -> None:
-    from clew.render.tables import Column, ago, count
+    from clew.render.tables import Column, ago, cost, count
 
     foreign = any(row["source"]["type"] != "local" for row in listed)
     columns = [
@@ -69,7 +94,8 @@ def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, masking
         Column("last", drop_rank=1),
         Column("project", flexible=True, drop_rank=4),
         Column("messages", right=True, drop_rank=5),
-        Column("tokens", right=True, drop_rank=6),
+        Column("tokens", right=True, drop_rank=7),
+        Column("cost", right=True, drop_rank=6),
         Column(""),
         Column("title", flexible=True, least=20),
         *([Column("from", drop_rank=3)] if foreign else []),
@@ -82,6 +108,7 @@ def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, masking
             row["project"] or "",
             count(row["messages"]),
             count(row["total_tokens"]),
+            cost(row),
             "!" if row["has_errors"] else "",
             row["title"] or "",
             *([_place(row["source"])] if foreign else []),

@@ -81,6 +81,6 @@ def _report(steps: list[Step], dry_run: bool, masking: Redaction) -> None:
         changes = f", {step.changes} records" if step.changes else ""
         click.echo(visible(masking.text(f"{step.kind}  {step.path}{target}  ({step.reason}{changes})")))
     if not steps:
-        say("nothing to do")
+        say("nothing to do", own=True)
     elif dry_run:
         say(f"{len(steps)} steps; nothing was changed")

@@ -208,7 +208,7 @@ class Report:
         elif self._rows:
             self._print()
         elif not unreadable:
-            say("nothing found")
+            say("nothing found", own=True)
         say_unscanned(unreadable)
 
     def _print(self) -> None:
@@ -399,7 +399,7 @@ class Scrub:
             say(self._masked(f"clew: not removed from {path}"))
         say_unscanned(self.unreadable)
         if not self.rows:
-            say("nothing was changed" if self.refused or self.unreadable else "nothing found")
+            say("nothing was changed" if self.refused or self.unreadable else "nothing found", own=True)
         elif not self._write:
             say("nothing was changed; use --write to change the files")
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from clew.cli.options import common, wants_json
+from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
 from clew.cli.session_argument import session_argument
 from clew.cli.sessions import own_session
@@ -15,6 +15,7 @@ from clew.cli.undo_common import carry_out, going_back, rescue_of
 @session_argument()
 @going_back
 @redacting_output
+@choosing_project
 @common
 @click.pass_context
 def command(

@@ -11,7 +11,7 @@ import click
 from clew.agents.file_evidence import absolute
 from clew.cli.completion import complete_session
 from clew.cli.file_history import in_words, message_in, opened, row, spelled
-from clew.cli.options import common, open_library, wants_json
+from clew.cli.options import choosing_project, common, open_library, wants_json
 from clew.cli.output import print_json, print_table, refuse_stores, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import PathRefused, SourceUnreadable, UnknownReference, UsageError, WouldLose
@@ -20,6 +20,9 @@ from clew.file_history.restore import RestoreStep, apply_plan, plan
 from clew.host import Host, data_dir
 from clew.io.paths import file_name, is_own_home
 from clew.model.json import JSON
+from clew.render.shell import shell_word
+from clew.sources import moved_projects
+from clew.sources.moved_projects import current_path
 from clew.store.change_journal import restore_journals, restore_lock, roll_back_interrupted_restores
 from clew.stored_session import StoredSession
 
@@ -40,6 +43,7 @@ from clew.stored_session import StoredSession
     "--allow-protected", is_flag=True, help="Also restore files that programs run, such as .git/hooks and .bashrc."
 )
 @redacting_output
+@choosing_project
 @common
 @click.pass_context
 def command(
@@ -107,9 +111,13 @@ def _now(context: click.Context, homes: tuple[str, ...]) -> str:
 def _folder(into: str | None, in_place: bool, history: FileHistory) -> Path:
     if (into is None) == (not in_place):
         raise UsageError("give a target: --into DIR, or --in-place for the session's own folder")
-    folder = Path(into) if into is not None else Path(history.workspace or "/nowhere")
+    if into is not None:
+        folder, hint = Path(into), ""
+    else:
+        folder = Path(current_path(history.workspace or "/nowhere", moved_projects.load()))
+        hint = f"; if it was moved: `clew sources map {shell_word(str(folder))} NEW`" if history.workspace else ""
     if not folder.is_dir():
-        raise SourceUnreadable(f"{folder}: no such folder")
+        raise SourceUnreadable(f"{folder}: no such folder{hint}")
     return folder
 
 

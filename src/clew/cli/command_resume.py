@@ -11,9 +11,11 @@ import click
 
 from clew.agents import registry
 from clew.agents.base import Agent
+from clew.agents.file_evidence import absolute
 from clew.agents.target_profile import TargetProfile
 from clew.cli.options import (
     as_json_option,
+    choosing_project,
     find_to_convert,
     sourcing,
     target_home_option,
@@ -28,8 +30,10 @@ from clew.convert.losses import Converted, refusal, serious
 from clew.convert.prepare import Prepared, is_converted, prepare
 from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.host import Host
-from clew.references import message_of
+from clew.references import Reference, message_of, named_path
 from clew.render.shell import shell_line, shell_word
+from clew.sources import moved_projects
+from clew.sources.moved_projects import current_path
 from clew.stored_session import StoredSession
 
 _SHOWN = 10
@@ -43,6 +47,7 @@ _SHOWN = 10
 @click.option("--allow-loss", is_flag=True, help="Continue even if some content cannot be carried over.")
 @target_home_option
 @redacting_output
+@choosing_project
 @sourcing
 @as_json_option
 @click.pass_context
@@ -61,7 +66,8 @@ def command(
 
     With --in or --branch, and where the agent would not find the session, it is converted first. A session that was
     converted before is not converted again. --print writes and starts nothing; it prints the commands. --json converts,
-    but starts nothing.
+    but starts nothing. A session of a project that was moved (`clew sources map`) is converted too, because agents look
+    for sessions by their folder.
 
     clew --home FROM resume REF --home TO reads the session from FROM, writes it below TO and starts the agent with TO
     as its home. Without FROM it is read from your own home, or from TO if only TO has it; without TO it is written
@@ -69,29 +75,39 @@ def command(
     """
     host = target_host(context, target_home)
     library, session = find_to_convert(context, reference, host)
-    agent = registry.get(target or session.agent.id)
+    agent = registry.get(registry.match(target) if target else session.agent.id)
     receiver = agent.target_profile()
     if receiver is None:
         raise UsageError(f"{agent.title} cannot continue a given session")
     _refuse_subagent(session, agent)
-    folder = session.header.workspace
+    folder, is_moved = _current_folder(session)
     program = ""
     if not only_print and not wants_json(context, as_json):
         program = _program(receiver.command({"id": "any"})[0], folder)
     conversion: list[str] | None = None
-    if branch is None and agent.id == session.agent.id and _is_at_home(session, host, receiver):
+    is_found = not is_moved and _is_at_home(session, host, receiver)
+    if branch is None and agent.id == session.agent.id and is_found:
         argv = receiver.command({"id": session.id})
     else:
-        children = library.subagents(session)
-        prepared = prepare(session.agent, session.source, agent.id, branch, children, home=host.home)
+        prepared = prepare(
+            session.agent,
+            session.source,
+            agent.id,
+            branch,
+            library.subagents(session),
+            home=host.home,
+            workspace=folder if is_moved else None,
+        )
         described = _described(prepared, host.home, allow_loss)
         argv = described.resume
         if not is_converted(agent, described) and only_print:
             # What stands in the way of the conversion is said now.
             prepared.rehearse(host.home)
-            named = session.id if reference.startswith("@") or message_of(reference) is not None else reference
+            is_exact = named_path(reference) is not None or session.id.startswith(Reference.parse(reference).id)
+            named = reference if is_exact and message_of(reference) is None else session.id
             words = [named, "--to", agent.id, "--home", str(host.home.absolute())]
             words += ["--branch", branch] if branch is not None else []
+            words += ["--folder", folder] if is_moved else []
             words += ["--allow-loss"] if serious(described.losses) else []
             conversion = ["clew", *_sources(context), "convert", *words]
         elif not is_converted(agent, described):
@@ -126,6 +142,15 @@ def _refuse_subagent(session: StoredSession, agent: Agent) -> None:
         raise UsageError(
             f"{session.id} is the session of a sub-agent, which {agent.title} cannot continue by itself{hint}"
         )
+
+
+def _current_folder(session: StoredSession) -> tuple[str, bool]:
+    """The folder of a session's project, and whether it was moved since."""
+    recorded = session.header.workspace
+    if not _is_place(recorded):
+        return recorded, False
+    current = current_path(recorded, moved_projects.load())
+    return (current, True) if current != absolute(recorded, None) else (recorded, False)
 
 
 def _is_place(folder: str) -> bool:
@@ -179,9 +204,9 @@ def _program(name: str, folder: str) -> str:
     if found is None:
         raise UsageError(f"{name} is not installed; use --print to see the command")
     if not _is_place(folder) or not Path(folder).is_dir():
-        raise SourceUnreadable(
-            f"{folder or 'nowhere'}: the session's folder does not exist; use --print to see the command"
-        )
+        hint = f"; if it was moved: `clew sources map {shell_word(folder)} NEW`" if _is_place(folder) else ""
+        missing = f"{folder or 'nowhere'}: the session's folder does not exist"
+        raise SourceUnreadable(f"{missing}; use --print to see the command{hint}")
     return str(Path(found).absolute())
 
 

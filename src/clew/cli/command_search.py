@@ -99,6 +99,10 @@ def command(
         for line in _text_lines(found, ids, redact):
             click.echo(line, nl=False, color=sys.stdout.isatty())
         _say_count(context, request, found)
+    if not found.hits and engine is None:
+        from clew.cli.sessions import suggest_moved_project
+
+        suggest_moved_project(library, filters.folders)
     return 0 if found.hits else 1
 
 

@@ -13,12 +13,14 @@ import click
 
 from clew.agents.base import Unit, long_records, open_file
 from clew.agents.file_evidence import FileContent
-from clew.cli.options import common, wants_json
+from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_json, print_line, say, use_color
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.session_argument import session_argument
 from clew.cli.sessions import find_session
 from clew.errors import UnknownReference
+from clew.file_history.history import FileHistory
+from clew.file_history.timeline import OBSERVATIONS, STILL_RUNNING
 from clew.io.compress import seekable
 from clew.io.records import MAX_RECORD_BYTES, TOO_LONG
 from clew.model.json import JSON
@@ -40,6 +42,7 @@ _PIECE = 1 << 20
 @click.option("--file", "path", metavar="PATH", help="Print this file as it was at message REF#12.")
 @click.option("--unproved", is_flag=True, help="With --file: print the content even if it is only inferred.")
 @redacting
+@choosing_project
 @common
 @click.pass_context
 def command(
@@ -224,10 +227,20 @@ def show_file(
         state = state._replace(body=masking.file(session, state.body, answer.path))
     if wants_json(context, as_json):
         print_json(masking.value({**row(answer), **content(state)}))
-    elif isinstance(state, FileContent):
-        say(f"{spelled(answer.path)}: {in_words(answer)}")
+    hint = "; --unproved prints what was known last" if answer.certainty == "unproved" else ""
+    if (done := _changed_by(history, message, answer.path)) is not None:
+        after = f"{reference.rpartition('#')[0]}#{done}"
+        hint += f"; message {message} changes it, and {after} is its result: name that for the file after it"
+    if isinstance(state, FileContent) and not wants_json(context, as_json):
+        say(f"{spelled(answer.path)}: {in_words(answer)}{hint}")
         sys.stdout.buffer.write(state.body)
         sys.stdout.flush()
     if not isinstance(state, FileContent):
-        hint = "; --unproved prints what was known last" if answer.certainty == "unproved" else ""
         raise UnknownReference(f"{spelled(answer.path)} at message {message}: {in_words(answer)}{hint}")
+
+
+def _changed_by(history: FileHistory, message: int, path: str) -> int | None:
+    """The message with the result of the tool call by which a message changes a file; None where it does not."""
+    timeline = history.timelines.get(path)
+    changes = (one for one in timeline.all_evidence if one.action not in OBSERVATIONS) if timeline else ()
+    return next((one.done for one in changes if one.call == message < one.done < STILL_RUNNING), None)

@@ -19,7 +19,7 @@ from clew.cli.progress import OnProgress, progress_bars
 from clew.errors import RemoteFailed, SourceUnreadable, UsageError
 from clew.host import Host
 from clew.model.json import JSON
-from clew.sources import config, registry
+from clew.sources import config, moved_projects, registry
 from clew.sources.fetch import FetchResult, fetch, fetch_dry_run
 from clew.sources.local import in_homes
 from clew.sources.registry import Source, sources
@@ -92,7 +92,18 @@ def _list(context: click.Context, homes: tuple[str, ...], as_json: bool) -> int:
     columns = [Column("name"), Column("kind"), Column("where", flexible=True, least=20)]
     columns += [Column("files", right=True), Column("size", right=True)] if hosts else []
     print_table([*columns, Column("")], lines, None)
+    moved = moved_projects.load()
+    if moved:
+        click.echo()
+        _print_moved(moved)
     return 0
+
+
+def _print_moved(moved: dict[str, str]) -> None:
+    from clew.render.tables import Column
+
+    columns = [Column("moved project", flexible=True, least=20), Column("now", flexible=True, least=20)]
+    print_table(columns, [list(pair) for pair in sorted(moved.items())], None)
 
 
 def _row(source: Source) -> dict[str, JSON]:
@@ -273,6 +284,44 @@ def _print_checks(rows: list[dict[str, JSON]]) -> None:
     for row in rows:
         for problem in row["problems"]:
             say(f"clew: {row['name']}: {problem}")
+
+
+@command.command("map")
+@click.argument("old", metavar="[OLD", required=False)
+@click.argument("new", metavar="[NEW]]", default=".")
+@as_json_option
+@click.pass_context
+def map_command(context: click.Context, /, old: str | None, new: str, as_json: bool) -> int:
+    """Say that a project was moved: sessions that name the folder OLD belong to NEW, by default the current folder.
+
+    `--here`, `--project PATH`, `clew blame`, `files`, `diff`, `restore --in-place` and `resume` then find the sessions
+    of OLD in NEW. No session is changed. Without OLD, what is mapped is printed.
+    """
+    if old is None:
+        moved = moved_projects.load()
+        if wants_json(context, as_json):
+            print_json(moved)
+        elif moved:
+            _print_moved(moved)
+        return 0 if moved else 1
+    old, new = moved_projects.add(old, new)
+    if wants_json(context, as_json):
+        print_json({"old": old, "new": new})
+    else:
+        say(f"{old}: now {new}")
+    return 0
+
+
+@command.command("unmap")
+@click.argument("old", metavar="OLD")
+@as_json_option
+@click.pass_context
+def unmap_command(context: click.Context, /, old: str, as_json: bool) -> int:
+    """Forget that a project was moved."""
+    new = moved_projects.remove(old)
+    if wants_json(context, as_json):
+        print_json({"old": old, "new": new, "removed": True})
+    return 0
 
 
 AT_ONCE = 8

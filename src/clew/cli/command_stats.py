@@ -6,20 +6,27 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import click
+import msgspec
 
 from clew.catalog.filters import WarehouseSessions
+from clew.catalog.ids import session_key
+from clew.catalog.queries import with_subagents
 from clew.catalog.stats import BLOCK, BY, Row, Stats, catalog_stats, report, with_names
+from clew.cli.completion import complete_session
 from clew.cli.options import common, filtering, open_library, say_no_sessions, take_filters, wants_json
 from clew.cli.output import CsvOutput, print_table
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
+from clew.cli.sessions import open_catalog_of, suggest_moved_project
+from clew.errors import UsageError
 from clew.filters import Filters
 from clew.library import Library
+from clew.references import named_path
 from clew.render.csv import write_csv
-from clew.render.tables import Column, count
+from clew.render.tables import Column, cost, count
 from clew.render.text_safety import one_line
 
 TIMES = ("day", "week", "month", BLOCK)
@@ -58,8 +65,10 @@ Cell = Callable[[Row], str]
 
 
 @click.command("stats")
+@click.argument("references", nargs=-1, metavar="[PATH|REF]...", shell_complete=complete_session)
 @click.option("--by", type=click.Choice(BY), default="day", show_default=True, help="What each row sums up.")
 @click.option("--blocks", is_flag=True, help="One row for each block of five hours.")
+@click.option("--subagents", is_flag=True, help="With REF: count its sub-agents too.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option(
     "--engine", metavar="NAME", help="Read from: sqlite (the catalog), duckdb:DIR, postgresql://..., spark://..."
@@ -71,8 +80,10 @@ Cell = Callable[[Row], str]
 def command(
     context: click.Context,
     /,
+    references: tuple[str, ...],
     by: str,
     blocks: bool,
+    subagents: bool,
     as_csv: bool,
     engine: str | None,
     homes: tuple[str, ...],
@@ -84,12 +95,16 @@ def command(
     Every API call counts once, even if several files, resumed sessions, forks or machines repeat it. Filters apply to
     each call: `--since` leaves out usage before that time. Cost is computed from public prices; >= means that some
     models have no known price.
+
+    With REF, only these sessions are counted; with PATH, the sessions in a file or below a folder, without the catalog.
     """
     as_json, by = wants_json(context, as_json), BLOCK if blocks else by
     library = open_library(context, homes)
     filters = take_filters(options, library)
     with ExitStack() as stack:
-        found = report(_stats(stack, library, filters, engine), by)
+        found = report(_stats(stack, library, filters, engine, _Chosen(references, subagents)), by)
+    if not found["rows"] and engine is None and not references:
+        suggest_moved_project(library, filters.folders)
     masking = redaction(context, DATA if as_json or as_csv else TEXT)
     if masking.was_asked or by not in TIMES or found["totals"]["unpriced_models"]:
         # Times and figures do not come from what was said, and most statistics do without the rules.
@@ -106,13 +121,41 @@ def command(
     return 0 if found["rows"] else 1
 
 
-def _stats(stack: ExitStack, library: Library, filters: Filters, engine: str | None) -> Stats:
+class _Chosen(NamedTuple):
+    """The sessions that were named."""
+
+    references: tuple[str, ...]
+    subagents: bool
+
+    def paths(self) -> list[Path]:
+        """The files and folders among them."""
+        paths = [path for name in self.references if (path := named_path(name)) is not None]
+        if paths and len(paths) < len(self.references):
+            raise UsageError("name sessions either by their paths or by their ids")
+        return paths
+
+    def keys(self, library: Library) -> tuple[str, ...]:
+        """The keys of the sessions, by which every engine knows them."""
+        found = [session for name in self.references for session in library.find(name, missing=True)]
+        keys = [session_key(session.agent.id, session.id) for session in found]
+        if self.subagents:
+            with library.catalog() as catalog:
+                return tuple(with_subagents(catalog.db, keys))
+        return tuple(keys)
+
+
+def _stats(stack: ExitStack, library: Library, filters: Filters, engine: str | None, chosen: _Chosen) -> Stats:
     """Statistics from the catalog, or from the engine that was named; both stay open as long as the stack."""
     from clew.warehouse.engines import CATALOG, dialect_of, open_engine
 
+    paths = chosen.paths()
+    if chosen.references and not paths:
+        filters = msgspec.structs.replace(filters, sessions=chosen.keys(library))
     if engine is None or engine == CATALOG:
-        catalog = stack.enter_context(library.catalog(text=filters.needs_text))
-        return catalog_stats(catalog.db, filters, catalog.sources_with_text)
+        db, find_text = stack.enter_context(open_catalog_of(library, filters, paths))
+        return catalog_stats(db, filters, find_text)
+    if paths:
+        raise UsageError("--engine: a path names no session of a warehouse; name the session by its id")
     opened = open_engine(engine)
     stack.callback(opened.close)
     return Stats(opened.ask, filters, WarehouseSessions(dialect_of(engine)))
@@ -122,11 +165,8 @@ def _number(name: str) -> Cell:
     return lambda row: count(row.get(name))
 
 
-def cost_of(row: Row) -> str:
-    """The cost; a lower bound where some calls have no known price; "-" where nothing is known."""
-    if row.get("cost") is None:
-        return "-"
-    return f"{'≥ ' if row['cost_is_at_least'] else ''}${row['cost']:,.2f}"
+def _text(name: str) -> Cell:
+    return lambda row: row.get(name) or "-"
 
 
 def _span(seconds: float | None) -> str:
@@ -158,7 +198,7 @@ _USED: list[tuple[str, Cell]] = [
     ("cache read", _number("cache_read_tokens")),
     ("cache write", _number("cache_creation_tokens")),
     ("cache hit", _rate),
-    ("cost", cost_of),
+    ("cost", cost),
 ]
 _DONE: list[tuple[str, Cell]] = [
     ("turns", _number("turns")),
@@ -183,10 +223,10 @@ def print_stats(found: Row, by: str) -> None:
     if by == "tool":
         _print([(by, lambda row: str(row[by])), *_TOOLS], found["rows"], lambda row: float(row["tool_calls"]))
         return
-    total = {**found["totals"], by: "total"}
+    total = {**found["totals"], by: "total", **dict.fromkeys(_SESSION, " ")}
     names: list[tuple[str, Cell]] = [(by, lambda row: _name(row, by))]
     if by == "session":
-        names += [(name, partial(_text, name, total)) for name in _SESSION]
+        names += [(name, _text(name)) for name in _SESSION]
     sessions, done = (_SESSIONS, _DONE) if by not in ("model", BLOCK) else (_SESSIONS_WITH_CALLS, [])
     _print([*names, *sessions, *_USED, *done], [*found["rows"], total], _weight, last=total)
     unpriced = [name or "(no name)" for name in found["totals"]["unpriced_models"]]
@@ -194,11 +234,6 @@ def print_stats(found: Row, by: str) -> None:
         click.echo(
             one_line(f"no price is known for these models, so costs are lower bounds: {', '.join(unpriced)}"), err=True
         )
-
-
-def _text(name: str, total: Row, row: Row) -> str:
-    """A text of a session; "-" where it has none."""
-    return str(row.get(name) or ("" if row is total else "-"))
 
 
 def _name(row: Row, by: str) -> str:

@@ -10,14 +10,14 @@ from itertools import islice
 
 import click
 
-from clew.cli.options import common, wants_json
+from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_line, say
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.cli.session_argument import session_argument
 from clew.cli.sessions import find_session
 from clew.errors import SourceUnreadable
 from clew.model.json import JSON
-from clew.render.detail import DETAILS, Detail
+from clew.render.detail import DETAILS, Detail, at_detail
 from clew.stored_session import StoredSession
 
 _PAUSE = 0.3
@@ -49,6 +49,7 @@ State = tuple[tuple[int, int], ...]
     "--detail", type=click.Choice(DETAILS), default="conversation", show_default=True, help="How much to print."
 )
 @redacting
+@choosing_project
 @common
 @click.pass_context
 def command(
@@ -71,13 +72,27 @@ def command(
     session = redaction(context, DATA if as_json else TEXT).session(session)
     state = _state(session)
     messages = _messages(session)
-    shown = messages[-count:] if count else []
+    shown = _last(messages, count, "full" if as_json else detail, session.session_object)
     _print(session, shown, as_json, detail)
     if follow:
         model = _model(shown)
         for came in _growing(session, state, len(messages), patience):
             _print(session, came if as_json else _without(model, came), as_json, detail)
             model = _model(came) or model
+
+
+def _last(
+    messages: list[dict[str, JSON]], count: int, detail: Detail, header: dict[str, JSON]
+) -> list[dict[str, JSON]]:
+    """The end of the session with as many messages as are wanted; those that the detail hides do not count."""
+    in_subagent = header.get("is_agent_session") is True
+    start = len(messages)
+    for at in reversed(range(len(messages))):
+        if not count:
+            break
+        if at_detail(messages[at], detail, in_subagent=in_subagent) is not None:
+            start, count = at, count - 1
+    return messages[start:]
 
 
 def _model(messages: list[dict[str, JSON]]) -> JSON:

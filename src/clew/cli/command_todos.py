@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from clew.analysis.todos import TodoChange, TodoState, progression
-from clew.cli.options import common, open_library, wants_json
+from clew.cli.options import choosing_project, common, open_library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.cli.session_argument import session_argument
@@ -29,6 +29,7 @@ _WIDEST = 20
 @click.command("todos")
 @session_argument()
 @redacting
+@choosing_project
 @common
 @click.pass_context
 def command(context: click.Context, /, reference: str, homes: tuple[str, ...], as_json: bool) -> int:

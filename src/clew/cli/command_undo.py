@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from clew.cli.options import common, wants_json
+from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
 from clew.cli.session_argument import session_argument
 from clew.cli.sessions import own_session
@@ -17,6 +17,7 @@ from clew.cli.undo_common import carry_out, going_back, rescue_of
 @click.option("--file", metavar="PATH", help="Restore only this file; the conversation is not changed.")
 @going_back
 @redacting_output
+@choosing_project
 @common
 @click.pass_context
 def command(

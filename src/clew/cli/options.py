@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,7 +10,7 @@ import click
 
 from clew.cli import OPTIONS
 from clew.cli.completion import complete_filter, complete_has
-from clew.errors import RemoteFailed, SourceUnreadable, UnknownReference, UsageError
+from clew.errors import RemoteFailed, SourceUnreadable, UnknownReference
 
 if TYPE_CHECKING:
     # Commands that are answered from the catalog need none of it.
@@ -27,13 +27,7 @@ _FILTERS = (
         multiple=True,
         metavar="ID",
         shell_complete=complete_filter("agent"),
-        help="Only this agent, from `clew agents`; repeatable.",
-    ),
-    click.option(
-        "--project",
-        metavar="TEXT",
-        shell_complete=complete_filter("project"),
-        help="Only projects whose path contains TEXT.",
+        help="Only sessions of this agent, such as `claude`; repeatable.",
     ),
     click.option("--branch", metavar="TEXT", help="Only git branches whose name contains TEXT."),
     click.option(
@@ -52,7 +46,7 @@ _FILTERS = (
     ),
     click.option("--text", metavar="WORDS", help="Only sessions that contain all these words, tool output included."),
 )
-FILTER_NAMES = ("agent", "project", "branch", "model", "since", "until", "tool", "file", "has", "text")
+FILTER_NAMES = ("agent", "branch", "model", "since", "until", "tool", "file", "has", "text")
 
 
 class Folder(click.Path):
@@ -125,26 +119,57 @@ def filtering(function: F) -> F:
     """The filters every command shares."""
     for option in reversed(_FILTERS):
         function = option(function)
-    return function
+    return choosing_project(function)
+
+
+def choosing_project(function: F) -> F:
+    """--project and --here. In commands without other filters they hold for `@last`, `@2` and titles."""
+    project = click.option(
+        "--project",
+        metavar="TEXT|PATH",
+        expose_value=False,
+        callback=_note_project,
+        shell_complete=complete_filter("project"),
+        help="Only projects whose path contains TEXT; or a PATH (., /home/ada/tide) for it and below.",
+    )
+    here = click.option(
+        "--here",
+        is_flag=True,
+        expose_value=False,
+        callback=_note_here,
+        help="Only sessions of the current folder and below.",
+    )
+    return project(here(function))
+
+
+def _note_project(context: click.Context, _: click.Parameter, value: str | None) -> None:
+    context.meta[PROJECT] = value
+
+
+def _note_here(context: click.Context, _: click.Parameter, value: bool) -> None:
+    context.meta[HERE] = value
 
 
 def take_filters(options: dict[str, Any], library: Library) -> Filters:
     """Take the filter options out of a command's options; `3d` counts from the library's own clock."""
+    import msgspec
+
     from clew.filters import Filters
 
-    check_agents(options["agent"])
-    return Filters.of(now=library.now(), **{name: options.pop(name) for name in FILTER_NAMES})
+    filters = Filters.of(now=library.now(), **{name: options.pop(name) for name in FILTER_NAMES})
+    limits = library.reference_filters
+    return msgspec.structs.replace(filters, project=limits.project, folders=limits.folders)
 
 
 def given_filters(context: click.Context) -> str:
     """The filters of a command as they were typed, such as `--agent codex --since 3d`; empty without any."""
     from shlex import quote
 
-    given = []
-    for name in FILTER_NAMES:
-        value = context.params.get(name)
-        values = value if isinstance(value, tuple) else (value,) if value is not None else ()
-        given += [f"--{name} {quote(str(one))}" for one in values]
+    values = {"project": context.meta.get(PROJECT), **{name: context.params.get(name) for name in FILTER_NAMES}}
+    given = ["--here"] if context.meta.get(HERE) else []
+    for name, value in values.items():
+        several = value if isinstance(value, tuple) else (value,) if value is not None else ()
+        given += [f"--{name} {quote(str(one))}" for one in several]
     return " ".join(given)
 
 
@@ -158,21 +183,11 @@ def say_no_sessions(context: click.Context) -> None:
         say("no sessions found; `clew agents` lists the folders that are read", own=True)
 
 
-def check_agents(names: Sequence[str]) -> None:
-    """Refuse an agent that clew does not know: to find no session of it would tell the person nothing."""
-    if not names:
-        return
-    from clew.agents import registry
-
-    for name in names:
-        if not registry.is_known(name):
-            raise UsageError(f"--agent {name}: clew reads {', '.join(registry.names())}")
-
-
 def open_library(context: click.Context, homes: tuple[str, ...]) -> Library:
     """The library over the homes and sources that were named, before or after the command; default: every source."""
     from clew.catalog import database
     from clew.cli.output import say
+    from clew.filters import Filters
     from clew.library import Library
 
     named = named_homes(context, homes)
@@ -185,12 +200,14 @@ def open_library(context: click.Context, homes: tuple[str, ...]) -> Library:
         return [*hosts, *_hosts(context, wanted)] if wanted or not named else hosts
 
     sync, warn = not context.meta.get(NO_SYNC), lambda text: say(f"clew: {text}")
+    within = Filters.of(project=context.meta.get(PROJECT), here=context.meta.get(HERE))
     if wanted or context.meta.get(REFRESH):
         # Sources are looked for now: one that is unknown is an error, and --refresh fetches.
         hosts = find_hosts()
         folder = database.folder_of(hosts) if wanted or named else database.catalog_folder()
-        return Library(*hosts, catalog_folder=folder, sync=sync, warn=warn)
-    return Library(catalog_folder=database.catalog_folder(named), find_hosts=find_hosts, sync=sync, warn=warn)
+        return Library(*hosts, reference_filters=within, catalog_folder=folder, sync=sync, warn=warn)
+    folder = database.catalog_folder(named)
+    return Library(reference_filters=within, catalog_folder=folder, find_hosts=find_hosts, sync=sync, warn=warn)
 
 
 def _hosts(context: click.Context, names: list[str]) -> tuple[Host, ...]:
@@ -239,6 +256,8 @@ def wants_json(context: click.Context, as_json: bool) -> bool:
 SOURCES = "clew.sources"
 REFRESH = "clew.refresh"
 NO_SYNC = "clew.no-sync"
+PROJECT = "clew.project"
+HERE = "clew.here"
 FAILED = "clew.failed"
 """Keys of what the contexts of one run share; `FAILED`: a host that was asked for did not answer."""
 

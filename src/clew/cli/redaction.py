@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from clew.errors import ClewError
     from clew.model.json import JSON
-    from clew.redact.redactor import Redactor, Setting
+    from clew.redact.redactor import MaskSettings, Redactor
     from clew.stored_session import StoredSession
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -121,7 +121,7 @@ class Redaction:
         return self.profile != "none"
 
     @cached_property
-    def setting(self) -> Setting:
+    def settings(self) -> MaskSettings:
         """What is masked, and how; the rules are loaded when the first text is looked at."""
         from clew.redact.settings import load_settings
 
@@ -141,14 +141,14 @@ class Redaction:
 
         if self._session is not None:
             return self.learned(self._session)
-        return self._taught or Redactor(self.setting, self.masked if counted else None)
+        return self._taught or Redactor(self.settings, self.masked if counted else None)
 
     def learn_sessions(self, sessions: Iterable[StoredSession]) -> None:
         """Learn the secrets of some sessions; all that is masked later is masked with this knowledge."""
         from clew.agents.masking import learn_session
         from clew.redact.redactor import Redactor
 
-        self._taught = Redactor(self.setting, self.masked)
+        self._taught = Redactor(self.settings, self.masked)
         for session in sessions:
             learn_session(session.agent, session.source, self._taught)
 
@@ -169,7 +169,7 @@ class Redaction:
         is_own = session is self._session
         if is_own and self.profile in self._learned:
             return self._learned[self.profile]
-        redactor = Redactor(self.setting, self.masked)
+        redactor = Redactor(self.settings, self.masked)
         learn_session(session.agent, session.source, redactor)
         if is_own:
             self._learned[self.profile] = redactor

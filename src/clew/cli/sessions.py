@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from clew.agents.sage_agent.locate import AGENT
+from clew.catalog.filters import SourcesWithText
 from clew.cli.options import open_library
 from clew.cli.output import say
 from clew.errors import SourceUnreadable, UsageError
@@ -30,8 +34,28 @@ def find_session(context: click.Context, homes: tuple[str, ...], reference: str)
 
     session = open_library(context, homes).get(reference, branches=True, missing=True)
     if isinstance(session, CatalogOnlySession):
-        say(f"clew: {session.path} was deleted; this is the text that the catalog keeps")
+        from clew.archive.restore import in_archive
+
+        archived = in_archive(session.id, session.agent.id)
+        hint = f"; {archived}" if archived else ""
+        say(f"clew: {session.path} was deleted; this is the text that the catalog keeps{hint}")
     return session
+
+
+@contextmanager
+def open_catalog_of(
+    library: Library, filters: Filters, paths: Sequence[Path]
+) -> Iterator[tuple[sqlite3.Connection, SourcesWithText]]:
+    """The catalog of the library, or one in memory of the sessions at these paths; and what finds text in it."""
+    if paths:
+        from clew.catalog.memory import memory_catalog, memory_text_finder
+
+        sessions = [session for path in paths for session in library.sessions_at(path)]
+        with memory_catalog(sessions, lambda problem: say(f"clew: {problem}")) as db:
+            yield db, memory_text_finder(db)
+        return
+    with library.catalog(text=filters.needs_text) as catalog:
+        yield catalog.db, catalog.sources_with_text
 
 
 def for_each_session(
@@ -74,6 +98,16 @@ def _passing(session: StoredSession, filters: Filters) -> Iterator[StoredSession
     from clew.catalog.memory import filter_sessions
 
     return filter_sessions([session], filters)
+
+
+def suggest_moved_project(library: Library, folders: Sequence[str]) -> None:
+    """Say which sessions may belong to a folder in which none was found; `folders`: all paths it is known by."""
+    from clew.catalog.queries import moved_project_hints
+
+    if folders:
+        with library.catalog() as catalog:
+            for hint in moved_project_hints(catalog.db, folders):
+                say(f"clew: {hint}")
 
 
 def say_unscanned(sessions: int) -> None:

@@ -62,7 +62,7 @@ def carry_out(session: Session, go: Go, *, json: bool, dry_run: bool, masking: R
         raise
     _print(done, json, masking)
     if not json and dry_run:
-        say("nothing was changed")
+        say("nothing was changed", own=True)
     elif not json and done.rescue is not None:
         say(f"copies of the files changed outside of the session are in {done.rescue}")
 

@@ -65,6 +65,7 @@ class Conversion(Prepared):
         find: Find | None = None,
         with_original: bool = True,
         lost: Iterable[Loss] = (),
+        workspace: str | None = None,
     ) -> None:
         profile = target.target_profile()
         if profile is None:
@@ -73,6 +74,8 @@ class Conversion(Prepared):
         self._is_same = agent.id == target.id and profile.resumes_file(source.path, source.parts)
         self._is_whole_copy = self._is_same and branch is None
         self._parent, self._find_child, self._with_original = parent, find, with_original
+        self._moved_to = workspace
+        """The project's folder in the new session, where it is not the recorded one."""
         if parent is None and find is not None:
             learn_subagents(agent, self._source, find)
         self._history = SessionWithHistory(agent, self._source)
@@ -89,6 +92,8 @@ class Conversion(Prepared):
         """Ids before the conversion of all sessions so far: sub-agents may claim to start each other."""
         self._path = self._history.select(branch)
         self.session = self._new_session()
+        if workspace is not None:
+            self.session |= {"workspace": workspace, "workspace_encoded": ""}
         self._children: list[Conversion] = []
         self._copies: list[origin.OriginalFile] = []
         self._main: tuple[Path, str] | None = None
@@ -240,6 +245,7 @@ class Conversion(Prepared):
                 parent=self,
                 find=self._find_child,
                 with_original=self._with_original,
+                workspace=self._moved_to,
             )
         except (NothingToConvert, SourceUnreadable) as error:
             yield Loss(None, f"the sub-agent {name}", str(error))

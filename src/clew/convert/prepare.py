@@ -29,15 +29,17 @@ def prepare(
     *,
     home: Path | None = None,
     with_original: bool = True,
+    workspace: str | None = None,
 ) -> Prepared:
     """The conversion of a session for the agent of that name; its unchanged original is restored where it carries it.
 
     `find` gives the sessions of its sub-agents, which are converted too; `home` is where it is going. Without its
-    original, as when it is masked, it cannot come back byte for byte.
+    original, as when it is masked, it cannot come back byte for byte. `workspace` is the project's folder where it is
+    not the recorded one; such a session is written anew.
     """
     lost: list[Loss] = []
     if with_original:
-        original = _original(agent, source, registry.get(target), home, is_whole=branch is None)
+        original = _original(agent, source, registry.get(target), home, is_whole=branch is None and workspace is None)
         if isinstance(original, Restoration):
             return original
         lost = original
@@ -45,6 +47,8 @@ def prepare(
     identity = derived_id(agent.id, agent.session_id(source), source.path.stat().st_size, target, branch)
     if not with_original:
         identity = derived_id(identity, "without the original")
+    if workspace is not None:
+        identity = derived_id(identity, "moved to", workspace)
     return Conversion(
         agent,
         source,
@@ -54,6 +58,7 @@ def prepare(
         find=find,
         with_original=with_original,
         lost=lost,
+        workspace=workspace,
     )
 
 

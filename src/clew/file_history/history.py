@@ -13,6 +13,7 @@ from clew.errors import UnknownReference, UsageError
 from clew.file_history.message_ancestry import MessageAncestry
 from clew.file_history.replay import Replay, Wanted
 from clew.file_history.timeline import Answer, Evidence, Timeline
+from clew.sources import moved_projects
 
 _PROMPT_CHARS = 200
 """How much of a prompt is kept."""
@@ -97,9 +98,12 @@ class FileHistory:
         )
 
     def resolve_path(self, name: str) -> str:
-        """Return the path that a name refers to: absolute, in the project's folder, or the end of exactly one path."""
-        paths = self.timelines
-        for path in (absolute(name, None), absolute(name, self.workspace or None)):
+        """Return the path that a name refers to: absolute, in the project's folder, or the end of exactly one path.
+
+        A file of a moved project is also known by the path it has now.
+        """
+        paths, moved = self.timelines, moved_projects.load()
+        for path in (*moved_projects.recorded_paths(name, moved), absolute(name, self.workspace or None)):
             if path in paths:
                 return path
         ending = "/" + name.replace("\\", "/").strip("/")

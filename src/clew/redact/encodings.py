@@ -100,18 +100,18 @@ _BEGINNINGS = (
 ).split()
 _RUN = lazy_compile(rb"[A-Za-z0-9+/_-]+={0,2}")
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
-_PIECE = 512
-_MOST_ESCAPES = 10_000
+_BACKWARD_STEP_BYTES = 512
+_MAX_CACHED_ESCAPES = 10_000
 # Lines of base64, in characters: no program writes longer or shorter ones, but for the last.
-_LEAST_LINE, _LONGEST_LINE = 16, 256
-_MOST_INDENT, _MOST_LINE_ENDS = 12, 4
+_MIN_LINE_CHARS, _MAX_LINE_CHARS = 16, 256
+_MAX_INDENT_CHARS, _MAX_LINE_END_CHARS = 12, 4
 _NEXT_LINE = lazy_compile(rb"[\r\n]{1,4}[ \t]{0,12}([A-Za-z0-9+/_-]{1,256}={0,2})(?=[ \t]{0,12}(?:[\r\n\0]|\Z))")
 _STANDARD = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-_MOST_CHOICES = 16
+_MAX_CHAR_CHOICES = 16
 # Longest region in bytes; longer ones are searched in parts.
-_LONGEST_REGION = 1 << 14
-_LONGEST_WORD = 256
-_LONGEST = 1 << 16
+_MAX_REGION_BYTES = 1 << 14
+_MAX_WORD_BYTES = 256
+_MAX_BASE64_BYTES = 1 << 16
 
 
 @lru_cache(maxsize=1)
@@ -133,7 +133,7 @@ def _in_base64(word: bytes, shift: int) -> str:
     for offset in range(8 * shift + bits + padding - 6, -1, -6):
         char, mask = value >> offset & 63, known >> offset & 63
         fits = [char] if mask == 63 else [number for number in range(64) if number & mask == char]
-        if len(fits) <= _MOST_CHOICES:
+        if len(fits) <= _MAX_CHAR_CHOICES:
             chars = "".join({62: "+-", 63: "/_"}.get(number, chr(_STANDARD[number])) for number in fits)
             pattern += chars if len(chars) == 1 else "[" + re.escape(chars) + "]"
     return pattern
@@ -142,15 +142,15 @@ def _in_base64(word: bytes, shift: int) -> str:
 def read_base64(text: bytes, place: int, search: Callable[[bytes], list[Match]]) -> tuple[tuple[Match, ...], int]:
     """Return the base64 around a candidate, of one line or several, as one match if the decoded text has a secret."""
     start = _start_of_run(text, place)
-    match = _RUN.match(text, start, start + 2 * _LONGEST)
+    match = _RUN.match(text, start, start + 2 * _MAX_BASE64_BYTES)
     if match is None:
         return (), place + 5
     line, block = (start, match.end()), _lines_around(text, start, match.end())
     for begin, end in (line,) if block == line else (block, line):
-        if end - begin >= _LEAST_LINE and _holds_secret(text[begin:end], search):
+        if end - begin >= _MIN_LINE_CHARS and _holds_secret(text[begin:end], search):
             return (Match(begin, end, "base64_secret", 0.9),), end
     # In a shorter run, the candidate is not base64: the next one may begin within it.
-    return (), match.end() if match.end() - start >= _LEAST_LINE else place + 5
+    return (), match.end() if match.end() - start >= _MIN_LINE_CHARS else place + 5
 
 
 def _holds_secret(encoded: bytes, search: Callable[[bytes], list[Match]]) -> bool:
@@ -161,7 +161,7 @@ def _holds_secret(encoded: bytes, search: Callable[[bytes], list[Match]]) -> boo
 
 def _lines_around(text: bytes, start: int, end: int) -> tuple[int, int]:
     """Return the span of base64 that is broken into lines of one length, given one of its lines."""
-    width, lowest, highest = 0, start - _LONGEST, end + _LONGEST
+    width, lowest, highest = 0, start - _MAX_BASE64_BYTES, end + _MAX_BASE64_BYTES
     first = start
     while first > lowest and (found := _line_before(text, first)):
         if found[1] < end - start or width not in (0, found[1]):
@@ -169,7 +169,7 @@ def _lines_around(text: bytes, start: int, end: int) -> tuple[int, int]:
         first, width = found
     last, length = end, end - start
     width = width or length
-    while last < highest and length == width >= _LEAST_LINE and (following := _NEXT_LINE.match(text, last)):
+    while last < highest and length == width >= _MIN_LINE_CHARS and (following := _NEXT_LINE.match(text, last)):
         length = len(following[1])
         if length > width:
             break
@@ -179,20 +179,20 @@ def _lines_around(text: bytes, start: int, end: int) -> tuple[int, int]:
 
 def _line_before(text: bytes, start: int) -> tuple[int, int] | None:
     """Return start and length of the base64 at the end of the line before this one."""
-    window = text[max(0, start - _LONGEST_LINE - 1 - _MOST_INDENT - _MOST_LINE_ENDS) : start]
+    window = text[max(0, start - _MAX_LINE_CHARS - 1 - _MAX_INDENT_CHARS - _MAX_LINE_END_CHARS) : start]
     bare = window.rstrip(b" \t")
     line = bare.rstrip(b"\r\n")
     length = len(line) - len(line.rstrip(_ALPHABET))
-    if not 0 < len(bare) - len(line) <= _MOST_LINE_ENDS or not _LEAST_LINE <= length <= _LONGEST_LINE:
+    if not 0 < len(bare) - len(line) <= _MAX_LINE_END_CHARS or not _MIN_LINE_CHARS <= length <= _MAX_LINE_CHARS:
         return None
     return start - len(window) + len(line) - length, length
 
 
 def _start_of_run(text: bytes, place: int) -> int:
     """Return where a run of base64 begins. It is read in pieces, since most runs are short."""
-    start, lowest = place, max(0, place - _LONGEST)
+    start, lowest = place, max(0, place - _MAX_BASE64_BYTES)
     while start > lowest:
-        piece = text[max(lowest, start - _PIECE) : start]
+        piece = text[max(lowest, start - _BACKWARD_STEP_BYTES) : start]
         length = len(piece) - len(piece.rstrip(_ALPHABET))
         start -= length
         if length < len(piece):
@@ -250,7 +250,7 @@ def _regions(text: bytes, find: Find) -> list[tuple[int, int]]:
         if first < 0:
             return regions
         start, end = _within_text(text, first, last)
-        if regions and start <= regions[-1][1] and end - regions[-1][0] <= _LONGEST_REGION:
+        if regions and start <= regions[-1][1] and end - regions[-1][0] <= _MAX_REGION_BYTES:
             regions[-1] = (regions[-1][0], end)
         else:
             regions.append((start, end))
@@ -261,7 +261,7 @@ def _regions(text: bytes, find: Find) -> list[tuple[int, int]]:
 def _within_text(text: bytes, first: int, last: int) -> tuple[int, int]:
     """Return the bytes around an escape, within one of the joined strings, without half a word at either end."""
     start, end = max(0, first - _AROUND), min(len(text), last + _AROUND)
-    before, after = text[max(0, start - _LONGEST_WORD) : start], text[end : end + _LONGEST_WORD]
+    before, after = text[max(0, start - _MAX_WORD_BYTES) : start], text[end : end + _MAX_WORD_BYTES]
     if before and not before[-1:].isspace():
         start -= len(before.split()[-1])
     if after and not after[:1].isspace():
@@ -292,7 +292,7 @@ class _Plain(dict[bytes, bytes]):
             plain = plain if len(plain) == 1 and plain.isascii() else b" "
         else:
             plain = b"/" if escape == b"\\/" else bytes([int(escape[-2:], 16)])
-        if len(self) < _MOST_ESCAPES:
+        if len(self) < _MAX_CACHED_ESCAPES:
             self[escape] = plain
         return plain
 

@@ -55,7 +55,7 @@ def parsed(raw: bytes) -> JSON:
     return text if value is MISSING else value
 
 
-def spelled(value: JSON) -> bytes:
+def json_bytes(value: JSON) -> bytes:
     """Encode a value as JSON; return b"" if it cannot be. Lone surrogates are written as escapes."""
     try:
         try:

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator, Mapping
 
 from clew.model.json import JSON
 from clew.redact.json_text import FORMAT_NAMES, number_text
-from clew.redact.json_walk import LEAST_NUMBER, MOST_NUMBER, is_count, is_plain_id
+from clew.redact.json_walk import MIN_SCANNED_NUMBER, SCANNED_NUMBERS_BELOW, is_count, is_plain_id
 from clew.redact.lazy_pattern import lazy_compile
 
 _CONTAINERS = frozenset({dict, list, tuple})
@@ -124,7 +124,7 @@ def mask_all_strings(value: JSON, marker: str, kept: Container[str]) -> JSON:
         if kind is str:
             return item if item in kept and _is_kept(item, key) else marker
         if kind is int or kind is float:
-            is_long = kind is int and LEAST_NUMBER <= item < MOST_NUMBER and not is_count(key)
+            is_long = kind is int and MIN_SCANNED_NUMBER <= item < SCANNED_NUMBERS_BELOW and not is_count(key)
             digits = number_text(item)
             return item if digits in kept and (not is_long or is_plain_id(key, digits)) else marker
         return item

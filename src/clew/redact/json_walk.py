@@ -76,18 +76,18 @@ NAMES_SECRET = (
 """Patterns that names of secrets contain."""
 _NAMES_SECRET = lazy_compile("(?i)" + "|".join(NAMES_SECRET))
 
-SHORTEST = 5
+MIN_SCANNED_CHARS = 5
 """Shorter strings are scanned only by a user's own rules, or if their key names a secret."""
-_SHORTEST_KEY = 12
-LEAST_NUMBER, MOST_NUMBER = 10**11, 10**19
+_MIN_SCANNED_KEY_CHARS = 12
+MIN_SCANNED_NUMBER, SCANNED_NUMBERS_BELOW = 10**11, 10**19
 """Only numbers as long as those of cards are scanned, and never a token count."""
 _UNESCAPED = lazy_compile(r'[^"\\\x00-\x1f]*')
-_MOST_WORDS = 64
-_MOST_JOINED_CHARS = 8192
+_MAX_JOINED_STRINGS = 64
+_MAX_JOINED_CHARS = 8192
 _EDGE_CHARS = 4096
 """So much of two neighbouring blocks is scanned together."""
-_MOST_CALLS = 10_000
-MOST_STRINGS = 200_000
+_MAX_CALLS = 10_000
+MAX_STRINGS = 200_000
 """A record with more strings is masked whole."""
 _JSON_START = lazy_compile(r'\{\s*["}]|\[\s*(?:["\]\[{\d\-]|true|false|null|NaN|Infinity)|"')
 # Characters of paths, hosts and addresses, for which short keys are scanned.
@@ -179,7 +179,7 @@ class StringCollector:
         """The credential file that one of the calls was about which the record answers."""
 
     def collect(self, value: JSON, path: str | None = None, *, is_json: bool = True) -> CollectedStrings | None:
-        """Meet every string of a value; return None if there are more than `MOST_STRINGS`.
+        """Meet every string of a value; return None if there are more than `MAX_STRINGS`.
 
         With `is_json=False`, the value is a text that is known not to be JSON.
         """
@@ -200,7 +200,7 @@ class StringCollector:
                 self._add_list(item, key, path)
             elif kind is str:
                 self._add_string(item, key, path)
-            if self._count > MOST_STRINGS:
+            if self._count > MAX_STRINGS:
                 stack.clear()
                 return None
         return collected
@@ -224,9 +224,11 @@ class StringCollector:
             elif kind is dict or kind is list or kind is tuple:
                 # A snapshot has files by their paths.
                 stack.append((item, key, key if "." in key and is_credential_file(key) else path))
-            elif kind is int and LEAST_NUMBER <= item < MOST_NUMBER and not counts_tokens:
+            elif kind is int and MIN_SCANNED_NUMBER <= item < SCANNED_NUMBERS_BELOW and not counts_tokens:
                 self._add_number(item, key)
-            if len(key) >= _SHORTEST_KEY or (len(key) >= SHORTEST and _PATH_OR_HOST.search(key) is not None):
+            if len(key) >= _MIN_SCANNED_KEY_CHARS or (
+                len(key) >= MIN_SCANNED_CHARS and _PATH_OR_HOST.search(key) is not None
+            ):
                 self._count += 1
                 self._into.strings.append(StringInContext(key))
             elif self._has_user_rules:
@@ -283,7 +285,7 @@ class StringCollector:
                 return
         if path is None and self._answered is not None and _FILE_TEXT.search(text) is not None:
             path = self._answered
-        if len(text) >= SHORTEST:
+        if len(text) >= MIN_SCANNED_CHARS:
             self._into.strings.append(StringInContext(text, "", "", path))
         elif self._has_user_rules:
             self._into.short.append(text)
@@ -309,7 +311,7 @@ class StringCollector:
                 self._add_string(item, key, path)
             elif kind is dict or kind is list or kind is tuple:
                 self._stack.append((item, key, path))
-            elif kind is int and LEAST_NUMBER <= item < MOST_NUMBER:
+            elif kind is int and MIN_SCANNED_NUMBER <= item < SCANNED_NUMBERS_BELOW:
                 self._add_number(item, key)
             if self._has_user_rules and (kind is int or kind is float):
                 self._into.short.append(number_text(item))
@@ -317,7 +319,7 @@ class StringCollector:
     def _add_words(self, texts: tuple[str, ...]) -> None:
         """Add the words of a command, or the lines of a file, as one group."""
         is_block = any("-----BEGIN" in text for text in texts)
-        if is_block or (len(texts) <= _MOST_WORDS and sum(map(len, texts)) <= _MOST_JOINED_CHARS):
+        if is_block or (len(texts) <= _MAX_JOINED_STRINGS and sum(map(len, texts)) <= _MAX_JOINED_CHARS):
             windows = tuple(Window(text, 0, len(text)) for text in texts)
             self._into.groups.append(StringGroup(windows, "\n" if is_block else " "))
 
@@ -332,7 +334,7 @@ class StringCollector:
                 if not chain:
                     chain.append(Window(one, max(len(one) - _EDGE_CHARS, 0), len(one)))
                 chain.append(Window(other, 0, min(len(other), _EDGE_CHARS)))
-                if len(other) <= _EDGE_CHARS and len(chain) < _MOST_WORDS:
+                if len(other) <= _EDGE_CHARS and len(chain) < _MAX_JOINED_STRINGS:
                     continue
             if chain:
                 self._into.groups.append(StringGroup(tuple(chain), "", is_boundary=True))
@@ -346,7 +348,7 @@ class StringCollector:
         if path is not None:
             for call in _call_ids(value):
                 self.paths[call] = path
-            while len(self.paths) > _MOST_CALLS:
+            while len(self.paths) > _MAX_CALLS:
                 del self.paths[next(iter(self.paths))]
             return path
         return next((self.paths[call] for call in _call_ids(value) if call in self.paths), None)

@@ -16,13 +16,13 @@ from clew.redact.encodings import to_bytes
 from clew.redact.lazy_pattern import lazy_compile
 from clew.redact.matcher import Find, Match, compile_finder
 
-SHORTEST = 6
+MIN_VALUE_CHARS = 6
 """Shorter values are masked only where a rule finds them: they occur in texts by chance."""
 # A shorter spelling counts only where it is a word by itself.
-_SHORTEST_WITHIN = 8
+_MIN_BYTES_WITHIN_WORD = 8
 # What may precede a word: no letter or digit, or an escape or a colour of a terminal that ends in one.
 _WORD_START = lazy_compile(rb"(?:\A|[^A-Za-z0-9]|\[[0-9;]*m|\\[bfnrt]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2})\Z")
-_LONGEST_ESCAPE = 20
+_MAX_ESCAPE_BYTES = 20
 # Bytes that JSON and URLs write as they are.
 _PLAIN = lazy_compile(rb"[A-Za-z0-9_.-]+")
 # Characters that JSON writes as they are, but for slashes.
@@ -31,22 +31,22 @@ _URL_QUOTED = [
     bytes([char]) if _PLAIN.match(bytes([char])) or char == 0x7E else b"%%%02X" % char for char in range(256)
 ]
 # No program percent-encodes a longer text.
-_LONGEST_URL_QUOTED = 512
+_MAX_URL_QUOTED_CHARS = 512
 _HEX = lazy_compile(rb"[0-9A-Fa-f]+")
 _HEX_DIGITS = b"0123456789ABCDEFabcdef"
-_LEAST_HEX_DIGITS = 2 * SHORTEST
+_MIN_HEX_DIGITS = 2 * MIN_VALUE_CHARS
 # Characters whose hex digits few numbers have.
 _LETTERS = lazy_compile(r"[\t\n\r -~]*")
 _ESCAPED = lazy_compile(rb"\\\\{0,7}u[0-9A-Fa-f]{4}(?:\\{1,8}u[0-9A-Fa-f]{4}){5,}")
 _CODE = lazy_compile(rb"u([0-9A-Fa-f]{4})")
-_SEPARATOR = b"\0" * SHORTEST
+_SEPARATOR = b"\0" * MIN_VALUE_CHARS
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 # Texts are searched in windows of at least so many bytes, which bounds the list of overlapping matches.
 _WINDOW_BYTES = 1 << 16
 Span = tuple[int, int]
 
 
-class Known:
+class KnownValues:
     """The values of a session, ready to be searched for.
 
     The time is linear in the text: an Aho-Corasick automaton over all spellings, which is rebuilt when values were
@@ -67,11 +67,11 @@ class Known:
     def add(self, values: Iterable[str]) -> None:
         """Search for more values."""
         for value in values:
-            if len(value) >= SHORTEST and value not in self._values:
+            if len(value) >= MIN_VALUE_CHARS and value not in self._values:
                 self._values.add(value)
                 self._has_letters_only = self._has_letters_only and _LETTERS.fullmatch(value) is not None
                 self._patterns.update(dict.fromkeys(spellings_of(value)))
-                self._beginnings.add(value[:SHORTEST])
+                self._beginnings.add(value[:MIN_VALUE_CHARS])
                 self._longest_value = max(self._longest_value, len(value))
                 self._automaton = self._sorted = None
 
@@ -91,13 +91,13 @@ class Known:
     def find_truncated(self, text: str) -> TruncatedValue | None:
         """Find the beginning of a value at the end of a text that was cut off there, such as a title.
 
-        Of several, the longest beginning counts. It has at least `SHORTEST` characters.
+        Of several, the longest beginning counts. It has at least `MIN_VALUE_CHARS` characters.
         """
         if self._sorted is None:
             self._sorted = sorted(self._values)
         values, end = self._sorted, len(text.rstrip(".… "))
-        for start in range(max(0, end - self._longest_value), end - SHORTEST + 1):
-            if text[start : start + SHORTEST] not in self._beginnings:
+        for start in range(max(0, end - self._longest_value), end - MIN_VALUE_CHARS + 1):
+            if text[start : start + MIN_VALUE_CHARS] not in self._beginnings:
                 continue
             beginning = text[start:end]
             number = bisect_left(values, beginning)
@@ -117,7 +117,7 @@ class Known:
             window = text if len(text) <= step else text[begin : begin + step + self._longest]
             for number, start, end in self._automaton.find_matches_as_indexes(window, overlapping=True):
                 span = begin + start, begin + end
-                if (self._lengths[number] >= _SHORTEST_WITHIN or _is_word(text, *span)) and (
+                if (self._lengths[number] >= _MIN_BYTES_WITHIN_WORD or _is_word(text, *span)) and (
                     not spans or span != spans[-1]
                 ):
                     spans.append(span)
@@ -165,7 +165,7 @@ def _is_word(text: bytes, start: int, end: int) -> bool:
     """Tell whether a spelling is a word by itself."""
     behind = text[end : end + 1]
     return not (behind.isalnum() and behind.isascii()) and (
-        _WORD_START.search(text[max(0, start - _LONGEST_ESCAPE) : start]) is not None
+        _WORD_START.search(text[max(0, start - _MAX_ESCAPE_BYTES) : start]) is not None
     )
 
 
@@ -173,8 +173,8 @@ def _is_word(text: bytes, start: int, end: int) -> bool:
 def _hex_finder(has_letters_only: bool) -> Find:
     """Return a finder of hex that may hold a value: letters are few of all pairs of digits."""
     if has_letters_only:
-        return compile_finder([f"(?:[2-7][0-9A-Fa-f]|0[9AaDd]){{{SHORTEST}}}"])
-    return compile_finder([f"[0-9a-f]{{{_LEAST_HEX_DIGITS}}}", f"[0-9A-F]{{{_LEAST_HEX_DIGITS}}}"])
+        return compile_finder([f"(?:[2-7][0-9A-Fa-f]|0[9AaDd]){{{MIN_VALUE_CHARS}}}"])
+    return compile_finder([f"[0-9a-f]{{{_MIN_HEX_DIGITS}}}", f"[0-9A-F]{{{_MIN_HEX_DIGITS}}}"])
 
 
 def _hex_runs(text: bytes, has_letters_only: bool) -> list[Span]:
@@ -197,7 +197,7 @@ def _unescaped(run: bytes) -> bytes:
 def spellings_of(value: str) -> set[bytes]:
     """Return the byte strings that stand for a value: plain, in JSON of two depths, in URLs, in base64."""
     forms = _plain_spellings(value) | _base64_spellings(to_bytes(value))
-    return {form for form in forms if len(form) >= SHORTEST}
+    return {form for form in forms if len(form) >= MIN_VALUE_CHARS}
 
 
 def _plain_spellings(value: str) -> set[bytes]:
@@ -205,7 +205,7 @@ def _plain_spellings(value: str) -> set[bytes]:
     if _PLAIN.fullmatch(raw) is not None:
         return {raw}
     forms = {raw, *_json_spellings(value)}
-    if len(value) <= _LONGEST_URL_QUOTED and value.isprintable():
+    if len(value) <= _MAX_URL_QUOTED_CHARS and value.isprintable():
         quoted = b"".join(map(_URL_QUOTED.__getitem__, value.encode("utf-8", "replace")))
         forms |= {quoted, quoted.replace(b"%20", b"+"), quoted.replace(b"%2F", b"/")}
         forms |= {form.lower() for form in forms if b"%" in form}
@@ -231,6 +231,6 @@ def _base64_spellings(raw: bytes) -> set[bytes]:
         start = (0, 2, 3)[shift]
         full = (len(raw) + shift) // 3 * 4 + ((len(raw) + shift) % 3)
         core = encoded[start:full]
-        if len(core) >= _SHORTEST_WITHIN:
+        if len(core) >= _MIN_BYTES_WITHIN_WORD:
             forms |= {core, core.translate(_URL_SAFE)}
     return forms

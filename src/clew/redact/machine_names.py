@@ -36,9 +36,9 @@ _HOMES = lazy_compile(
 )  # fmt: skip
 # An encoded path begins a word with `-`, or is joined to another with one: `-home-ada-x`, `C--Users-ada-x`.
 _BEFORE_ENCODED = lazy_compile(rb"(?:(?<![\w-])(?:-[\w-]{0,64})?|-)\Z")
-_LONGEST_ENCODED_BEGINNING = 72
+_MAX_ENCODED_PREFIX_BYTES = 72
 _LOGIN = lazy_compile(rb"\b[a-z_][a-z0-9_-]{0,31}\Z")
-_LONGEST_LOGIN, _LONGEST_USER = 32, 256
+_MAX_LOGIN_BYTES, _MAX_USER_BYTES = 32, 256
 _SHARED = frozenset(
     b"shared public default all user users runner runneradmin ubuntu vscode node app git you me username name".split()
 )
@@ -77,13 +77,13 @@ def _check(text: bytes, start: int, end: int) -> tuple[tuple[Match, ...], int]:
 
 
 _HOST_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-."
-_LONGEST_HOST, _MOST_LABELS = 253, 5
+_MAX_HOST_BYTES, _MAX_LABELS = 253, 5
 
 
 def _start_of_host(text: bytes, end: int) -> int:
-    before = text[max(0, end - _LONGEST_HOST) : end]
+    before = text[max(0, end - _MAX_HOST_BYTES) : end]
     name = before[len(before.rstrip(_HOST_LETTERS)) :]
-    labels = name.rsplit(b"..", 1)[-1].split(b".")[-_MOST_LABELS:]
+    labels = name.rsplit(b"..", 1)[-1].split(b".")[-_MAX_LABELS:]
     return end - len(b".".join(labels).lstrip(b"-."))
 
 
@@ -100,15 +100,15 @@ def _judge(text: bytes, start: int, end: int) -> Match | None:
     first = value[:1]
     if first == b"-":
         begin = start + value.index(b"-", 1) + 1
-        is_path = _BEFORE_ENCODED.search(text, max(0, start - _LONGEST_ENCODED_BEGINNING), start) is not None
+        is_path = _BEFORE_ENCODED.search(text, max(0, start - _MAX_ENCODED_PREFIX_BYTES), start) is not None
         return Match(begin, end - 1, "user_name", 0.7) if is_path and not _is_nobody(text[begin : end - 1]) else None
     numbers = value.split(b".")
     if len(numbers) == 4 and all(part.isdigit() for part in numbers):
         return Match(start, end, "private_address", 0.9) if all(int(part) < 256 for part in numbers) else None
     if first == b"@":
-        login = _LOGIN.search(text, max(0, start - _LONGEST_LOGIN), start)
+        login = _LOGIN.search(text, max(0, start - _MAX_LOGIN_BYTES), start)
         return Match(login.start(), start + len(value.rstrip(b":~/$#% ")), "user_and_host", 0.8) if login else None
-    home = _HOMES.search(text, start, end + _LONGEST_USER) if text[end - 2] in b"/\\" else None
+    home = _HOMES.search(text, start, end + _MAX_USER_BYTES) if text[end - 2] in b"/\\" else None
     if home is None:
         start = _start_of_host(text, end)
         return None if _is_file_or_call(text, start, end) else Match(start, end, "host_name", 0.7)

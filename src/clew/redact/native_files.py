@@ -30,7 +30,7 @@ Open = Callable[[], BinaryIO]
 """Opens a file at its beginning; compressed files cannot seek."""
 PIECE_BYTES = 64 << 20
 """Plain text is scanned in pieces of about this size, which end where a line does."""
-_MOST_BLANK_LINES = 100_000
+_MAX_BLANK_LINES = 100_000
 """So many blank lines are read before it is decided what a file is."""
 _ORIGIN = ORIGIN.encode()
 _BYTE_ORDER_MARKS = (
@@ -89,7 +89,7 @@ def masked_parts(opened: Open, redactor: Redactor, path: str | None = None) -> I
 
 
 def _masked(part: _FilePart, redactor: Redactor, path: str | None) -> Iterator[tuple[bytes, bytes]]:
-    if part.too_long and redactor.setting.profile != "none":
+    if part.too_long and redactor.settings.profile != "none":
         yield part.text, _mask_too_long(part, redactor)
         return
     for is_origin, text in _by_origin(part):
@@ -127,7 +127,7 @@ def _stamped(raw: bytes, masked: bytes, stamp: dict[str, JSON], one_record_per_l
 
 
 def _without_packed(text: bytes, redactor: Redactor) -> bytes:
-    if not redactor.has_origin or redactor.setting.profile == "none":
+    if not redactor.has_origin or redactor.settings.profile == "none":
         return text
     return without_long_base64(text, redactor.marker("", PACKED).encode())
 
@@ -196,7 +196,7 @@ def _head(stream: BinaryIO) -> tuple[bytes, bool]:
     lines: list[bytes] = []
     for line in iter(lambda: stream.readline(MAX_RECORD_BYTES), b""):
         lines.append(line)
-        if line.strip() or len(lines) == _MOST_BLANK_LINES or not is_whole(line):
+        if line.strip() or len(lines) == _MAX_BLANK_LINES or not is_whole(line):
             break
     return b"".join(lines), not lines or is_whole(lines[-1])
 

@@ -22,7 +22,7 @@ SIGNS = (_BEGINNINGS, _IN_TEXT)
 BEGINNINGS = lazy_compile(_BEGINNINGS)
 _SIGN = lazy_compile("|".join(SIGNS).encode())
 FIRST_LETTERS = b"KHc"
-_SHORTEST = 24
+_MIN_RUN_BYTES = 24
 _LETTERS = rb"[A-Za-z0-9+/_-]"
 _LINE_END = rb"(?:[\r\n]|\\{1,8}[rn]){1,4}[ \t]{0,12}"
 _RUN = lazy_compile(rb"%b++={0,2}+(?:%b%b{16,}+={0,2}+)*+" % (_LETTERS, _LINE_END, _LETTERS))
@@ -46,7 +46,7 @@ def is_sign(text: bytes, start: int, end: int) -> bool:
 def packed_at(text: bytes, start: int, end: int) -> Match | None:
     """Return the packed data that begins at a candidate, or behind it for an original; on one line or several."""
     run = _RUN.match(text, end - 1 if text[start] == 0x63 else start)
-    if run is None or (len(run[0]) < _SHORTEST and text[start] != 0x63):
+    if run is None or (len(run[0]) < _MIN_RUN_BYTES and text[start] != 0x63):
         return None
     return Match(run.start(), run.end(), PACKED, 0.95)
 

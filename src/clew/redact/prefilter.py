@@ -222,10 +222,10 @@ def _truncatable_finder() -> Find:
 
 def _wide(sign: str) -> str:
     """Widen a candidate pattern to its spellings in JSON, and in JSON within JSON."""
-    return _PIECE.sub(_spelled, sign)
+    return _PIECE.sub(_widen_piece, sign)
 
 
-def _spelled(match: re.Match[str]) -> str:
+def _widen_piece(match: re.Match[str]) -> str:
     piece, least = match[1], match[2]
     if piece == r"\b":
         return r"(?:\b|\\[bfnrt]|\\u[0-9A-Fa-f]{4})"

@@ -14,15 +14,16 @@ from itertools import chain, islice
 from threading import Lock
 from typing import NamedTuple
 
+from clew.io.batches import batches_by_size
 from clew.io.records import MAX_RECORD_BYTES
 from clew.model.json import JSON
 from clew.redact.credential_files import is_credential_file
 from clew.redact.encodings import to_bytes
 from clew.redact.findings import Finding, Spans, kinds_of
-from clew.redact.json_text import literals, parsed, spelled, splice, to_raw, to_text
+from clew.redact.json_text import json_bytes, literals, parsed, splice, to_raw, to_text
 from clew.redact.json_values import mask_all_strings, replace_strings, strings_of, strings_to_keep
 from clew.redact.json_walk import CollectedStrings, StringCollector, is_image
-from clew.redact.known_values import SHORTEST, Known
+from clew.redact.known_values import MIN_VALUE_CHARS, KnownValues
 from clew.redact.lazy_pattern import lazy_compile
 from clew.redact.masks import PLAIN, TAGGED_MARKER
 from clew.redact.matcher import TOO_MANY_CANDIDATES
@@ -36,13 +37,13 @@ from clew.redact.prefilter import (
     line_around,
     prefilter_for,
 )
-from clew.redact.scanner import Rules, apply, standard
+from clew.redact.scanner import Rules, apply, default_rules
 
-MOST_BYTES = max(64 << 20, MAX_RECORD_BYTES)
+MAX_SCANNED_BYTES = max(64 << 20, MAX_RECORD_BYTES)
 """A JSON record of more bytes is masked whole. Raise CLEW_MAX_LINE to have longer records scanned."""
 # Records in so many bytes are kept between learning and masking, and the lines to read of so many.
-_MOST_CACHED_BYTES = 24 << 20
-_MOST_CACHED_LINES = 100_000
+_MAX_CACHED_BYTES = 24 << 20
+_MAX_CACHED_LINES = 100_000
 _LEARNED_KINDS = frozenset({"secret", "pii"})
 KNOWN = "known_value"
 """The rule that finds values that another rule found before."""
@@ -52,12 +53,12 @@ _BOUNDARY_CONFIDENCE = 0.8
 CHUNK_BYTES = 1 << 18
 _PUNCTUATION = "\"'`()[]{}<>,;:.!?"
 _WORD_SEPARATOR = lazy_compile(r"""["'`()\[\]{}<>,;:=&|]+""")
-_LONGEST_WORD = 1024
+_MAX_WORD_CHARS = 1024
 ScannedText = tuple[str, str | None]
 """A text that is scanned, and the credential file that it comes from."""
 
 
-class Setting(NamedTuple):
+class MaskSettings(NamedTuple):
     """What is masked, and how."""
 
     profile: str
@@ -75,18 +76,18 @@ class ScannedRecord(NamedTuple):
 
 
 class Redactor:
-    """Masks what its setting forbids in the parts of one session; counts the masked values, by rule."""
+    """Masks what its settings forbid in the parts of one session; counts the masked values, by rule."""
 
-    def __init__(self, setting: Setting, masked: Counter[str] | None = None) -> None:
-        self.setting = setting
+    def __init__(self, settings: MaskSettings, masked: Counter[str] | None = None) -> None:
+        self.settings = settings
         self.masked: Counter[str] = Counter() if masked is None else masked
         self.has_origin = False
         """What was learned may hold the packed original of a converted session."""
         self.is_clean = True
         """Nothing was found in all that was learned."""
-        self._collector = StringCollector(setting.rules is not None and setting.rules.has_user_rules)
+        self._collector = StringCollector(settings.rules is not None and settings.rules.has_user_rules)
         self._values: dict[str, str] = {}
-        self._known = Known()
+        self._known = KnownValues()
         self._indexed_values = 0
         self._tags: dict[str, str] = {}
         """The rules of values of which only the tags of their markers are known, by tag."""
@@ -110,11 +111,11 @@ class Redactor:
 
     @cached_property
     def _kinds(self) -> frozenset[str]:
-        return kinds_of(self.setting.profile)
+        return kinds_of(self.settings.profile)
 
     @cached_property
     def _rules(self) -> Rules:
-        return self.setting.rules or standard()
+        return self.settings.rules or default_rules()
 
     @cached_property
     def _prefilter(self) -> Prefilter | None:
@@ -122,7 +123,7 @@ class Redactor:
 
     @cached_property
     def _unscanned_marker(self) -> str:
-        return self.setting.mark("", TOO_MANY_CANDIDATES)
+        return self.settings.mark("", TOO_MANY_CANDIDATES)
 
     # --- Learning
 
@@ -130,7 +131,8 @@ class Redactor:
         """Learn the secrets of some values without masking them; return how many values there were."""
         path = _credential_file(path)
         count = 0
-        for batch in _batches(values):
+        pairs = ((json_bytes(value), value) for value in values)
+        for batch in batches_by_size(pairs, lambda pair: len(pair[0]), CHUNK_BYTES):
             count += len(batch)
             if self._tags:
                 self._learn_tagged_words([value for _, value in batch])
@@ -157,7 +159,7 @@ class Redactor:
         """Learn the words of a value whose tags are known. A value with spaces is not recognised by its words."""
         words = {word for text in strings_of(value) for run in text.split() for word in _words_in(run)}
         for word in words - self._values.keys():
-            tagged = TAGGED_MARKER.fullmatch(self.setting.mark(word, "word"))
+            tagged = TAGGED_MARKER.fullmatch(self.settings.mark(word, "word"))
             if tagged is not None and tagged[2] in self._tags:
                 self._values[word] = self._tags[tagged[2]]
                 self.is_clean = False
@@ -181,7 +183,7 @@ class Redactor:
             if record.spans:
                 self.is_clean = False
                 self._learn_spans(record.spans)
-            if path is None and self._cached_bytes < _MOST_CACHED_BYTES:
+            if path is None and self._cached_bytes < _MAX_CACHED_BYTES:
                 self._cached_bytes += len(raw)
                 self._scanned[_digest(raw)] = record
 
@@ -189,7 +191,11 @@ class Redactor:
         for text, found in spans.items():
             for finding in found:
                 value = text[finding.start : finding.end]
-                if finding.kind in _LEARNED_KINDS and finding.rule not in _NOT_LEARNED and len(value) >= SHORTEST:
+                if (
+                    finding.kind in _LEARNED_KINDS
+                    and finding.rule not in _NOT_LEARNED
+                    and len(value) >= MIN_VALUE_CHARS
+                ):
                     self._values.setdefault(value, finding.rule)
 
     def index_learned_values(self) -> None:
@@ -224,7 +230,7 @@ class Redactor:
         spans = self._lines.get(key)
         if spans is None:
             spans = prefilter.lines_to_read(text) if prefilter.is_worth_building(len(text)) else all_lines(text)
-            if self._cached_lines < _MOST_CACHED_LINES:
+            if self._cached_lines < _MAX_CACHED_LINES:
                 self._cached_lines += len(spans) + 1
                 self._lines[key] = spans
         return spans
@@ -252,7 +258,7 @@ class Redactor:
         return self._collect(raw, value, path)
 
     def _collect(self, raw: bytes, value: JSON, path: str | None) -> tuple[CollectedStrings, bool] | None:
-        strings = self._collector.collect(value, path) if len(raw) <= MOST_BYTES else None
+        strings = self._collector.collect(value, path) if len(raw) <= MAX_SCANNED_BYTES else None
         return None if strings is None else (strings, True)
 
     def _scan(self, records: list[tuple[CollectedStrings, bool] | None]) -> Iterator[ScannedRecord | None]:
@@ -304,9 +310,9 @@ class Redactor:
 
     def value(self, value: JSON, path: str | None = None) -> JSON:
         """Mask a value; return the same object if nothing was found. Keys keep their order."""
-        if self.setting.profile == "none":
+        if self.settings.profile == "none":
             return value
-        raw = spelled(value)
+        raw = json_bytes(value)
         record = self._scan_value(raw, value, _credential_file(path))
         if record is None:
             self.masked[TOO_MANY_CANDIDATES] += 1
@@ -319,7 +325,7 @@ class Redactor:
 
         A value that would be masked whole is one finding.
         """
-        raw = spelled(value)
+        raw = json_bytes(value)
         record = self._scan_value(raw, value, None)
         if record is None:
             whole = to_text(raw)
@@ -365,7 +371,7 @@ class Redactor:
         self, text: bytes, path: str | None = None, *, one_record_per_line: bool
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield a part of a file in pieces, each as it is and masked; a record that changed is a piece by itself."""
-        if self.setting.profile == "none":
+        if self.settings.profile == "none":
             yield text, text
             return
         path = _credential_file(path)
@@ -393,7 +399,7 @@ class Redactor:
     def _mask_raw_record(self, raw: bytes, record: ScannedRecord | None) -> bytes:
         if record is None:
             self.masked[TOO_MANY_CANDIDATES] += 1
-            masked = spelled(self._mask_all_strings(parsed(raw)))
+            masked = json_bytes(self._mask_all_strings(parsed(raw)))
             return masked + b"\n" if raw.endswith(b"\n") else masked
         text = to_text(raw)
         spans = self._with_known_values(raw, record, literals(text))
@@ -452,7 +458,7 @@ class Redactor:
 
     def marker(self, value: str, rule: str) -> str:
         """Return the marker of a value. A learned value keeps the rule that found it first."""
-        return self.setting.mark(value, self._values.get(value, rule))
+        return self.settings.mark(value, self._values.get(value, rule))
 
     def _mark(self, value: str, rule: str) -> str:
         if value not in self._marked:
@@ -462,7 +468,7 @@ class Redactor:
 
     def stamp(self) -> dict[str, JSON]:
         """Return what a document states about its redaction."""
-        return {"profile": self.setting.profile, "rules": self.version, "masked": self.masked.total()}
+        return {"profile": self.settings.profile, "rules": self.version, "masked": self.masked.total()}
 
 
 def chunk_lines(text: bytes) -> Iterator[bytes]:
@@ -474,26 +480,11 @@ def chunk_lines(text: bytes) -> Iterator[bytes]:
         start = stop
 
 
-def _batches(values: Iterable[JSON]) -> Iterator[list[tuple[bytes, JSON]]]:
-    """Encode values, and yield them with their JSON text in lists of about `CHUNK_BYTES`."""
-    batch: list[tuple[bytes, JSON]] = []
-    size = 0
-    for value in values:
-        raw = spelled(value)
-        batch.append((raw, value))
-        size += len(raw)
-        if size > CHUNK_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
 def _words_in(run: str) -> Iterator[str]:
     """Yield the parts of a text without spaces that may be a value: without punctuation around it, or behind `=`."""
     bare = run.strip(_PUNCTUATION)
     for word in (run, bare, *_WORD_SEPARATOR.split(bare), bare.partition("=")[2], bare.partition(":")[2]):
-        if SHORTEST <= len(word) <= _LONGEST_WORD:
+        if MIN_VALUE_CHARS <= len(word) <= _MAX_WORD_CHARS:
             yield word
 
 

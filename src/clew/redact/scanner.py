@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from clew.redact import assignments, context_rules, encodings, machine_names, packed, pii
 from clew.redact.credential_files import find_in_credential_file
 from clew.redact.findings import Finding, kinds_of
-from clew.redact.known_values import Known
+from clew.redact.known_values import KnownValues
 from clew.redact.lazy_pattern import lazy_compile
 from clew.redact.masks import MARKER_BYTES, PLAIN
 from clew.redact.matcher import (
@@ -38,12 +38,12 @@ from clew.redact.value_checks import has_digits_and_both_cases
 Mark = Callable[[str, str], str]
 """Makes the marker of a value, given the value and the id of the rule that found it."""
 # The rest of a match beside a marker counts only if it could be a value by itself.
-_SHORTEST_REST = 8
+_MIN_REST_BYTES = 8
 _TEXT_SEPARATOR = TEXT_SEPARATOR.decode()
 # The secret half of a pair of AWS keys lies within so many bytes of the other.
 _AWS_PAIR_BYTES = 200
 _AWS_SECRET = lazy_compile(rb"(?<![A-Za-z0-9+/=_.-])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_-])")
-_MOST_BASE64_LAYERS = 2
+_MAX_BASE64_LAYERS = 2
 # The rules beside those for tokens.
 _OTHER_IDS = """assigned_password assigned_secret authorization aws_secret_key base64_secret basic_auth bearer_token
     cli_password cli_secret cookie credential_file docker_auth env_file key_file known_value kubernetes_secret
@@ -132,7 +132,7 @@ class SecretRules:
                     token = glued
                     found.append(token)
                 return tuple(found), token.end
-            if base64_layers < _MOST_BASE64_LAYERS and self._base64.match(text, start):
+            if base64_layers < _MAX_BASE64_LAYERS and self._base64.match(text, start):
                 return encodings.read_base64(
                     text, start, lambda inside: self._find_plain(inside, [len(inside)], checks, base64_layers + 1)
                 )
@@ -182,7 +182,7 @@ class Rules:
         texts: Sequence[str],
         kinds: frozenset[str],
         *,
-        known: Known | None = None,
+        known: KnownValues | None = None,
         paths: Mapping[int, str] | None = None,
     ) -> dict[int, list[Finding]]:
         """Return the findings of some kinds, by the index of the text. Texts without a finding are left out.
@@ -203,14 +203,14 @@ class Rules:
         joined = _JoinedTexts(texts)
         return joined.findings(self._without_allowed(joined.raw, self._find_by_user_rules(joined, kinds)))
 
-    def known_in(self, texts: Sequence[str], known: Known) -> dict[int, list[Finding]]:
+    def known_in(self, texts: Sequence[str], known: KnownValues) -> dict[int, list[Finding]]:
         """Return the known values in some texts, by the index of the text."""
         joined = _JoinedTexts(texts)
         matches = ((hit, "secret") for hit in known.hits(joined.raw))
         return joined.findings(self._without_allowed(joined.raw, matches))
 
     def _find(
-        self, joined: _JoinedTexts, kinds: frozenset[str], path: str | None, known: Known | None
+        self, joined: _JoinedTexts, kinds: frozenset[str], path: str | None, known: KnownValues | None
     ) -> Iterator[tuple[Match, str]]:
         raw, ends = joined.raw, joined.ends
         plain = encodings.blank_line_escapes(raw)
@@ -339,7 +339,7 @@ def _beside_markers(hit: Match, markers: list[tuple[int, int]], ends: list[int])
     if not inside:
         return [hit]
     # What was not checked is masked whatever its length, and also where it begins within a marker.
-    least = 1 if hit.rule == TOO_MANY_CANDIDATES else _SHORTEST_REST
+    least = 1 if hit.rule == TOO_MANY_CANDIDATES else _MIN_REST_BYTES
     if inside[0][0] <= hit.start and hit.rule != TOO_MANY_CANDIDATES:
         return []
     borders = [hit.start, *[place for span in inside for place in span], hit.end]
@@ -380,7 +380,7 @@ def _to_findings(raw: bytes, found: list[tuple[int, int, Match, str]]) -> list[F
 
 
 @lru_cache(maxsize=1)
-def standard() -> Rules:
+def default_rules() -> Rules:
     """Return the built-in rules."""
     return Rules(VERSION, SecretRules(Services(builtin_rules())))
 
@@ -402,7 +402,7 @@ def scan(
     *,
     path: str | None = None,
     rules: Rules | None = None,
-    known: Known | None = None,
+    known: KnownValues | None = None,
 ) -> list[Finding]:
     """Find what must be masked in a text: sorted, without overlaps.
 
@@ -412,18 +412,18 @@ def scan(
     kinds = kinds_of(profile)
     if not kinds or not text:
         return []
-    chosen = standard() if rules is None else rules
+    chosen = default_rules() if rules is None else rules
     return chosen.findings([text], kinds, known=known, paths={0: path} if path else None).get(0, [])
 
 
 def scan_all(
-    texts: Sequence[str], profile: str = "secrets", *, rules: Rules | None = None, known: Known | None = None
+    texts: Sequence[str], profile: str = "secrets", *, rules: Rules | None = None, known: KnownValues | None = None
 ) -> dict[int, list[Finding]]:
     """Scan many texts at once; return findings by index. Much faster than `scan` for short texts."""
     kinds = kinds_of(profile)
     if not kinds or not texts:
         return {}
-    chosen = standard() if rules is None else rules
+    chosen = default_rules() if rules is None else rules
     return chosen.findings(texts, kinds, known=known)
 
 
@@ -434,7 +434,7 @@ def redact(
     mark: Mark | None = None,
     path: str | None = None,
     rules: Rules | None = None,
-    known: Known | None = None,
+    known: KnownValues | None = None,
 ) -> str:
     """Replace each finding in a text by a marker; without `mark`, by the plain one."""
     return apply(text, scan(text, profile, path=path, rules=rules, known=known), mark)

@@ -11,7 +11,7 @@
     rules = ["host_name"]        # built-in rules to switch off
 
 Expressions are re2's: linear in time on every text. One that does not compile, matches the empty text, or compiles to
-more instructions than `MOST_INSTRUCTIONS` is refused with its line.
+more instructions than `MAX_INSTRUCTIONS` is refused with its line.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from clew.redact.findings import Kind, kinds_of
 from clew.redact.lazy_pattern import lazy_compile
 from clew.redact.masks import Marker
 from clew.redact.matcher import compile_bytes
-from clew.redact.redactor import Setting
+from clew.redact.redactor import MaskSettings
 from clew.redact.scanner import Allowed, Rules, SecretRules, UserRule, rule_ids
 from clew.redact.token_formats import VERSION
 from clew.redact.token_rules import Services, builtin_rules
@@ -56,7 +56,7 @@ def load_settings(
     plain: bool = False,
     rules: Path | None = None,
     without_key: Callable[[KeyUnavailable], object] | None = None,
-) -> Setting:
+) -> MaskSettings:
     """Load the setting of a profile, with the rules of a file or those in the user's configuration.
 
     Without a key, `without_key` is called and markers are plain; if it is not given, KeyUnavailable is raised.
@@ -65,7 +65,7 @@ def load_settings(
     own = config_dir() / RULES_FILE
     file = rules or (own if own.is_file() else None)
     marker = Marker() if plain else UserMarker(data_dir(), without_key)
-    return Setting(profile, marker, load_rules(file) if file else None)
+    return MaskSettings(profile, marker, load_rules(file) if file else None)
 
 
 class UserMarker:
@@ -152,9 +152,9 @@ def _create_in_place(path: Path, key: bytes) -> None:
 # --- Rules of the user
 
 # Limits of a compiled expression, which keep a search fast on hostile texts.
-MOST_INSTRUCTIONS = 10_000
+MAX_INSTRUCTIONS = 10_000
 _MEMORY_BYTES = 4 << 20
-_MOST_RULES = 200
+_MAX_RULES = 200
 _ID = lazy_compile(r"[a-z][a-z0-9_.-]{0,63}")
 _TABLES, _RULE, _ALLOW = {"rule", "allow"}, {"id", "pattern", "kind"}, {"values", "patterns", "rules"}
 
@@ -179,8 +179,8 @@ def parse_rules(text: str, name: str = "rules") -> Rules:
         raise UsageError(f"{name}: {error}") from error
     source.only(table, _TABLES, "")
     rows = source.list_of(table.get("rule", []), dict, "rule")
-    if len(rows) > _MOST_RULES:
-        raise UsageError(f"{name}: {len(rows)} rules; at most {_MOST_RULES}")
+    if len(rows) > _MAX_RULES:
+        raise UsageError(f"{name}: {len(rows)} rules; at most {_MAX_RULES}")
     user = [_rule(source, row) for row in rows]
     for number, rule in enumerate(user):
         if rule.id in {earlier.id for earlier in user[:number]}:
@@ -223,11 +223,11 @@ class _Source:
         try:
             compiled = compile_bytes(pattern, memory=_MEMORY_BYTES, encoding="UTF8")
         except re2.error as error:
-            raise self.refuse(sought, f"{what}: invalid regular expression: {_said(error)}") from error
-        if compiled.programsize > MOST_INSTRUCTIONS:
+            raise self.refuse(sought, f"{what}: invalid regular expression: {_error_text(error)}") from error
+        if compiled.programsize > MAX_INSTRUCTIONS:
             raise self.refuse(
                 sought,
-                f"{what}: the expression is too complex: {compiled.programsize} steps, limit {MOST_INSTRUCTIONS}",
+                f"{what}: the expression is too complex: {compiled.programsize} steps, limit {MAX_INSTRUCTIONS}",
             )
         if compiled.fullmatch(b""):
             raise self.refuse(sought, f"{what}: the expression matches the empty string")
@@ -239,7 +239,7 @@ def _like(rule: str) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     said = error.args[0] if error.args else error
     return said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
 

@@ -40,7 +40,9 @@ class Forks:
     @staticmethod
     def of_tree(tree: Tree) -> Forks:
         """The forks of a session that was scanned."""
-        points = [tree.fork_point(fork) for fork in tree.forks]
+        undone = tree.undone()
+        known = [fork for fork in tree.forks if undone is None or fork.node != undone.node]
+        points = [tree.fork_point(fork) for fork in (*known, *([undone] if undone is not None else []))]
         if not points:
             return Forks((), ())
         return Forks(points, (uuid for part in tree.links.chunks(tree.path) for uuid in part))

@@ -145,7 +145,7 @@ def _fork(part: Fork) -> str:
         + (" (active branch)" if branch.is_active else "")
         for branch in part.branches
     ]
-    return "*The conversation forks here*\n\n" + "\n".join(ways)
+    return f"*{part.title}*\n\n" + "\n".join(ways)
 
 
 def _piece(part: Piece) -> str:

@@ -51,11 +51,18 @@ class Branch(msgspec.Struct, frozen=True, gc=False):
 
 
 class Fork(msgspec.Struct, frozen=True, gc=False):
-    """The conversation goes on in several ways from this message."""
+    """The conversation goes on in several ways from this message, or went back to it."""
 
     index: int
     branches: tuple[Branch, ...]
     level: int
+
+    @property
+    def title(self) -> str:
+        """What happened here."""
+        if any(branch.is_active for branch in self.branches):
+            return "The conversation forks here"
+        return "The conversation went back to here, and has not gone on"
 
 
 class Prose(msgspec.Struct, frozen=True, gc=False):

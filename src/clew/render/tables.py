@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import accumulate, takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from clew.render.text_safety import one_line
 
@@ -128,6 +128,13 @@ def size(number: int | None) -> str:
         return "-"
     scaled, unit = _scale(number, ("B", "kB", "MB", "GB", "TB"))
     return f"{scaled} {unit}"
+
+
+def cost(row: Mapping[str, Any]) -> str:
+    """The cost in a row; where some of it has no price, that it was at least this; "-" where nothing is known."""
+    if row.get("cost") is None:
+        return "-"
+    return f"{'≥ ' if row['cost_is_at_least'] else ''}${row['cost']:,.2f}"
 
 
 def count(number: int | None) -> str:

@@ -114,7 +114,7 @@ def _lines_of(part: Part) -> Iterator[Line]:
             yield Note(part.what)
             yield Output(part.text)
         case Fork():
-            yield Note("The conversation forks here:")
+            yield Note(f"{part.title}:")
             yield Fields(tuple((f"message {way.index}", _WAYS[way.is_active]) for way in part.branches))
         case _:
             yield part

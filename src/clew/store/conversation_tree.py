@@ -210,6 +210,8 @@ class Branch(msgspec.Struct, frozen=True):
     """The number of its messages, without those that it shares with its parent branch."""
     active: bool
     """True for the branch of the head."""
+    position: str | None = None
+    """The uuid of the message where the conversation stands, on the active branch; after an undo not its last."""
 
 
 def list_branches(tree: Tree) -> list[Branch]:
@@ -229,6 +231,7 @@ def list_branches(tree: Tree) -> list[Branch]:
             parent=tree.uuid(tree.parents[first[branch]]),
             messages=own[branch],
             active=branch == active,
+            position=tree.uuid(tree.head) if branch == active else None,
         )
         for branch, head in tree.heads.items()
         if branch in first

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from clew.errors import PathRefused, SourceUnreadable
+from clew.io.batches import batches_by_size
 from clew.io.blobs import MAX_BLOB_BYTES, digest_of
 from clew.io.ignore_patterns import IgnorePatterns, ignore_patterns
 from clew.io.safe_write import Within
@@ -133,7 +134,7 @@ class Workspace:
         if links:
             yield from _read_links(self.root, links)
             changed = [file for file in changed if not stat.S_ISLNK(file.found.st_mode)]
-        for batch in _batches(changed):
+        for batch in batches_by_size(changed, lambda file: file.found.st_size, _BATCH_BYTES):
             started_ns = time.time_ns()
             with Within(self.root, own=True) as within:
                 bodies = [read_body(within, file.path, file.found.st_size) for file in batch]
@@ -164,20 +165,6 @@ def _entry(found: os.stat_result, digest: str, missing: str | None, started_ns: 
     return IndexEntry(
         found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_mode, digest, missing, is_recent
     )
-
-
-def _batches(files: Sequence[_FileToRead]) -> Iterator[list[_FileToRead]]:
-    """Yield files in batches of at most _BATCH_BYTES, or of one larger file."""
-    batch: list[_FileToRead] = []
-    size = 0
-    for file in files:
-        if batch and size + file.found.st_size > _BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-        batch.append(file)
-        size += file.found.st_size
-    if batch:
-        yield batch
 
 
 def read_body(within: Within, path: str, size: int | None = None) -> bytes | str | None:

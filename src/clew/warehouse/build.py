@@ -290,7 +290,7 @@ class TableBuilder:
             "turn_count": turns,
             "error_count": errors,
             "active_us": active,
-            "starts_subagents": int(fields["starts_subagents"]),
+            "has_subagent_records": int(fields["has_subagent_records"]),
         }
 
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 SCHEMA_VERSION = 2
 """Of these tables and their content. A batch of a greater version replaces one of a smaller version.
 
-Version 2 added `sessions.starts_subagents`.
+Version 2 added `sessions.has_subagent_records`.
 """
 LEVELS = ("metrics", "redacted", "raw")
 """How much of a session is published, from least to most."""
@@ -92,7 +92,7 @@ TABLES: dict[str, Table] = {
             "batch",
             "batch session_id agent native_id parent_session_id is_agent_session:int title:prose workspace project "
             "git_branch agent_version started_us:int ended_us:int day_utc message_count:int turn_count:int "
-            "error_count:int active_us:int starts_subagents:int?@2",
+            "error_count:int active_us:int has_subagent_records:int?@2",
         ),
         _table(
             "messages",

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from clew.errors import UsageError
 from clew.redact.masks import MARKER, PLAIN, Marker
-from clew.redact.redactor import Redactor, Setting
-from clew.redact.scanner import Rules, standard
+from clew.redact.redactor import MaskSettings, Redactor
+from clew.redact.scanner import Rules, default_rules
 from clew.redact.settings import RULES_FILE, parse_rules
 from clew.warehouse.columns import LEVELS
 
@@ -58,7 +58,7 @@ def _parse_rules(text: str) -> Rules:
 
 def load_rules(policy: Policy) -> Rules:
     """The standard rules and those of the user."""
-    return _parse_rules(policy.rules) if policy.rules else standard()
+    return _parse_rules(policy.rules) if policy.rules else default_rules()
 
 
 def read_user_rules(folder: Path) -> str:
@@ -87,13 +87,13 @@ class _UserNameMarker(Marker):
 
 def make_redactor(policy: Policy) -> Redactor:
     """A redactor for one session."""
-    return Redactor(Setting(policy.profile, _UserNameMarker(policy.key), load_rules(policy)))
+    return Redactor(MaskSettings(policy.profile, _UserNameMarker(policy.key), load_rules(policy)))
 
 
 def redact_error(text: str) -> str:
     """The first line of an error message, without secrets."""
     line = text.strip().partition("\n")[0]
-    return Redactor(Setting("secrets", Marker())).text(line)
+    return Redactor(MaskSettings("secrets", Marker())).text(line)
 
 
 class FieldMasker:
@@ -117,10 +117,10 @@ class FieldMasker:
 
     def mask_owner_names(self, *folders: str) -> Callable[[str], str]:
         """A function that masks, as whole words, the names of the users whose home folders these are in."""
-        if self._redactor is None or not isinstance(self._redactor.setting.mark, _UserNameMarker):
+        if self._redactor is None or not isinstance(self._redactor.settings.mark, _UserNameMarker):
             return str
         masked = " ".join(map(self.name, folders))
-        user_names = self._redactor.setting.mark.user_names
+        user_names = self._redactor.settings.mark.user_names
         markers = {name.lower(): marker for marker, name in user_names.items() if marker in masked}
         return _name_replacer(markers) if markers else str
 

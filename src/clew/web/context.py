@@ -30,7 +30,7 @@ from clew.errors import ClewError, SourceUnreadable, UnknownReference
 from clew.host import Host, config_dir
 from clew.model.json import JSON
 from clew.redact.native_files import mask
-from clew.redact.redactor import Redactor, Setting
+from clew.redact.redactor import MaskSettings, Redactor
 from clew.redact.settings import RULES_FILE, load_settings
 from clew.stored_session import StoredSession
 from clew.web.background import CatalogUpdater, SecretScan
@@ -102,7 +102,7 @@ class Masking:
 
     def redactor(self) -> Redactor:
         """A redactor that has learned nothing yet."""
-        return Redactor(_load_setting(self.profile, _options, _rules_file_state()))
+        return Redactor(_load_settings(self.profile, _options, _rules_file_state()))
 
     def session(self, session: StoredSession) -> StoredSession:
         """The session, masked."""
@@ -113,7 +113,7 @@ class Masking:
         if not self.is_on or not text:
             return text
         redactor = _session_redactor.get()
-        if redactor is None or redactor.setting.profile != self.profile or calls:
+        if redactor is None or redactor.settings.profile != self.profile or calls:
             redactor = self.redactor()
             redactor.learn(calls)
         return str(redactor.mask_for_append(text))
@@ -166,7 +166,7 @@ def _rules_file_state() -> tuple[int, int] | None:
 
 
 @lru_cache(maxsize=16)
-def _load_setting(profile: str, options: MaskingOptions, _rules_state: tuple[int, int] | None) -> Setting:
+def _load_settings(profile: str, options: MaskingOptions, _rules_state: tuple[int, int] | None) -> MaskSettings:
     """Load the rules; again when their file has changed. Without a key, markers are plain."""
     return load_settings(profile, plain=options.plain, rules=options.rules, without_key=lambda _error: None)
 
@@ -322,7 +322,7 @@ class AppContext:
             key = entry.number, profile, session.path, stat.st_size, stat.st_mtime_ns
             redactor = self._redactors.get(key)
             # The setting is another object after the user's rules have changed.
-            if redactor is None or redactor.setting is not own_masking.redactor().setting:
+            if redactor is None or redactor.settings is not own_masking.redactor().settings:
                 redactor = own_masking.learned_redactor(session)
         except (OSError, SourceUnreadable):
             return None

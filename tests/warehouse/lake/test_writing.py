@@ -284,7 +284,7 @@ def test_a_write_that_is_killed_at_any_point_is_completed_by_the_next(tmp_path: 
         is_done = killed(lambda store=store: writing.write(store, machine.sources(), who, workers=1), step)  # type: ignore[misc]
         if store.list("table=batches/"):
             seen = {row[0] for row in rows(store)["sessions"]}
-            counts = {row[0]: row[-4] for row in rows(store)["sessions"]}
+            counts = {row[0]: row[-5] for row in rows(store)["sessions"]}
             assert all(counts[name] == 10 for name in seen)
         write(machine, store)
         assert untitled(rows(store))["messages"] == wanted["messages"]

@@ -34,10 +34,11 @@ def write(machine: Machine, store: Store, level: str = "raw") -> WriteReport:
 
 
 def rows(store: Store, tables: Iterable[str] = PUBLIC) -> Rows:
-    """All that an engine over a lake shows."""
+    """All that an engine over a lake shows, but for the names of batches."""
     engine = DuckEngine(store)
+    queries = {name: f"SELECT {'* EXCLUDE (batch)' if name == 'sessions' else '*'} FROM {name}" for name in tables}
     try:
-        return {name: sorted(engine.ask(Statement(f"SELECT * FROM {name}")), key=repr) for name in tables}
+        return {name: sorted(engine.ask(Statement(query)), key=repr) for name, query in queries.items()}
     finally:
         engine.close()
 

@@ -102,11 +102,11 @@ def test_tables_of_version_1_are_upgraded_in_place(server: Server, url: str, dat
     write_demo(machine.home)
     machine.push(url)
     reader = server.url(database, f"reader_{database}", WORD)
-    columns = ", ".join(name for name in TABLES["sessions"].names if name != "starts_subagents")
+    columns = ", ".join(name for name in TABLES["sessions"].names if name != "has_subagent_records")
     change(
         url,
         "DROP VIEW sessions",
-        "ALTER TABLE sessions_copies DROP COLUMN starts_subagents",
+        "ALTER TABLE sessions_copies DROP COLUMN has_subagent_records",
         f"CREATE VIEW sessions AS SELECT {columns} FROM sessions_copies WHERE shown",
         # The name of a batch was another one, as it had one column less.
         *(f"UPDATE {table} SET batch = reverse(batch)" for table in ("batches", "loaded", *schema.partitioned())),
@@ -122,7 +122,7 @@ def test_tables_of_version_1_are_upgraded_in_place(server: Server, url: str, dat
     gone.unlink()
     report = machine.push(url)
     assert (report.unchanged, report.pushed.sources) == (0, report.sources)
-    sessions = ask(reader, "SELECT starts_subagents, count(*) FROM sessions GROUP BY 1 ORDER BY 1")
+    sessions = ask(reader, "SELECT has_subagent_records, count(*) FROM sessions GROUP BY 1 ORDER BY 1")
     assert [value for value, _ in sessions] == [0, 1, None]
     assert sessions[-1] == (None, 1)
     assert machine.push(url).pushed.sources == 0

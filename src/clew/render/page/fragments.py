@@ -192,7 +192,7 @@ class Fragments:
         branches = "".join([self._branch(number, branch) for number, branch in enumerate(part.branches, 1)])
         label = f"Branches after message {part.index}"
         return (
-            f'<nav class="fork{LEVEL_CLASSES[part.level]}" aria-label="{label}"><p>The conversation forks here</p>'
+            f'<nav class="fork{LEVEL_CLASSES[part.level]}" aria-label="{label}"><p>{part.title}</p>'
             f"<ol>{branches}</ol></nav>\n"
         )
 

@@ -8,8 +8,8 @@ The hash is that of the object's bytes: an object is written once and never chan
 names their batch; it is written after all others.
 
 Layout version 1 had a folder `day=<YYYY-MM-DD>` per day in place of the month. Its objects are read as they are, and
-`clew lake compact` replaces them by objects of a month. Version 3 added `sessions.starts_subagents`, which is NULL in
-rows of older objects.
+`clew lake compact` replaces them by objects of a month. Version 3 added `sessions.has_subagent_records`, which is NULL
+in rows of older objects.
 """
 
 from __future__ import annotations

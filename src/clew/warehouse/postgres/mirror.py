@@ -199,7 +199,7 @@ def _session(session: Row, tables: dict[str, list[Row]]) -> tuple[Any, ...]:
         "messages": session["message_count"],
         "has_errors": session["error_count"] > 0,
         "has_thinking": any(one["type"] == "thinking" for one in tables["blocks"]),
-        "starts_subagents": bool(session["starts_subagents"]),
+        "starts_subagents": bool(session["has_subagent_records"]),
         "is_agent_session": bool(session["is_agent_session"]),
     }
     return 1, *(session[name] for name in _SESSION), json.dumps(header, ensure_ascii=False)

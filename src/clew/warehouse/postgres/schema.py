@@ -60,9 +60,9 @@ def _m001_tables() -> Iterator[str]:
     yield from _views(1)
 
 
-def _m002_starts_subagents() -> Iterator[str]:
-    """The column `sessions.starts_subagents`; NULL in rows that were pushed before."""
-    yield f"ALTER TABLE sessions{COPIES} ADD COLUMN starts_subagents bigint"
+def _m002_has_subagent_records() -> Iterator[str]:
+    """The column `sessions.has_subagent_records`; NULL in rows that were pushed before."""
+    yield f"ALTER TABLE sessions{COPIES} ADD COLUMN has_subagent_records bigint"
     # Replaced, not dropped: that would drop the rights of readers too. A new column can only be the last one.
     yield _view(_as_of(TABLES["sessions"], 2))
 
@@ -117,7 +117,7 @@ def _views(version: int) -> Iterator[str]:
         yield f"CREATE VIEW {name} AS SELECT {', '.join((*group, *sums))} FROM {name}_sums"
 
 
-MIGRATIONS: tuple[Callable[[], Iterator[str]], ...] = (_m001_tables, _m002_starts_subagents)
+MIGRATIONS: tuple[Callable[[], Iterator[str]], ...] = (_m001_tables, _m002_has_subagent_records)
 """The statements that lead from each version to the next; never changed after a release."""
 assert len(MIGRATIONS) == VERSION
 

@@ -133,7 +133,7 @@ class ServerSearcher:
             wanted = regex(request.query) if request.mode == "regex" else substring(request.query)
             literals = _ascii_pieces(wanted.literals) if request.mode == "regex" else wanted.literals
             keys = self._by_text(_narrowed(scope, literals), lambda text: _has(wanted, text), _MESSAGE_TIME)
-            find = wanted.places
+            find = wanted.find_span
             total = len(keys)
         page = sorted(keys, key=lambda key: key.sort_key)[request.offset : end]
         hits = self._hits(page, find)

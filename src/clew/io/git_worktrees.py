@@ -1,0 +1,32 @@
+"""The other worktrees of a git repository, from the files that git keeps of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def same_folder_in_worktrees(folder: Path) -> list[Path]:
+    """The folders that stand for this one in the other worktrees of its git repository."""
+    try:
+        top = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
+        if top is None:
+            return []
+        tops = _worktrees(_common_folder(top / ".git"))
+    except (OSError, UnicodeDecodeError):
+        return []
+    rest = folder.relative_to(top)
+    return [other / rest for other in tops if other != top]
+
+
+def _common_folder(git: Path) -> Path:
+    """The folder `.git` of the main worktree. In another worktree, `.git` is a file that names its own folder."""
+    if git.is_dir():
+        return git
+    own = git.parent / git.read_text().removeprefix("gitdir:").strip()
+    return (own / (own / "commondir").read_text().strip()).resolve()
+
+
+def _worktrees(common: Path) -> list[Path]:
+    linked = sorted((common / "worktrees").glob("*/gitdir"))
+    others = [Path(file.read_text().strip()).parent for file in linked]
+    return [common.parent, *others] if common.name == ".git" else others

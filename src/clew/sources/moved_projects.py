@@ -1,0 +1,102 @@
+"""The file `moved_projects.json` in clew's data folder: where folders that sessions name are now.
+
+Sessions keep the paths that they were recorded with. A project that was moved or renamed is found by its old path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from clew.agents.file_evidence import absolute, is_windows
+from clew.errors import SourceUnreadable, UnknownReference, UsageError
+from clew.host import data_dir
+from clew.io.atomic import write_atomic
+
+FILE = "moved_projects.json"
+
+
+def load(env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The new folder of each old one; empty where there is no file."""
+    path = data_dir(env) / FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, str])
+    except FileNotFoundError:
+        return {}
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise SourceUnreadable(f"{path}: {error}; correct or delete the file") from None
+
+
+def add(old: str, new: str, env: Mapping[str, str] | None = None) -> tuple[str, str]:
+    """Store that a folder is now elsewhere; returns both paths as they are stored."""
+    old, new = full_path(old), full_path(new)
+    moved = load(env)
+    if not Path(new).is_dir():
+        raise SourceUnreadable(f"{new}: no such folder")
+    if _rest(old, new) is not None or _rest(new, old) is not None:
+        raise UsageError(f"{old} and {new}: a folder cannot be moved to itself, below itself or above itself")
+    if new in moved:
+        raise UsageError(f"{new} is mapped to {moved[new]}; `clew sources unmap {new}` first")
+    _write({**moved, old: new}, env)
+    return old, new
+
+
+def remove(old: str, env: Mapping[str, str] | None = None) -> str:
+    """Delete a mapping; returns the new folder that it had."""
+    moved = load(env)
+    for name in (old, full_path(old)):
+        if name in moved:
+            new = moved.pop(name)
+            _write(moved, env)
+            return new
+    raise UnknownReference(f"{old} is not mapped; `clew sources` shows what is")
+
+
+def _write(moved: dict[str, str], env: Mapping[str, str] | None) -> None:
+    text = msgspec.json.format(msgspec.json.encode(dict(sorted(moved.items()))), indent=2)
+    write_atomic(data_dir(env) / FILE, text + b"\n")
+
+
+def full_path(path: str) -> str:
+    """A path in the spelling of records; a relative one is below the current folder."""
+    return absolute(path, None) if is_windows(path) else absolute(str(Path(path).expanduser().absolute()), None)
+
+
+def current_path(path: str, moved: Mapping[str, str]) -> str:
+    """Where a recorded file or folder is now: the path itself where nothing above it was moved."""
+    seen = set()
+    path = absolute(path, None)
+    while path not in seen:
+        seen.add(path)
+        for old in sorted(moved, key=len, reverse=True):
+            rest = _rest(path, old)
+            if rest is not None:
+                path = moved[old] + rest
+                break
+    return path
+
+
+def recorded_paths(path: str, moved: Mapping[str, str]) -> list[str]:
+    """The paths under which sessions may know what is at or below a path now: itself, and the old ones."""
+    found = [absolute(path, None)]
+    for known in found:
+        for old, new in moved.items():
+            if (rest := _rest(known, new)) is not None:
+                name = old + rest
+            elif _rest(new, known) is not None:
+                name = old
+            else:
+                continue
+            if name not in found:
+                found.append(name)
+    return found
+
+
+def _rest(path: str, folder: str) -> str | None:
+    """What follows the folder in a path at or below it; None for any other path."""
+    if path == folder:
+        return ""
+    base = folder.rstrip("/") + "/"
+    return path[len(base) - 1 :] if path.startswith(base) else None
