@@ -86,6 +86,8 @@ def environment_of(home: Path) -> Iterator[None]:
             patch.setenv(name, str(home))
         for name, folder in FOLDERS.items():
             patch.setenv(name, str(home / folder))
+        patch.setenv("TZ", "UTC")
+        time.tzset()
         yield
 
 

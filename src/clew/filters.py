@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterable
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import msgspec
 
-from clew.agents import registry
 from clew.agents.file_evidence import is_windows
 from clew.errors import UsageError
 from clew.io.git_worktrees import same_folder_in_worktrees
 from clew.model.json import JSON
 from clew.model.time import parse_time
 from clew.sources import moved_projects
+from clew.timezone import local_time, user_zone
 
 FILTER_NAMES = ("agent", "project", "here", "branch", "model", "since", "until", "tool", "file", "has", "text")
 HAS = ("error", "thinking", "subagent", "edit")
@@ -24,6 +24,16 @@ EDITING_TOOLS = frozenset(
 )
 _AGO = re.compile(r"(\d{1,18})\s*(min|m|h|d|w)")
 _UNITS = {"min": "minutes", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?")
+_OFFSET = re.compile(r"(?:z|:\d\d(?:[.,]\d+)? ?[+-]\d\d(?::?\d\d)?)$")
+"""The end of a time that says its offset from UTC."""
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_FIRST_DAYS: dict[str, Callable[[date], date]] = {
+    "week": lambda day: day - timedelta(days=day.weekday()),
+    "month": lambda day: day.replace(day=1),
+    "year": lambda day: day.replace(month=1, day=1),
+}
+"""The first day of the week, month or year of a day."""
 
 
 class Filters(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +79,8 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
             if name in words:
                 words[name] = (words[name],) if isinstance(words[name], str) else tuple(words[name])
         if "agent" in words:
+            from clew.agents import registry  # takes longer to load than a status line may take
+
             words["agent"] = tuple(map(registry.match, words["agent"]))
         for value in words.get("has", ()):
             if value not in HAS:
@@ -104,25 +116,50 @@ def _recorded_folders(folders: Iterable[str]) -> tuple[str, ...]:
 
 
 def point_in_time(words: JSON, now: datetime) -> datetime:
-    """A date, a time, or how long ago: `2026-11-01`, `2026-11-01T10:00`, `3d`, `12h`, `today`, `yesterday`."""
+    """The beginning of a day, week, month or year, a time, or how long ago, in UTC.
+
+    `today`, `monday`, `last week`, `this month`, `2026-11`, `2026-11-03`, `2026-11-03T10:00`, `3d`, `12h`. Days begin
+    at midnight in the zone of the user, and a time without an offset is in that zone.
+    """
     if isinstance(words, datetime):
-        return words if words.tzinfo is not None else words.replace(tzinfo=UTC)
-    text = str(words).strip().lower()
-    midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    if text in ("today", "yesterday"):
-        return midnight - timedelta(days=text == "yesterday")
+        return words if words.tzinfo is not None else words.replace(tzinfo=user_zone()).astimezone(UTC)
+    text = " ".join(str(words).lower().split())
     ago = _AGO.fullmatch(text.removesuffix(" ago"))
-    if ago:
-        stamp = _before(now, int(ago[1]), _UNITS[ago[2]])
-    else:
-        stamp = parse_time(f"{text}T00:00:00") if len(text) == 10 else parse_time(text.upper())
+    try:
+        if ago:
+            return now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        day = _named_day(text, local_time(now).date())
+        stamp = _midnight(day) if day is not None else _clock_time(text)
+    except (ValueError, OverflowError):
+        stamp = None
     if stamp is None:
-        raise UsageError(f"{words!r} is no time; try 2026-11-01, 3d, 12h, today or yesterday")
+        raise UsageError(f"not a time I understand: {words!r}; try today, 3d, 2026-11-03")
     return stamp
 
 
-def _before(now: datetime, count: int, unit: str) -> datetime | None:
-    try:
-        return now - timedelta(**{unit: count})
-    except OverflowError:
-        return None
+def _named_day(text: str, today: date) -> date | None:
+    """The first day of what the words name; None if they name no day, week, month or year."""
+    if text in ("today", "yesterday"):
+        return today - timedelta(days=text == "yesterday")
+    weekday = next((number for number, name in enumerate(_WEEKDAYS) if text in (name, name[:3])), None)
+    if weekday is not None:
+        return today - timedelta(days=(today.weekday() - weekday) % 7)
+    which, _, period = text.partition(" ")
+    if which in ("this", "last") and period in _FIRST_DAYS:
+        first = _FIRST_DAYS[period](today)
+        return first if which == "this" else _FIRST_DAYS[period](first - timedelta(days=1))
+    written = _DATE.fullmatch(text)
+    return date(int(written[1]), int(written[2] or 1), int(written[3] or 1)) if written else None
+
+
+def _midnight(day: date) -> datetime:
+    """When a day begins in the zone of the user; where the clock skips midnight, after the gap."""
+    return datetime(day.year, day.month, day.day, tzinfo=user_zone()).astimezone(UTC)
+
+
+def _clock_time(text: str) -> datetime | None:
+    """A date with a time of day; None if it is none."""
+    stamp = parse_time(text.upper())
+    if stamp is None or _OFFSET.search(text):
+        return stamp
+    return stamp.replace(tzinfo=user_zone()).astimezone(UTC)

@@ -190,3 +190,14 @@ def test_a_session_that_is_gone_is_shown_and_the_archive_named(home: Path) -> No
     done = clew("--home", home, "show", OLD)
     assert done.code == 0 and OLD in done.out and "the archive has it" in done.err
     assert clew("show", f"claude-code:{OLD}", "--source", "archive").code == 0
+
+
+def test_the_list_of_the_archive_shows_when_a_session_was_used(home: Path) -> None:
+    for path in home.rglob("*"):
+        os.utime(path)
+    assert clew("--home", home, "sync").code == 0 and clew("--home", home, "archive").code == 0
+    rows = {row["id"]: row for row in clew("archive", "list", "--json").json}
+    age = NOW - datetime.fromisoformat(rows[OLD]["last_activity"])
+    assert 99 < age.days + 1 < 102
+    assert rows[OLD]["modified_at"] > rows[OLD]["last_activity"]
+    assert list(rows) == [NEW, OLD]

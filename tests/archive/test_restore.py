@@ -59,6 +59,7 @@ def test_some_sessions_by_their_id(world: World, tmp_path: Path) -> None:
     world.capture()
     assert restored(world, tmp_path / "out", "2000") == 1
     assert restored(world, tmp_path / "out", "claude-code:00000010-") == 1
+    assert restored(world, tmp_path / "short", "claude:00000010-") == 1
     with pytest.raises(AmbiguousReference):
         restored(world, tmp_path / "out", "0000001")
     for unknown in ("ffff", "codex:2000"):

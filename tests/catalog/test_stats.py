@@ -75,6 +75,48 @@ def test_blocks_last_five_hours_and_begin_with_the_hour(tmp_path: Path) -> None:
     ]
 
 
+def test_the_active_block_is_projected_to_its_end(tmp_path: Path) -> None:
+    times = ["10:00:00", "12:00:00"]
+    replies = [
+        reply(f"m{n}", 1_000_000, 0, number=n, timestamp=f"2026-11-01T{time}.000Z") for n, time in enumerate(times, 1)
+    ]
+    claude(tmp_path, prompt("a"), *replies)
+    stats = catalogued([tmp_path])
+    half_past_twelve = 1_793_536_200_000_000
+    (block,) = stats.blocks(half_past_twelve)
+    assert (block["is_active"], block["end"]) == (True, "2026-11-01T15:00:00Z")
+    assert block["remaining_seconds"] == 2.5 * 3600
+    assert block["cost_per_hour"] == pytest.approx(block["cost"] / 2)
+    assert block["projected_cost"] == pytest.approx(block["cost"] * (1 + 2.5 / 2))
+    (ended,) = stats.blocks(half_past_twelve + 3 * 3_600_000_000)
+    assert not ended["is_active"]
+    assert ended["remaining_seconds"] is ended["cost_per_hour"] is ended["projected_cost"] is None
+
+
+@pytest.mark.parametrize(
+    ("hours", "now"),
+    [
+        ([0, 1, 2], 3),
+        ([0, 6, 7], 8),
+        (list(range(0, 40, 4)), 39),
+        (list(range(0, 24 * 9, 4)), 24 * 9 - 3),
+        ([0, 1], 30),
+        ([], 3),
+        ([0], 24 * 30),
+        ([0, 24 * 30], 24 * 30 + 1),
+    ],
+)
+def test_the_active_block_is_the_last_of_all_blocks(tmp_path: Path, hours: list[int], now: int) -> None:
+    """Wherever its beginning is found: after a pause within a day, within a week, or by reading all calls."""
+    start = datetime(2026, 9, 1, 10, tzinfo=UTC)
+    stamps = [(start + timedelta(hours=hour)).strftime("%Y-%m-%dT%H:%M:%S.000Z") for hour in hours]
+    claude(tmp_path, prompt("a"), *(reply(f"m{n}", 1, 1, number=n, timestamp=t) for n, t in enumerate(stamps, 1)))
+    stats = catalogued([tmp_path])
+    now_us = int((start + timedelta(hours=now)).timestamp() * 1e6)
+    active = next((block for block in stats.blocks(now_us) if block["is_active"]), None)
+    assert stats.active_block(now_us) == active
+
+
 def test_activity_is_told_by_the_catalog(tmp_path: Path) -> None:
     call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "false"}}
     asked = reply("m1", 1, 2)

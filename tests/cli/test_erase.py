@@ -163,3 +163,11 @@ def test_S17_a_catalog_that_was_moved_aside_is_named(place: Path) -> None:
     aside = move_aside(catalog)
     done = clew("erase", "s", "--write", "--home", place)
     assert done.code == 0 and f"the catalog {aside}, which is no longer used" in done.err
+
+
+def test_a_session_whose_messages_were_all_erased_is_not_called_empty(tmp_path: Path) -> None:
+    with Store(tmp_path).session("s") as session:
+        session.user("one", uuid="m1")
+    assert clew("--home", tmp_path, "erase", "s", "m1", "--write").code == 0
+    done = clew("--home", tmp_path, "validate", "s")
+    assert done.code == 0 and "empty" not in done.out + done.err

@@ -489,3 +489,19 @@ def test_markdown_is_called_md_too(demo: Path, tmp_path: Path) -> None:
     assert clew("--home", demo, "export", FORKED, "-o", tmp_path / "a.md").code == 0
     assert clew("--home", demo, "export", FORKED, "-o", tmp_path / "a.jsonl").code == 0
     assert len((tmp_path / "a.jsonl").read_bytes().splitlines()) == 1
+
+
+@pytest.mark.parametrize("second", ["broken", "there"])
+def test_of_several_documents_all_are_imported_or_none(demo: Path, tmp_path: Path, second: str) -> None:
+    for name, session in (("a", FORKED), ("b", LATEST)):
+        assert clew("--home", demo, "export", session, "-o", tmp_path / f"{name}.json").code == 0
+    home = tmp_path / "home"
+    home.mkdir()
+    if second == "broken":
+        (tmp_path / "b.json").write_text("{}")
+    else:
+        assert clew("import", tmp_path / "b.json", "-o", home).code == 0
+    before = [path for path in home.rglob("*") if path.is_file()]
+    done = clew("import", tmp_path / "a.json", tmp_path / "b.json", "-o", home)
+    assert done.code == (4 if second == "broken" else 6)
+    assert [path for path in home.rglob("*") if path.is_file()] == before

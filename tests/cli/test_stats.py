@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from clew.demo import write_demo
+from clew.render.tables import cost
 from tests.cli.running import COMMAND, clew, run
 from tests.counting.homes import SESSION, SONNET, claude, prompt, reply
 from tests.redact.planted import Planter
@@ -238,3 +239,19 @@ def test_a_row_of_a_session_has_its_title_and_its_project(demo: Path) -> None:
     shown = {line.split()[0]: (line[title:project].strip(), line[project:].split()[0]) for line in lines}
     assert shown["f005c7db"] == ("new-moon-in-python", "moon.phase")
     assert shown["agent-a6d43f55"] == ("-", "tidepool")
+
+
+def test_a_session_that_grew_since_the_last_sync_costs_no_column(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    clew("demo", home)
+    assert clew("--home", home, "sync").code == 0
+    before = clew("--home", home, "stats").out.splitlines()[0]
+    path = max(home.glob(".claude/projects/*/*.jsonl"))
+    path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[-1])
+    assert clew("--home", home, "stats").out.splitlines()[0] == before
+    assert {"turns", "tools", "errors", "active", "files"} <= set(before.split())
+
+
+def test_a_small_cost_is_not_shown_as_nothing() -> None:
+    shown = [cost({"cost": dollars, "cost_is_at_least": False}) for dollars in (None, 0.0, 0.0012, 0.006, 1234.5)]
+    assert shown == ["-", "$0.00", "$0.0012", "$0.01", "$1,234.50"]

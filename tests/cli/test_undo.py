@@ -158,3 +158,17 @@ def test_the_time_machine_puts_one_file_back(place: Path) -> None:
 
 def test_other_agents_sessions_are_refused(demo: Path) -> None:
     assert clew("undo", LATEST, "--home", demo).code == 2
+
+
+def test_a_dry_run_says_what_would_be_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(".bashrc").write_text("old")
+    with Store(tmp_path).session("s") as session:
+        session.user("change it")
+        with session.watch(session.assistant("done", uuid="m2"), [".bashrc"]):
+            Path(".bashrc").write_text("new")
+    done = clew("--home", tmp_path, "undo", "s", "--dry-run")
+    assert done.code == 0 and "would be refused: '.bashrc'" in done.err and "--allow-protected" in done.err
+    assert ".bashrc" in clew("--home", tmp_path, "undo", "s", "--dry-run", "--json").json["refusal"]
+    allowed = clew("--home", tmp_path, "undo", "s", "--dry-run", "--allow-protected", "--json").json
+    assert allowed["refusal"] is None and Path(".bashrc").read_text() == "new"

@@ -73,6 +73,7 @@ def demo_shell(folder: Path) -> Iterator[Shell]:
     write_demo(folder / home)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_VARIABLES)}
     world = {**kept, "HOME": str(home), "USERPROFILE": str(home), "COLUMNS": "100", "NO_COLOR": "1"}
+    world["CLEW_TIMEZONE"] = "UTC"
     # clew's own folders must be named by absolute paths.
     own = folder.resolve() / home
     world |= {"CLEW_DATA_DIR": str(own / ".local/share/clew"), "CLEW_CONFIG_DIR": str(own / ".config/clew")}

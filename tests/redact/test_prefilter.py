@@ -80,6 +80,32 @@ def test_every_planted_value_is_held_in_any_record(label: str) -> None:
                 assert prefilter("secret", "pii").must_read(raw), record["kind"]
 
 
+@pytest.mark.parametrize("profile", ["secrets", "all"])
+def test_what_is_read_before_the_prefilter_is_built_is_masked_alike(
+    profile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = [*HOLDING, *({"message": {"content": record["text"]}} for record in labelled.records(9, 6))]
+    lines = b"".join(json.dumps(value).encode() + b"\n" for value in values)
+
+    def mask() -> bytes:
+        return b"".join(mask_file(partial(BytesIO, lines), Redactor(MaskSettings(profile, Marker()))))
+
+    masked = mask()
+    monkeypatch.setattr("clew.redact.prefilter.MIN_BYTES", 1 << 40)
+    assert mask() == masked != lines
+
+
+def test_a_record_of_many_strings_without_a_candidate_stays_whatever_came_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    line = json.dumps(["a"] * 200_001, separators=(",", ":")).encode() + b"\n"
+    for min_bytes in (-1, 1 << 40):
+        monkeypatch.setattr("clew.redact.prefilter.MIN_BYTES", min_bytes)
+        redactor = Redactor(MaskSettings("secrets", Marker()))
+        assert b"".join(mask_file(partial(BytesIO, b"{}\n" + line), redactor)) == b"{}\n" + line
+        assert redactor.learn_and_mask(["a"] * 200_001) == ["a"] * 200_001
+
+
 def test_what_passes_is_what_a_closer_look_leaves() -> None:
     redactor = Redactor(MaskSettings("pii", Marker()))
     values = [{"message": {"content": record["text"]}} for record in labelled.records(8, 18)]

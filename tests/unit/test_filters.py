@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -54,16 +54,66 @@ def test_points_in_time(words: Any, expected: datetime) -> None:
     assert found.tzinfo is not None
 
 
-def test_today_is_the_day_in_utc() -> None:
-    late = datetime(2026, 11, 15, 23, 30, tzinfo=timezone(timedelta(hours=-5)))
-    assert point_in_time("today", late) == datetime(2026, 11, 16, tzinfo=UTC)
+@pytest.mark.parametrize(
+    ("zone", "now", "words", "expected"),
+    [
+        ("Europe/Berlin", "2026-11-15T23:30Z", "today", "2026-11-15T23:00Z"),
+        ("Europe/Berlin", "2026-11-15T23:30Z", "yesterday", "2026-11-14T23:00Z"),
+        ("Asia/Kathmandu", "2026-11-15T18:20Z", "today", "2026-11-15T18:15Z"),
+        ("America/New_York", "2026-11-16T04:30Z", "today", "2026-11-15T05:00Z"),
+        ("Australia/Lord_Howe", "2026-11-15T12:00Z", "today", "2026-11-14T13:00Z"),
+        # The days on which clocks change have 23 and 25 hours.
+        ("Europe/Berlin", "2026-03-29T20:00Z", "today", "2026-03-28T23:00Z"),
+        ("Europe/Berlin", "2026-03-30T10:00Z", "today", "2026-03-29T22:00Z"),
+        ("Europe/Berlin", "2026-10-25T22:30Z", "today", "2026-10-24T22:00Z"),
+        ("Europe/Berlin", "2026-10-25T23:30Z", "today", "2026-10-25T23:00Z"),
+        # Havana skips midnight in March and has it twice in November.
+        ("America/Havana", "2026-03-08T12:00Z", "today", "2026-03-08T05:00Z"),
+        ("America/Havana", "2026-11-01T12:00Z", "today", "2026-11-01T04:00Z"),
+        ("Europe/Berlin", "2026-11-15T12:00Z", "2026-11-03", "2026-11-02T23:00Z"),
+        ("Europe/Berlin", "2026-11-15T12:00Z", "2026-07-03", "2026-07-02T22:00Z"),
+        ("Europe/Berlin", "2026-11-15T12:00Z", "2026-11", "2026-10-31T23:00Z"),
+        ("Europe/Berlin", "2026-11-15T12:00Z", "2026", "2025-12-31T23:00Z"),
+        ("Europe/Berlin", "2026-11-15T12:00Z", "2026-07-03 10:00", "2026-07-03T08:00Z"),
+        ("Europe/Berlin", "2026-11-15T12:00Z", "2026-07-03T10:00:00.5Z", "2026-07-03T10:00:00.5Z"),
+        ("Europe/Berlin", "2026-11-15T12:00Z", "2026-07-03T10:00-05:00", "2026-07-03T15:00Z"),
+        # The 15th of November 2026 is a Sunday.
+        ("Europe/Berlin", "2026-11-15T12:00Z", "sunday", "2026-11-14T23:00Z"),
+        ("Europe/Berlin", "2026-11-15T12:00Z", "Mon", "2026-11-08T23:00Z"),
+        ("Europe/Berlin", "2026-11-15T12:00Z", "this week", "2026-11-08T23:00Z"),
+        ("Europe/Berlin", "2026-11-15T12:00Z", "last  week", "2026-11-01T23:00Z"),
+        ("Europe/Berlin", "2026-11-15T12:00Z", "this month", "2026-10-31T23:00Z"),
+        ("Europe/Berlin", "2026-11-15T12:00Z", "Last month", "2026-09-30T22:00Z"),
+        ("Europe/Berlin", "2026-11-15T12:00Z", "last year", "2024-12-31T23:00Z"),
+        ("Europe/Berlin", "2026-11-15T12:00Z", "3d", "2026-11-12T12:00Z"),
+    ],
+)
+def test_words_mean_times_in_the_zone_of_the_user(
+    monkeypatch: pytest.MonkeyPatch, zone: str, now: str, words: str, expected: str
+) -> None:
+    monkeypatch.setenv("CLEW_TIMEZONE", zone)
+    assert point_in_time(words, datetime.fromisoformat(now)) == datetime.fromisoformat(expected)
 
 
 @pytest.mark.parametrize(
-    "words", ["", "soon", "3", "d", "3y", "-3d", "2026", "2026-13-01", "9" * 15 + "d", "9" * 5000 + "d"]
+    "words",
+    [
+        *"3d",
+        "",
+        "soon",
+        "3y",
+        "-3d",
+        "0000",
+        "2026-13",
+        "2026-13-01",
+        "last",
+        "last day",
+        "9" * 15 + "d",
+        "9" * 5000 + "d",
+    ],
 )
 def test_what_is_no_time(words: str) -> None:
-    with pytest.raises(UsageError, match="is no time; try 2026-11-01"):
+    with pytest.raises(UsageError, match=r"not a time I understand: .*; try today, 3d, 2026-11-03"):
         point_in_time(words, NOW)
 
 
@@ -91,8 +141,8 @@ def test_nothing_is_no_filter() -> None:
         ({"colour": "red"}, "unknown filter 'colour'; known: agent, branch, file, has"),
         ({"has": "nothing"}, "--has nothing: choose from error, thinking, subagent, edit"),
         ({"has": ["error", "x"]}, "--has x"),
-        ({"since": "soon"}, "'soon' is no time"),
-        ({"until": "never"}, "'never' is no time"),
+        ({"since": "soon"}, "not a time I understand: 'soon'"),
+        ({"until": "never"}, "not a time I understand: 'never'"),
     ],
 )
 def test_filters_that_make_no_sense(words: dict[str, Any], message: str) -> None:

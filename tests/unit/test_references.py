@@ -177,6 +177,16 @@ def test_sub_agents_are_last_only_among_themselves(tmp_path: Path) -> None:
     assert found(tmp_path, "@last") == "a"
 
 
+def test_positions_count_each_session_once_and_no_sub_agent(tmp_path: Path) -> None:
+    write_session(tmp_path, "agent-1", time="2026-11-05T10:00:00.000Z", agent="1")
+    for folder in ("-one", "-two"):
+        write_session(tmp_path, "same", time="2026-11-02T10:00:00.000Z", folder=folder)
+    write_session(tmp_path, "a")
+    assert [found(tmp_path, name) for name in ("@1", "@2")] == ["same", "a"]
+    with pytest.raises(UnknownReference, match=r"@3: there are only 2 sessions$"):
+        found(tmp_path, "@3")
+
+
 def test_P11_a_session_that_cannot_be_read_is_no_candidate(tmp_path: Path) -> None:
     write_session(tmp_path, "abc")
     os.mkfifo(tmp_path / ".claude" / "projects" / "-p" / "abd.jsonl")

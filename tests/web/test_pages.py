@@ -197,7 +197,7 @@ def test_filters_stand_in_the_address(demo: Shown, rows: sqlite3.Connection, que
 
 def test_a_filter_that_makes_no_sense_is_said_to(demo: Shown) -> None:
     tree = demo.page("/sessions?since=some+day", status=400)
-    assert "no time" in words(named(tree, "p", "bad"))
+    assert "not a time" in words(named(tree, "p", "bad"))
     assert "no session matches" in words(demo.page("/sessions?text=xyzzyxyzzy")).lower()
 
 
@@ -290,6 +290,17 @@ def test_a_pager_speaks_of_time_only_in_lists_by_time(demo: Shown, monkeypatch: 
     assert pager_labels(demo.page("/search?q=tide&order=newest&page=2")) == ["Newer", "Older"]
     assert pager_labels(demo.page("/search?q=tide&page=2")) == ["Previous", "Next"]
     assert pager_labels(demo.page("/files?page=2")) == ["Previous", "Next"]
+
+
+def test_times_are_in_the_zone_of_the_user(demo: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    def time_of_session() -> str:
+        facts = {words(one.findall("dt")): words(one.findall("dd")) for one in named(demo.page(MEAN), "dl", "facts")[0]}
+        return facts["Time"]
+
+    assert " UTC" in time_of_session()
+    monkeypatch.setenv("CLEW_TIMEZONE", "Asia/Kathmandu")
+    assert " UTC+05:45" in time_of_session()
+    assert "Times are in UTC+05:45." in words(demo.page("/sources"))
 
 
 def test_where_not_all_hits_are_counted_it_is_said(demo: Shown, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,8 @@ class Conversation:
         self._facts = facts
         self._session = facts.sessions.most_common(1)[0][0] if facts.sessions else None
         self._messages = 0
+        self._has_erased = False
+        """A session whose messages were all erased was not empty."""
         self._uuids: dict[str, int] = {}
         self._broken: dict[str | int, str] | None = None
         self._open: dict[str, _Found] = {}
@@ -73,6 +75,7 @@ class Conversation:
                 yield from self._link(uuid, 0, place)
             if value.get("kind") == "snapshot":
                 self._snapshot(value, place)
+            self._has_erased |= value.get("type") == "erased"
 
     def _message(self, unit: Unit, place: Place) -> Iterator[Problem]:
         message, index = unit.value, unit.value["index"]
@@ -140,7 +143,7 @@ class Conversation:
 
     def end(self, file: str | None = None) -> Iterator[Problem]:
         """Problems of the whole."""
-        if not self._messages:
+        if not self._messages and not self._has_erased:
             yield problem("empty-session", file=file)
         for code, found in (("orphan-result", self._orphans), ("unanswered-call", self._open)):
             for tool, left in found.items():

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
+from clew.agents import registry
 from clew.archive.archive import Archive, open_archive
 from clew.archive.records import Damage, SourceHome, Version, archive_folder
 from clew.datadir import private_folder
@@ -47,6 +48,7 @@ def _version_at(versions: Sequence[Version], at_us: int | None) -> Version | Non
 def _session(versions: Iterable[Version], reference: str, at_us: int | None) -> tuple[str, str]:
     """Return agent and id of the one session whose id begins with the reference; `agent:id` names the agent too."""
     agent, _, start = reference.rpartition(":")
+    agent = registry.match(agent) if agent else ""
     mains = [version for version in versions if version.role == "main" and agent in ("", version.agent)]
     found = {(version.agent, version.session) for version in mains if version.session.startswith(start)}
     exact = {one for one in found if one[1] == start}

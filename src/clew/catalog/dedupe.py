@@ -13,7 +13,7 @@ from typing import Any
 from clew.catalog.database import key_range
 from clew.catalog.portable_sql import DUPLICATE_ORDER, SESSION_ORDER
 from clew.catalog.row_writer import COUNTS, RowWriter
-from clew.catalog.schema import DAY_SUMS, KEYS_PER_SOURCE
+from clew.catalog.schema import KEYS_PER_SOURCE, SUMS
 from clew.catalog.text_store import mark_unindexed
 
 MANY_SOURCES = 64
@@ -55,7 +55,7 @@ def update_visible_copies(db: sqlite3.Connection) -> None:
     touched |= _update_usage(db, _copied_keys(db, "token_usage", "usage_id", sources, orphaned))
     _update_sessions(db, sources)
     for first, last in _consecutive_ranges(sorted(touched)):
-        for table, insert in DAY_SUMS.items():
+        for table, insert in SUMS.items():
             db.execute(f"DELETE FROM {table} WHERE source BETWEEN ? AND ?", (first, last))
             db.execute(insert, (key_range(first)[0], key_range(last)[1]))
     db.execute("DELETE FROM needs_dedupe")

@@ -127,9 +127,12 @@ def _cost_columns(used: UsageTotals) -> dict[str, JSON]:
     return {"cost": cost, "cost_is_at_least": used.cost_is_lower_bound}
 
 
-def last_messages(db: sqlite3.Connection) -> dict[Path, datetime | None]:
-    """When something was said last in each session whose file is there, by its main file; None where it is unknown."""
-    query = f"SELECT f.path, s.ended_us {_FROM} WHERE f.state = 'live'"
+def last_messages(db: sqlite3.Connection, *, gone: bool = False) -> dict[Path, datetime | None]:
+    """When something was said last in each session, by its main file; None where it is unknown.
+
+    With `gone`, also of sessions whose file is gone.
+    """
+    query = f"SELECT f.path, s.ended_us {_FROM} WHERE f.state = 'live'" + (" OR f.state = 'gone'" if gone else "")
     return {
         Path(path_from_text(path)): datetime.fromtimestamp(ended_us / 1e6, UTC) if ended_us > 0 else None
         for path, ended_us in db.execute(query)
@@ -310,7 +313,7 @@ def _entry(row: tuple[Any, ...], used: UsageTotals) -> Entry:
 def _used(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, UsageTotals]:
     sums = ", ".join(f"sum({name})" for name in _USAGE_SUMS)
     chosen = "source IN (SELECT value FROM json_each(?))"
-    query = f"SELECT source, {sums} FROM usage_by_day WHERE {chosen} GROUP BY source"
+    query = f"SELECT source, {sums} FROM usage_by_quarter_hour WHERE {chosen} GROUP BY source"
     return {row[0]: _usage_totals(row[1:]) for row in db.execute(query, (json.dumps(list(numbers)),))}
 
 
@@ -463,8 +466,8 @@ def names(db: sqlite3.Connection) -> dict[str, list[str]]:
     queries = {
         "agent": "SELECT DISTINCT agent FROM session WHERE is_visible = 1 ORDER BY agent",
         "project": "SELECT DISTINCT project FROM session WHERE is_visible = 1 AND project <> '' ORDER BY project",
-        "model": "SELECT DISTINCT o.text FROM usage_by_day t JOIN string o ON o.id = t.model WHERE o.text <> ''"
-        " ORDER BY o.text",
+        "model": "SELECT DISTINCT o.text FROM usage_by_quarter_hour t JOIN string o ON o.id = t.model"
+        " WHERE o.text <> '' ORDER BY o.text",
     }
     return {name: [row[0] for row in db.execute(query)] for name, query in queries.items()}
 

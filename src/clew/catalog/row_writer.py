@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from clew.analysis.pricing import PriceTable, prices
 from clew.catalog.database import key_range
 from clew.catalog.rows import Row, Rows
-from clew.catalog.schema import DAY_SUMS, add_days, add_indices
+from clew.catalog.schema import SUMS, add_days, add_indices
 from clew.catalog.text_store import SourceTextWriter, mark_unindexed
 
 KEYED_TABLES = ("message", "block", "call", "token_usage", "recorded_usage", "change", "todo")
@@ -65,7 +65,7 @@ class RowWriter:
         for table in KEYED_TABLES:
             self._db.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", span)
         self._db.execute("DELETE FROM session WHERE id = ?", (source,))
-        for table in DAY_SUMS:
+        for table in SUMS:
             self._db.execute(f"DELETE FROM {table} WHERE source = ?", (source,))
 
     def delete_source(self, source: int) -> None:
@@ -125,7 +125,7 @@ class RowWriter:
 
 
 def update_costs(db: sqlite3.Connection) -> None:
-    """Compute all costs again if the prices are others than when they were computed; then the sums by day too."""
+    """Compute all costs again if the prices are others than when they were computed; then the sums too."""
     version = prices().version
     known = db.execute("SELECT value FROM meta WHERE key = 'prices'").fetchone()
     if known is not None and known[0] == version:
@@ -143,5 +143,5 @@ def update_costs(db: sqlite3.Connection) -> None:
         if cost != before:
             changed.append((cost or 0, int(cost is not None), key))
     db.executemany("UPDATE token_usage SET cost_nano = ?, is_priced = ? WHERE id = ?", changed)
-    db.execute("DELETE FROM usage_by_day")
-    db.execute(DAY_SUMS["usage_by_day"], (0, 2**63 - 1))
+    db.execute("DELETE FROM usage_by_quarter_hour")
+    db.execute(SUMS["usage_by_quarter_hour"], (0, 2**63 - 1))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
 
-VERSION = 9
+VERSION = 11
 """Of the tables, and of what is written into them: a catalog of another version is built anew."""
 KEYS_PER_SOURCE = 1 << 26
 """How many rows of a kind one source may have."""
@@ -23,6 +23,8 @@ SESSION_BLOCKS = KEYS_PER_SOURCE // 2
 change the keys of others."""
 DAY = 86_400_000_000
 """Microseconds of a day."""
+QUARTER_HOUR = 900_000_000
+"""Microseconds of a quarter of an hour. Sums are kept for each: in every zone of today, a day begins with one."""
 APPLICATION = 0x636C6577
 """Marks the file as ours ("clew")."""
 
@@ -91,12 +93,12 @@ CREATE TABLE recorded_usage (
   reasoning_tokens INTEGER
 );
 
-CREATE TABLE usage_by_day (
-  source INTEGER NOT NULL, day INTEGER NOT NULL, model INTEGER NOT NULL, git_branch INTEGER NOT NULL,
+CREATE TABLE usage_by_quarter_hour (
+  source INTEGER NOT NULL, quarter_hour INTEGER NOT NULL, model INTEGER NOT NULL, git_branch INTEGER NOT NULL,
   calls INTEGER NOT NULL, priced_calls INTEGER NOT NULL, input_tokens INTEGER, output_tokens INTEGER,
   cache_read_tokens INTEGER, cache_creation_5m_tokens INTEGER, cache_creation_1h_tokens INTEGER,
   reasoning_tokens INTEGER, cost_nano INTEGER NOT NULL, min_ts_us INTEGER NOT NULL, max_ts_us INTEGER NOT NULL,
-  PRIMARY KEY (source, day, model, git_branch)
+  PRIMARY KEY (source, quarter_hour, model, git_branch)
 ) WITHOUT ROWID;
 
 CREATE TABLE change (
@@ -104,14 +106,15 @@ CREATE TABLE change (
   lines_added INTEGER, lines_removed INTEGER
 );
 
-CREATE TABLE tools_by_day (
-  source INTEGER NOT NULL, day INTEGER NOT NULL, name INTEGER NOT NULL, tool_calls INTEGER NOT NULL,
-  tool_errors INTEGER NOT NULL, tool_us INTEGER NOT NULL, longest_us INTEGER NOT NULL, PRIMARY KEY (source, day, name)
+CREATE TABLE tools_by_quarter_hour (
+  source INTEGER NOT NULL, quarter_hour INTEGER NOT NULL, name INTEGER NOT NULL, tool_calls INTEGER NOT NULL,
+  tool_errors INTEGER NOT NULL, tool_us INTEGER NOT NULL, longest_us INTEGER NOT NULL,
+  PRIMARY KEY (source, quarter_hour, name)
 ) WITHOUT ROWID;
 
-CREATE TABLE changes_by_day (
-  source INTEGER NOT NULL, day INTEGER NOT NULL, path TEXT NOT NULL, lines_added INTEGER,
-  lines_removed INTEGER, PRIMARY KEY (source, day, path)
+CREATE TABLE changes_by_quarter_hour (
+  source INTEGER NOT NULL, quarter_hour INTEGER NOT NULL, path TEXT NOT NULL, lines_added INTEGER,
+  lines_removed INTEGER, PRIMARY KEY (source, quarter_hour, path)
 ) WITHOUT ROWID;
 
 CREATE TABLE todo (
@@ -135,32 +138,30 @@ CREATE TABLE removed_text (first INTEGER PRIMARY KEY, last INTEGER NOT NULL);
 that the text index holds of a chunk: texts, kinds and times. `unindexed_text` names chunks that are not in the text
 index, or differently; `removed_text` names ranges of blocks that may be in it, and whose chunks are gone."""
 
-USAGE_BY_DAY = f"""
-INSERT INTO usage_by_day
-SELECT u.id / {KEYS_PER_SOURCE} AS source, u.ts_us / {DAY} AS day, u.model, u.git_branch, count(*),
+_SOURCE = f"id / {KEYS_PER_SOURCE} AS source"
+_QUARTER_HOUR = f"ts_us / {QUARTER_HOUR} AS quarter_hour"
+SUMS = {
+    "usage_by_quarter_hour": f"""
+INSERT INTO usage_by_quarter_hour
+SELECT u.{_SOURCE}, u.{_QUARTER_HOUR}, u.model, u.git_branch, count(*),
   sum(u.is_priced), sum(u.input_tokens), sum(u.output_tokens), sum(u.cache_read_tokens), sum({CACHE_5M_TOKENS}),
   sum(u.cache_creation_1h_tokens), sum(u.reasoning_tokens), sum(u.cost_nano), min(u.ts_us), max(u.ts_us)
-FROM token_usage u WHERE u.is_visible = 1 AND u.id BETWEEN ? AND ? GROUP BY source, day, u.model, u.git_branch
-"""
-"""Sums the calls of a range of keys."""
-DAY_SUMS = {
-    "usage_by_day": USAGE_BY_DAY,
-    "tools_by_day": f"""
-INSERT INTO tools_by_day SELECT c.id / {KEYS_PER_SOURCE} AS source, c.ts_us / {DAY} AS day, c.name, count(*),
-  sum(c.is_error),
-  sum(c.duration_us), max(c.duration_us)
-FROM call c JOIN message m ON m.id = c.message WHERE m.is_visible = 1 AND c.id BETWEEN ? AND ?
-  GROUP BY source, day, c.name
+FROM token_usage u WHERE u.is_visible = 1 AND u.id BETWEEN ? AND ? GROUP BY source, quarter_hour, u.model, u.git_branch
 """,
-    "changes_by_day": f"""
-INSERT INTO changes_by_day SELECT c.id / {KEYS_PER_SOURCE} AS source, m.ts_us / {DAY} AS day, c.path,
-  sum(c.lines_added),
-  sum(c.lines_removed)
+    "tools_by_quarter_hour": f"""
+INSERT INTO tools_by_quarter_hour
+SELECT c.{_SOURCE}, c.{_QUARTER_HOUR}, c.name, count(*), sum(c.is_error), sum(c.duration_us), max(c.duration_us)
+FROM call c JOIN message m ON m.id = c.message WHERE m.is_visible = 1 AND c.id BETWEEN ? AND ?
+GROUP BY source, quarter_hour, c.name
+""",
+    "changes_by_quarter_hour": f"""
+INSERT INTO changes_by_quarter_hour
+SELECT c.{_SOURCE}, m.{_QUARTER_HOUR}, c.path, sum(c.lines_added), sum(c.lines_removed)
 FROM change c JOIN message m ON m.id = c.message WHERE m.is_visible = 1 AND c.id BETWEEN ? AND ?
-  GROUP BY source, day, c.path
+GROUP BY source, quarter_hour, c.path
 """,
 }
-"""The tables of sums, and how each is made for a range of keys."""
+"""The tables of sums, and the statement that computes each for a range of keys."""
 
 VIEWS = f"""
 CREATE VIEW sessions AS SELECT
@@ -211,9 +212,10 @@ WHERE u.is_visible = 1;
 CREATE VIEW usage_days AS SELECT
   s.session_id, s.agent, o.text AS model, s.project, b.text AS git_branch, d.day_utc, d.week_utc, d.month_utc, t.calls,
   t.priced_calls, t.input_tokens, t.output_tokens, t.cache_read_tokens, t.cache_creation_5m_tokens,
-  t.cache_creation_1h_tokens, t.reasoning_tokens, t.cost_nano, t.min_ts_us, t.max_ts_us
-FROM usage_by_day t JOIN session s ON s.id = t.source LEFT JOIN string o ON o.id = t.model
-  LEFT JOIN string b ON b.id = t.git_branch LEFT JOIN day d ON d.id = t.day;
+  t.cache_creation_1h_tokens, t.reasoning_tokens, t.cost_nano, t.min_ts_us, t.max_ts_us,
+  t.quarter_hour * {QUARTER_HOUR} AS quarter_hour_us
+FROM usage_by_quarter_hour t JOIN session s ON s.id = t.source LEFT JOIN string o ON o.id = t.model
+  LEFT JOIN string b ON b.id = t.git_branch LEFT JOIN day d ON d.id = t.quarter_hour * {QUARTER_HOUR} / {DAY};
 
 CREATE VIEW file_changes AS SELECT
   lower(hex(m.event)) AS event_id, s.session_id, s.agent, s.project, c.path, o.text AS op, c.lines_added,
@@ -223,13 +225,16 @@ FROM change c JOIN message m ON m.id = c.message JOIN session s ON s.id = c.id /
 WHERE m.is_visible = 1;
 
 CREATE VIEW tool_days AS SELECT
-  s.session_id, s.agent, s.project, n.text AS name, d.day_utc, t.tool_calls, t.tool_errors, t.tool_us, t.longest_us
-FROM tools_by_day t JOIN session s ON s.id = t.source LEFT JOIN string n ON n.id = t.name LEFT JOIN day d
-  ON d.id = t.day;
+  s.session_id, s.agent, s.project, n.text AS name, d.day_utc, t.tool_calls, t.tool_errors, t.tool_us, t.longest_us,
+  t.quarter_hour * {QUARTER_HOUR} AS quarter_hour_us
+FROM tools_by_quarter_hour t JOIN session s ON s.id = t.source LEFT JOIN string n ON n.id = t.name
+  LEFT JOIN day d ON d.id = t.quarter_hour * {QUARTER_HOUR} / {DAY};
 
 CREATE VIEW change_days AS SELECT
-  s.session_id, s.agent, s.project, t.path, d.day_utc, t.lines_added, t.lines_removed
-FROM changes_by_day t JOIN session s ON s.id = t.source LEFT JOIN day d ON d.id = t.day;
+  s.session_id, s.agent, s.project, t.path, d.day_utc, t.lines_added, t.lines_removed,
+  t.quarter_hour * {QUARTER_HOUR} AS quarter_hour_us
+FROM changes_by_quarter_hour t JOIN session s ON s.id = t.source
+  LEFT JOIN day d ON d.id = t.quarter_hour * {QUARTER_HOUR} / {DAY};
 
 CREATE VIEW todos AS SELECT
   lower(hex(m.event)) AS event_id, s.session_id, t.idx, t.content, t.status

@@ -144,13 +144,16 @@ class _Candidates:
         return self._with_title(reference.id) if len(reference.id) >= MIN_TITLE_CHARS else []
 
     def _at_position(self, position: int) -> list[_Candidate]:
-        """The session in this place, by the time of its last message, which cannot be after its file was written.
-
-        Sub-agents do not count while there are other sessions.
-        """
+        """The session in this place, by the time of its last message, which cannot be after its file was written."""
         last_us = "CASE WHEN f.mtime_ns > 0 THEN min(s.ended_us, f.mtime_ns / 1000) ELSE s.ended_us END"
-        order = f"s.is_agent_session, {last_us} DESC, s.native_id DESC LIMIT 1 OFFSET {position - 1}"
-        return self._select(self._chosen, order)
+        order = f"{last_us} DESC, s.native_id DESC LIMIT 1 OFFSET {position - 1}"
+        return self._select(self._counted(), order)
+
+    def _counted(self) -> Condition:
+        """The sessions that have a position: no copies, and no sub-agents while there are other sessions."""
+        once = all_of([self._chosen, Condition("s.is_visible = 1")])
+        main = all_of([once, Condition("s.is_agent_session = 0")])
+        return main if self._count(main) else once
 
     def _with_title(self, title: str) -> list[_Candidate]:
         """The sessions with this title, as a list shows it, else those whose titles begin so; no sub-agents."""
@@ -173,8 +176,11 @@ class _Candidates:
 
     def count(self) -> int:
         """How many sessions can be named by their position."""
-        query = f"SELECT count(*) FROM session s JOIN source f ON f.id = s.id WHERE {self._chosen.text}"
-        return int(self._db.execute(query, self._chosen.values).fetchone()[0])
+        return self._count(self._counted())
+
+    def _count(self, condition: Condition) -> int:
+        query = f"SELECT count(*) FROM session s JOIN source f ON f.id = s.id WHERE {condition.text}"
+        return int(self._db.execute(query, condition.values).fetchone()[0])
 
 
 def _unreadable_session(db: sqlite3.Connection, reference: Reference, host: Host) -> StoredSession | None:

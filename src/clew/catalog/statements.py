@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from clew.catalog.filters import Condition, Value, in_list
+from clew.catalog.local_days import UTC_DAYS, LocalDays
+from clew.timezone import find_zone
 
 TOKENS = (
     "input_tokens",
@@ -33,13 +35,14 @@ class Statement(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """Rows that can be summed: the columns to group by, and the sums by name."""
+    """Rows that can be summed, by day and by other columns."""
 
-    by_day: str
-    """The table with one row per session and day."""
+    sums_table: str
+    """The table with one row per session and quarter of an hour, in the column `quarter_hour_us`."""
     each: str
-    """The rows one by one, for times within a day."""
+    """The rows one by one, for times within a quarter of an hour, in the column `ts_us`."""
     groups: Mapping[str, str]
+    """The columns to group by, other than the day."""
     sums: Mapping[str, str]
 
     @property
@@ -52,17 +55,14 @@ def _sums(*names: str) -> dict[str, str]:
     return {name: f"SUM({name})" for name in names}
 
 
-_ACTIVITY_GROUPS = {"day": "day_utc", "agent": "agent", "project": "project", "session": "session_id"}
+_ACTIVITY_GROUPS = {"agent": "agent", "project": "project", "session": "session_id"}
 _TIME_RANGE = {"first_us": "MIN(CASE WHEN min_ts_us > 0 THEN min_ts_us END)", "last_us": "MAX(max_ts_us)"}
 
 USAGE = Table(
-    by_day="usage_days",
-    each="(SELECT session_id, agent, model, project, git_branch, day_utc, week_utc, month_utc, 1 AS calls,"
+    sums_table="usage_days",
+    each="(SELECT session_id, agent, model, project, git_branch, day_utc, ts_us, 1 AS calls,"
     f" is_priced AS priced_calls, {', '.join(TOKENS)}, cost_nano, ts_us AS min_ts_us, ts_us AS max_ts_us FROM usage) x",
     groups={
-        "day": "day_utc",
-        "week": "week_utc",
-        "month": "month_utc",
         "agent": "agent",
         "model": "model",
         "project": "project",
@@ -76,7 +76,7 @@ USAGE = Table(
     },
 )
 SESSIONS = Table(
-    by_day="sessions",
+    sums_table="sessions",
     each="sessions",
     groups={**_ACTIVITY_GROUPS, "branch": "git_branch"},
     sums={
@@ -90,7 +90,7 @@ SESSIONS = Table(
     },
 )
 TOOLS = Table(
-    by_day="tool_days",
+    sums_table="tool_days",
     each="(SELECT session_id, agent, project, name, day_utc, ts_us, 1 AS tool_calls, is_error AS tool_errors,"
     " duration_us AS tool_us, duration_us AS longest_us FROM tool_calls) x",
     groups={**_ACTIVITY_GROUPS, "tool": "name"},
@@ -101,7 +101,7 @@ TOOLS = Table(
     },
 )
 CHANGES = Table(
-    by_day="change_days",
+    sums_table="change_days",
     each="file_changes",
     groups={**_ACTIVITY_GROUPS, "path": "path"},
     sums={"files_changed": "COUNT(DISTINCT path)", **_sums("lines_added", "lines_removed")},
@@ -110,20 +110,33 @@ TABLES = {"usage": USAGE, "sessions": SESSIONS, "tools": TOOLS, "changes": CHANG
 
 
 def aggregate(
-    table: Table, by: Sequence[str] = (), conditions: Sequence[Condition] = (), *, each: bool = False
+    table: Table,
+    by: Sequence[str] = (),
+    conditions: Sequence[Condition] = (),
+    *,
+    each: bool = False,
+    days: LocalDays = UTC_DAYS,
 ) -> Statement:
     """Sum the rows that pass the conditions, for each combination of the columns named in `by`, in their order.
 
-    A row of the answer has the values of `by`, then `table.sum_names`. `each` asks the rows one by one instead of the
-    sums by day, as a condition on the time within a day needs.
+    A row of the answer has the values of `by`, then `table.sum_names`; the value of `day` is one of
+    `LocalDays.sql`. `each` asks the rows one by one instead of the sums, as a condition on the time within a quarter
+    of an hour needs.
     """
-    columns = [table.groups[name] for name in by]
-    names = [f"{column} AS {name}_name" for name, column in zip(by, columns, strict=True)]
+    columns = {**table.groups, "day": days.sql(time_column(table, each=each))}
+    names = [f"{columns[name]} AS {name}_name" for name in by]
     sums = [f"{sum_} AS {name}_sum" for name, sum_ in table.sums.items()]
     where, values = _where(conditions)
-    grouped = f" GROUP BY {', '.join(columns)} ORDER BY {', '.join(columns)}" if by else ""
-    rows = table.each if each else table.by_day
+    # By number: an expression for days is long.
+    numbers = ", ".join(str(number) for number, _ in enumerate(by, 1))
+    grouped = f" GROUP BY {numbers} ORDER BY {numbers}" if by else ""
+    rows = table.each if each else table.sums_table
     return Statement(f"SELECT {', '.join([*names, *sums])} FROM {rows}{where}{grouped}", values)
+
+
+def time_column(table: Table, *, each: bool) -> str:
+    """The column with the time of rows, or of the sums of them."""
+    return "started_us" if table is SESSIONS else "ts_us" if each else "quarter_hour_us"
 
 
 def _where(conditions: Sequence[Condition]) -> tuple[str, tuple[Value, ...]]:
@@ -159,20 +172,27 @@ def tool_durations(conditions: Sequence[Condition] = ()) -> Statement:
 
 def catalogue() -> Iterator[tuple[str, Statement]]:
     """Every statement, with and without conditions, for the tests that compare engines."""
+    zones = {name: LocalDays.of(find_zone(name)) for name in ("Europe/Berlin", "Asia/Kathmandu", "America/St_Johns")}
     agents = in_list("agent", ["codex", "gemini"])
-    days = [agents, Condition("day_utc >= ?", ("2026-01-01",)), Condition("day_utc <= ?", ("2027-01-01",))]
+    in_days = [agents, Condition("day_utc >= ?", ("2026-01-01",)), Condition("day_utc <= ?", ("2027-01-01",))]
     for name, table in TABLES.items():
-        first, last = ("min_ts_us", "max_ts_us") if table is USAGE else ("ts_us", "ts_us")
-        times = [agents, Condition(f"{first} >= ?", (1,)), Condition(f"{last} <= ?", (2**60,))]
-        pairs = {USAGE.by_day: [("day", "model")], CHANGES.by_day: [("day", "path"), ("session", "path")]}
-        for by in ((), *((group,) for group in table.groups), *pairs.get(table.by_day, ())):
+        times = [agents, Condition("ts_us >= ?", (1,)), Condition("ts_us <= ?", (2**60,))]
+        pairs = {
+            USAGE.sums_table: [("day", "model"), ("day", "session")],
+            CHANGES.sums_table: [("day", "path"), ("session", "path")],
+        }
+        for by in ((), ("day",), *((group,) for group in table.groups), *pairs.get(table.sums_table, ())):
             label = f"{name} by {' and '.join(by)}" if by else f"{name} in total"
             yield label, aggregate(table, by)
-            yield f"{label}, filtered", aggregate(table, by, days)
+            yield f"{label}, filtered", aggregate(table, by, in_days)
             if table is not SESSIONS:
                 yield f"{label}, one by one", aggregate(table, by, each=True)
                 yield f"{label}, one by one, filtered", aggregate(table, by, times, each=True)
-    for label, conditions in (("", []), (", filtered", days)):
+        for zone, days in zones.items():
+            yield f"{name} by day in {zone}", aggregate(table, ("day",), days=days)
+            if table is not SESSIONS:
+                yield f"{name} by day in {zone}, one by one", aggregate(table, ("day",), each=True, days=days)
+    for label, conditions in (("", []), (", filtered", in_days)):
         yield f"calls{label}", calls(conditions)
         yield f"names of sessions{label}", session_names(conditions)
         yield f"durations of tools{label}", tool_durations(conditions)

@@ -6,24 +6,33 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 from clew.analysis.pricing import NANO_DOLLARS
 from clew.analysis.usage import FIELDS, Usage
 from clew.catalog import statements
 from clew.catalog.filters import CatalogSessions, Condition, SessionSelector, SourcesWithText, microseconds, no_text
+from clew.catalog.ids import session_key
+from clew.catalog.local_days import DAY_US, UTC_DAYS, LocalDays, day_name
+from clew.catalog.schema import QUARTER_HOUR
 from clew.catalog.statements import CHANGES, SESSIONS, TOOLS, USAGE, Statement, Table, aggregate
 from clew.errors import UsageError
 from clew.filters import Filters
 from clew.model.time import format_utc, month_of, week_of
+from clew.timezone import user_zone
 
-DAY_US = 86_400_000_000
 BLOCK_US = 5 * 3_600_000_000
 HOUR_US = 3_600_000_000
-BY = (*USAGE.groups, "tool")
+BLOCK_SEARCH_DAYS = (1, 7)
+"""How far back the beginning of the active block is looked for, before all calls are read."""
+BY = ("day", "week", "month", *USAGE.groups, "tool")
 """What a row of statistics can stand for."""
 BLOCK = "block"
 """A row for five hours."""
+
+PERIODS: Mapping[str, Callable[[str], str]] = {"week": week_of, "month": month_of}
+"""What is made of days, and how."""
 
 Row = dict[str, Any]
 Ask = Callable[[Statement], list[tuple[Any, ...]]]
@@ -113,7 +122,10 @@ def catalog_stats(
 
 
 class Stats:
-    """Statistics over the sessions that pass filters. Model, branch and times are filters of each single call."""
+    """Statistics over the sessions that pass filters. Model, branch and times are filters of each single call.
+
+    Days, weeks and months are those of the user's zone.
+    """
 
     def __init__(self, ask: Ask, filters: Filters, selector: SessionSelector) -> None:
         self._answers: dict[Statement, list[tuple[Any, ...]]] = {}
@@ -121,13 +133,16 @@ class Stats:
         self._since = None if filters.since is None else microseconds(filters.since)
         self._until = None if filters.until is None else microseconds(filters.until)
         limits = (self._since, None if self._until is None else self._until + 1)
-        self._each = any(limit is not None and limit % DAY_US for limit in limits)
-        """True where a limit is within a day, so that sums by day are too coarse."""
+        self._each = any(limit is not None and limit % QUARTER_HOUR for limit in limits)
+        """True where a limit is within a quarter of an hour, so that sums are too coarse."""
         timeless = filters.without("since", "until")
-        of_calls = self._in_sessions(timeless.without("model", "branch"))
-        self._usage = [*of_calls, *self._call_names(), *self._times("min_ts_us", "max_ts_us")]
-        self._sessions = self._in_sessions(filters)
-        self._events = [*self._in_sessions(timeless), *self._times("ts_us", "ts_us")]
+        self._of_calls = [*self._in_sessions(timeless.without("model", "branch")), *self._call_names()]
+        self._of_events = self._in_sessions(timeless)
+        self._of_sessions = self._in_sessions(filters)
+
+    @cached_property
+    def _days(self) -> LocalDays:
+        return LocalDays.of(user_zone())
 
     def _in_sessions(self, filters: Filters) -> list[Condition]:
         return [self._selector.sessions(filters)] if filters != Filters() else []
@@ -137,14 +152,13 @@ class Stats:
             if wanted is not None:
                 yield self._selector.contains(column, wanted)
 
-    def _times(self, first: str, last: str) -> Iterator[Condition]:
-        for limit, column, operator in ((self._since, first, ">="), (self._until, last, "<=")):
+    def _times(self, column: str) -> Iterator[Condition]:
+        for limit, operator in ((self._since, ">="), (self._until, "<=")):
             if limit is not None:
-                named, value = (column, limit) if self._each else ("day_utc", format_utc(limit)[:10])
-                yield Condition(f"{named} {operator} ?", (value,))
+                yield Condition(f"{column} {operator} ?", (limit,))
         if self._since is not None or self._until is not None:
-            # Calls without a time are of no day.
-            yield Condition("day_utc <> ''")
+            # The time 0 is none at all.
+            yield Condition(f"{column} > 0")
 
     def _ask(self, statement: Statement) -> list[tuple[Any, ...]]:
         """Run a statement once, and keep its rows."""
@@ -154,17 +168,35 @@ class Stats:
 
     def _sums(self, table: Table, *by: str) -> dict[tuple[str, ...], Row]:
         """The sums of a table by the values of the columns in `by`."""
-        conditions = self._usage if table is USAGE else self._sessions if table is SESSIONS else self._events
-        rows = self._ask(aggregate(table, by, conditions, each=self._each))
-        return {tuple(row[: len(by)]): dict(zip(table.sum_names, row[len(by) :], strict=True)) for row in rows}
+        if table is SESSIONS:
+            conditions = self._of_sessions
+        else:
+            times = self._times(statements.time_column(table, each=self._each))
+            conditions = [*(self._of_calls if table is USAGE else self._of_events), *times]
+        days = self._days if "day" in by else UTC_DAYS
+        rows = self._ask(aggregate(table, by, conditions, each=self._each, days=days))
+        return {_group_names(by, row): dict(zip(table.sum_names, row[len(by) :], strict=True)) for row in rows}
 
     def usage(self) -> UsageTotals:
         """The usage of all calls."""
         return UsageTotals.from_sums(self._sums(USAGE)[()])
 
+    def session_usage(self, agent: str, native_id: str) -> UsageTotals:
+        """The usage of one session."""
+        conditions = [Condition("session_id = ?", (session_key(agent, native_id),))]
+        (row,) = self._ask(aggregate(USAGE, (), conditions))
+        return UsageTotals.from_sums(dict(zip(USAGE.sum_names, row, strict=True)))
+
     def usage_by(self, *by: str) -> dict[tuple[str, ...], UsageTotals]:
         """The usage by one or two columns, as by day and model."""
-        return {names: UsageTotals.from_sums(sums) for names, sums in self._sums(USAGE, *by).items()}
+        if not PERIODS.keys() & set(by):
+            return {names: UsageTotals.from_sums(sums) for names, sums in self._sums(USAGE, *by).items()}
+        columns = ["day" if name in PERIODS else name for name in by]
+        found: dict[tuple[str, ...], list[Row]] = {}
+        for (*values, session), sums in self._sums(USAGE, *columns, "session").items():
+            names = tuple(PERIODS.get(name, str)(value) for name, value in zip(by, values, strict=True))
+            found.setdefault(names, []).append({**sums, "session": session})
+        return {names: _add_usage(rows) for names, rows in found.items()}
 
     def sessions_by(self, by: str) -> dict[str, Row]:
         """How many sessions and sub-agents there are, with how many turns and errors, and the time of work."""
@@ -214,10 +246,10 @@ class Stats:
 
     def _base_column(self, by: str) -> tuple[str, Callable[[str], str]]:
         """The column that activity is summed by, and what makes the name of a row of its value."""
-        if by in ("week", "month"):
-            return "day", week_of if by == "week" else month_of
+        if by in PERIODS:
+            return "day", PERIODS[by]
         if by == "branch":
-            branches = {row[0]: row[5] for row in self._ask(statements.session_names(self._sessions))}
+            branches = {row[0]: row[5] for row in self._ask(statements.session_names(self._of_sessions))}
             return "session", lambda session: branches.get(session, "")
         return by, str
 
@@ -245,7 +277,7 @@ class Stats:
 
     def _tool_rows(self) -> list[Row]:
         durations: dict[str, list[tuple[int, int]]] = {}
-        for name, duration, count in self._ask(statements.tool_durations(self._events)):
+        for name, duration, count in self._ask(statements.tool_durations([*self._of_events, *self._times("ts_us")])):
             durations.setdefault(name, []).append((duration, count))
         rows = [
             {
@@ -265,34 +297,88 @@ class Stats:
 
     def blocks(self, now_us: int) -> list[Row]:
         """Usage in blocks of five hours: one begins with the hour of the first call that no other block holds."""
-        found: list[tuple[int, list[tuple[Any, ...]]]] = []
-        for row in self._ask(statements.calls([_of_single_call(condition) for condition in self._usage])):
-            if row[0] <= 0:
-                continue
-            if not found or row[0] >= found[-1][0] + BLOCK_US:
-                found.append((row[0] - row[0] % HOUR_US, []))
-            found[-1][1].append(row)
-        return [_block(start, rows, now_us) for start, rows in found]
+        return _blocks(self._calls(), now_us)
+
+    def active_block(self, now_us: int) -> Row | None:
+        """The block of five hours that has not ended. Reads no more calls than it takes to find its beginning."""
+        for days in BLOCK_SEARCH_DAYS:
+            since = now_us - days * DAY_US
+            calls = _after_pause(self._calls(Condition("ts_us >= ?", (since,))), since)
+            if calls is not None:
+                break
+        else:
+            calls = self._calls()
+        return next((block for block in _blocks(calls, now_us) if block["is_active"]), None)
+
+    def _calls(self, *conditions: Condition) -> list[tuple[Any, ...]]:
+        """The calls with a time, in its order."""
+        timed = Condition("ts_us > 0")
+        return self._ask(statements.calls([*self._of_calls, *self._times("ts_us"), timed, *conditions]))
 
 
-def _of_single_call(condition: Condition) -> Condition:
-    """A condition on groups of calls, for a single call."""
-    return condition._replace(text=condition.text.replace("min_ts_us", "ts_us").replace("max_ts_us", "ts_us"))
+def _after_pause(calls: list[tuple[Any, ...]], since_us: int) -> list[tuple[Any, ...]] | None:
+    """The calls after a pause of five hours, where a block begins; None if there is no such pause since a time."""
+    before = since_us
+    for number, call in enumerate(calls):
+        if call[0] - before >= BLOCK_US:
+            return calls[number:]
+        before = call[0]
+    return None if calls else []
 
 
-def _block(start: int, rows: list[tuple[Any, ...]], now_us: int) -> Row:
-    times, sessions, models, priced, *columns = zip(*rows, strict=True)
+def _blocks(calls: Iterable[tuple[Any, ...]], now_us: int) -> list[Row]:
+    found: list[tuple[int, list[tuple[Any, ...]]]] = []
+    for call in calls:
+        if not found or call[0] >= found[-1][0] + BLOCK_US:
+            found.append((call[0] - call[0] % HOUR_US, []))
+        found[-1][1].append(call)
+    return [_block(start, members, now_us) for start, members in found]
+
+
+def _add_usage(rows: Sequence[Row]) -> UsageTotals:
+    """The usage of some days and sessions: one that was used on several days is one session."""
+    times = {
+        "first_us": min((row["first_us"] for row in rows if row["first_us"] is not None), default=None),
+        "last_us": max(row["last_us"] for row in rows),
+    }
+    sums = {name: add_known(row[name] for row in rows) for name in USAGE.sum_names if name not in times}
+    return UsageTotals.from_sums({**sums, **times, "sessions": len({row["session"] for row in rows})})
+
+
+def _group_names(by: Sequence[str], row: Sequence[Any]) -> tuple[str, ...]:
+    """What a row of sums stands for."""
+    return tuple(day_name(value) if name == "day" else value for name, value in zip(by, row, strict=False))
+
+
+def _block(start: int, calls: list[tuple[Any, ...]], now_us: int) -> Row:
+    times, sessions, models, priced, *columns = zip(*calls, strict=True)
     sums = dict(zip((*statements.TOKENS, "cost_nano"), map(add_known, columns), strict=True))
     counts = {"sessions": len(set(sessions)), "calls": len(times), "priced_calls": sum(priced)}
     totals = UsageTotals.from_sums({**sums, **counts, "first_us": min(times), "last_us": max(times)})
     end = start + BLOCK_US
+    is_active = start <= now_us < end
     return {
         "block": format_utc(start),
         "end": format_utc(end),
-        "is_active": start <= now_us < end,
+        "is_active": is_active,
         **totals.as_row(),
         "models": sorted({model for model in models if model}),
+        **(_projection(totals, end - now_us) if is_active else NO_PROJECTION),
     }
+
+
+NO_PROJECTION: Row = {"remaining_seconds": None, "cost_per_hour": None, "projected_cost": None}
+
+
+def _projection(totals: UsageTotals, remaining_us: int) -> Row:
+    """What a block will cost at its end, at the rate between its first and its last call."""
+    worked_us = (totals.last_us or 0) - (totals.first_us or 0)
+    remaining = remaining_us / 1_000_000
+    if not worked_us or not totals.priced_calls:
+        return {**NO_PROJECTION, "remaining_seconds": remaining}
+    per_us = totals.cost_nano / NANO_DOLLARS / worked_us
+    projected = totals.cost_nano / NANO_DOLLARS + per_us * remaining_us
+    return {"remaining_seconds": remaining, "cost_per_hour": per_us * HOUR_US, "projected_cost": projected}
 
 
 def add_known(numbers: Iterable[int | None]) -> int | None:

@@ -12,6 +12,7 @@ OPTIONS = {
     "--source NAME": "Read only this source, as named by `clew sources`; repeatable.",
     "--refresh": "Fetch new sessions from remote hosts first.",
     "--no-sync": "Use the catalog as it is, without updating it first.",
+    "--timezone ZONE": "Show and read times in this zone, such as Europe/Berlin or UTC; default: that of the system.",
     "--json": "Print JSON.",
     "--version": "Show the version and exit.",
 }
@@ -29,6 +30,7 @@ COMMAND_GROUPS = {
     "Find and count": {
         "search": "Search prompts, answers, thinking, tool calls and tool output.",
         "stats": "Count tokens, cost, turns, tool calls, time and changed lines.",
+        "statusline": "Print costs for the status line of Claude Code.",
         "sql": "Query the catalog with SQL, read-only.",
     },
     "Files": {

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from clew.cli.progress import progress_bar
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import Busy, SourceUnreadable, UsageError
 from clew.filters import Filters, point_in_time
+from clew.host import data_dir
 from clew.library import Library
 from clew.model.json import JSON
 
@@ -165,7 +166,10 @@ def _watch(context: click.Context, library: Library, filters: Filters, every: fl
 def list_command(
     context: click.Context, /, captures: bool, chosen: str | None, homes: tuple[str, ...], as_json: bool
 ) -> int:
-    """List the archived sessions, the most recently written first. With --home: those of these home folders."""
+    """List the archived sessions, the most recently used first. With --home: those of these home folders.
+
+    The time of the last use comes from the catalog, or else from the times of the files.
+    """
     from clew.archive.archive import open_archive
 
     with open_archive(_folder(context, chosen)) as archive:
@@ -203,13 +207,17 @@ def _time(micros: int) -> str:
 
 def _sessions(archive: Archive) -> list[dict[str, JSON]]:
     from clew.archive.archived_home import is_gone
+    from clew.model.time import spell_time
 
     groups: dict[FileKey, list[list[Version]]] = {}
     for versions in archive.files.values():
         if versions[-1].role != "shared":
             groups.setdefault(versions[-1].session_key, []).append(versions)
     rows = []
+    last_messages = _last_messages()
     for (_, main), files in groups.items():
+        modified_at = _time(max(versions[-1].mtime_ns for versions in files) // 1000)
+        last_message = last_messages.get(Path(os.fsdecode(main)))
         own = next((versions for versions in files if versions[-1].path == main), files[0])
         rows.append(
             {
@@ -219,12 +227,27 @@ def _sessions(archive: Archive) -> list[dict[str, JSON]]:
                 "files": len(files),
                 "versions": len(own),
                 "bytes": sum(versions[-1].size for versions in files),
-                "modified_at": _time(max(versions[-1].mtime_ns for versions in files) // 1000),
+                "last_activity": modified_at if last_message is None else spell_time(last_message),
+                "modified_at": modified_at,
                 "archived_at": _time(max(versions[-1].taken_us for versions in files)),
                 "gone": is_gone(own[-1]),
             }
         )
-    return sorted(rows, key=lambda row: (row["modified_at"], row["path"]), reverse=True)
+    return sorted(rows, key=lambda row: (row["last_activity"], row["path"]), reverse=True)
+
+
+def _last_messages() -> dict[Path, datetime | None]:
+    """When something was said last in each session, as far as the catalogs know, as they are."""
+    from clew.catalog.database import open_reader
+    from clew.catalog.queries import last_messages
+
+    found: dict[Path, datetime | None] = {}
+    for folder in sorted(data_dir().glob("catalog*")):
+        db = open_reader(folder)
+        if db is not None:
+            with closing(db):
+                found |= last_messages(db, gone=True)
+    return found
 
 
 def _print_sessions(rows: list[dict[str, JSON]], masking: Redaction) -> None:
@@ -240,7 +263,7 @@ def _print_sessions(rows: list[dict[str, JSON]], masking: Redaction) -> None:
         [
             names[row["id"]],
             row["agent"],
-            ago(parse_time(row["modified_at"]), now),
+            ago(parse_time(row["last_activity"]), now),
             count(row["files"]),
             count(row["versions"]),
             size(row["bytes"]),

@@ -53,7 +53,8 @@ def command(
     stderr says so. Exit code 1: bytes or messages differ.
 
     An archive (.tar, also .gz and .zst, and .zip) of a home folder, or of any folder with sessions, is unpacked into a
-    new folder. An archive with links, or with names that lead outside of the folder, is refused as a whole.
+    new folder. An archive with links, or with names that lead outside of the folder, is refused as a whole. If one of
+    several documents cannot be imported, none is, unless --force is given.
     """
     for path in documents:
         if not path.exists():
@@ -61,32 +62,44 @@ def command(
     if output is None and not stdout:
         raise UsageError("give a folder with -o, or use --stdout")
     written: list[dict[str, JSON]] = []
-    exact = True
-    for path in documents:
-        if is_archive(path):
-            written += _unpacked(path, output)
-            continue
-        found = False
-        with _opened(path) as stream:
-            for document in read_documents(stream):
-                found = True
-                if stamp_of(document.header.extensions) is not None:
-                    say(f"clew: {path}: was masked; the restored files are not the originals")
-                if stdout:
-                    sys.stdout.buffer.writelines(native_bytes(document))
-                elif output is not None:
-                    restored = write_native(document, output, force, from_messages=from_messages)
-                    written.append(_row(document.header, restored))
-                    exact = exact and not restored.inexact and not restored.is_edited
-                    _warn(path, restored)
-        if not found:
-            raise InvalidDocument(f"{path}: no unified document")
+    try:
+        for path in documents:
+            if is_archive(path):
+                written += _unpacked(path, output)
+            else:
+                for row in _imported(path, None if stdout else output, force, from_messages):
+                    written.append(row)
+    except BaseException:
+        if not force:
+            # None of these files was there before.
+            for file in (file for row in written if "exact" in row for file in row["files"]):
+                Path(file).unlink(missing_ok=True)
+        raise
+    exact = all(row.pop("exact", True) for row in written)
     if wants_json(context, as_json):
         print_json(written)
     else:
         for row in written:
             say(f"{row['agent']}:{row['session_id']} -> {row['files'][0]}")
     return 0 if exact else 1
+
+
+def _imported(path: Path, output: Path | None, force: bool, from_messages: bool) -> Iterator[dict[str, JSON]]:
+    """Write the sessions of a file of documents below a home, or their main files to stdout."""
+    found = False
+    with _opened(path) as stream:
+        for document in read_documents(stream):
+            found = True
+            if stamp_of(document.header.extensions) is not None:
+                say(f"clew: {path}: was redacted; what comes of it is not the original")
+            if output is None:
+                sys.stdout.buffer.writelines(native_bytes(document))
+                continue
+            restored = write_native(document, output, force, from_messages=from_messages)
+            _warn(path, restored)
+            yield {**_row(document.header, restored), "exact": not restored.inexact and not restored.is_edited}
+    if not found:
+        raise InvalidDocument(f"{path}: no unified document")
 
 
 def _row(header: Header, restored: Restored) -> dict[str, JSON]:

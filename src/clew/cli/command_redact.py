@@ -154,12 +154,11 @@ def scrub_command(
     links, because those would keep the values. Name sessions, or choose them with filters. Exit code 1: nothing was
     found, or a session was skipped because of its links.
     """
-    filters = {name: value for name, value in options.items() if value}
-    if not references and not filters:
-        raise UsageError("name the sessions, or choose them with filters such as --agent or --since")
     library = open_library(context, homes)
-    scrub = Scrub(library, redaction(context, TEXT), write=write)
     admitted = take_filters(options, library)
+    if not references and admitted == Filters():
+        raise UsageError("name the sessions, or choose them with filters such as --agent or --since")
+    scrub = Scrub(library, redaction(context, TEXT), write=write)
     finish = partial(scrub.finish, as_json=wants_json(context, as_json), catalog=library.catalog_folder)
     try:
         scrub.unreadable = for_each_session(library, references, admitted, scrub.session)

@@ -19,7 +19,9 @@ from clew.cli.output import say, terminal_width, use_color
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import SourceUnreadable, UsageError
 from clew.library import Library
+from clew.model.time import from_microseconds
 from clew.render.tables import cell_width, truncate
+from clew.timezone import format_minute
 
 MARKS = "«", "»"
 MIN_TITLE_CELLS = 12
@@ -229,7 +231,8 @@ def _hit_line(hit: Hit, name: str, color: bool) -> str:
     reference = f"{name}#{hit.message}" if hit.message is not None else name
     label = f"  {reference:<{len(name) + 4}} {hit.kind:<8} "
     if (terminal_width() or WIDE_CELLS) >= WIDE_CELLS:
-        label += f"{(hit.timestamp or '')[:16].replace('T', ' '):<16}  "
+        time = format_minute(from_microseconds(hit.when)) if hit.when > 0 else ""
+        label += f"{time:<16}  "
     if color:
         return f"{_DIM}{label}{_PLAIN}{hit.snippet.marked(_HIT, _PLAIN)}\n"
     return f"{label}{hit.snippet.marked(*MARKS)}\n"

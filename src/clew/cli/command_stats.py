@@ -26,8 +26,9 @@ from clew.filters import Filters
 from clew.library import Library
 from clew.references import named_path
 from clew.render.csv import write_csv
-from clew.render.tables import Column, cost, count
+from clew.render.tables import Column, clock, cost, count, time_left
 from clew.render.text_safety import one_line
+from clew.timezone import zone_label
 
 TIMES = ("day", "week", "month", BLOCK)
 """Groupings whose row names are times."""
@@ -165,10 +166,6 @@ def _number(name: str) -> Cell:
     return lambda row: count(row.get(name))
 
 
-def _text(name: str) -> Cell:
-    return lambda row: row.get(name) or "-"
-
-
 def _span(seconds: float | None) -> str:
     if not seconds:
         return ""
@@ -224,11 +221,17 @@ def print_stats(found: Row, by: str) -> None:
         _print([(by, lambda row: str(row[by])), *_TOOLS], found["rows"], lambda row: float(row["tool_calls"]))
         return
     total = {**found["totals"], by: "total", **dict.fromkeys(_SESSION, " ")}
-    names: list[tuple[str, Cell]] = [(by, lambda row: _name(row, by))]
+    heading = f"{by} ({zone_label()})" if by in TIMES else by
+    names: list[tuple[str, Cell]] = [(heading, lambda row: _name(row, by))]
     if by == "session":
-        names += [(name, _text(name)) for name in _SESSION]
+        names += [(name, _session_cell(name, total)) for name in _SESSION]
+    if by == BLOCK:
+        names.append(("end", _block_end))
     sessions, done = (_SESSIONS, _DONE) if by not in ("model", BLOCK) else (_SESSIONS_WITH_CALLS, [])
     _print([*names, *sessions, *_USED, *done], [*found["rows"], total], _weight, last=total)
+    for row in found["rows"]:
+        if row.get("is_active"):
+            click.echo(describe_active_block(row))
     unpriced = [name or "(no name)" for name in found["totals"]["unpriced_models"]]
     if unpriced:
         click.echo(
@@ -236,11 +239,30 @@ def print_stats(found: Row, by: str) -> None:
         )
 
 
+def _session_cell(name: str, total: Row) -> Cell:
+    return lambda row: row.get(name) or ("" if row is total else "-")
+
+
 def _name(row: Row, by: str) -> str:
     name = str(row[by])
     if by == "session" and name != "total":
         return name[: _SHORT + 6] if name.startswith("agent-") else name[:_SHORT]
+    if by == BLOCK and name != "in all":
+        return clock(name) or name
     return name or "(unknown)"
+
+
+def _block_end(row: Row) -> str:
+    end = (clock(row.get("end")) or "")[11:]
+    return f"{end} active" if row.get("is_active") else end
+
+
+def describe_active_block(row: Row) -> str:
+    """The time left in the active block, and what it will have cost at its end."""
+    parts = [f"active block: {time_left(row['remaining_seconds'])} left"]
+    if row["projected_cost"] is not None:
+        parts += [f"${row['cost_per_hour']:,.2f} an hour", f"${row['projected_cost']:,.2f} at its end at this rate"]
+    return ", ".join(parts)
 
 
 def _weight(row: Row) -> float:

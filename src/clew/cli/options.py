@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,6 +12,7 @@ import click
 from clew.cli import OPTIONS
 from clew.cli.completion import complete_filter, complete_has
 from clew.errors import RemoteFailed, SourceUnreadable, UnknownReference
+from clew.timezone import ZONE_VARIABLE, find_zone
 
 if TYPE_CHECKING:
     # Commands that are answered from the catalog need none of it.
@@ -33,7 +35,9 @@ _FILTERS = (
     click.option(
         "--model", metavar="TEXT", shell_complete=complete_filter("model"), help="Only models whose name contains TEXT."
     ),
-    click.option("--since", metavar="TIME", help="Active since TIME: 2026-11-01, 3d, 12h, today, yesterday."),
+    click.option(
+        "--since", metavar="TIME", help="Active since TIME: today, monday, last week, 3d, 2026-11, 2026-11-03."
+    ),
     click.option("--until", metavar="TIME", help="Started before TIME."),
     click.option("--tool", metavar="TEXT", help="Only sessions that called a tool whose name contains TEXT."),
     click.option("--file", metavar="TEXT", help="Only sessions that used a file whose path contains TEXT."),
@@ -46,7 +50,6 @@ _FILTERS = (
     ),
     click.option("--text", metavar="WORDS", help="Only sessions that contain all these words, tool output included."),
 )
-FILTER_NAMES = ("agent", "branch", "model", "since", "until", "tool", "file", "has", "text")
 
 
 class Folder(click.Path):
@@ -69,7 +72,7 @@ def home_option(function: F) -> F:
 
 
 def common(function: F) -> F:
-    """--home, --source, --refresh, --no-sync and --json, for every command that reads sessions."""
+    """--home, --source, --refresh, --no-sync, --timezone and --json, for every command that reads sessions."""
     return home_option(sourcing(as_json_option(function)))
 
 
@@ -154,9 +157,10 @@ def take_filters(options: dict[str, Any], library: Library) -> Filters:
     """Take the filter options out of a command's options; `3d` counts from the library's own clock."""
     import msgspec
 
-    from clew.filters import Filters
+    from clew.filters import FILTER_NAMES, Filters
 
-    filters = Filters.of(now=library.now(), **{name: options.pop(name) for name in FILTER_NAMES})
+    given = {name: options.pop(name) for name in FILTER_NAMES if name in options}
+    filters = Filters.of(now=library.now(), **given)
     limits = library.reference_filters
     return msgspec.structs.replace(filters, project=limits.project, folders=limits.folders)
 
@@ -165,7 +169,9 @@ def given_filters(context: click.Context) -> str:
     """The filters of a command as they were typed, such as `--agent codex --since 3d`; empty without any."""
     from shlex import quote
 
-    values = {"project": context.meta.get(PROJECT), **{name: context.params.get(name) for name in FILTER_NAMES}}
+    from clew.filters import FILTER_NAMES
+
+    values = {name: context.params.get(name) for name in FILTER_NAMES} | {"project": context.meta.get(PROJECT)}
     given = ["--here"] if context.meta.get(HERE) else []
     for name, value in values.items():
         several = value if isinstance(value, tuple) else (value,) if value is not None else ()
@@ -274,8 +280,25 @@ def _note_no_sync(context: click.Context, _: click.Parameter, value: bool) -> No
     context.meta[NO_SYNC] = value or context.meta.get(NO_SYNC, False)
 
 
+def _set_timezone(context: click.Context, _: click.Parameter, value: str | None) -> None:
+    """Name the zone in the environment, where processes that this one starts find it too, until the command ends."""
+    if value is None:
+        return
+    find_zone(value)
+    before = os.environ.get(ZONE_VARIABLE)
+    os.environ[ZONE_VARIABLE] = value
+    context.find_root().call_on_close(lambda: _restore_variable(ZONE_VARIABLE, before))
+
+
+def _restore_variable(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
+
+
 def sourcing(function: F) -> F:
-    """--source, --refresh and --no-sync, before or after the command; no command needs to know of them."""
+    """--source, --refresh, --no-sync and --timezone, before or after the command; no command needs to know of them."""
     source = click.option(
         "--source",
         multiple=True,
@@ -290,7 +313,10 @@ def sourcing(function: F) -> F:
     no_sync = click.option(
         "--no-sync", is_flag=True, expose_value=False, callback=_note_no_sync, help=OPTIONS["--no-sync"]
     )
-    return source(refresh(no_sync(function)))
+    timezone = click.option(
+        "--timezone", metavar="ZONE", expose_value=False, callback=_set_timezone, help=OPTIONS["--timezone ZONE"]
+    )
+    return source(refresh(no_sync(timezone(function))))
 
 
 def wanted_sources(context: click.Context) -> list[str]:

@@ -24,7 +24,7 @@ from clew.library import Library
 from clew.model.json import JSON
 from clew.render.branching import Forks
 from clew.render.detail import Detail
-from clew.render.outline import clock, session_title
+from clew.render.outline import session_title
 from clew.render.page.fragments import Nested
 from clew.render.page.index import Entry, index, session_counts
 from clew.render.page.session import inside
@@ -177,7 +177,7 @@ def _entry(header: dict[str, JSON], agent: str) -> dict[str, JSON]:
         "agent": agent,
         "project": project_of(workspace) or "",
         "workspace": workspace,
-        "time": clock(header.get("started_at")) or "",
+        "time": header.get("started_at") or "",
         "parent": header.get("parent_session_id"),
         "is_subagent": bool(header.get("is_agent_session")),
     }

@@ -61,6 +61,8 @@ def carry_out(session: Session, go: Go, *, json: bool, dry_run: bool, masking: R
         _print(UndoResult(plan.action, plan.start, plan.head, refused.steps, unknown=plan.unknown), json, masking)
         raise
     _print(done, json, masking)
+    if not json and dry_run and done.refusal is not None:
+        say(f"clew: without --dry-run this would be refused: {done.refusal}")
     if not json and dry_run:
         say("nothing was changed", own=True)
     elif not json and done.rescue is not None:
@@ -136,6 +138,7 @@ def _json(done: UndoResult) -> dict[str, JSON]:
         "record": done.receipt.uuid if done.receipt is not None else None,
         "rescue": str(done.rescue) if done.rescue is not None else None,
         "unknown": list(done.unknown),
+        "refusal": done.refusal,
         "files": [_row(step) for step in done.steps],
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 
 from msgspec import UNSET, UnsetType
 
@@ -110,11 +111,17 @@ def canonical_time(value: JSON) -> str | UnsetType:
     return spell_time(stamp) if stamp is not None else UNSET
 
 
+def from_microseconds(microseconds: int) -> datetime:
+    """The point in time so many microseconds after 1970."""
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
 def format_utc(microseconds: int) -> str:
     """Microseconds since 1970 in the canonical spelling."""
-    return spell_time(_EPOCH + timedelta(microseconds=microseconds))
+    return spell_time(from_microseconds(microseconds))
 
 
+@lru_cache(maxsize=4096)
 def week_of(day: str) -> str:
     """The ISO week of a day, `2026-W46`; "" of "", which is no day."""
     if not day:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 from clew.model.json import JSON
+from clew.model.time import parse_time
 from clew.render.branching import Forks
 from clew.render.detail import Detail
 from clew.render.markdown_safe import code, fence, plain, quote, safe_markdown
@@ -34,6 +35,7 @@ from clew.render.parts import (
 )
 from clew.render.tables import size
 from clew.render.text_safety import one_line
+from clew.timezone import zone_label
 
 _HEADER = ("id", "title", "workspace", "started_at", "ended_at", "parent_session_id", "agent_id")
 
@@ -47,6 +49,8 @@ def markdown(
     forks: Forks | None = None,
 ) -> Iterator[str]:
     """The session in pieces: front matter, title, and a section for each message or reply.
+
+    The front matter has times in UTC, and names the zone of the times of messages.
 
     `reminders` False leaves out what the agent put into prompts and results; below `full` it is left out anyway.
     """
@@ -67,6 +71,8 @@ def anchor(index: int) -> str:
 def _front_matter(session: dict[str, JSON]) -> Iterator[str]:
     source = session.get("source") or {}
     values = {key: session.get(key) for key in _HEADER}
+    started = parse_time(session.get("started_at"))
+    values["timezone"] = zone_label(started) if started is not None else None
     values |= {f"source_{key}": source.get(key) for key in ("type", "host", "path")}
     yield "---\n"
     for key, value in values.items():

@@ -6,7 +6,6 @@ branch of each message.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
@@ -20,7 +19,6 @@ from clew.analysis.prompts import typed_text
 from clew.analysis.todos import SINGLE, stepped
 from clew.model import Todo
 from clew.model.json import JSON
-from clew.model.time import parse_time
 from clew.render.branching import Branching, Forks
 from clew.render.detail import DETAILS, FULL, PROMPTS, Detail, Speaker, block_level, is_remark, result_level, speaker_of
 from clew.render.parts import (
@@ -41,7 +39,7 @@ from clew.render.parts import (
     Thought,
 )
 from clew.render.pieces import call_pieces, changed_tasks, json_code
-from clew.render.tables import size
+from clew.render.tables import clock, size
 from clew.render.text_safety import one_line
 
 _MARKS: dict[Speaker, str] = {
@@ -49,8 +47,6 @@ _MARKS: dict[Speaker, str] = {
     "summary": "summary of what came before",
     "aside": "sub-agent",
 }
-_usual = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d{3})?Z").fullmatch
-"""The usual spelling of a time, which need not be taken apart."""
 
 
 def parts(
@@ -133,17 +129,6 @@ def subagent_note(subagent: Subagent) -> Note:
     if subagent.root:
         return Note("Sub-agent in this file, from message", subagent.root)
     return Note("Sub-agent", subagent.agent)
-
-
-def clock(timestamp: JSON) -> str | None:
-    """A message's time to the minute, in UTC; as it is where it cannot be read."""
-    usual = _usual(timestamp) if type(timestamp) is str else None
-    if usual is not None:
-        return f"{usual[1]} {usual[2]}"
-    stamp = parse_time(timestamp)
-    if stamp is not None:
-        return stamp.strftime("%Y-%m-%d %H:%M")
-    return timestamp if isinstance(timestamp, str) else None
 
 
 class _Outline:

@@ -8,7 +8,10 @@ from functools import lru_cache
 from itertools import accumulate, takewhile
 from typing import Any, NamedTuple
 
+from clew.model.json import JSON
+from clew.model.time import parse_time
 from clew.render.text_safety import one_line
+from clew.timezone import format_day, format_minute, zone_label
 
 GAP = "  "
 ELLIPSIS = "…"
@@ -119,7 +122,29 @@ def ago(then: datetime | None, now: datetime) -> str:
             if not name:
                 return "just now"
             return f"{span // unit} {name} ago" if seconds > 0 else f"in {span // unit} {name}"
-    return then.strftime("%Y-%m-%d")
+    return format_day(then)
+
+
+def clock(timestamp: JSON) -> str | None:
+    """A recorded time to the minute, in the zone of the user; as it is where it cannot be read."""
+    stamp = parse_time(timestamp)
+    if stamp is not None:
+        return format_minute(stamp)
+    return timestamp if isinstance(timestamp, str) else None
+
+
+def time_range(first: datetime, last: datetime) -> str:
+    """Two points in time and their zone: `2026-11-03 14:05 to 15:10 CET`."""
+    begin, end = format_minute(first), format_minute(last)
+    zones = zone_label(first), zone_label(last)
+    begin += f" {zones[0]}" if zones[0] != zones[1] else ""
+    return f"{begin} to {end[11:] if begin[:10] == end[:10] else end} {zones[1]}"
+
+
+def time_left(seconds: float) -> str:
+    """Hours and minutes, rounded up to the minute."""
+    hours, minutes = divmod(-int(-seconds // 60), 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min"
 
 
 def size(number: int | None) -> str:
@@ -134,7 +159,10 @@ def cost(row: Mapping[str, Any]) -> str:
     """The cost in a row; where some of it has no price, that it was at least this; "-" where nothing is known."""
     if row.get("cost") is None:
         return "-"
-    return f"{'≥ ' if row['cost_is_at_least'] else ''}${row['cost']:,.2f}"
+    dollars = row["cost"]
+    # What is less than half a cent must not look like nothing.
+    digits = 4 if 0 < dollars < 0.005 else 2
+    return f"{'≥ ' if row['cost_is_at_least'] else ''}${dollars:,.{digits}f}"
 
 
 def count(number: int | None) -> str:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from clew.model.json import JSON
+from clew.model.time import parse_time
 from clew.render.branching import Forks
 from clew.render.detail import Detail
 from clew.render.markdown_safe import safe_markdown
-from clew.render.outline import clock, decoded_size, parts, session_notes, session_title, subagent_note
+from clew.render.outline import decoded_size, parts, session_notes, session_title, subagent_note
 from clew.render.parts import (
     Call,
     Code,
@@ -34,6 +35,7 @@ from clew.render.parts import (
 )
 from clew.render.tables import size
 from clew.render.text_safety import one_line, visible
+from clew.timezone import format_minute, zone_label
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -70,7 +72,7 @@ def show(
     The facts of `summary` are printed below the title.
     """
     write = _styled(console_width) if color else _plain
-    title = write(Section(0, session_title(session), clock(session.get("started_at"))))
+    title = write(Section(0, session_title(session), _start(session)))
     yield title if summary else title + "\n"
     if summary:
         yield write(Note(" · ".join(map(one_line, summary))))
@@ -84,6 +86,12 @@ def show(
             part = _typed(part)
         for line in _lines_of(part):
             yield write(line)
+
+
+def _start(session: dict[str, JSON]) -> str | None:
+    """When a session began, and in which zone all its times are shown."""
+    stamp = parse_time(session.get("started_at"))
+    return f"{format_minute(stamp)} {zone_label(stamp)}" if stamp is not None else None
 
 
 def _typed(part: Prose) -> Prose:

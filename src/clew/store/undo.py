@@ -45,6 +45,7 @@ from clew.store.layout import MESSAGES
 from clew.store.snapshots import SnapshotEntry, Snapshots
 from clew.store.undo_plan import (
     FileStep,
+    Refused,
     RestorePlan,
     UndoRequest,
     UndoResult,
@@ -89,7 +90,12 @@ class Undo:
         """Return what would be done."""
         plan, steps = self._plan(tree, request)
         unknown = unknown_changes(self._snapshots, tree, plan)
-        return UndoResult(request.action, tree.uuid(tree.head), tree.uuid(plan.goal), steps, unknown=unknown)
+        start, head, refusal = tree.uuid(tree.head), tree.uuid(plan.goal), None
+        try:
+            _refuse(steps, request, unknown)
+        except (Refused, PathRefused) as error:
+            refusal = str(error).removeprefix("nothing was changed: ")
+        return UndoResult(request.action, start, head, steps, unknown=unknown, refusal=refusal)
 
     def run(self, request: UndoRequest) -> UndoResult:
         """Do it. On return all of it is done and recorded; on error nothing is."""
@@ -100,9 +106,7 @@ class Undo:
             roll_back_interrupted_undos(self._snapshots, at.tree, self._system)
             plan, steps = self._plan(at.tree, request)
             unknown = unknown_changes(self._snapshots, at.tree, plan)
-            if request.action == "redo":
-                refuse_incomplete_redo(unknown)
-            refuse_unsafe(steps, request, unknown)
+            _refuse(steps, request, unknown)
             rescued = self._restore(steps, request, at.uuid)
             start, head = at.tree.uuid(at.tree.head), at.tree.uuid(plan.goal)
             results.append(UndoResult(request.action, start, head, steps, None, rescued, unknown))
@@ -319,3 +323,10 @@ def _versions_to_rescue(step: FileStep) -> list[bytes]:
     now = [step.current] if step.is_changed_since else []
     made = [one.made for one in reversed(step.outside_versions)]
     return list(dict.fromkeys(body for body in (*now, *made) if body is not None))
+
+
+def _refuse(steps: Sequence[FileStep], request: UndoRequest, unknown: Sequence[str]) -> None:
+    """Stop an undo or redo that must not be done."""
+    if request.action == "redo":
+        refuse_incomplete_redo(unknown)
+    refuse_unsafe(steps, request, unknown)

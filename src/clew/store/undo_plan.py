@@ -100,6 +100,8 @@ class UndoResult(msgspec.Struct, frozen=True):
     """The folder with copies of edited files."""
     unknown: list[str] = []
     """Records that are lost, with their place: other files may not be as they were."""
+    refusal: str | None = None
+    """Why it would be refused; None if it would be done."""
 
 
 class Refused(WouldLose):

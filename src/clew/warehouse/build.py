@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -292,6 +292,16 @@ class TableBuilder:
             "active_us": active,
             "has_subagent_records": int(fields["has_subagent_records"]),
         }
+
+
+def halve_until(fits: Callable[[pa.Table], bool], table: pa.Table) -> Iterator[pa.Table]:
+    """Halve the rows of a table until each part fits, or is a single row."""
+    if table.num_rows <= 1 or fits(table):
+        yield table
+        return
+    half = table.num_rows // 2
+    yield from halve_until(fits, table.slice(0, half))
+    yield from halve_until(fits, table.slice(half))
 
 
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from clew.catalog.filters import DUCKDB, POSTGRESQL, SPARK, WarehouseRows
+from clew.catalog.statements import Statement
 from clew.errors import UsageError
 from clew.warehouse.extras import require_extra
 from clew.warehouse.urls import is_server
-
-if TYPE_CHECKING:
-    from clew.catalog.statements import Statement
 
 _DIALECTS = {"duckdb": DUCKDB, "postgres": POSTGRESQL, "postgresql": POSTGRESQL, "spark": SPARK}
 NAMES = ("sqlite", "duckdb:DIR", "postgresql://...", "spark://...")
@@ -44,14 +42,15 @@ def open_engine(name: str) -> Engine:
     scheme = scheme.lower()
     if scheme == "duckdb" and target:
         require_extra("lake")
-        from clew.warehouse.lake.engine import open_engine as open_duckdb
+        from clew.warehouse.lake.engine import DuckEngine
+        from clew.warehouse.lake.store import open_store
 
-        return open_duckdb(target)
+        return DuckEngine(open_store(target))
     if scheme in ("postgresql", "postgres") and colon:
         require_extra("postgres")
-        from clew.warehouse.postgres.engine import open_engine as open_postgres
+        from clew.warehouse.postgres.engine import PostgresEngine
 
-        return open_postgres(name)
+        return PostgresEngine(name)
     if scheme == "spark" and colon:
         require_extra("spark")
         from clew.warehouse.spark.engine import open_engine as open_spark

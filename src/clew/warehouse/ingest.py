@@ -7,7 +7,7 @@ that is published was hashed before it was masked.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -76,6 +76,50 @@ class Batch(NamedTuple):
     def size(self) -> int:
         """Bytes of all tables in memory."""
         return sum(table.get_total_buffer_size() for table in self.tables.values())
+
+
+class SourceTask(NamedTuple):
+    """A source to read. Plain values only, so that it can be sent to a worker."""
+
+    source: SourceFile
+    meta: SourceMeta
+
+
+class ReadResult(NamedTuple):
+    """What was read of some sources."""
+
+    batches: list[Batch]
+    unreadable: list[str]
+    """A message for each source that could not be read."""
+    size: int
+    """Bytes of all sources."""
+
+
+def group_tasks(
+    tasks: Iterable[SourceTask], max_bytes: int, max_sources: int | None = None
+) -> Iterator[list[SourceTask]]:
+    """Group tasks, in their order, into lists of about so many bytes and at most so many sources."""
+    group: list[SourceTask] = []
+    size = 0
+    for task in tasks:
+        group.append(task)
+        size += task.meta.size
+        if size >= max_bytes or len(group) == max_sources:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def read_sources(tasks: Sequence[SourceTask]) -> ReadResult:
+    """Read sources into batches."""
+    batches, unreadable = [], []
+    for source, meta in tasks:
+        try:
+            batches.append(read_source(source, meta))
+        except SOURCE_ERRORS as error:
+            unreadable.append(describe_unreadable(meta.path, error))
+    return ReadResult(batches, unreadable, sum(task.meta.size for task in tasks))
 
 
 def ingest_files(files: Iterable[tuple[str, bytes]], meta: SourceMeta) -> Batch:

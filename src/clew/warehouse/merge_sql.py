@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator
 
 from clew.catalog.portable_sql import CACHE_5M_TOKENS, DUPLICATE_ORDER, SESSION_ORDER
+from clew.catalog.schema import QUARTER_HOUR
 from clew.warehouse.columns import COPIES, COUNTS, LEVELS, RATES, STATE, TABLES
 
 
@@ -120,13 +121,21 @@ DAY_SUMS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
         {"lines_added": "SUM(lines_added)", "lines_removed": "SUM(lines_removed)"},
     ),
 }
-"""Sums by day: the table that is summed, the columns of a group, and the sums."""
+"""Sums within a day: the table that is summed, the columns of a group, and the sums.
+
+A row is for a quarter of an hour, in the column `quarter_hour_us`: in every zone of today, a day begins with one.
+"""
+QUARTER_HOUR_SQL = f"ts_us - ts_us % {QUARTER_HOUR}"
 
 
 def _day_sums(name: str) -> str:
     table, group, sums = DAY_SUMS[name]
     columns = ", ".join(f"CAST({expression} AS BIGINT) AS {column}" for column, expression in sums.items())
-    return f"SELECT {', '.join(group)}, {columns} FROM {table} GROUP BY {', '.join(group)}"
+    names = ", ".join(group)
+    return (
+        f"SELECT {names}, {columns}, {QUARTER_HOUR_SQL} AS quarter_hour_us FROM {table}"
+        f" GROUP BY {names}, {QUARTER_HOUR_SQL}"
+    )
 
 
 _OF_MESSAGES = {

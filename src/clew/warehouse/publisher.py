@@ -10,6 +10,7 @@ import json
 import os
 import secrets
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -22,7 +23,7 @@ from clew.errors import SourceUnreadable
 from clew.host import config_dir, data_dir
 from clew.io.atomic import write_atomic
 from clew.redact.settings import marker_key
-from clew.warehouse.ingest import SourceMeta
+from clew.warehouse.ingest import SourceMeta, SourceTask
 from clew.warehouse.privacy import Policy, check_policy, read_user_rules
 
 ORIGIN_FILE = "origin.json"
@@ -54,6 +55,10 @@ class Publisher(NamedTuple):
             sides=source.sides,
             machine=source.origin,
         )
+
+    def tasks(self, sources: Iterable[SourceFile]) -> list[SourceTask]:
+        """The sources in their present state, to be read."""
+        return [SourceTask(source, self.meta(source)) for source in sources]
 
     def source_id(self, agent: str, path: str) -> str:
         """The id of a source: a keyed hash, so that a guess at the path cannot be tested."""

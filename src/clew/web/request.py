@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from clew.catalog.queries import Entry
 from clew.errors import ClewError, SourceUnreadable, UnknownReference, UsageError
-from clew.filters import Filters
+from clew.filters import FILTER_NAMES, Filters
 from clew.redact.findings import PROFILES
 from clew.web.context import NO_MASKING, AppContext, Masking, NoCatalog, masking, resolve_reference, use_redactor
 from clew.web.templates import render
@@ -23,7 +23,8 @@ from clew.web.templates import render
 FRAGMENT_HEADER = "x-clew"
 """Sent by the app's own scripts, which want a part of a page."""
 PROFILE_COOKIE = "clew-redact"
-FILTERS = ("agent", "project", "branch", "model", "since", "until", "tool", "file", "has", "text")
+FILTERS = tuple(name for name in FILTER_NAMES if name != "here")
+"""A browser has no current folder."""
 REPEATABLE_FILTERS = ("agent", "has")
 MAX_PARAM_CHARS = 2_000
 NUMBER = re.compile(r"\d{1,9}", re.ASCII)

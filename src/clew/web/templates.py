@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -14,12 +14,13 @@ from markupsafe import Markup, escape
 
 from clew.catalog.queries import Entry
 from clew.catalog.stats import UsageTotals
-from clew.model.time import format_utc
+from clew.model.time import from_microseconds
 from clew.render.page.frame import theme, views
 from clew.render.shell import shell_word
-from clew.render.tables import ago, size
+from clew.render.tables import ago, size, time_range
 from clew.render.text_safety import escape as escape_text
 from clew.render.text_safety import visible
+from clew.timezone import format_minute, zone_label
 from clew.web.app import IMPORTED_MODULES, static_url
 from clew.web.context import masking
 
@@ -62,8 +63,7 @@ def _environment(profile: str) -> Environment:
     environment.filters |= {
         "number": format_number,
         "money": format_money,
-        "clock": format_minute,
-        "day": format_day,
+        "clock": format_clock,
         "span": format_duration,
         "size": size,
         "address": session_url,
@@ -72,6 +72,8 @@ def _environment(profile: str) -> Environment:
     }
     environment.globals |= {
         "age": format_age,
+        "time_range": lambda first, last: time_range(from_microseconds(first), from_microseconds(last)),
+        "zone_label": zone_label,
         "cost_of": format_cost,
         "static": static_url,
         "imported_modules": IMPORTED_MODULES,
@@ -105,19 +107,14 @@ def format_cost(used: UsageTotals) -> str:
     return ("≥ " if used.priced_calls < used.calls else "") + format_money(used.cost_nano)
 
 
-def format_minute(microseconds: int) -> str:
-    """A point in time to the minute, in UTC."""
-    return format_utc(microseconds)[:16].replace("T", " ") if microseconds > 0 else ""
-
-
-def format_day(microseconds: int) -> str:
-    """The day of a point in time, in UTC."""
-    return format_utc(microseconds)[:10] if microseconds > 0 else ""
+def format_clock(microseconds: int) -> str:
+    """A point in time to the minute, in the zone of the user."""
+    return format_minute(from_microseconds(microseconds)) if microseconds > 0 else ""
 
 
 def format_age(microseconds: int, now: datetime) -> str:
     """How long ago a point in time was."""
-    return ago(datetime.fromtimestamp(microseconds / 1_000_000, UTC), now) if microseconds > 0 else ""
+    return ago(from_microseconds(microseconds), now) if microseconds > 0 else ""
 
 
 def format_duration(microseconds: int) -> str:

@@ -62,6 +62,17 @@ def test_filters_hold_for_an_engine_too(tmp_path: Path, home: Path) -> None:
     assert asked.stdout == run("stats", *limits, "--json", "--engine", "sqlite", "--home", home).stdout
 
 
+@pytest.mark.parametrize("zone", ["Asia/Kathmandu", "America/Los_Angeles"])
+def test_days_of_any_zone(tmp_path: Path, home: Path, zone: str) -> None:
+    lake = tmp_path / "lake"
+    assert run("lake", "write", lake, "--home", home, "--level", "raw").exit_code == 0
+    for words in (("--by", "day"), ("--since", "2026-01-05", "--until", "2026-11-04T12:07")):
+        asked = ("--timezone", zone, "stats", *words, "--json", "--engine")
+        found = run(*asked, f"duckdb:{lake}").stdout
+        assert found == run(*asked, "sqlite", "--home", home).stdout
+        assert found != run(*asked[2:], "sqlite", "--home", home).stdout
+
+
 @pytest.mark.slow
 def test_without_text_a_project_is_found_by_its_last_part(tmp_path: Path, home: Path) -> None:
     assert run("lake", "write", tmp_path / "lake", "--home", home).exit_code == 0

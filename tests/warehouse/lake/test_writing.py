@@ -15,6 +15,7 @@ from clew.catalog.statements import catalogue
 from clew.demo import write_demo
 from clew.errors import RemoteFailed, TargetRefused
 from clew.warehouse import ingest
+from clew.warehouse.ingest import read_sources
 from clew.warehouse.lake import write as writing
 from clew.warehouse.lake.engine import DuckEngine
 from clew.warehouse.lake.layout import DATA, month_of, object_name
@@ -171,7 +172,7 @@ def test_a_source_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path, m
             raise OSError("broken disk")
         return real(source, meta)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(writing, "read_source", broken)
+    monkeypatch.setattr(ingest, "read_source", broken)
     report = write(machine, store)
     assert (report.written, len(report.unreadable)) == (3, 1)
     assert NAMES[2] in report.unreadable[0]
@@ -182,8 +183,8 @@ def test_a_source_that_cannot_be_read_is_named_once_and_in_words(tmp_path: Path)
     path = say(machine, NAMES[0], 10)
     path.unlink()
     path.mkdir()
-    jobs = [(SourceFile("claude-code", path), machine.publisher("raw").meta(SourceFile("claude-code", path)))]
-    (line,) = writing.read_jobs(jobs).unreadable
+    jobs = machine.publisher("raw").tasks([SourceFile("claude-code", path)])
+    (line,) = read_sources(jobs).unreadable
     assert line.startswith(f"{path}: ")
     assert line.count(str(path)) == 1
     assert "SourceUnreadable" not in line

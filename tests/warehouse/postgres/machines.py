@@ -12,7 +12,7 @@ from clew.host import Host
 from clew.sources.local import in_homes
 from clew.warehouse.merge_sql import PUBLIC
 from clew.warehouse.postgres.connection import connect
-from clew.warehouse.postgres.engine import open_engine
+from clew.warehouse.postgres.engine import PostgresEngine
 from clew.warehouse.postgres.push import PushReport, push
 from clew.warehouse.publisher import load_publisher
 
@@ -49,7 +49,7 @@ class Machine:
 
 def statistics(url: str) -> dict[str, Rows]:
     """The answers of the server."""
-    with closing(open_engine(url)) as engine:
+    with closing(PostgresEngine(url)) as engine:
         return {name: engine.ask(statement) for name, statement in statements.catalogue()}
 
 

@@ -37,17 +37,18 @@ def test_the_name_of_a_scheme_has_no_case(words: tuple[str, ...]) -> None:
 def test_large_rows_are_spelled_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     import pyarrow as pa
 
+    from clew.warehouse.build import halve_until
     from clew.warehouse.postgres import push
 
     texts = ["x" * (100_000 if number == 700 else 100) for number in range(1000)]
     table = pa.table({"number": range(1000), "text": texts})
     monkeypatch.setattr(push, "CSV_BYTES", 20_000)
     monkeypatch.setattr(push, "CSV_ROWS", 90)
-    pieces = list(push._halves(table))
+    pieces = list(halve_until(push._fits_csv, table))
     assert pa.concat_tables(pieces) == table
     assert max(piece.num_rows for piece in pieces) <= 90
     assert [piece.num_rows for piece in pieces if piece.nbytes > 20_000] == [1]
-    assert list(push._halves(table[:0])) == [table[:0]]
+    assert list(halve_until(push._fits_csv, table[:0])) == [table[:0]]
 
 
 @pytest.mark.parametrize("words", [("push",), ("stats", "--engine"), ("search", "word", "--engine")])

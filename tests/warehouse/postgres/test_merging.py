@@ -6,6 +6,7 @@ import random
 import threading
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,12 +64,15 @@ def same(url: str, batches: list[Batch]) -> None:
 
 
 def summed(name: str, rows: Rows) -> Rows:
-    """One row for each day and so on: a session that stands in several batches has a row for each of them."""
+    """One row for each quarter of an hour: a session that stands in several batches has a row for each of them."""
     _, by, sums = DAY_SUMS[name]
-    found: dict[tuple[str, ...], list[tuple[int | None, ...]]] = {}
-    for row in rows:
-        found.setdefault(row[: len(by)], []).append(row[len(by) :])
-    return [(*key, *map(_together, sums, zip(*cells, strict=True))) for key, cells in found.items()]
+    found: dict[tuple[Any, ...], list[tuple[int | None, ...]]] = {}
+    for *row, quarter_hour in rows:
+        found.setdefault((*row[: len(by)], quarter_hour), []).append(tuple(row[len(by) :]))
+    return [
+        (*key, *map(_together, sums, zip(*cells, strict=True)), quarter_hour)
+        for (*key, quarter_hour), cells in found.items()
+    ]
 
 
 def _together(name: str, cells: tuple[int | None, ...]) -> int | None:

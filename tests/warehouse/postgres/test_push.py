@@ -61,7 +61,7 @@ def test_what_did_not_change_is_not_read_again(url: str, machine: Machine, monke
     def nothing(*_: object) -> None:
         raise AssertionError("nothing is to be read")
 
-    monkeypatch.setattr("clew.warehouse.postgres.push.read_source", nothing)
+    monkeypatch.setattr("clew.warehouse.ingest.read_source", nothing)
     again = machine.push(url)
     assert (again.pushed.sources, again.pushed.rows, again.unchanged) == (0, 0, 2)
 
@@ -154,7 +154,6 @@ def test_a_dry_run_leaves_the_server_alone(url: str, machine: Machine) -> None:
 
 def test_one_bad_source_stops_no_other(url: str, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     from clew.warehouse import ingest
-    from clew.warehouse.postgres import push as pushing
 
     write_claude(machine.home, ONE, 10)
     write_claude(machine.home, TWO, 10)
@@ -165,7 +164,7 @@ def test_one_bad_source_stops_no_other(url: str, machine: Machine, monkeypatch: 
             raise ValueError("no")
         return read(source, meta)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(pushing, "read_source", picky)
+    monkeypatch.setattr(ingest, "read_source", picky)
     report = machine.push(url)
     assert report.pushed.sources == 1
     assert [line.rpartition("/")[2] for line in report.pushed.unreadable] == [f"{ONE}.jsonl: cannot be read (no)"]
@@ -250,7 +249,6 @@ def test_a_source_that_cannot_be_read_is_named_and_told_by_the_exit_code(
     url: str, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from clew.warehouse import ingest
-    from clew.warehouse.postgres import push as pushing
 
     write_claude(machine.home, ONE, 10)
     write_claude(machine.home, TWO, 10)
@@ -261,7 +259,7 @@ def test_a_source_that_cannot_be_read_is_named_and_told_by_the_exit_code(
             raise OverflowError("no")
         return read(source, meta)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(pushing, "read_source", picky)
+    monkeypatch.setattr(ingest, "read_source", picky)
     done = clew("push", url, "--home", machine.home, "--json")
     assert done.code == 3
     assert ONE in done.err

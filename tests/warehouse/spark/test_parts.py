@@ -15,7 +15,7 @@ from clew.errors import UsageError
 from clew.host import Host
 from clew.sources.local import in_homes
 from clew.warehouse.ingest import ingest_files, read_source
-from clew.warehouse.lake.engine import open_engine
+from clew.warehouse.lake.engine import DuckEngine
 from clew.warehouse.lake.store import open_store
 from clew.warehouse.lake.write import write
 from clew.warehouse.publisher import Publisher, load_publisher
@@ -64,7 +64,8 @@ def test_parts_give_the_rows_that_a_write_from_the_home_gives(
     write(open_store(str(tmp_path / "whole")), [found.source for found in in_homes([Host(home)])], who)
     assert report.written == report.sources > 20
     assert report.unreadable == ()
-    with closing(open_engine(str(tmp_path / "parts"))) as parts, closing(open_engine(str(tmp_path / "whole"))) as whole:
+    stores = (open_store(str(tmp_path / name)) for name in ("parts", "whole"))
+    with closing(DuckEngine(next(stores))) as parts, closing(DuckEngine(next(stores))) as whole:
         assert [name for name, statement in catalogue() if parts.ask(statement) != whole.ask(statement)] == []
 
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from clew.render.page.frame import banner, count, head, tail, theme
+from clew.render.tables import clock
 from clew.render.text_safety import escape, escape_line
+from clew.timezone import zone_label
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -20,6 +22,7 @@ class Entry(msgspec.Struct, frozen=True):
     project: str
     workspace: str
     time: str
+    """When the session began, in UTC."""
     messages: int
     prompts: int
     parent: str | None = None
@@ -37,7 +40,8 @@ def index(entries: Sequence[Entry]) -> Iterator[str]:
     """The index, in pieces."""
     yield head("Sessions", "index")
     yield from _listed(entries)
-    yield tail(f"{', '.join(count(number, name) for name, number in session_counts(entries))}. Written by clew.")
+    counts = ", ".join(count(number, name) for name, number in session_counts(entries))
+    yield tail(f"{counts}. Written by clew. Times are in {zone_label()}.")
 
 
 def _listed(entries: Sequence[Entry]) -> Iterator[str]:
@@ -95,7 +99,8 @@ def _item(entry: Entry, children: Sequence[Entry]) -> str:
     if children:
         links = " ".join(f'<a href="{escape(child.address)}">{number}</a>' for number, child in enumerate(children, 1))
         subagents = f" · sub-agents {links}"
+    time = escape_line(clock(entry.time) or "")
     return (
-        f'<li><a href="{escape(entry.address)}">{escape_line(entry.title)}</a> <time>{escape_line(entry.time)}</time>'
+        f'<li><a href="{escape(entry.address)}">{escape_line(entry.title)}</a> <time>{time}</time>'
         f'<span class="about">{about}{subagents}</span></li>\n'
     )

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from clew.analysis.session import project_of
 from clew.model.json import JSON
+from clew.model.time import parse_time
 from clew.render.branching import Forks
 from clew.render.detail import PROMPTS, Detail
-from clew.render.outline import by_section, clock, session_notes, session_title, subagents_without_call
+from clew.render.outline import by_section, session_notes, session_title, subagents_without_call
 from clew.render.page.fragments import Fragments, Nested, cli_notice
 from clew.render.page.frame import banner, branches, contents, count, head, tail, toolbar
 from clew.render.parts import Call, Fork, Injected, Note, Part, Picture, Prose, Result, Section
+from clew.render.tables import time_range
 from clew.render.text_safety import escape, escape_line
 
 CONTENTS_CHARS = 90
@@ -130,14 +132,14 @@ def _first_words(section: Sequence[Part]) -> str:
 
 
 def _facts(session: dict[str, JSON], agent: str | None) -> list[tuple[str, str]]:
-    began, ended = clock(session.get("started_at")), clock(session.get("ended_at"))
+    began, ended = parse_time(session.get("started_at")), parse_time(session.get("ended_at"))
     workspace = session.get("workspace") or ""
     host = (session.get("source") or {}).get("host")
     return [
         ("Agent", agent or ""),
         ("Project", project_of(workspace) or ""),
         ("Folder", workspace),
-        ("Time", f"{began} to {ended[11:] if began[:10] == ended[:10] else ended} UTC" if began and ended else ""),
+        ("Time", time_range(began, ended) if began and ended else ""),
         ("Host", host if isinstance(host, str) else ""),
         ("Session", session["id"]),
     ]

@@ -15,16 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clew.warehouse.columns import LEVELS, STATE
-from clew.warehouse.lake.layout import (
-    DATA,
-    VERSION_DIR,
-    check_version,
-    is_by_day,
-    month_of,
-    no_lake,
-    table_folder,
-    version_name,
-)
+from clew.warehouse.lake.layout import DATA, is_by_day, month_of, version_name
 from clew.warehouse.lake.objects import (
     MAX_OBJECT_BYTES,
     concat,
@@ -35,7 +26,7 @@ from clew.warehouse.lake.objects import (
     to_batch_objects,
     to_objects,
 )
-from clew.warehouse.lake.store import FolderStore, Object, Store, put_all, retry_if_deleted
+from clew.warehouse.lake.store import FolderStore, Object, Store, check_lake, list_objects, put_all, retry_if_deleted
 
 GRACE_SECONDS = 3600.0
 """Younger objects are left alone: their writer may not have registered the batches yet."""
@@ -79,10 +70,7 @@ def compact(store: Store, now: datetime, grace_seconds: float = GRACE_SECONDS) -
 
 
 def _compact(store: Store, now: float, grace_seconds: float) -> CompactReport:
-    versions = [one.name for one in store.list(f"{VERSION_DIR}/")]
-    if not versions:
-        raise no_lake(store.display_url)
-    check_version(versions, store.display_url)
+    check_lake(store, must_exist=True)
     store.put(version_name(), b"\n")
     lake = _list_lake(store)
     guard = DeletionGuard(store, lake.objects["batches"])
@@ -115,8 +103,8 @@ def _add_counts(report: CompactReport, replacement: Replacement) -> CompactRepor
 
 def _list_lake(store: Store) -> _Lake:
     # Rows first: a batch that is registered by the time `batches` is listed had its rows written before.
-    objects = {table: store.list(table_folder(table)) for table in (*DATA, "batches")}
-    parts = [read_rows(store, "batches", one.name) for one in objects["batches"] if month_of(one.name)]
+    objects = {table: list_objects(store, table) for table in (*DATA, "batches")}
+    parts = [read_rows(store, "batches", one.name) for one in objects["batches"]]
     batches = drop_duplicates("batches", concat("batches", parts))
     return _Lake(objects, pc.unique(batches["batch"]), pc.unique(current_batches(batches)["batch"]))
 
@@ -135,7 +123,7 @@ def current_batches(batches: pa.Table) -> pa.Table:
 
 def _months(objects: Iterable[Object], written_before: float) -> Iterator[list[Object]]:
     """The objects of each month that are old enough."""
-    old = [one for one in objects if month_of(one.name) and one.written <= written_before]
+    old = [one for one in objects if one.written <= written_before]
     old.sort(key=lambda one: (month_of(one.name) or "", one.name))
     for _, month in groupby(old, key=lambda one: month_of(one.name)):
         yield list(month)
@@ -172,8 +160,8 @@ class DeletionGuard:
         """The batches that were registered since the lake was listed; None if that cannot be determined."""
         found: set[str] = set()
         try:
-            for one in self._store.list(table_folder("batches")):
-                if month_of(one.name) and one.name not in self._read_before:
+            for one in list_objects(self._store, "batches"):
+                if one.name not in self._read_before:
                     found.update(read_rows(self._store, "batches", one.name, ["batch"])["batch"].to_pylist())
         except FileNotFoundError:
             return None

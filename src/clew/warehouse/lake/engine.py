@@ -5,27 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 
+from clew.catalog.statements import Statement
 from clew.errors import ClewError, RemoteFailed, TargetRefused
 from clew.warehouse.columns import COPIES, TABLES, Table
-from clew.warehouse.lake.layout import (
-    VERSION_DIR,
-    check_version,
-    damaged,
-    hash_matches,
-    month_of,
-    no_lake,
-    table_folder,
-)
-from clew.warehouse.lake.store import RemoteStore, Store, open_store
+from clew.warehouse.lake.layout import damaged, hash_matches, no_lake
+from clew.warehouse.lake.store import RemoteStore, Store, check_lake, list_objects
 from clew.warehouse.merge_sql import merged_tables, required_tables, tables_read
 from clew.warehouse.urls import mask_urls
-
-if TYPE_CHECKING:
-    from clew.catalog.statements import Statement
 
 T = TypeVar("T")
 _TYPES = {"int": "BIGINT", "str": "VARCHAR"}
@@ -69,7 +59,7 @@ class DuckEngine:
         if isinstance(self._store, RemoteStore):
             db.register_filesystem(self._store.fs)
         self._created = set()
-        check_version((one.name for one in self._store.list(f"{VERSION_DIR}/")), self._store.display_url)
+        check_lake(self._store)
         # `batches` first: the rows of a batch that it names were written before it.
         for table in TABLES.values():
             self._create_view(db, table)
@@ -77,7 +67,7 @@ class DuckEngine:
 
     def _create_view(self, db: duckdb.DuckDBPyConnection, table: Table) -> None:
         """A view of the rows of a table, as they were written."""
-        objects = [one.name for one in self._store.list(table_folder(table.name)) if month_of(one.name) is not None]
+        objects = [one.name for one in list_objects(self._store, table.name)]
         if table.name == "batches" and not objects:
             raise no_lake(self._store.display_url)
         if not objects:
@@ -134,11 +124,6 @@ def _translate_error(error: Exception, store: Store) -> ClewError:
 
 def _first_damaged(store: Store, message: str) -> str | None:
     """The first damaged object among those that DuckDB's message names, or among all if it names none."""
-    names = [one.name for table in TABLES for one in store.list(table_folder(table)) if month_of(one.name)]
+    names = [one.name for one in list_objects(store, *TABLES)]
     named = [name for name in names if name in message]
     return next((name for name in named or names if not hash_matches(name, store.read(name))), None)
-
-
-def open_engine(target: str) -> DuckEngine:
-    """The engine over the lake at a path or URL."""
-    return DuckEngine(open_store(target))

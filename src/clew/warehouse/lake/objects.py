@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from clew.warehouse.build import SCHEMAS
+from clew.warehouse.build import SCHEMAS, halve_until
 from clew.warehouse.columns import STATE, TABLES
 from clew.warehouse.lake.layout import damaged, hash_matches, object_name, shard_of
 from clew.warehouse.lake.store import Store
@@ -25,7 +25,7 @@ MONTH_CHARS = len("2026-11")
 def to_objects(table: str, rows: pa.Table) -> Iterator[tuple[str, bytes]]:
     """Name and content of the objects that hold the rows: one per month, or several for a large month."""
     for month, part in _by_month(table, rows):
-        for piece in _halves(part):
+        for piece in halve_until(lambda rows: rows.nbytes <= MAX_OBJECT_BYTES, part):
             content = to_parquet(piece.cast(SCHEMAS[table]))
             yield object_name(table, month, content), content
 
@@ -65,16 +65,6 @@ def _sort(rows: pa.Table, ascending: Iterable[str], descending: Iterable[str] = 
         return rows.take(order)
     wide = [field.with_type(pa.large_string()) if pa.types.is_string(field.type) else field for field in rows.schema]
     return rows.cast(pa.schema(wide)).take(order)
-
-
-def _halves(rows: pa.Table) -> Iterator[pa.Table]:
-    """Halve the rows until each part is small enough for one object."""
-    if rows.nbytes <= MAX_OBJECT_BYTES or rows.num_rows == 1:
-        yield rows
-        return
-    half = rows.num_rows // 2
-    yield from _halves(rows.slice(0, half))
-    yield from _halves(rows.slice(half))
 
 
 def to_parquet(rows: pa.Table) -> bytes:

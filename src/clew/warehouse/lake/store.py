@@ -23,6 +23,7 @@ from clew.datadir import private_folder
 from clew.errors import ClewError, RemoteFailed, TargetRefused, UsageError
 from clew.io.atomic import sync_folder
 from clew.warehouse.extras import require_extra
+from clew.warehouse.lake.layout import VERSION_DIR, check_version, month_of, no_lake, table_folder
 from clew.warehouse.urls import has_unescaped_delimiter, mask_urls
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -129,6 +130,19 @@ def absolute_target(target: str) -> str:
     return target if folder is None else str(Path(folder).absolute())
 
 
+def list_objects(store: Store, *tables: str) -> list[Object]:
+    """The objects of tables, in this order."""
+    return [one for table in tables for one in store.list(table_folder(table)) if month_of(one.name)]
+
+
+def check_lake(store: Store, *, must_exist: bool = False) -> None:
+    """Raise TargetRefused for a lake of a newer version, and UnknownReference if there must be one and is not."""
+    versions = [one.name for one in store.list(f"{VERSION_DIR}/")]
+    if must_exist and not versions:
+        raise no_lake(store.display_url)
+    check_version(versions, store.display_url)
+
+
 def retry_if_deleted(work: Callable[[], T], display_url: str) -> T:
     """Repeat work that read an object which compaction replaced meanwhile: its rows are in another object now."""
     for _ in range(_TRIES_IF_DELETED):
@@ -177,7 +191,6 @@ class FolderStore:
         self._not_synced: set[Path] = set()
 
     def list(self, folder: str) -> list[Object]:
-        """See `Store`."""
         with _translate_errors(self.display_url):
             return sorted(self._walk(self._path(folder)))
 
@@ -230,12 +243,10 @@ class FolderStore:
                 temporary.unlink(missing_ok=True)
 
     def read(self, name: str) -> bytes:
-        """See `Store`."""
         with _translate_errors(self.display_url, may_be_missing=True):
             return self._path(name).read_bytes()
 
     def remove(self, name: str) -> None:
-        """See `Store`."""
         with _translate_errors(self.display_url, writing=True):
             self._path(name).unlink(missing_ok=True)
 
@@ -248,7 +259,6 @@ class FolderStore:
         self._not_synced = set()
 
     def url(self, name: str) -> str:
-        """See `Store`."""
         return str(self._path(name))
 
     def remove_partial(self, before: float) -> None:
@@ -309,7 +319,6 @@ class RemoteStore:
         self.fs, self.root = _open_fsspec(target, _S3_OPTIONS if is_s3 else {})
 
     def list(self, folder: str) -> list[Object]:
-        """See `Store`."""
         with _translate_errors(self.display_url):
             self.fs.invalidate_cache()
             try:
@@ -367,13 +376,11 @@ class RemoteStore:
         return True
 
     def read(self, name: str) -> bytes:
-        """See `Store`."""
         with _translate_errors(self.display_url, may_be_missing=True):
             content: bytes = self.fs.cat_file(f"{self.root}/{name}")
         return content
 
     def remove(self, name: str) -> None:
-        """See `Store`."""
         with _translate_errors(self.display_url), suppress(FileNotFoundError):
             self.fs.rm_file(f"{self.root}/{name}")
 
@@ -381,7 +388,6 @@ class RemoteStore:
         """See `Store`: an object that was put is durable."""
 
     def url(self, name: str) -> str:
-        """See `Store`."""
         path: str = self.fs.unstrip_protocol(f"{self.root}/{name}")
         return path
 

@@ -17,19 +17,15 @@ import pyarrow.compute as pc
 from clew.warehouse.columns import SCHEMA_VERSION
 from clew.warehouse.ingest import batch_name
 from clew.warehouse.lake.compact import current_batches
-from clew.warehouse.lake.layout import (
-    DATA,
-    QUARANTINE,
-    VERSION_DIR,
-    check_version,
-    hash_matches,
-    month_of,
-    no_lake,
-    table_folder,
-    table_of,
+from clew.warehouse.lake.layout import DATA, QUARANTINE, hash_matches, table_of
+from clew.warehouse.lake.objects import (
+    concat,
+    drop_duplicates,
+    from_parquet,
+    split_runs,
+    to_batch_objects,
 )
-from clew.warehouse.lake.objects import concat, drop_duplicates, from_parquet, split_runs, to_batch_objects
-from clew.warehouse.lake.store import Object, Store, put_all, retry_if_deleted
+from clew.warehouse.lake.store import Object, Store, check_lake, list_objects, put_all, retry_if_deleted
 
 REWRITE_SIZE = -1
 """Marker size for a source that must be rewritten. It never matches a real file, and sorts last."""
@@ -62,12 +58,9 @@ def verify(store: Store) -> VerifyReport:
 
 
 def _verify(store: Store) -> VerifyReport:
-    versions = [one.name for one in store.list(f"{VERSION_DIR}/")]
-    if not versions:
-        raise no_lake(store.display_url)
-    check_version(versions, store.display_url)
+    check_lake(store, must_exist=True)
     # `batches` first: the rows of a batch that it names were written before it.
-    objects = [one for table in ("batches", *DATA) for one in store.list(table_folder(table)) if month_of(one.name)]
+    objects = list_objects(store, "batches", *DATA)
     damaged = {one.name for one, content in _read_all(store, objects) if not hash_matches(one.name, content)}
     intact = [one for one in objects if one.name not in damaged]
     current = _current(store, [one for one in intact if table_of(one.name) == "batches"])
@@ -103,8 +96,7 @@ def _incomplete(store: Store, objects: list[Object], current: pa.Table) -> Itera
     missing = {name for number in range(passes) for name in _not_complete(store, objects, set(names[number::passes]))}
     if missing:
         # Batches that were replaced since may have been removed.
-        listed = [one for one in store.list(table_folder("batches")) if month_of(one.name)]
-        missing &= set(_current(store, listed)["batch"].to_pylist())
+        missing &= set(_current(store, list_objects(store, "batches"))["batch"].to_pylist())
     columns = ("batch", "agent", "day_utc", "origin")
     for row in zip(*(own[name].to_pylist() for name in columns), strict=True):
         if row[0] in missing:
@@ -142,7 +134,7 @@ def repair(store: Store, report: VerifyReport) -> None:
 
 
 def _mark_for_rewrite(store: Store, batches: pa.Array) -> None:
-    for one, content in _read_all(store, store.list(table_folder("batches"))):
+    for one, content in _read_all(store, list_objects(store, "batches")):
         rows = from_parquet("batches", content)
         is_marked = pc.is_in(rows["batch"], batches)
         if not pc.any(is_marked).as_py():

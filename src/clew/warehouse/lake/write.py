@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -11,18 +11,10 @@ import pyarrow as pa
 from clew.agents.base import SourceFile
 from clew.io.workers import run_in_workers
 from clew.warehouse.columns import LEVELS, STATE
-from clew.warehouse.ingest import SOURCE_ERRORS, Batch, SourceMeta, describe_unreadable, read_source
-from clew.warehouse.lake.layout import (
-    DATA,
-    VERSION_DIR,
-    check_version,
-    is_in_shard,
-    shard_of,
-    table_folder,
-    version_name,
-)
+from clew.warehouse.ingest import Batch, SourceMeta, SourceTask, group_tasks, read_sources
+from clew.warehouse.lake.layout import DATA, is_in_shard, shard_of, table_folder, version_name
 from clew.warehouse.lake.objects import concat, read_rows, to_batch_objects, to_objects
-from clew.warehouse.lake.store import Store, put_all, retry_if_deleted
+from clew.warehouse.lake.store import Store, check_lake, list_objects, put_all, retry_if_deleted
 from clew.warehouse.publisher import Publisher
 
 BUFFER_BYTES = 128 << 20
@@ -35,7 +27,6 @@ PARALLEL_FROM_BYTES = 16 << 20
 """Fewer bytes are read by one process."""
 _STATE_COLUMNS = ["source_id", *STATE, "level"]
 
-Job = tuple[SourceFile, SourceMeta]
 KnownStates = dict[tuple[object, ...], int]
 """States of sources that a lake has, with the index of the level."""
 ProgressCallback = Callable[[int, int], None]
@@ -55,14 +46,6 @@ class WriteReport(NamedTuple):
     """A message for each source that could not be read."""
 
 
-class ReadResult(NamedTuple):
-    """What a task read."""
-
-    batches: list[Batch]
-    unreadable: list[str]
-    size: int
-
-
 def write(
     store: Store,
     sources: Iterable[SourceFile],
@@ -72,24 +55,25 @@ def write(
     workers: int | None = None,
 ) -> WriteReport:
     """Write the sources that the lake does not have as they are now."""
-    check_version((one.name for one in store.list(f"{VERSION_DIR}/")), store.display_url)
-    jobs = [(source, publisher.meta(source)) for source in sources]
+    check_lake(store)
+    tasks = publisher.tasks(sources)
     known = retry_if_deleted(lambda: known_states(store, publisher.origin), store.display_url)
-    changed = [job for job in jobs if not is_known(job[1], known)]
-    report = _write_jobs(store, changed, workers, on_progress) if changed else WriteReport()
-    return report._replace(sources=len(jobs), unchanged=len(jobs) - len(changed))
+    changed = [task for task in tasks if not is_known(task.meta, known)]
+    report = _write_tasks(store, changed, workers, on_progress) if changed else WriteReport()
+    return report._replace(sources=len(tasks), unchanged=len(tasks) - len(changed))
 
 
-def _write_jobs(
-    store: Store, jobs: list[Job], workers: int | None, on_progress: ProgressCallback | None
+def _write_tasks(
+    store: Store, tasks: list[SourceTask], workers: int | None, on_progress: ProgressCallback | None
 ) -> WriteReport:
     # Oldest first, so that sources of the same months are buffered together.
-    jobs.sort(key=lambda job: (job[1].mtime_ns, job[1].path))
-    done, total = 0, sum(meta.size for _, meta in jobs)
+    tasks.sort(key=lambda task: (task.meta.mtime_ns, task.meta.path))
+    done, total = 0, sum(task.meta.size for task in tasks)
     workers = workers or (1 if total < PARALLEL_FROM_BYTES else os.cpu_count() or 1)
     store.put(version_name(), b"\n")
     writer = LakeWriter(store)
-    for result in run_in_workers(read_jobs, list(_tasks(jobs)), workers=workers, ahead=TASKS_AHEAD):
+    groups = list(group_tasks(tasks, TASK_BYTES))
+    for result in run_in_workers(read_sources, groups, workers=workers, ahead=TASKS_AHEAD):
         for batch in result.batches:
             writer.add(batch)
         writer.unreadable += result.unreadable
@@ -100,34 +84,10 @@ def _write_jobs(
     return writer.report()
 
 
-def _tasks(jobs: Iterable[Job]) -> Iterator[list[Job]]:
-    task: list[Job] = []
-    size = 0
-    for job in jobs:
-        task.append(job)
-        size += job[1].size
-        if size > TASK_BYTES:
-            yield task
-            task, size = [], 0
-    if task:
-        yield task
-
-
-def read_jobs(jobs: Sequence[Job]) -> ReadResult:
-    """Read sources into batches."""
-    batches, unreadable = [], []
-    for source, meta in jobs:
-        try:
-            batches.append(read_source(source, meta))
-        except SOURCE_ERRORS as error:
-            unreadable.append(describe_unreadable(meta.path, error))
-    return ReadResult(batches, unreadable, sum(meta.size for _, meta in jobs))
-
-
 def known_states(store: Store, origin: str) -> KnownStates:
     """The states of an origin's sources that are in the lake."""
     known: KnownStates = {}
-    for one in store.list(table_folder("batches")):
+    for one in list_objects(store, "batches"):
         if is_in_shard(one.name, shard_of(origin)):
             rows = read_rows(store, "batches", one.name, _STATE_COLUMNS)
             for *state, level in zip(*(rows[name].to_pylist() for name in _STATE_COLUMNS), strict=True):
@@ -185,7 +145,7 @@ class LakeWriter:
         """Put objects again that existed before and that a compaction removed before their batch was registered."""
         if not existed:
             return
-        found = {one.name for table in DATA for one in self._store.list(table_folder(table))}
+        found = {one.name for one in list_objects(self._store, *DATA)}
         for table in DATA:
             if any(name.startswith(table_folder(table)) and name not in found for name in existed):
                 put_all(self._store, to_objects(table, self._rows(table)), self._count_object)

@@ -14,7 +14,8 @@ from clew.catalog.portable_sql import DUPLICATE_ORDER, SESSION_ORDER
 from clew.warehouse.columns import COPIES, COUNTS, TABLES
 from clew.warehouse.merge_sql import CURRENT_BATCH_ORDER, DAY_SUMS, cost_sql
 from clew.warehouse.postgres.connection import Connection
-from clew.warehouse.postgres.schema import LOCK_MERGE, PUSHED_TABLES, TABLES_OF_MESSAGES
+from clew.warehouse.postgres.engine import psycopg_placeholders
+from clew.warehouse.postgres.schema import LOCK_MERGE, PUSHED_TABLES, TABLES_OF_MESSAGES, insert_sums
 
 _TOUCHED = {
     "messages": ("touched_messages", "event_id"),
@@ -189,9 +190,6 @@ def _choose_visible(db: Connection, touched: Counter[str]) -> set[str]:
 def _update_day_sums(db: Connection, batches: set[str]) -> None:
     """Recompute the sums by day of these batches."""
     values = (sorted(batches),)
-    for name, (table, group, sums) in DAY_SUMS.items():
+    for name in DAY_SUMS:
         db.execute(f"DELETE FROM {name}_sums WHERE batch = ANY(%s)".encode(), values)
-        columns = ", ".join(("batch", *group))
-        expressions = ", ".join(f"{expression} AS {column}" for column, expression in sums.items())
-        query = f"INSERT INTO {name}_sums SELECT {columns}, {expressions} FROM {table} WHERE batch = ANY(%s)"
-        db.execute(f"{query} GROUP BY {columns}".encode(), values)
+        db.execute(psycopg_placeholders(insert_sums(name, "WHERE batch = ANY(?)")).encode(), values)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 from psycopg.adapt import Buffer, Loader
 
+from clew.catalog.statements import Statement
 from clew.warehouse.postgres.connection import Connection, connect, translate_errors
 from clew.warehouse.postgres.schema import check_readable
-
-if TYPE_CHECKING:
-    from clew.catalog.statements import Statement
 
 
 class _IntegerLoader(Loader):
@@ -52,8 +50,3 @@ class PostgresEngine:
 def psycopg_placeholders(text: str) -> str:
     """A statement with the placeholders of psycopg."""
     return text.replace("%", "%%").replace("?", "%s")
-
-
-def open_engine(url: str) -> PostgresEngine:
-    """The engine over a server."""
-    return PostgresEngine(url)

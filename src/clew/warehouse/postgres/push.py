@@ -11,7 +11,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from multiprocessing import parent_process
 from typing import Any, NamedTuple
@@ -24,8 +24,9 @@ from pyarrow import csv
 from clew.agents.base import SourceFile
 from clew.errors import ClewError, TargetRefused
 from clew.io.workers import run_in_workers
+from clew.warehouse.build import halve_until
 from clew.warehouse.columns import COPIES, LEVELS, STATE, TABLES
-from clew.warehouse.ingest import SOURCE_ERRORS, Batch, SourceMeta, describe_unreadable, read_source
+from clew.warehouse.ingest import Batch, SourceTask, group_tasks, read_sources
 from clew.warehouse.merge_sql import level_rank
 from clew.warehouse.postgres import schema
 from clew.warehouse.postgres.connection import Connection, connect, is_transient, translate_errors
@@ -48,13 +49,6 @@ NUL, NUL_SYMBOL = "\0", "\u2400"
 
 ProgressCallback = Callable[[int, int], None]
 """(bytes_done, bytes_total)"""
-
-
-class PushTask(NamedTuple):
-    """A source to be pushed."""
-
-    source: SourceFile
-    meta: SourceMeta
 
 
 class PushCounts(NamedTuple):
@@ -107,7 +101,7 @@ def push(
     on_progress: ProgressCallback | None = None,
 ) -> PushReport:
     """Send the sources that the server does not have as they are now."""
-    tasks = [PushTask(source, publisher.meta(source)) for source in sources]
+    tasks = publisher.tasks(sources)
     known = _known_states(url, publisher, dry_run)
     changed = [task for task in tasks if task.meta.state not in known]
     total = sum(task.meta.size for task in changed)
@@ -115,8 +109,11 @@ def push(
     if changed and not dry_run:
         # One more than cores: while the server works for one process, the others read.
         workers = workers or (1 if total < PARALLEL_FROM_BYTES else (os.cpu_count() or 1) + 1)
+        # The largest sources first, so that no process is left with one at the end.
+        changed.sort(key=lambda task: task.meta.size, reverse=True)
+        portions = list(group_tasks(changed, PORTION_BYTES, MAX_PORTION_SOURCES))
         with closing(_PortionPusher(url)) as pusher:
-            for counts in run_in_workers(pusher, list(_portions(changed)), workers=workers):
+            for counts in run_in_workers(pusher, portions, workers=workers):
                 done = done.plus(counts)
                 if on_progress is not None:
                     on_progress(done.size, total)
@@ -137,20 +134,6 @@ def _known_states(url: str, publisher: Publisher, dry_run: bool) -> set[tuple[ob
         return set(db.execute(query.encode(), (publisher.origin, levels)).fetchall())
 
 
-def _portions(tasks: Iterable[PushTask]) -> Iterator[list[PushTask]]:
-    """Portions of about one transaction, the largest sources first."""
-    portion: list[PushTask] = []
-    size = 0
-    for task in sorted(tasks, key=lambda task: task.meta.size, reverse=True):
-        portion.append(task)
-        size += task.meta.size
-        if size >= PORTION_BYTES or len(portion) >= MAX_PORTION_SOURCES:
-            yield portion
-            portion, size = [], 0
-    if portion:
-        yield portion
-
-
 class _PortionPusher:
     """Reads and sends portions. Every process that uses it opens a connection of its own."""
 
@@ -158,7 +141,7 @@ class _PortionPusher:
         self._url = url
         self._writer: BatchWriter | None = None
 
-    def __call__(self, portion: list[PushTask]) -> PushCounts:
+    def __call__(self, portion: list[SourceTask]) -> PushCounts:
         try:
             if self._writer is None:
                 if parent_process() is not None:
@@ -178,16 +161,10 @@ class _PortionPusher:
             self._writer.close()
 
 
-def _push_portion(writer: BatchWriter, portion: list[PushTask]) -> PushCounts:
-    batches: list[Batch] = []
-    unreadable: list[str] = []
-    for source, meta in portion:
-        try:
-            batches.append(read_source(source, meta))
-        except SOURCE_ERRORS as error:
-            unreadable.append(describe_unreadable(meta.path, error))
-    rows = writer.write(batches) if batches else 0
-    return PushCounts(len(batches), rows, sum(task.meta.size for task in portion), tuple(unreadable))
+def _push_portion(writer: BatchWriter, portion: list[SourceTask]) -> PushCounts:
+    found = read_sources(portion)
+    rows = writer.write(found.batches) if found.batches else 0
+    return PushCounts(len(found.batches), rows, found.size, tuple(found.unreadable))
 
 
 def _analyze(url: str) -> None:
@@ -285,20 +262,15 @@ def copy_rows(db: Connection, batches: Sequence[Batch]) -> int:
         columns = ", ".join((*TABLES[name].names, "words") if name == "blocks" else TABLES[name].names)
         with db.cursor().copy(f"COPY {name}{COPIES} ({columns}) FROM STDIN (FORMAT csv)".encode()) as stream:
             for table in tables:
-                for part in _halves(table):
+                for part in halve_until(_fits_csv, table):
                     stream.write(_to_csv(name, part))
                 count += table.num_rows
     return count
 
 
-def _halves(table: pa.Table) -> Iterator[pa.Table]:
-    """Halve the rows until each part is small enough to be encoded at once."""
-    if table.num_rows <= 1 or (table.num_rows <= CSV_ROWS and table.nbytes <= CSV_BYTES):
-        yield table
-        return
-    half = table.num_rows // 2
-    yield from _halves(table.slice(0, half))
-    yield from _halves(table.slice(half))
+def _fits_csv(table: pa.Table) -> bool:
+    """True if the rows are few enough to be encoded at once."""
+    return bool(table.num_rows <= CSV_ROWS and table.nbytes <= CSV_BYTES)
 
 
 def _to_csv(name: str, table: pa.Table) -> memoryview:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from clew.catalog.portable_sql import CACHE_5M_TOKENS
 from clew.errors import TargetRefused
 from clew.warehouse.columns import COPIES, TABLES, Column, Table
-from clew.warehouse.merge_sql import DAY_SUMS
+from clew.warehouse.merge_sql import DAY_SUMS, QUARTER_HOUR_SQL
 from clew.warehouse.postgres.connection import Connection
 from clew.warehouse.urls import display_server
 
-VERSION = 2
+VERSION = 3
 """Of the tables on the server."""
 MIN_SERVER_VERSION = 150000
 LOCK_SCHEMA, LOCK_MERGE = 0x636C6577_0001, 0x636C6577_0002
@@ -117,7 +117,27 @@ def _views(version: int) -> Iterator[str]:
         yield f"CREATE VIEW {name} AS SELECT {', '.join((*group, *sums))} FROM {name}_sums"
 
 
-MIGRATIONS: tuple[Callable[[], Iterator[str]], ...] = (_m001_tables, _m002_has_subagent_records)
+def _m003_quarter_hours() -> Iterator[str]:
+    """Sums for each quarter of an hour in place of each day in UTC, so that days of any zone can be summed."""
+    for name, (_, group, sums) in DAY_SUMS.items():
+        yield f"TRUNCATE {name}_sums"
+        yield f"ALTER TABLE {name}_sums ADD COLUMN quarter_hour_us bigint NOT NULL"
+        yield insert_sums(name)
+        columns = ", ".join((*group, *sums, "quarter_hour_us"))
+        yield f"CREATE OR REPLACE VIEW {name} AS SELECT {columns} FROM {name}_sums"
+
+
+def insert_sums(name: str, where: str = "") -> str:
+    """The statement that computes sums from the visible rows of batches."""
+    table, group, sums = DAY_SUMS[name]
+    columns = ", ".join(("batch", *group))
+    return (
+        f"INSERT INTO {name}_sums SELECT {columns}, {', '.join(sums.values())}, {QUARTER_HOUR_SQL} FROM {table} {where}"
+        f" GROUP BY {columns}, {QUARTER_HOUR_SQL}"
+    )
+
+
+MIGRATIONS: tuple[Callable[[], Iterator[str]], ...] = (_m001_tables, _m002_has_subagent_records, _m003_quarter_hours)
 """The statements that lead from each version to the next; never changed after a release."""
 assert len(MIGRATIONS) == VERSION
 

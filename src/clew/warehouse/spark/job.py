@@ -30,8 +30,8 @@ from clew.errors import ClewError
 from clew.host import Origin
 from clew.warehouse.columns import LEVELS
 from clew.warehouse.ingest import SOURCE_ERRORS, SourceMeta, describe_unreadable, ingest_files
-from clew.warehouse.lake.layout import VERSION_DIR, check_version, version_name
-from clew.warehouse.lake.store import absolute_target, open_store, retry_if_deleted
+from clew.warehouse.lake.layout import version_name
+from clew.warehouse.lake.store import absolute_target, check_lake, open_store, retry_if_deleted
 from clew.warehouse.lake.write import LakeWriter, WriteReport, is_known, known_states
 from clew.warehouse.publisher import Publisher, load_publisher
 from clew.warehouse.spark.engine import connect, translate_errors
@@ -63,7 +63,7 @@ def run_job(
     # Workers run in other folders.
     archive, lake = archive.absolute(), absolute_target(lake)
     store = open_store(lake)
-    check_version((one.name for one in store.list(f"{VERSION_DIR}/")), store.display_url)
+    check_lake(store)
     job = Job(str(archive), lake, publisher, parts or _count_parts(archive, spark.sparkContext.defaultParallelism))
     store.put(version_name(), b"\n")
     numbers = spark.range(0, job.parts, 1, job.parts)

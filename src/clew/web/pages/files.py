@@ -22,6 +22,7 @@ from clew.file_history.history import FileHistory
 from clew.file_history.timeline import OBSERVATIONS
 from clew.render.page.fragments import Fragments, TruncatedText
 from clew.render.parts import Diff
+from clew.render.tables import clock
 from clew.render.text_safety import escape_line
 from clew.web.context import NO_MASKING
 from clew.web.request import PageRequest, respond
@@ -124,7 +125,7 @@ def _load_steps(request: PageRequest, entry: Entry, path: str) -> list[Step] | N
                 evidence.call,
                 evidence.action,
                 evidence.after.certainty if evidence.after is not None else "unknown",
-                (history.times.get(evidence.call) or "")[:16].replace("T", " "),
+                clock(history.times.get(evidence.call)) or "",
                 (prompt[0], mask_text(prompt[1])) if prompt is not None else None,
                 _diff(mask_content(before), mask_content(after), reference) if has_content else Markup(),
             )

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from clew.catalog import queries
 from clew.catalog.queries import Entry
 from clew.catalog.stats import Row, catalog_stats
+from clew.timezone import local_time
 from clew.web.charts import Cells, Day, heatmap, mask_cell_names, usage_chart
 from clew.web.context import AppContext, masking
 from clew.web.request import PageRequest, respond
@@ -40,7 +41,7 @@ class Overview(NamedTuple):
 def view(request: PageRequest) -> Response:
     """The page."""
     context, profile = request.context, request.profile
-    today = context.now().date()
+    today = local_time(context.now()).date()
     overview = context.cached(f"home {today} {profile}", lambda: _render_overview(context, today, profile))
     return respond(
         request,

@@ -15,6 +15,7 @@ from clew.catalog.query import BadQuery
 from clew.catalog.search import SEARCH_FIELDS, Found, Hit, Request
 from clew.errors import UnknownReference, UsageError
 from clew.filters import Filters
+from clew.render.tables import clock
 from clew.web.request import PageRequest, respond
 from clew.web.templates import session_url_of
 
@@ -102,7 +103,7 @@ def _group_by_session(hits: list[Hit]) -> list[dict[str, Any]]:
             "title": found[0].title or f"Session {session[:16]}",
             "agent": agent,
             "project": found[0].project,
-            "hits": [(hit, (hit.timestamp or "")[:16].replace("T", " ")) for hit in found],
+            "hits": [(hit, clock(hit.timestamp)) for hit in found],
         }
         for (agent, session), found in sessions.items()
     ]

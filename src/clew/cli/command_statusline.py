@@ -1,0 +1,135 @@
+"""clew statusline: one line for the status line of Claude Code."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from subprocess import DEVNULL, Popen
+from typing import Any
+
+import click
+
+from clew.cli.options import common, open_library, wanted_sources
+
+AGENT = "claude-code"
+MAX_INPUT_CHARS = 1 << 20
+MAX_MODEL_CHARS = 40
+REFRESH_SECONDS = 30
+"""The catalog is brought up to date in the background, at most this often."""
+REFRESHED = "statusline.refreshed"
+"""A file beside the catalog; its time is that of the last refresh."""
+NO_DATA = "clew: nothing to show yet"
+
+
+@click.command("statusline")
+@common
+@click.pass_context
+def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) -> int:
+    """Print one line for the status line of Claude Code.
+
+    It has the model, the cost of the session, the cost of today over all agents, and the cost and the time left of
+    the active block of five hours of Claude Code. Claude Code gives the model, the session and its cost as JSON on
+    stdin. The rest comes from the catalog as it is, which is brought up to date in the background. The exit code is
+    always 0, and what is not known is left out.
+    """
+    given = _read_input()
+    facts: dict[str, Any] = {"model": _model(given), "session_cost": _session_cost(given)}
+    try:
+        folder = _catalog_folder(context, homes)
+        facts |= _catalog_facts(folder, given)
+        _refresh_in_background(context, homes, folder)
+    except Exception as error:
+        facts["problem"] = f"clew: {type(error).__name__}"
+    click.echo(json.dumps(facts) if as_json else _line(facts))
+    return 0
+
+
+def _catalog_folder(context: click.Context, homes: tuple[str, ...]) -> Path:
+    from clew.catalog.database import catalog_folder
+
+    if wanted_sources(context):
+        return open_library(context, homes).catalog_folder
+    # A library takes longer to load than all else that is done here.
+    return catalog_folder((*context.find_root().obj["homes"], *homes))
+
+
+def _read_input() -> dict[str, Any]:
+    """What Claude Code writes to stdin; empty if it is anything else."""
+    if sys.stdin is None or sys.stdin.isatty():
+        return {}
+    try:
+        found = json.loads(sys.stdin.read(MAX_INPUT_CHARS))
+    except (ValueError, OSError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _model(given: dict[str, Any]) -> str | None:
+    model = given.get("model")
+    name = (model.get("display_name") or model.get("id")) if isinstance(model, dict) else model
+    return name if isinstance(name, str) and name else None
+
+
+def _session_cost(given: dict[str, Any]) -> float | None:
+    cost = given.get("cost")
+    dollars = cost.get("total_cost_usd") if isinstance(cost, dict) else None
+    return float(dollars) if isinstance(dollars, int | float) and not isinstance(dollars, bool) else None
+
+
+def _catalog_facts(folder: Path, given: dict[str, Any]) -> dict[str, Any]:
+    """Costs from the catalog; the cost of the session only where Claude Code does not tell it."""
+    from clew.catalog.database import open_reader
+    from clew.catalog.stats import catalog_stats
+    from clew.filters import Filters
+
+    db = open_reader(folder)
+    if db is None:
+        return {"problem": "clew: no catalog yet, run `clew stats` once"}
+    try:
+        today = catalog_stats(db, Filters.of(since="today")).usage()
+        block = catalog_stats(db, Filters(agent=(AGENT,))).active_block(time.time_ns() // 1000)
+        facts: dict[str, Any] = {"today_cost": today.as_row()["cost"] if today.calls else 0.0}
+        if block is not None:
+            facts |= {"block_cost": block["cost"], "block_remaining_seconds": block["remaining_seconds"]}
+        session = given.get("session_id")
+        if _session_cost(given) is None and isinstance(session, str):
+            facts["session_cost"] = catalog_stats(db).session_usage(AGENT, session).as_row()["cost"]
+        return facts
+    finally:
+        db.close()
+
+
+def _line(facts: dict[str, Any]) -> str:
+    from clew.render.tables import time_left, truncate
+    from clew.render.text_safety import one_line
+
+    parts = []
+    if facts["model"]:
+        parts.append(truncate(one_line(facts["model"]), MAX_MODEL_CHARS))
+    for name, label in (("session_cost", "session"), ("today_cost", "today"), ("block_cost", "block")):
+        if facts.get(name) is not None:
+            parts.append(f"${facts[name]:,.2f} {label}")
+    if facts.get("block_remaining_seconds") is not None:
+        parts.append(f"{time_left(facts['block_remaining_seconds'])} left")
+    if facts.get("problem"):
+        parts.append(facts["problem"])
+    return " · ".join(parts) or NO_DATA
+
+
+def _refresh_in_background(context: click.Context, homes: tuple[str, ...], folder: Path) -> None:
+    """Start a process that reads what changed, unless one was started a moment ago."""
+    marker = folder / REFRESHED
+    if not folder.is_dir() or (marker.exists() and time.time() - marker.stat().st_mtime < REFRESH_SECONDS):
+        return
+    marker.touch()
+    named = [word for home in (*context.find_root().obj["homes"], *homes) for word in ("--home", home)]
+    Popen(
+        # -P: no module is loaded from the current folder, which may be a repository of anybody.
+        [sys.executable, "-P", "-m", "clew", *named, "stats", "--since", "today", "--json"],
+        stdin=DEVNULL,
+        stdout=DEVNULL,
+        stderr=DEVNULL,
+        start_new_session=True,
+    )
