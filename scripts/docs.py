@@ -32,11 +32,12 @@ def _help(command: click.Command, name: str) -> str:
 
 
 def write() -> None:
-    """All pages."""
+    """Write all pages, and the screens that tests compare."""
     (ROOT / "docs" / "commands.md").write_text(commands(), encoding="utf-8", newline="\n")
     for script in ("problems.py", "schema.py", "seeds.py"):
         subprocess.run([sys.executable, str(ROOT / "scripts" / script)], check=True)
-    subprocess.run([sys.executable, "-m", "tests.docs.examples"], cwd=ROOT, check=True)
+    for module in ("tests.docs.examples", "tests.cli.test_snapshots"):
+        subprocess.run([sys.executable, "-m", module], cwd=ROOT, check=True)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,16 @@
 """The exceptions of clew: only what stops the work. Malformed input is a Problem, never an exception.
 
 ClewError
-  UsageError             exit 2   the request itself makes no sense
-    UnknownReference     exit 1   no session answers to this reference
-    AmbiguousReference   exit 2   several sessions do
+  UsageError             exit 2   the request cannot be carried out
+    UnknownReference     exit 1   no session matches this reference
+    AmbiguousReference   exit 2   several sessions match
   SourceUnreadable       exit 3   a file or folder cannot be opened
     LimitExceeded        exit 3   a bomb, or larger than a named limit
   InvalidDocument        exit 4   not a unified document, or of another major version
-  PathRefused            exit 4   a name in a record that could lead elsewhere
+  PathRefused            exit 4   a path in a record leads outside of its folder
   Busy                   exit 5   another process holds what we need
-  TargetRefused          exit 5   a server or a store does not take what it is given: full, newer, forbidden
-  WouldLose              exit 6   going on would lose data
+  TargetRefused          exit 5   a server or a store refuses the data: full, newer, forbidden
+  WouldLose              exit 6   continuing would lose data
   RemoteFailed           exit 7   another machine did not answer
 """
 
@@ -24,19 +24,19 @@ class ClewError(Exception):
 
 
 class UsageError(ClewError):
-    """The request cannot be carried out as it was put."""
+    """The request is not valid."""
 
     exit_code = 2
 
 
 class UnknownReference(UsageError):
-    """No session answers to the reference."""
+    """No session matches the reference."""
 
     exit_code = 1
 
 
 class AmbiguousReference(UsageError):
-    """More than one session answers to the reference."""
+    """More than one session matches the reference."""
 
     exit_code = 2
 
@@ -52,13 +52,13 @@ class LimitExceeded(SourceUnreadable):
 
 
 class InvalidDocument(ClewError):
-    """The text is no unified document that this version can hold."""
+    """The text is not a unified document that this version can read."""
 
     exit_code = 4
 
 
 class PathRefused(ClewError):
-    """A name from a record would lead out of the folder it is meant for, or to something that is no file."""
+    """A path from a record leads outside of its folder, or to something that is not a file."""
 
     exit_code = 4
 
@@ -70,18 +70,18 @@ class Busy(ClewError):
 
 
 class TargetRefused(ClewError):
-    """A server or a store that answers cannot take what it is given."""
+    """A server or a store refuses the data."""
 
     exit_code = 5
 
 
 class WouldLose(ClewError):
-    """The work would lose data and was not told that it may."""
+    """The work would lose data, and that was not allowed."""
 
     exit_code = 6
 
 
 class RemoteFailed(ClewError):
-    """Another machine did not answer, or not with what was asked."""
+    """Another machine did not answer, or not as expected."""
 
     exit_code = 7

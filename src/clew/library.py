@@ -175,7 +175,7 @@ class Library:
             return self.sessions_at(path)
         parsed = Reference.parse(reference)
         if parsed.branch is not None and not branches:
-            raise UsageError(f"{reference!r} names a branch, and this is about whole sessions; `clew show` takes one")
+            raise UsageError(f"{reference!r} names a branch; this command needs a whole session")
         from clew.catalog.filters import catalog_condition
         from clew.catalog.queries import moved_project_hints
         from clew.catalog.sessions import find_session

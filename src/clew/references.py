@@ -78,7 +78,7 @@ def named_path(reference: str) -> Path | None:
             if path.exists() and ("/" in name or path.is_file()):
                 return path
             if path.is_symlink():
-                raise SourceUnreadable(f"{reference}: leads nowhere")
+                raise SourceUnreadable(f"{reference}: the link is broken")
         except OSError:  # too long for the name of a file
             continue
     if reference.startswith(("/", "./", "../", "~")):
@@ -105,7 +105,7 @@ def unknown(reference: Reference, count: int, *, is_filtered: bool = False) -> U
         are = {0: none, 1: "is only 1 session"}.get(count, f"are only {count} sessions")
         place = " in this project" if is_filtered else ""
         return UnknownReference(f"{reference.id}: there {are}{place}")
-    return UnknownReference(f"no session matches {reference.id!r}; `clew list` shows those there are")
+    return UnknownReference(f"no session matches {reference.id!r}; `clew list` lists all")
 
 
 def ambiguous(reference: Reference, found: Sequence[tuple[str, str, str]]) -> AmbiguousReference:
@@ -120,7 +120,7 @@ def ambiguous(reference: Reference, found: Sequence[tuple[str, str, str]]) -> Am
 def the_one(reference: str, found: Sequence[S]) -> S:
     """The only session that was found; below a folder there may be many, which only their files tell apart for sure."""
     if not found:
-        raise UnknownReference(f"{reference}: holds no session")
+        raise UnknownReference(f"{reference}: contains no session")
     if len(found) > 1:
         files = _enumerated([str(session.path) for session in found])
         raise AmbiguousReference(f"{reference}: holds {len(found)} sessions; name one by its file: {files}")

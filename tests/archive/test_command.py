@@ -77,7 +77,7 @@ def test_where_nothing_is_found_that_is_said_and_nobody_is_sent_in_a_circle(home
     for words in (("archive", "list"), ("archive", "verify")):
         told = clew(*words)
         assert told.code != 0
-        assert "there is no archive; `clew archive` makes one where it finds sessions" in told.err
+        assert "there is no archive; `clew archive` creates one" in told.err
 
 
 @pytest.mark.slow
@@ -153,7 +153,7 @@ def test_prune_names_the_damaged_packs_that_it_leaves(home: Path, tmp_path: Path
     damaged.write_bytes(content[:150] + bytes([content[150] ^ 1]) + content[151:])
     done = clew("archive", "prune", "--keep-versions", "2", "--repack", "--apply", "--archive", world.archive)
     assert done.code == 0
-    assert f"{damaged.name}: the pack is damaged and was not rewritten" in done.err
+    assert f"{damaged.name}: damaged, so it was not rewritten" in done.err
     assert damaged.exists()
 
 

@@ -46,9 +46,9 @@ def test_one_is_shown(place: Path) -> None:
 def test_a_session_shows_the_branch_that_it_stands_on(place: Path, detail: str) -> None:
     shown = clew("show", "tides", "--home", place, "--detail", detail).out.split("── ")
     night = next(part for part in shown if "and at night?" in part)
-    assert "left branch" not in night
+    assert "abandoned branch" not in night
     tomorrow = next(part for part in shown if "and tomorrow?" in part)
-    assert "left branch" in tomorrow
+    assert "abandoned branch" in tomorrow
 
 
 def test_a_branch_is_no_sub_agent(place: Path) -> None:
@@ -156,9 +156,9 @@ def test_after_an_undo_every_command_knows_where_the_conversation_stands(tmp_pat
     assert [line.split()[0] for line in clew("--home", tmp_path, "branch", "s").out.splitlines()] == ["m1", "m2"]
     shown = clew("--home", tmp_path, "show", "s").out
     assert "The conversation went back to here, and has not gone on:" in shown
-    assert "message 3: a branch that was left" in shown
+    assert "message 3: abandoned branch" in shown
     heads = [line for line in shown.splitlines() if line.startswith("── ")]
-    assert ["left branch" in line for line in heads[1:]] == [False, False, True, True]
+    assert ["abandoned branch" in line for line in heads[1:]] == [False, False, True, True]
     with Store(tmp_path).session("s") as session:
         session.user("words 5", uuid="m5")
     assert "The conversation forks here:" in clew("--home", tmp_path, "show", "s").out

@@ -103,7 +103,7 @@ def test_show_remembers_what_is_gone(home: Path) -> None:
     claude_path(home, TWO).unlink()
     clew("sync", "--home", str(home))
     shown = clew("show", "--home", str(home), TWO)
-    assert "shuttle1x2" in shown.stdout and "is gone" in shown.stderr
+    assert "shuttle1x2" in shown.stdout and "was deleted" in shown.stderr
     assert clew("list", "--home", str(home), "--json").stdout.count(TWO) == 0
 
 

@@ -36,7 +36,7 @@ def test_verify_says_which_byte_is_different(demo: Path, monkeypatch: pytest.Mon
     (path,) = demo.rglob(f"{FORKED}.jsonl")
     ran = clew("verify", path)
     assert ran.code == 1
-    assert "0 of 1 files came back identical" in ran.out
+    assert "0 of 1 files restored byte for byte" in ran.out
     assert ran.err.startswith(f"{path}:3: differs from byte ")
     proof = clew("verify", path, "--json")
     assert proof.code == 1

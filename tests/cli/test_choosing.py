@@ -231,14 +231,14 @@ def test_a_folder_without_sessions_holds_nothing_to_find(tmp_path: Path, command
     folder = tmp_path / "nothing @ all"
     folder.mkdir()
     ran = clew(*command, folder)
-    assert (ran.code, ran.out, ran.err) == (1, "", f"clew: {folder}: holds no session\n")
+    assert (ran.code, ran.out, ran.err) == (1, "", f"clew: {folder}: contains no session\n")
 
 
 def test_a_file_of_nobody(tmp_path: Path) -> None:
     notes = tmp_path / "notes.txt"
     notes.write_text("hello\n")
     ran = clew("verify", notes)
-    assert (ran.code, ran.err) == (3, f"clew: {notes}: no agent knows this kind of file\n")
+    assert (ran.code, ran.err) == (3, f"clew: {notes}: not a session file of a known agent\n")
 
 
 # Homes

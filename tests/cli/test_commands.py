@@ -131,7 +131,7 @@ def test_a_graph_of_no_conversation_says_so(tmp_path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text('{"type":"summary","summary":"Only a title","leafUuid":"x"}\n')
     done = clew("graph", path)
-    assert (done.code, done.out) == (0, "") and "no conversation" in done.err
+    assert (done.code, done.out) == (0, "") and "no messages" in done.err
 
 
 def test_graph(demo: Path) -> None:
@@ -178,7 +178,7 @@ def test_demo(tmp_path: Path) -> None:
 def test_verify(demo: Path) -> None:
     text = clew("--home", demo, "verify")
     assert text.code == 0
-    assert "files came back identical" in text.out
+    assert "files restored byte for byte" in text.out
     proof = clew("--home", demo, "verify", "--json").json
     assert proof["identical"] == proof["files"] > 20
     assert proof["different"] == []
@@ -254,7 +254,7 @@ def test_the_installed_command_runs(demo: Path) -> None:
 
 def test_a_search_without_hits_says_so(demo: Path) -> None:
     ran = clew("--home", demo, "search", "zzzqqq")
-    assert (ran.code, ran.out, ran.err.splitlines()[-1]) == (1, "", "no hits")
+    assert (ran.code, ran.out, ran.err.splitlines()[-1]) == (1, "", "nothing found for 'zzzqqq'")
     assert clew("--home", demo, "search", "zzzqqq", "--json").err == ""
 
 

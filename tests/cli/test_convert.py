@@ -228,7 +228,7 @@ def test_W01_an_id_cannot_become_an_option(tmp_path: Path) -> None:
     (folder / "--dangerously-skip-permissions.jsonl").write_text(record)
     done = clew("resume", "@last", "--home", tmp_path, "--print")
     assert done.code == 2
-    assert "no id" in done.err
+    assert "not a safe id" in done.err
 
 
 def test_a_registry_that_cannot_be_read_is_not_replaced(demo: Path, tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_resume_names_what_the_agent_itself_finds(tmp_path: Path) -> None:
 
 def test_resume_knows_no_folder_where_there_is_only_a_hash(demo: Path) -> None:
     done = clew("resume", "2e9f", "--home", demo, "--print")
-    assert done.code == 0 and "cd " not in done.out and "nobody knows the folder" in done.err
+    assert done.code == 0 and "cd " not in done.out and "session's folder is known" in done.err
     assert clew("resume", "2e9f", "--home", demo, "--json").json["cwd"] is None
 
 
@@ -298,7 +298,7 @@ def test_resume_goes_on_with_another_branch(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [("list", "--home", ""), ("--home", "", "list"), ("--home", "", "stats", "--json")])
 def test_a_home_without_a_name_is_refused(words: tuple[str, ...]) -> None:
     done = clew(*words)
-    assert done.code == 2 and "it is empty" in done.err
+    assert done.code == 2 and "the path is empty" in done.err
 
 
 def test_nothing_is_converted_into_a_home_without_a_name(demo: Path) -> None:

@@ -97,7 +97,7 @@ def test_what_was_converted_before_is_told_how_to_go_on_with(demo: Path, tmp_pat
     first = clew(*words, "--json")
     again = clew(*words)
     assert again.code == 6
-    assert f"it was converted before; go on with: codex resume {first.json['session_id']}" in again.err
+    assert f"it was converted before; continue with: codex resume {first.json['session_id']}" in again.err
 
 
 def test_an_original_that_is_there_was_not_converted(demo: Path, tmp_path: Path) -> None:

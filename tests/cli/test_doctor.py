@@ -49,7 +49,7 @@ def test_it_mends_when_asked(place: Path) -> None:
     done = clew("doctor", place, "--fix")
     assert done.code == 0
     *mended, aside = done.out.splitlines()
-    assert all(line.startswith("mended: ") for line in mended)
+    assert all(line.startswith("repaired: ") for line in mended)
     assert "[quarantined]" in aside
     again = clew("doctor", place, "--json")
     assert [row["code"] for row in again.json] == ["quarantined"]

@@ -94,7 +94,7 @@ def test_diff_between_two_messages_and_of_one(world: World) -> None:
 def test_diff_says_what_is_not_known(world: World) -> None:
     done = world.run("diff", f"{SESSION}#8..{world.ran}")
     assert (done.code, done.out) == (1, "")
-    assert f"{world.bell}: unproved, by edits (message 6): `make` ran after message 9" in done.err
+    assert f"{world.bell}: unproved, from recorded edits (message 6): `make` ran after message 9" in done.err
     rows = world.run("diff", f"{SESSION}#1..{world.ran}", "--unproved", "--json").json
     assert [(row["path"], row["diff"] is not None) for row in rows] == [(world.bell, True), (world.horn, True)]
 
@@ -102,7 +102,7 @@ def test_diff_says_what_is_not_known(world: World) -> None:
 def test_show_prints_a_file_as_it_was(world: World) -> None:
     done = world.run("show", world.at(world.made), "--file", "bell.py")
     assert (done.code, done.out) == (0, "def ring():\n    return 'dong'\n")
-    assert done.err == f"{world.bell}: exact, whole in the record (message 3)\n"
+    assert done.err == f"{world.bell}: exact, complete in the record (message 3)\n"
     found = world.run("show", world.at(6), "--file", world.bell, "--json").json
     assert (found["certainty"], found["how"], found["content"][-7:]) == ("exact", "edit", "'DONG'\n")
 
@@ -110,7 +110,7 @@ def test_show_prints_a_file_as_it_was(world: World) -> None:
 def test_show_never_guesses(world: World) -> None:
     absent = world.run("show", world.at(1), "--file", "bell.py")
     assert (absent.code, absent.raw) == (1, b"")
-    assert "exact, not there" in absent.err
+    assert "exact, did not exist" in absent.err
     after = world.run("show", world.at(world.ran), "--file", "bell.py")
     assert (after.code, after.raw) == (1, b"")
     assert "`make` ran after message 9" in after.err and "--unproved" in after.err
@@ -124,8 +124,8 @@ def test_restore_only_says_what_it_would_do(world: World) -> None:
     done = world.run("restore", world.at(6), "--into", world.target)
     assert done.code == 0
     assert done.out.split()[:3] == ["step", "file", "known"]
-    assert "write  bell.py  exact, by edits (message 6)" in done.out
-    assert "same   horn.py  exact, not there (message 7)" in done.out
+    assert "write  bell.py  exact, from recorded edits (message 6)" in done.out
+    assert "same   horn.py  exact, did not exist (message 7)" in done.out
     assert "nothing was written" in done.err
     after = state(world.home.parent)
     for found in (before, after):
@@ -322,7 +322,7 @@ def test_a_session_from_elsewhere_does_not_choose_the_folder(world: World) -> No
 def test_a_session_of_a_home_that_is_not_the_users_does_not_choose_the_folder(world: World) -> None:
     done = world.run("restore", world.at(3), "--in-place", "--write")
     assert (done.code, tree(world.project)) == (2, {})
-    assert "comes from elsewhere" in done.err and "--into" in done.err
+    assert "was not recorded on this machine" in done.err and "--into" in done.err
     assert world.run("restore", world.at(3), "--into", world.project, "--write").code == 0
 
 

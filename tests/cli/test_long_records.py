@@ -112,7 +112,7 @@ def straddling(size: int = 3 * MEGABYTE) -> str:
 def test_it_comes_back_byte_for_byte(tmp_path: Path, write: Write) -> None:
     path = write(tmp_path / "home", straddling())
     done = limited("verify", path, home=tmp_path / "home")
-    assert done.code == 0 and "1 of 1 files came back identical" in done.out
+    assert done.code == 0 and "1 of 1 files restored byte for byte" in done.out
     raw = limited("show", path, "--raw", home=tmp_path / "home")
     assert raw.raw.rstrip(b"\n") == path.read_bytes().rstrip(b"\n")
 
@@ -264,7 +264,7 @@ def test_a_line_of_100_megabytes_takes_little_memory(long_home: Path, words: str
     reference = [] if words in ("stats", "list", "sync") else [path]
     used, out = peak(*words.split(), *reference, home=long_home)
     assert used < 1.5 * path.stat().st_size + 150 * MEGABYTE
-    assert words != "verify" or b"1 of 1 files came back identical" in out
+    assert words != "verify" or b"1 of 1 files restored byte for byte" in out
 
 
 @pytest.mark.slow

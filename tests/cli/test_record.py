@@ -156,4 +156,4 @@ def test_a_store_may_lie_in_the_data_folder_beside_copies(own_home: Path) -> Non
     assert (done.code, done.err) == (0, "")
     for name in ("remotes", "archived"):
         done = record(data / name / "box" / "store", {"role": "user", "content": "hello"})
-        assert done.code == 5 and "only reads" in done.err
+        assert done.code == 5 and "it is read-only" in done.err

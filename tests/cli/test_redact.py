@@ -40,7 +40,7 @@ def world(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def worlds(world: Path) -> Path:
-    """The same session, converted for every agent that takes it, with the original that travels along."""
+    """The same session, converted for every agent that takes it, with the included original."""
     for target in RECEIVERS:
         if target != "claude-code":
             done = clew("--home", world, "convert", SESSION, "--to", target, "--home", world, "--allow-loss")
@@ -189,7 +189,7 @@ def test_a_redacted_document_says_so_and_makes_no_claim(world: Path, tmp_path: P
     assert stamp["rules"] == default_rules().version
     assert stamp["masked"] >= len(PLANTED) - 2
     done = nothing_said(clew("import", target, "--stdout"), "import")
-    assert "redacted; what comes of it is not the original" in done.err
+    assert "was masked; the restored files are not the originals" in done.err
     original = histories.lines(PLANTED)
     for new, old in zip(done.out.split("\n"), original, strict=True):
         if new != old:
@@ -547,7 +547,7 @@ def test_RD08_what_could_not_be_removed_is_said(world: Path) -> None:
     assert done.err.count("not removed from") == 2
     assert "history.jsonl" in done.err
     assert "copy@v1" in done.err
-    assert "are kept below" in done.err
+    assert "are kept in" in done.err
 
 
 def test_scrub_wants_to_be_told_which(world: Path) -> None:
@@ -758,7 +758,7 @@ def test_what_was_scrubbed_before_an_error_is_said(world: Path, monkeypatch: pyt
     monkeypatch.setattr(scrub, "_keep", keep)
     done = nothing_said(clew("--home", world, "redact", "scrub", "--agent", "claude-code", "--write"), "scrub", (3,))
     assert str(done_before[0]) in done.out
-    assert "No space left" in done.err and "are kept below" in done.err
+    assert "No space left" in done.err and "are kept in" in done.err
     assert {other, session_file(world)} > {*done_before}
 
 

@@ -106,7 +106,7 @@ def test_a_recorded_folder_cannot_become_an_option_of_cd(tmp_path: Path) -> None
 def test_what_cannot_be_a_folder_is_not_printed(tmp_path: Path) -> None:
     done = printed(home_of("/a\0b", tmp_path))
     assert "cd " not in done.out and done.out.endswith(f"claude --resume {SESSION}\n")
-    assert "nobody knows the folder" in done.err
+    assert "session's folder is known" in done.err
     assert clew("resume", SESSION, "--home", tmp_path, "--json").json["cwd"] is None
     assert run("resume", SESSION, "--home", tmp_path).code != 0
 
@@ -115,7 +115,7 @@ def test_what_cannot_be_a_folder_is_not_printed(tmp_path: Path) -> None:
 def test_an_id_that_could_steer_something_is_refused(tmp_path: Path, name: str) -> None:
     done = clew("resume", "@last", "--print", "--home", home_of("/", tmp_path, name))
     assert (done.code, done.out) == (2, "")
-    assert "no id to give to a program" in done.err and "\x1b" not in done.err
+    assert "not a safe id for a command line" in done.err and "\x1b" not in done.err
 
 
 def test_an_id_with_shell_syntax_is_one_argument(tmp_path: Path, agent: dict[str, str]) -> None:
@@ -165,7 +165,7 @@ def test_the_session_that_a_hint_names_is_quoted(tmp_path: Path) -> None:
     record = {"type": "user", "uuid": "u1", "cwd": "/", "isSidechain": True, "sessionId": parent, "agentId": "a1"}
     path.write_text(json.dumps({**record, "message": {"role": "user", "content": "Hello"}}) + "\n")
     done = clew("resume", "@last", "--print", "--home", tmp_path)
-    assert done.code == 2 and f"`clew resume {shell_word(parent)}` goes on" in done.err
+    assert done.code == 2 and f"`clew resume {shell_word(parent)}` continues" in done.err
 
 
 @pytest.mark.parametrize("folder", ["/a\ud800b", "/a\udcff\udc9bb"], ids=["half of a character", "invalid UTF-8"])

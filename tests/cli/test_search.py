@@ -135,8 +135,8 @@ def test_text_is_grouped_by_session(demo: Path) -> None:
     ran = clew("--home", demo, "search", "test", "-n", "8")
     heads = [line for line in ran.out.splitlines() if line and not line.startswith(" ")]
     assert ran.code == 0
-    assert len(heads) == len({line.split(" · ")[0] for line in heads})
-    assert all(line.split(":")[0] in AGENTS for line in heads)
+    assert len(heads) == len({line.split(" · ")[-1] for line in heads})
+    assert all(line.split(" · ")[-2] in AGENTS for line in heads)
     assert "1 to 8 of" in ran.err and "--offset 8" in ran.err
 
 
@@ -193,7 +193,7 @@ def test_what_is_new_is_found_unless_told_otherwise(
     missing = clew("--home", home, "search", "xylophone", "--no-sync")
     assert missing.code == 2 and "clew sync" in missing.err
     first = clew("--home", home, "search", "xylophone")
-    assert (first.code, first.err) == (1, "no hits\n")
+    assert (first.code, first.err) == (1, "nothing found for 'xylophone'\n")
     [path] = home.glob(f".claude/projects/*/{LATEST}.jsonl")
     line = json.loads(path.read_text(encoding="utf-8").splitlines()[-1])
     line.update(
@@ -233,7 +233,7 @@ def test_S11_a_broken_index_is_made_anew(tmp_path: Path, demo: Path, monkeypatch
     [meta] = database.catalog_folder([demo]).glob("text/meta.json")
     meta.write_text("{broken", encoding="utf-8")
     ran = clew("--home", demo, "search", "test", "-n", "99", "--json")
-    assert "building it again" in ran.err, ran.err
+    assert "rebuilding it" in ran.err, ran.err
     assert ran.code == 0, ran.err
     again = ran.json
     assert again["total"] == before["total"]
@@ -340,6 +340,22 @@ def test_text_that_is_not_indexed_yet_is_told(tmp_path: Path, demo: Path, monkey
     assert ran.json["unindexed_texts"] > 0 and "are not indexed yet" in ran.err
     whole = clew("--home", demo, "search", "tide", "--json")
     assert whole.json["unindexed_texts"] == 0 and whole.json["total"] > 0 and whole.err == ""
+
+
+def test_a_hit_begins_with_a_reference_that_show_understands(demo: Path) -> None:
+    lines = clew("--home", demo, "search", "equinox OR tick", "-n", "3").out.splitlines()
+    references = [line.split()[0] for line in lines if line.startswith("  ")]
+    assert any("#" in reference for reference in references)
+    for reference in references:
+        assert clew("--home", demo, "show", reference).code == 0
+
+
+def test_an_empty_result_names_the_filters(demo: Path) -> None:
+    ran = clew("--home", demo, "search", "zzzqqq", "--agent", "codex", "--since", "2026-01-01")
+    assert ran.err.splitlines()[-1] == "nothing found for 'zzzqqq' with --agent codex --since 2026-01-01"
+    for name in ("list", "stats"):
+        ran = clew("--home", demo, name, "--project", "no such project")
+        assert (ran.code, ran.out, ran.err) == (1, "", "no sessions match --project 'no such project'\n")
 
 
 def test_a_word_boundary_matches_at_the_start_of_a_text(home: Path) -> None:

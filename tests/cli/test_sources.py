@@ -87,7 +87,7 @@ def test_a_folder_that_vanished_is_said(tmp_path: Path, demo: Path) -> None:
     assert ran.code == 3
     assert "cannot be read" in ran.out
     listed = clew("list")
-    assert (listed.code, listed.err) == (1, "no sessions; `clew agents` shows where they are looked for\n")
+    assert (listed.code, listed.err) == (1, "no sessions found; `clew agents` lists the folders that are read\n")
     (_, row) = clew("sources", "check", "--json").json
     assert (row["reached"], row["error"]) == (False, f"{folder}: cannot be read")
 
@@ -101,10 +101,10 @@ def test_a_folder_that_vanished_is_said(tmp_path: Path, demo: Path) -> None:
         (["add", "box;x"], 2, "is not a host for ssh; try host, user@host or ssh://user@host:port\n"),
         (["add", "box", "--name", "../x"], 2, "cannot be the name of a source: letters, digits and ._@- only\n"),
         (["add", "box", "--name", "local"], 2, "cannot be the name of a source: that name is reserved\n"),
-        (["remove", "nowhere"], 2, "clew: there is no source 'nowhere'; there are local\n"),
+        (["remove", "nowhere"], 2, "clew: unknown source 'nowhere'; known: local\n"),
         (["remove", "local"], 2, "clew: your own home is always a source; --source NAME reads others only\n"),
-        (["check", "nowhere"], 2, "clew: there is no source 'nowhere'; there are local\n"),
-        (["fetch", "local"], 2, "only hosts are fetched from; homes on this machine are read where they are\n"),
+        (["check", "nowhere"], 2, "clew: unknown source 'nowhere'; known: local\n"),
+        (["fetch", "local"], 2, "only remote hosts are fetched; home folders on this machine are read directly\n"),
         (["add"], 2, None),
         (["nonsense"], 2, None),
     ],
@@ -119,7 +119,7 @@ def test_what_makes_no_sense(words: list[str], code: int, said: str | None) -> N
 def test_nothing_to_fetch() -> None:
     ran = clew("sources", "fetch")
     assert (ran.code, ran.out) == (0, "")
-    assert ran.err == "no host is among the sources; `clew sources add HOST` adds one\n"
+    assert ran.err == "no remote hosts are configured; add one with `clew sources add HOST`\n"
     assert clew("sources", "fetch", "--json").json == []
 
 
@@ -137,7 +137,7 @@ def test_windows_homes_are_found_and_can_be_switched_off(on_wsl: Path) -> None:
     assert clew("sources", "remove", "windows-ada").code == 0
     assert clew("sources", "remove", "windows-ada").code == 0
     assert names() == {"local": True, "windows-Grace-Hopper": True, "windows-ada": False}
-    assert "switched off" in clew("sources").out
+    assert "disabled" in clew("sources").out
     assert clew("list").code == 1
     assert clew("list", "--source", "windows-ada").code == 0
     assert clew("sources", "add", "windows-ada").code == 0
@@ -195,4 +195,4 @@ def test_a_mirror_whose_state_is_damaged_is_named(demo: Path) -> None:
     mirror = data_dir() / "remotes" / "box"
     (mirror / "files").mkdir(parents=True)
     (mirror / "state.json").write_text("{broken")
-    assert "box: what is known of its files is damaged" in clew("list").err
+    assert "box: the record of its fetched files is damaged" in clew("list").err

@@ -99,7 +99,7 @@ def test_a_table_has_bars_and_a_last_row(demo: Path) -> None:
     ran = clew("stats", "--home", demo, "--by", "agent")
     first, *rows = ran.out.splitlines()
     assert first.split()[:2] == ["agent", "sessions"]
-    assert rows[-1].startswith("in all")
+    assert rows[-1].startswith("total")
     assert "█" in ran.out and "\x1b" not in ran.out
 
 

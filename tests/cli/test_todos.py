@@ -98,7 +98,7 @@ def test_no_list_is_exit_code_one(tmp_path: Path) -> None:
 
 
 def test_where_there_is_nothing_to_show_it_is_said(demo: Path) -> None:
-    said = {"todos": "this session never had a task list", "files": "no file was touched"}
+    said = {"todos": "this session never had a task list", "files": "no file was used"}
     for command, words in said.items():
         done = clew(command, QUIET, "--home", demo)
         assert (done.code, done.out, done.err) == (1, "", f"clew: {words}\n")

@@ -70,7 +70,7 @@ class TestTwice:
             ("user", answered("c1", "second", is_error=True)),
         )
         _, losses = converted(path, target, tmp_path / "home")
-        assert losses == [Loss(4, "that a call failed", "it was answered before")]
+        assert losses == [Loss(4, "that a call failed", "its call already has a result")]
 
     def test_a_call_that_is_made_again_is_answered_again(self, tmp_path: Path, target: str) -> None:
         path = chained(

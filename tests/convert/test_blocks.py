@@ -73,10 +73,10 @@ class TestBlocksOfOneAgentAlone:
     @pytest.mark.parametrize(
         ("kind", "why"),
         [
-            ("redacted_thinking", "only the model that thought it can read it"),
+            ("redacted_thinking", "only its own model can read it"),
             ("server_tool_use", "a tool of the model's provider, which no other agent has"),
             ("web_search_tool_result", "a tool of the model's provider, which no other agent has"),
-            ("hologram", "no other agent is known to have the like"),
+            ("hologram", "no other agent supports it"),
         ],
     )
     @pytest.mark.parametrize("target", OTHERS)

@@ -220,7 +220,7 @@ class TestOrigin:
         text = kept.path.read_text().replace('"target":".sage', '"target":"../../.sage')
         kept.path.write_text(text)
         there = only(Path(str(kept.path).removesuffix(origin.ORIGINAL_FILE_SUFFIX)))
-        with pytest.raises(InvalidDocument, match="nowhere"):
+        with pytest.raises(InvalidDocument, match="unsafe path"):
             prepare(there.agent, there.source, "sage-agent").write(tmp_path / "back")
 
     @pytest.mark.parametrize("place", [".bashrc", ".ssh/authorized_keys", ".claude/settings.json"])
@@ -233,7 +233,7 @@ class TestOrigin:
         value["origin"]["target"] = place
         kept.path.write_text(json.dumps(value, separators=(",", ":")) + "\n" + "".join(lines[1:]))
         there = only(Path(str(kept.path).removesuffix(origin.ORIGINAL_FILE_SUFFIX)))
-        with pytest.raises(InvalidDocument, match="nowhere"):
+        with pytest.raises(InvalidDocument, match="unsafe path"):
             prepare(there.agent, there.source, "sage-agent").write(tmp_path / "back")
         assert not (tmp_path / "back").exists()
 

@@ -19,7 +19,7 @@ from clew.store import Store
 from tests.convert.said import only
 from tests.convert.transcripts import spoke
 
-LOSS = "the copies of files that its agent keeps"
+LOSS = "the agent's backup copies of files"
 CLAUDE = "aaaaaaaa-0000-4000-8000-000000000001"
 
 
@@ -139,12 +139,12 @@ def edited(tmp_path: Path, edit: Callable[[dict[str, Any]], object]) -> Prepared
 def test_W05_a_copy_cannot_lead_out_of_its_place(tmp_path: Path, name: str) -> None:
     prepared = edited(tmp_path, lambda value: value["copies"][0].update(name=name))
     losses = prepared.describe(tmp_path / "back").losses
-    assert "the original that travels along" in [loss.what for loss in losses]
+    assert "the included original" in [loss.what for loss in losses]
 
 
 @pytest.mark.parametrize("target", ["../../x.jsonl", "/x.jsonl", ".ssh/authorized_keys"])
 def test_W05_an_original_with_copies_cannot_lead_out_either(tmp_path: Path, target: str) -> None:
-    with pytest.raises(InvalidDocument, match="nowhere"):
+    with pytest.raises(InvalidDocument, match="unsafe path"):
         edited(tmp_path, lambda value: value.update(target=target))
     assert not (tmp_path / "back").exists()
 

@@ -47,7 +47,7 @@ def test_a_line_that_is_not_json_is_a_loss(tmp_path: Path, target: str) -> None:
 def test_a_torn_tail_is_a_loss(tmp_path: Path, target: str) -> None:
     path = damaged(tmp_path)
     path.write_bytes(path.read_bytes() + b'{"type":"assistant","message":{"content":"fo')
-    why = "the last line stops in the middle of a record"
+    why = "the last line ends in the middle of a record"
     assert losses(path, target, tmp_path / "home") == [("line 4, which may hold a message", why)]
 
 
@@ -71,7 +71,7 @@ def test_an_archive_that_is_cut_off_is_a_loss(tmp_path: Path, target: str) -> No
     packed.write_bytes(gzip.compress(path.read_bytes(), mtime=0)[:-8])
     path.unlink()
     found = losses(packed, target, tmp_path / "home")
-    assert found == [("the rest of the file", "the compressed file is damaged or cut off")]
+    assert found == [("the rest of the file", "the compressed file is damaged or truncated")]
 
 
 def test_damage_inside_a_sub_agent_is_a_loss_of_its_parent(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from clew.sources.local import Found, in_homes
 from tests.cli.running import clew
 from tests.convert.said import only, said
 
-LOSS = "the original that travels along"
+LOSS = "the included original"
 PLACES = ["codex", "gemini", "claude-code"]
 """In two of them it lies inside the session's file, in the third beside it."""
 Damage = Callable[[list[bytes]], list[bytes]]

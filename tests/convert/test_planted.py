@@ -98,11 +98,11 @@ def test_R02_a_place_where_no_session_lies_is_refused(tmp_path: Path, agent: str
     content = EVIL if target.endswith("logs.json") else SPOKEN if agent == "gemini" else TRANSCRIPT
     path = carrier(tmp_path, described(agent, target, {"": content}), content)
     if agent != "codex":
-        with pytest.raises(InvalidDocument, match="nowhere"):
+        with pytest.raises(InvalidDocument, match="unsafe path"):
             come_back(path, agent, tmp_path / "back")
     else:
         losses = prepare(*only(path), "claude-code").describe(tmp_path).losses
-        assert [loss.what for loss in losses] == ["the original that travels along"]
+        assert [loss.what for loss in losses] == ["the included original"]
     assert not (tmp_path / "back").exists()
 
 
@@ -145,7 +145,7 @@ def test_R02_a_session_that_is_called_as_a_folder_plants_no_output(tmp_path: Pat
 def test_R02_a_file_that_no_session_has_is_refused(tmp_path: Path, agent: str, target: str, name: str) -> None:
     content = SPOKEN if agent == "gemini" else TRANSCRIPT
     path = carrier(tmp_path, described(agent, target, {"": content, name: EVIL}), content, EVIL)
-    with pytest.raises(InvalidDocument, match="nowhere"):
+    with pytest.raises(InvalidDocument, match="unsafe path"):
         come_back(path, agent, tmp_path / "back")
     assert not (tmp_path / "back").exists()
 
@@ -153,7 +153,7 @@ def test_R02_a_file_that_no_session_has_is_refused(tmp_path: Path, agent: str, t
 @pytest.mark.parametrize("name", ["0", "1", "2/x", "3/hooks/post-checkout", "3/config"])
 def test_R02_what_a_project_shares_is_no_copy_of_one_session(tmp_path: Path, name: str) -> None:
     path = carrier(tmp_path, described("gemini", CHAT, {"": SPOKEN}, {name: EVIL}), SPOKEN, EVIL)
-    with pytest.raises(InvalidDocument, match="nowhere"):
+    with pytest.raises(InvalidDocument, match="unsafe path"):
         come_back(path, "gemini", tmp_path / "back")
     assert not (tmp_path / "back").exists()
 
@@ -163,7 +163,7 @@ def test_R02_a_session_that_nobody_started_is_no_sub_agent(tmp_path: Path) -> No
     child = described("claude-code", f".claude/projects/-etc/{other}.jsonl", {"": TRANSCRIPT})
     told = {**described("claude-code", SOUND, {"": TRANSCRIPT}), "children": [child]}
     path = carrier(tmp_path, told, TRANSCRIPT, TRANSCRIPT)
-    with pytest.raises(InvalidDocument, match="nowhere"):
+    with pytest.raises(InvalidDocument, match="unsafe path"):
         come_back(path, "claude-code", tmp_path / "back")
     assert not (tmp_path / "back").exists()
 
@@ -193,7 +193,7 @@ def test_to_another_agent_it_goes_without_its_original(tmp_path: Path) -> None:
     target = f"{PROJECT}/memory/MEMORY.md"
     found = only(carrier(tmp_path, described("claude-code", target, {"": EVIL}), EVIL))
     prepared = prepare(found.agent, found.source, "gemini")
-    assert [loss.what for loss in prepared.losses] == ["the original that travels along"]
+    assert [loss.what for loss in prepared.losses] == ["the included original"]
     prepared.write(tmp_path / "there", allow_loss=True)
 
 
@@ -215,9 +215,9 @@ class TestIdentity:
         target, content = ".sage/sessions/--evil/messages.jsonl", lines(record)
         path = carrier(tmp_path, described("sage-agent", target, {"": content}), content)
         done = clew("convert", path, "--to", "sage-agent", "--home", tmp_path / "back")
-        assert (done.code, "no id to give to a program" in done.err, "damaged" in done.err) == (6, True, False)
+        assert (done.code, "not a safe id for a command line" in done.err, "damaged" in done.err) == (6, True, False)
         assert not (tmp_path / "back").exists()
         done = clew("convert", path, "--to", "sage-agent", "--home", tmp_path / "back", "--allow-loss")
         assert done.code == 0
         assert (tmp_path / "back" / target).read_bytes() == content
-        assert "go on with" not in done.err
+        assert "continue with" not in done.err

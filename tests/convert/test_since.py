@@ -20,7 +20,7 @@ from tests.cli.running import Ran, clew
 from tests.convert.said import only
 from tests.convert.transcripts import spoke, transcript
 
-BEYOND = "what the original held beyond this"
+BEYOND = "content of the original that is not here"
 THOUGHT = [{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "two"}]
 NOTES: dict[str, list[dict[str, Any]]] = {
     "gemini": [{"$set": {"lastUpdated": "2026-10-20T10:00:00.000Z"}}],
@@ -101,7 +101,7 @@ def test_an_id_that_no_program_can_be_given_is_no_damage(tmp_path: Path, identit
     records = ({**bell.header(kind="main"), "sessionId": identity}, bell.user("u1"))
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     prepared = back(there(path, "codex", tmp_path / "there"), "gemini")
-    assert [loss.what for loss in prepared.losses] == ["the command that goes on with it"]
+    assert [loss.what for loss in prepared.losses] == ["the command that continues it"]
     with pytest.raises(WouldLose):
         prepared.write(tmp_path / "back")
     assert Path(prepared.write(tmp_path / "back", allow_loss=True).files[0]).read_bytes() == path.read_bytes()
@@ -245,7 +245,7 @@ class TestOriginal:
     def test_what_cannot_be_is_said(self, tmp_path: Path) -> None:
         path = forked(tmp_path)
         copy = there(path, "codex", tmp_path / "there")
-        assert "carries no original" in self.brought(path, tmp_path / "back").err
+        assert "contains no original" in self.brought(path, tmp_path / "back").err
         assert "byte for byte" in self.brought(copy, tmp_path / "back", "--branch", "2").err
         assert "byte for byte" in self.brought(copy, tmp_path / "back", "--redact", "secrets").err
         done = clew("convert", copy, "--to", "gemini", "--home", tmp_path / "back", "--original")

@@ -57,7 +57,7 @@ class TestOfTheStore:
         session.assistant("yes", todos=[TodoItem(content="ring", status="in_progress")])
         found = only(self.path(session))
         told = [loss.why for loss in prepare(found.agent, found.source, "claude-code").losses]
-        assert told == ["no message follows that could carry it"]
+        assert told == ["no message follows it"]
 
     def emptied(self, session: Session) -> None:
         session.assistant("a", todos=[TodoItem(content="ring", status="in_progress")])

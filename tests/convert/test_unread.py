@@ -85,7 +85,7 @@ class TestGemini:
     def test_a_call_that_had_not_ended(self, tmp_path: Path, target: str) -> None:
         going = bell.gemini("g1", "wait", toolCalls=[bell.call("c", status="executing", output="half")])
         _, losses = converted(self.chat(tmp_path, going), target, tmp_path / "there")
-        assert [loss.what for loss in losses] == ["what a call gave so far"]
+        assert [loss.what for loss in losses] == ["the partial output of a call"]
 
     @pytest.mark.parametrize("prompt", ["/home/ada/x.py fails", "// why?", "/* why */", "?? what"])
     def test_prompts_that_only_look_like_commands(self, tmp_path: Path, target: str, prompt: str) -> None:

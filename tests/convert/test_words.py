@@ -189,13 +189,13 @@ class TestCodex:
         answer = item("function_call_output", call_id="c1", output="ding")
         path = rollout(tmp_path, meta(), said("user", "Ring."), made, ended("c1"), answer, ended("exec-1"))
         _, losses = convert(path, "claude-code", tmp_path / "home")
-        assert whats(losses) == [(3, "a call that only an event tells of")]
+        assert whats(losses) == [(3, "a call that only an event mentions")]
 
     def test_what_a_search_found_is_named(self, tmp_path: Path) -> None:
         search = item("web_search_call", status="completed", action={"type": "search", "query": "bells"})
         ended = event("web_search_end", call_id="ws", query="bells", results=[{"title": "Bow"}])
         path = rollout(tmp_path, meta(), said("user", "Look."), search, ended)
-        assert whats(convert(path, "gemini", tmp_path / "home")[1]) == [(2, "what a search of the web found")]
+        assert whats(convert(path, "gemini", tmp_path / "home")[1]) == [(2, "the results of a web search")]
 
     @pytest.mark.parametrize("name", ["ring", "mcp__bells__ring"])
     def test_a_tool_keeps_its_namespace(self, tmp_path: Path, name: str) -> None:
@@ -265,7 +265,7 @@ class TestClaudeCode:
     @pytest.mark.parametrize("text", ["Ring twice.", [{"type": "text", "text": "Ring twice."}]])
     def test_a_prompt_that_only_waited_is_named(self, tmp_path: Path, target: str, text: Any) -> None:
         path = transcript(tmp_path, spoke("user", "Ring.", uuid="u1", parentUuid=None), self.queued(text))
-        assert whats(convert(path, target, tmp_path / "home")[1]) == [(1, "a prompt that waited and was never sent")]
+        assert whats(convert(path, target, tmp_path / "home")[1]) == [(1, "a queued prompt that was never sent")]
 
     @pytest.mark.parametrize(
         ("waited", "sent"),
@@ -283,7 +283,7 @@ class TestClaudeCode:
         sent = spoke("user", "What is in /tmp/bell?", uuid="u1", parentUuid=None)
         path = transcript(tmp_path, self.queued("/tmp/bell fails, fix it"), sent)
         losses = convert(path, "codex", tmp_path / "home")[1]
-        assert [loss.what for loss in losses] == ["a prompt that waited and was never sent"]
+        assert [loss.what for loss in losses] == ["a queued prompt that was never sent"]
 
     @pytest.mark.parametrize("target", others("claude-code"))
     def test_citations_are_named(self, tmp_path: Path, target: str) -> None:
@@ -462,7 +462,7 @@ class TestInstructions:
     def test_they_are_named_where_there_are_none(self, tmp_path: Path, target: str) -> None:
         messages, losses = convert(self.conversation(tmp_path), target, tmp_path / "home")
         assert spoken(messages) == [("user", "What now?"), ("assistant", "Have a cow.")]
-        assert whats(losses) == [(1, "what the model was told by the system")]
+        assert whats(losses) == [(1, "a system message")]
 
 
 class TestCommands:

@@ -13,7 +13,8 @@ CONTEXT = click.Context(main)
 
 
 def plain(text: str) -> str:
-    return re.sub(r"\s+", " ", text)
+    # \b keeps the line ends of a paragraph, and is not printed.
+    return re.sub(r"[\s\b]+", " ", text)
 
 
 @pytest.mark.parametrize("name", main.list_commands(CONTEXT))

@@ -186,7 +186,7 @@ def test_an_edit_over_a_command_is_not_proved_without_the_original(tmp_path: Pat
     blind = said.edit(BELL, "two", "2", None)
     history = said.write(tmp_path)
     assert known(history, blind, BELL) == ("unproved", b"one\n2\n")
-    assert history.at(blind, BELL).reason == "what it was changed from is not proved"
+    assert history.at(blind, BELL).reason == "the content before the change is only inferred"
 
 
 def test_a_command_in_the_background_disturbs_until_it_is_over(tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ def test_a_copy_that_is_gone_proves_nothing(tmp_path: Path) -> None:
     said.backups.clear()
     history = said.write(tmp_path)
     assert known(history, asked, BELL) == ("unknown", None)
-    assert history.at(asked, BELL).reason == "the copy of it is gone"
+    assert history.at(asked, BELL).reason == "the copy of it is missing"
 
 
 def test_R04_a_copy_behind_a_link_is_not_read(tmp_path: Path) -> None:

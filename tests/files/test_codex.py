@@ -141,7 +141,7 @@ def test_a_change_of_something_unknown_is_unknown(tmp_path: Path) -> None:
     done = told.patch("*** Update File: bell.py", "@@", "-two", "+2")
     history = told.write(tmp_path)
     assert known(history, done, BELL) == ("unknown", None)
-    assert history.at(done, BELL).reason == "what it was changed from is not known"
+    assert history.at(done, BELL).reason == "the content before the change is not known"
 
 
 def test_a_patch_that_failed_changed_nothing(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_another_folder_in_the_place_of_the_target_is_left_alone(work: Path, tmp
     work.rename(tmp_path / "away")
     work.symlink_to(victim) if is_link else victim.rename(work)
     before = tree(work)
-    with pytest.raises(SourceUnreadable, match=r"another folder now; remove"):
+    with pytest.raises(SourceUnreadable, match=r"replaced by another folder; remove"):
         roll_back_interrupted_restores(tmp_path / "own")
     assert tree(work) == before
     work.unlink() if is_link else shutil.rmtree(work)

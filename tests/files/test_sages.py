@@ -121,7 +121,7 @@ def test_what_does_not_have_the_digest_is_not_known(tmp_path: Path) -> None:
     log.snapshot(call, tracked, {})
     history = log.write(tmp_path)
     assert known(history, done, BELL) == ("unknown", None)
-    assert history.at(done, BELL).reason == "only the digest of it is recorded"
+    assert history.at(done, BELL).reason == "only its checksum is recorded"
 
 
 def test_a_copy_is_found_in_the_folder_of_the_session(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_the_state_before_is_that_of_the_first_of_two_snapshots(tmp_path: Path) 
     log.snapshot(call, {"bell.py": {"contentHash": digest(b"three\n"), "state": "modified"}}, {"bell.py": backup})
     history = log.write(tmp_path)
     assert known(history, call, BELL) == ("exact", b"one\n")
-    assert history.at(done, BELL).reason == "only the digest of it is recorded"
+    assert history.at(done, BELL).reason == "only its checksum is recorded"
 
 
 @pytest.mark.parametrize("uuids", [("e-1", "e-2"), ("e-1", "e-1"), (None, None)])

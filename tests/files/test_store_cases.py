@@ -176,10 +176,10 @@ def test_R08_a_copy_that_is_gone_is_said(world: World) -> None:
     history, path = world.history(), world.path("a.txt")
     assert known(history, 2, path) == ("exact", world.moments[2]["a.txt"])
     answer = history.at(3, path)
-    assert (answer.certainty, answer.reason) == ("unknown", f"the copy {digest_of(after)[:12]} is gone")
+    assert (answer.certainty, answer.reason) == ("unknown", f"the copy {digest_of(after)[:12]} is missing")
     assert blamed(world) == [("i", None), ("m2", None)]
     told = asked(world, "diff", "s#2")
-    assert told.code == 1 and "is gone" in told.err
+    assert told.code == 1 and "is missing" in told.err
     assert asked(world, "show", "s#3", "--file", "a.txt").code == 1
 
 

@@ -128,7 +128,6 @@ INVOCATIONS: dict[str, tuple[str, ...]] = {
     "redact scan": ("redact scan", "redact scan --json", "redact scan {ref}"),
     "redact scrub": ("redact scrub {ref}", "redact scrub {ref} --json"),
     "archive": ("archive", "archive --json"),
-    "clean": ("clean --older-than 1d", "clean --older-than 1d --json"),
     "archive list": ("archive list", "archive list --json", "archive list --captures --json"),
     "archive verify": ("archive verify", "archive verify --json"),
     "archive restore": ("archive restore --to {raw}", "archive restore {id} --to {raw} --json --force"),
@@ -168,8 +167,11 @@ INVOCATIONS: dict[str, tuple[str, ...]] = {
 ELSEWHERE = {
     "web": "test_no_page_holds_a_canary asks for its pages",
     "push": "test_no_row_of_a_server_holds_a_canary looks into the database",
+    "pick": "needs a terminal; masks titles and projects as `list` does, and previews as `show` does",
+    "completion": "prints a script; test_completion masks a title",
     "schema": "prints the schema of documents, which knows of no session",
     "demo": "writes the sessions that come with clew, and reads none",
+    "clean": "leaves files alone that were written within a day, as all of these were",
     "sources map": "stores the two paths that it is given, and reads no session",
     "sources unmap": "forgets a path that it is given, and reads no session",
     "sources fetch": "copies files from other machines, and prints how many",
@@ -247,7 +249,7 @@ MOST_SHOWN = 12
 """So many members of each output are named when a test fails."""
 USAGE = 2
 """The exit code for a command that was not understood."""
-EXPECTED = re.compile("is a sub-agent's|the session has no messages to convert")
+EXPECTED = re.compile("is the session of a sub-agent|the session has no messages to convert")
 """What may be wrong with a session for a command."""
 
 

@@ -315,7 +315,7 @@ def test_forks_are_said_in_every_face(home: Path) -> None:
         "".join(markdown(header, iter(messages), forks=forks)),
         "".join(show(header, iter(messages), 80, False, forks=forks)),
     ):
-        assert "The conversation forks here" in face and "went on with" in face
+        assert "The conversation forks here" in face and "active branch" in face
     document = session.document()
     again = Forks.of_graph({"fork_points": [copy.deepcopy(_plain(point)) for point in document.graph.fork_points],  # type: ignore[union-attr]
                             "active_path": document.graph.active_path})  # type: ignore[union-attr]  # fmt: skip

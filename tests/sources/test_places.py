@@ -40,7 +40,7 @@ def test_what_nobody_lists_is_nobodys(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(CONTENTS[3])
-    with pytest.raises(SourceUnreadable, match="no agent knows"):
+    with pytest.raises(SourceUnreadable, match="not a session file"):
         list(at_path(path))
     assert list(at_path(tmp_path)) == []
 

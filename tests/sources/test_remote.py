@@ -158,7 +158,7 @@ def test_an_earlier_copy_of_a_file_that_became_shorter_is_kept(added: Box, conte
     ran = clew("sources", "fetch")
     assert ran.code == 0
     folder = data_dir() / "remotes" / "box" / "kept"
-    assert f"  1 files became shorter over there; the earlier copies are in {folder}\n" in ran.err
+    assert f"  1 files became shorter on the host; the earlier copies are in {folder}\n" in ran.err
     assert copied(added, name).read_bytes() == content
     assert kept(added, name).read_bytes() == long
     assert kept(added, name).stat().st_mode & 0o077 == 0
@@ -168,7 +168,7 @@ def test_an_earlier_copy_of_a_file_that_became_shorter_is_kept(added: Box, conte
     assert not any("/kept/" in path for path in rows)
     refused = clew("sources", "remove", "box")
     assert refused.code == 6
-    assert refused.err == "clew: box: the only copy of 1 files is here; --allow-loss removes them\n"
+    assert refused.err == "clew: box: 1 files exist only here; use --allow-loss to remove them\n"
     assert kept(added, name).read_bytes() == long
 
 
@@ -206,7 +206,7 @@ def test_a_refresh_says_how_many_files_became_shorter(added: Box) -> None:
     put(added, name, line("u1"), LONG_AGO + 5)
     ran = clew("sync", "--refresh")
     assert ran.code == 0
-    assert "clew: box: 1 files became shorter over there; the earlier copies are in " in ran.err
+    assert "clew: box: 1 files became shorter on the host; the earlier copies are in " in ran.err
 
 
 @pytest.mark.slow
@@ -238,10 +238,10 @@ def test_what_is_gone_over_there_stays_here(added: Box) -> None:
     gone.unlink()
     assert fetched()["gone"] == 1
     assert clew("show", FORKED, "--raw").raw.splitlines() == content.splitlines()
-    assert "1 gone over there" in clew("sources").out
+    assert "1 deleted there" in clew("sources").out
     refused = clew("sources", "remove", "box")
     assert (refused.code, refused.out) == (6, "")
-    assert refused.err == "clew: box: the only copy of 1 files is here; --allow-loss removes them\n"
+    assert refused.err == "clew: box: 1 files exist only here; use --allow-loss to remove them\n"
     assert clew("sources", "remove", "box", "--allow-loss").code == 0
     assert not copies().parent.exists()
     assert clew("list").code == 1
@@ -295,7 +295,7 @@ def test_a_host_that_does_not_answer_is_not_added(box: Box) -> None:
     ran = clew("sources", "add", "down")
     assert (ran.code, ran.out) == (7, "")
     assert len(ran.err.splitlines()) == 1
-    assert ran.err.endswith("Nothing was added; --no-fetch adds it all the same.\n")
+    assert ran.err.endswith("Nothing was added; use --no-fetch to add it anyway.\n")
     assert [row["name"] for row in clew("sources", "list", "--json").json] == ["local"]
     assert not (data_dir() / "remotes" / "down").exists()
 
@@ -314,7 +314,7 @@ def test_a_first_visit_that_fails_keeps_an_earlier_mirror(added: Box) -> None:
     added.on_login("echo 'go away' >&2; exit 1")
     ran = clew("sources", "add", "box")
     assert (ran.code, ran.out) == (7, "")
-    assert ran.err == "clew: box: go away. Nothing was added; --no-fetch adds it all the same.\n"
+    assert ran.err == "clew: box: go away. Nothing was added; use --no-fetch to add it anyway.\n"
     assert [source.name for source in sources()] == ["local"]
     assert state(data_dir() / "remotes") == before
 
@@ -601,7 +601,7 @@ def test_choosing_sources(added: Box, home: Path) -> None:
     assert hosts(clew("list", "--json", "--home", str(home), "--source", "box")) == {None, "box"}
     unknown = clew("list", "--source", "nowhere")
     assert unknown.code == 2
-    assert unknown.err == "clew: there is no source 'nowhere'; there are local, box\n"
+    assert unknown.err == "clew: unknown source 'nowhere'; known: local, box\n"
 
 
 @pytest.mark.slow

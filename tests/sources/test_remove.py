@@ -63,7 +63,7 @@ def test_copies_stay_where_the_host_does_not_answer(mirror: Mirror, damage: str)
     assert (refused.code, refused.out) == (6, "")
     assert refused.err == (
         "clew: box: ssh: cannot find box. box does not answer, so the only copy of 1 files may be here; "
-        "--allow-loss removes them all the same\n"
+        "use --allow-loss to remove them anyway\n"
     )
     assert mirror.place(SESSION).read_bytes() == b"{}\n"
     assert "box" in clew("sources").out
@@ -98,7 +98,7 @@ def test_files_that_went_since_the_last_visit_are_noticed(added: Box) -> None:
     before = state(_folder() / "files")
     refused = clew("sources", "remove", "box")
     assert (refused.code, refused.out) == (6, "")
-    assert refused.err == "clew: box: the only copy of 1 files is here; --allow-loss removes them\n"
+    assert refused.err == "clew: box: 1 files exist only here; use --allow-loss to remove them\n"
     assert state(_folder() / "files") == before
     assert "box" in clew("sources").out
     assert clew("sources", "remove", "box", "--allow-loss").code == 0

@@ -59,7 +59,7 @@ def test_R08_one_wrong_byte_is_found(tmp_path: Path, at: int) -> None:
     with pytest.raises(SourceUnreadable):
         read_blob(blobs.folder, digest)
     path.unlink()
-    with pytest.raises(SourceUnreadable, match="gone"):
+    with pytest.raises(SourceUnreadable, match="missing"):
         read_blob(blobs.folder, digest)
 
 

@@ -144,8 +144,8 @@ def test_one_file_alone_is_not_guessed_either(session: Session, work: Path) -> N
 
 def test_without_the_log_of_the_snapshots_nothing_is_said_to_be_undone(session: Session, work: Path) -> None:
     snapshots(session).unlink()
-    assert_refused(session, work, "snapshots.jsonl is gone")
-    with pytest.raises(UnknownReference, match=r"snapshots\.jsonl is gone"):
+    assert_refused(session, work, "snapshots.jsonl is missing")
+    with pytest.raises(UnknownReference, match=r"snapshots\.jsonl is missing"):
         session.undo()
 
 

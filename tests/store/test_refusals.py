@@ -158,7 +158,7 @@ def test_undo_of_a_session_that_is_not_there_makes_none(tmp_path: Path) -> None:
     store.session("there").user("x")
     before = (state(tmp_path), sorted(tmp_path.rglob("*")))
     for go in (store.session("nosuch").undo, store.session("nosuch").redo):
-        with pytest.raises(UnknownReference, match="holds no message"):
+        with pytest.raises(UnknownReference, match="it has no messages"):
             go()
     assert (state(tmp_path), sorted(tmp_path.rglob("*"))) == before
     fresh = Store(tmp_path / "fresh", system=Quick())
@@ -181,7 +181,7 @@ def test_a_workspace_that_is_mistyped_is_refused_and_a_new_file_is_not(tmp_path:
 
 
 def test_a_wrong_setting_is_blamed_on_who_gave_it(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"as it was asked for.*paper") as caught:
+    with pytest.raises(UsageError, match=r"invalid options for the store.*paper") as caught:
         Store(tmp_path, durability="paper")  # type: ignore[arg-type]
     assert "config.json" not in str(caught.value)
     (tmp_path / ".sage").mkdir()

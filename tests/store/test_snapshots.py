@@ -209,7 +209,7 @@ def test_S14_a_full_disk_loses_the_snapshot_and_not_the_message(
     assert len(lines(log_of(tmp_path))) == 3
     [change, _] = list(session._snapshots.entries())[-1].files.values()
     assert change.before.missing == "no copy could be made: No space left on device"
-    with pytest.raises(Refused, match="'large' cannot be brought back: no copy could be made: No space"):
+    with pytest.raises(Refused, match="'large' cannot be restored: no copy could be made: No space"):
         session.undo()
     assert (work / "page.html").read_bytes() == b"changed" and session.head != message
     done = session.undo(force=True)
@@ -231,7 +231,7 @@ def test_S14_the_same_where_everything_is_watched(tmp_path: Path, work: Path, mo
         (work / "large").write_bytes(b"changed")
         (work / "page.html").write_bytes(b"changed")
     assert Blobs(session.folder / "scans").all() == set()
-    with pytest.raises(Refused, match="'large' cannot be brought back: no copy could be made: No space"):
+    with pytest.raises(Refused, match="'large' cannot be restored: no copy could be made: No space"):
         session.undo()
     session.undo(file="page.html")
     assert (work / "page.html").read_bytes() == b"<p>one\r\n"

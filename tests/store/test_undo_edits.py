@@ -262,7 +262,7 @@ def test_a_workspace_that_was_moved(session: Session, work: Path, tmp_path: Path
     step(session, writes(work / "a.txt", b"three\n"), "a.txt", uuid="r2")
     now = tmp_path / "elsewhere"
     work.rename(now)
-    with pytest.raises(PathRefused, match="say where it was with --from"):
+    with pytest.raises(PathRefused, match="give its former path with --from"):
         session.undo(root=now)
     session.undo(root=now, moved_from=work)
     assert (now / "a.txt").read_bytes() == b"two\n"

@@ -175,12 +175,12 @@ def test_R04_a_link_that_somebody_made_is_not_replaced(session: Session, work: P
     command(session, "printf x > a.txt")
     (work / "a.txt").unlink()
     (work / "a.txt").symlink_to(secret)
-    with pytest.raises(PathRefused, match="link that no tool made; move it away first"):
+    with pytest.raises(PathRefused, match="link that was not made by a tool; move it away first"):
         session.undo(force=True)
     command(session, "ln -sfn b.txt link")
     (work / "link").unlink()
     (work / "link").symlink_to(secret)
-    with pytest.raises(PathRefused, match="no tool made"):
+    with pytest.raises(PathRefused, match="not made by a tool"):
         session.undo(force=True)
     assert secret.read_bytes() == b"mine" and (work / "link").is_symlink()
 
@@ -189,7 +189,7 @@ def test_R04_a_link_that_somebody_made_is_not_replaced(session: Session, work: P
 def test_R13_a_link_that_leads_out_is_put_back_on_demand_only(session: Session, work: Path, target: str) -> None:
     (work / "out").symlink_to(target)
     command(session, "rm out; printf x > out")
-    with pytest.raises(PathRefused, match="leads out of the workspace; --allow-protected puts it back"):
+    with pytest.raises(PathRefused, match="leads out of the workspace; use --allow-protected to restore it"):
         session.undo(force=True)
     session.undo(allow_protected=True)
     assert str((work / "out").readlink()) == target
@@ -213,7 +213,7 @@ def test_a_link_that_was_named_is_put_back_but_not_what_is_behind_it(session: Se
     assert str((work / "link").readlink()) == "a.txt"
     with session.watch(session.assistant("writes through it", uuid="r2"), ["link"]):
         (work / "link").write_bytes(b"through")
-    with pytest.raises(Refused, match="cannot be brought back"):
+    with pytest.raises(Refused, match="cannot be restored"):
         session.undo()
 
 
@@ -221,7 +221,7 @@ def test_what_somebody_put_into_the_folder_stays(session: Session, work: Path) -
     command(session, "rm a.txt; mkdir a.txt; printf x > a.txt/x")
     (work / "a.txt" / "mine").write_bytes(b"mine")
     behind = tree(work)
-    with pytest.raises(PathRefused, match=r"folder now, with files that no tool made, such as 'a\.txt/mine'"):
+    with pytest.raises(PathRefused, match=r"folder now, with files not made by a tool, such as 'a\.txt/mine'"):
         session.undo(force=True)
     assert tree(work) == behind
     (work / "a.txt" / "mine").rename(work / "mine")

@@ -144,7 +144,7 @@ def test_mirrored_sessions_are_only_read(session: Session, work: Path, words: tu
     home = mirrored(session)
     before = contents(home)
     done = clew(*words, "--home", home)
-    assert done.code == TargetRefused.exit_code and "only reads" in done.err, done
+    assert done.code == TargetRefused.exit_code and "it is read-only" in done.err, done
     assert contents(home) == before
     assert (work / "tide.txt").read_text() == "5 m\n"
 

@@ -106,12 +106,12 @@ def test_one_id_in_two_files_is_ambiguous(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["nobody", "sage-agent:abc", "ABC1", "No such title"])
 def test_an_unknown_reference(tmp_path: Path, text: str) -> None:
     write_session(tmp_path, "abc1")
-    with pytest.raises(UnknownReference, match="`clew list` shows those there are"):
+    with pytest.raises(UnknownReference, match="`clew list` lists all"):
         found(tmp_path, text)
 
 
 def test_the_last_of_none(tmp_path: Path) -> None:
-    with pytest.raises(UnknownReference, match="there is no session yet"):
+    with pytest.raises(UnknownReference, match="no sessions found"):
         found(tmp_path, "@last")
     write_session(tmp_path, "a")
     with pytest.raises(UnknownReference, match=r"@2: there is only 1 session$"):

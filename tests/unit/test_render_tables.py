@@ -111,3 +111,18 @@ def test_plain_tables_and_terminal_text_load_no_rich() -> None:
         "assert 'rich' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_columns_are_left_out_by_rank_where_the_terminal_is_narrow() -> None:
+    columns = [
+        Column("id"),
+        Column("model", flexible=True, least=10, drop_rank=0),
+        Column("n", drop_rank=2),
+        Column("m", drop_rank=1),
+    ]
+    rows = [["12345678", "claude-opus-4-6", "1000", "2000"]]
+    assert next(iter(table(columns, rows, width=100))).split() == ["id", "model", "n", "m"]
+    assert next(iter(table(columns, rows, width=27))).split() == ["id", "model", "m"]
+    narrow = list(table(columns, rows, width=20))
+    assert narrow[0].split() == ["id", "model"]
+    assert narrow[1] == "12345678  claude-op…\n"

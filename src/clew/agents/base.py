@@ -265,7 +265,7 @@ class Agent(ABC):
 
     def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
         """What the records of a session prove about files, in the order of the session."""
-        raise UsageError(f"clew cannot tell yet what {self.title} did to files")
+        raise UsageError(f"clew does not support file history for {self.title}")
 
     @property
     def has_file_changes(self) -> bool:

@@ -136,5 +136,5 @@ def required_claimant(path: Path) -> Agent:
     """The agent a file belongs to; an error where there is none."""
     agent = claimant(path)
     if agent is None:
-        raise SourceUnreadable(f"{path}: no agent knows this kind of file")
+        raise SourceUnreadable(f"{path}: not a session file of a known agent")
     return agent

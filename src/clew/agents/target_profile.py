@@ -159,5 +159,5 @@ class TargetProfile(msgspec.Struct, frozen=True):
         """The command that resumes a session; refuses an id that could become an option or steer a terminal."""
         identity = str(session["id"])
         if not identity[:1].replace("_", "a").isalnum() or not identity.isprintable():
-            raise UsageError(f"{session['id']!r} is no id to give to a program")
+            raise UsageError(f"{session['id']!r} is not a safe id for a command line")
         return self.resume(session)

@@ -31,6 +31,8 @@ _DOTTED = re.compile(r"^(claude-.*\d)\.(\d)")
 OVERRIDE = "prices.json"
 """The user's own prices, in the folder for settings."""
 TABLE_PATH = f"{__file__.removesuffix('pricing.py')}prices.json"
+NANO_DOLLARS = 10**9
+"""Nano-dollars in a dollar."""
 _NANO = 1000
 """Trillionths of a dollar in a nano-dollar."""
 _KINDS = ("input", "output", "cache_read", "cache_creation_5m", "cache_creation_1h")
@@ -199,7 +201,7 @@ def _own(path: str) -> dict[str, dict[str, Any]]:
             given = json.loads(file.read(), parse_float=_exact, parse_int=_exact)
         return {name: _checked(facts) for name, facts in given.items()}
     except (OSError, ValueError, ArithmeticError, AttributeError, TypeError, KeyError) as error:
-        raise UsageError(f"{path}: no prices: {error}") from error
+        raise UsageError(f"{path}: not a price table: {error}") from error
 
 
 def _checked(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class Archive:
             digest.update(piece)
             yield piece
         if digest.digest() != version.digest:
-            raise SourceUnreadable("the content does not have the checksum that it had when it was archived")
+            raise SourceUnreadable("the checksum of the content has changed since it was archived")
 
     def content(self, version: Version) -> bytes:
         """Return the content of a version; raises SourceUnreadable where a part of it is damaged."""
@@ -149,8 +149,8 @@ def open_archive(folder: Path) -> Iterator[Archive]:
 
 def _no_archive(folder: Path, is_quiet: bool) -> Exception:
     if not is_quiet and not pack_names(folder):
-        return Busy(f"{folder}: there is no archive yet, the first capture has not ended")
-    return SourceUnreadable(f"{folder}: there is no archive; `clew archive` makes one where it finds sessions")
+        return Busy(f"{folder}: there is no archive yet: the first capture is still running")
+    return SourceUnreadable(f"{folder}: there is no archive; `clew archive` creates one")
 
 
 @contextmanager

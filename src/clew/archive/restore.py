@@ -57,7 +57,7 @@ def _session(versions: Iterable[Version], reference: str, at_us: int | None) -> 
     if not found:
         when = " at that time" if at_us is not None else ""
         raise UnknownReference(f"{reference}: no such session in the archive{when}; `clew archive list` shows all")
-    raise AmbiguousReference(f"{reference}: {len(found)} sessions begin like this; name more of the id")
+    raise AmbiguousReference(f"{reference}: {len(found)} sessions match; give more of the id")
 
 
 def in_archive(start: str, agent: str | None) -> UnknownReference | None:
@@ -121,7 +121,7 @@ def restore(archive: Archive, steps: Sequence[Step], target: Path, force: bool =
     with Within(target, folder_mode=0o700) as folder:
         differing = [step for step in steps if _compare(folder, step) == "other"] if not force else []
         if differing:
-            raise WouldLose(f"nothing was written: {differing[0].path} is there and differs; --force replaces it")
+            raise WouldLose(f"nothing was written: {differing[0].path} exists and differs; use --force to replace it")
         # All files of a batch are written, or none.
         for batch in batches_by_size(steps, lambda step: step.version.size, _BATCH_BYTES):
             changes = []

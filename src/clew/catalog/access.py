@@ -99,7 +99,7 @@ def _sync(
         warn("another sync is running; the catalog is used as it is")
         return None
     if report.moved is not None:
-        warn(f"the catalog could not be read; it was moved to {report.moved} and built again")
+        warn(f"the catalog could not be read; it was moved to {report.moved} and rebuilt")
     return report
 
 
@@ -107,7 +107,7 @@ def _sync(
 def _open(folder: Path, report: SyncReport | None, is_temporary: bool) -> Iterator[OpenCatalog]:
     db = open_reader(folder)
     if db is None:
-        raise UsageError("there is no catalog yet; `clew sync` makes one")
+        raise UsageError("there is no catalog yet; run `clew sync`")
     try:
         yield OpenCatalog(db, folder, report, is_temporary)
     finally:

@@ -335,7 +335,7 @@ class WarehouseSessions:
 
     def sessions(self, filters: Filters) -> Condition:
         if filters.text is not None:
-            raise UsageError("--text: a warehouse is not searched for statistics; leave out --engine")
+            raise UsageError("--text cannot be combined with --engine")
         conditions = [session_condition(filters.without("file"), self.dialect)]
         if filters.file is not None:
             conditions.append(self.dialect.file(filters.file))

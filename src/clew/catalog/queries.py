@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from clew.agents.file_evidence import absolute
+from clew.analysis.pricing import NANO_DOLLARS
 from clew.analysis.usage import Usage
 from clew.catalog.database import key_range
 from clew.catalog.filters import Condition
 from clew.catalog.portable_sql import CACHE_5M_TOKENS
 from clew.catalog.row_writer import COUNTS
 from clew.catalog.schema import KEYS_PER_SOURCE
-from clew.catalog.stats import NANO_DOLLARS, UsageTotals, add_known, catalog_stats
+from clew.catalog.stats import UsageTotals, add_known, catalog_stats
 from clew.io.paths import path_for_display, path_from_text, path_to_text
 from clew.model import Problem
 from clew.model.codes import CODES

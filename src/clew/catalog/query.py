@@ -83,7 +83,7 @@ class _Parser:
 
     def parse(self) -> Query:
         if self._next is None:
-            raise BadQuery(self._query, 0, "nothing to look for")
+            raise BadQuery(self._query, 0, "the query is empty")
         found = self._some()
         rest = self._take()
         if rest is not None:

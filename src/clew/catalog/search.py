@@ -120,7 +120,7 @@ def check(request: Request) -> None:
     {"words": parse, "substring": substring, "regex": regex}[request.mode](request.query)
     kinds_of(request.places)
     if request.offset + request.limit > MAX_HITS:
-        raise UsageError(f"only the first {MAX_HITS} hits can be looked at; narrow the search")
+        raise UsageError(f"only the first {MAX_HITS} hits can be shown; narrow the search")
 
 
 class Redact(Protocol):
@@ -150,7 +150,7 @@ class Searcher:
     def __init__(self, folder: Path | str, redact: Redact = secrets_masked) -> None:
         db = database.open_reader(folder)
         if db is None:
-            raise UsageError("there is no catalog yet; `clew sync` makes one")
+            raise UsageError("there is no catalog yet; run `clew sync`")
         self._db: sqlite3.Connection = db
         db.execute(f"PRAGMA mmap_size = {_MAPPED}")
         self._reader = TextReader(f"{folder}/{database.TEXT}")

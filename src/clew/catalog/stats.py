@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
+from clew.analysis.pricing import NANO_DOLLARS
 from clew.analysis.usage import FIELDS, Usage
 from clew.catalog import statements
 from clew.catalog.filters import CatalogSessions, Condition, SessionSelector, SourcesWithText, microseconds, no_text
@@ -25,7 +26,6 @@ BLOCK_US = 5 * 3_600_000_000
 HOUR_US = 3_600_000_000
 BLOCK_SEARCH_DAYS = (1, 7)
 """How far back the beginning of the active block is looked for, before all calls are read."""
-NANO_DOLLARS = 10**9
 BY = ("day", "week", "month", *USAGE.groups, "tool")
 """What a row of statistics can stand for."""
 BLOCK = "block"

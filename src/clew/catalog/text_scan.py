@@ -37,7 +37,7 @@ class TextMatcher(NamedTuple):
 def substring(text: str) -> TextMatcher:
     """A substring, whatever its case."""
     if not text:
-        raise UsageError("nothing to look for")
+        raise UsageError("the query is empty")
     folded = text.casefold()
     if text.isascii():
         letters = folded.encode()
@@ -64,7 +64,7 @@ def regex(pattern: str) -> TextMatcher:
     import re2
 
     if not pattern:
-        raise UsageError("nothing to look for")
+        raise UsageError("the query is empty")
     options = re2.Options()
     options.log_errors, options.never_capture, options.max_mem = False, True, _MEMORY_BYTES
     clean = pattern.encode("utf-8", "replace").decode()

@@ -15,7 +15,7 @@ from clew.render.tables import Column
 @common
 @click.pass_context
 def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) -> None:
-    """List the agents clew can read and write, and the folders it looks in."""
+    """List the supported agents and the folders that are read."""
     hosts = open_library(context, homes).hosts
     rows: list[dict[str, JSON]] = []
     for agent in registry.load_all():
@@ -32,7 +32,7 @@ def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) ->
         print_json(rows)
         return
     lines = [
-        [row["id"], row["title"], root["path"], "" if root["exists"] else "not here"]
+        [row["id"], row["title"], root["path"], "" if root["exists"] else "not found"]
         for row in rows
         for root in row["roots"]
     ]

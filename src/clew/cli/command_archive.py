@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from clew.cli.options import as_json_option, common, filtering, open_library, take_filters, wants_json
+from clew.cli.options import as_json_option, common, filtering, home_option, open_library, take_filters, wants_json
 from clew.cli.output import print_json, print_table, say
 from clew.cli.progress import progress_bar
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
@@ -38,11 +38,11 @@ _archive_option = click.option(
 
 
 @click.group("archive", invoke_without_command=True)
-@click.option("--watch", is_flag=True, help="Keep running and archive changes as they come.")
+@click.option("--watch", is_flag=True, help="Keep running, and archive changes as they are written.")
 @click.option(
     "--every", type=click.FloatRange(min=0.1), default=2.0, metavar="SECONDS", help="Seconds between two captures."
 )
-@click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="zstd level, 1 to 19.")
+@click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="zstd compression level, 1 to 19.")
 @_archive_option
 @filtering
 @common
@@ -58,13 +58,15 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Keep the raw files of every session before an agent deletes or rewrites them.
+    """Archive the files of every session, before an agent deletes or rewrites them.
 
-    Archives new and changed files: main files, their parts, and what agents keep beside them. Records that several
-    files share are stored once. A file that was rewritten becomes a new version; the old one stays. The copies are not
-    redacted. Sessions that are gone are read with `--source archive`.
+    Copies new and changed files: main files, their parts and side files. Records that several files share are stored
+    once. A rewritten file becomes a new version; old versions are kept. The copies are not masked. `--source archive`
+    reads sessions that exist only in the archive.
     """
     context.meta["clew.archive"] = chosen
+    if context.invoked_subcommand is not None:
+        context.find_root().obj["homes"] += homes
     if as_json:
         context.find_root().obj["json"] = True
     if context.invoked_subcommand is not None:
@@ -158,12 +160,15 @@ def _watch(context: click.Context, library: Library, filters: Filters, every: fl
 @click.option("--captures", is_flag=True, help="List the captures instead.")
 @_archive_option
 @redacting_output
+@home_option
 @as_json_option
 @click.pass_context
-def list_command(context: click.Context, /, captures: bool, chosen: str | None, as_json: bool) -> int:
-    """List the archived sessions, the most recently used first.
+def list_command(
+    context: click.Context, /, captures: bool, chosen: str | None, homes: tuple[str, ...], as_json: bool
+) -> int:
+    """List the archived sessions, the most recently used first. With --home: those of these home folders.
 
-    When a session was used last is known from the catalog, else from the time of its files.
+    The time of the last use comes from the catalog, or else from the times of the files.
     """
     from clew.archive.archive import open_archive
 
@@ -171,6 +176,10 @@ def list_command(context: click.Context, /, captures: bool, chosen: str | None, 
         for damage in archive.problems:
             say(f"clew: {damage}")
         rows = _captures(archive) if captures else _sessions(archive)
+    homes = (*context.find_root().obj["homes"], *homes)
+    if homes and not captures:
+        folders = [os.path.realpath(home) for home in homes]
+        rows = [row for row in rows if any(Path(row["path"]).is_relative_to(folder) for folder in folders)]
     json = wants_json(context, as_json)
     masking = redaction(context, DATA if json else TEXT)
     if json:
@@ -358,11 +367,11 @@ def _restore_summary(restored: Restored) -> str:
 @click.option("--keep-days", type=click.FloatRange(min=0), metavar="N", help="Keep sessions active in the last N days.")
 @click.option("--keep-versions", type=click.IntRange(min=1), metavar="N", help="Keep N versions of each file.")
 @click.option(
-    "--max-size", metavar="SIZE", help="Remove the oldest sessions until about this size is left: 500MB, 20GB."
+    "--max-size", metavar="SIZE", help="Remove the oldest sessions until the archive is smaller than this: 500MB, 20GB."
 )
-@click.option("--repack", is_flag=True, help="Compress everything that stays again.")
-@click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="zstd level, 1 to 19.")
-@click.option("--apply", "for_good", is_flag=True, help="Remove it; without this, only show what would be removed.")
+@click.option("--repack", is_flag=True, help="Compress everything that is kept again.")
+@click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="zstd compression level, 1 to 19.")
+@click.option("--apply", "for_good", is_flag=True, help="Remove them; without this, only print what would be removed.")
 @_archive_option
 @redacting_output
 @as_json_option
@@ -393,7 +402,7 @@ def prune_command(
     redaction(context, DATA if wants_json(context, as_json) else TEXT).prepare()
     policy = prune.Policy(keep_days, keep_versions, _bytes(max_size) if max_size else None)
     if policy == prune.Policy() and not repack:
-        raise UsageError("say what to keep: --keep-days, --keep-versions, --max-size, or --repack")
+        raise UsageError("give a policy: --keep-days, --keep-versions, --max-size, or --repack")
     folder, now_us = _folder(context, chosen), round(Host.local().now().timestamp() * 1e6)
     if not for_good:
         with open_archive(folder) as archive:
@@ -409,7 +418,7 @@ def prune_command(
         decided = decided._replace(left=writer.stored)
         damaged = [name for name, row in writer.index.packs().items() if row.damage]
     for name in damaged:
-        say(f"clew: {name}.pack: the pack is damaged and was not rewritten; it may still hold what was to be removed")
+        say(f"clew: {name}.pack: damaged, so it was not rewritten; it may still contain removed data")
     _print_plan(context, decided, True, as_json)
     return 0
 
@@ -429,7 +438,7 @@ def _print_plan(context: click.Context, decided: Plan, done: bool, as_json: bool
     said = f"{count(len(paths))} versions of files {'went' if done else 'would go'}"
     say(f"{said}: {size(decided.size)} {'became' if done else 'would become'} {size(decided.left)}")
     if not done:
-        say("nothing was changed; --apply does it")
+        say("nothing was changed; use --apply to remove")
 
 
 def _bytes(text: str) -> int:

@@ -30,15 +30,15 @@ _CALL_TEXT = frozenset({"input", "file"})
 
 @click.command("blame")
 @click.argument("file", metavar="FILE[:LINE]")
-@click.option("--as", "recorded", metavar="PATH", help="The path by which records know the file, if it is elsewhere.")
+@click.option("--as", "recorded", metavar="PATH", help="The path of the file in the records, if it was moved since.")
 @redacting
 @common
 @click.pass_context
 def command(context: click.Context, /, file: str, recorded: str | None, homes: tuple[str, ...], as_json: bool) -> int:
-    """Print for each line of a file the session, message and prompt that wrote it, or only for one line.
+    """Show which session, message and prompt wrote each line of a file, or one line.
 
-    Every session that speaks of the file is read. A line is put down to a message only if the records prove it; others
-    are unknown. Exit code 1 where no line is known.
+    Reads every session that mentions the file. A line is attributed to a message only if the records prove it; other
+    lines are unknown. Exit code 1: no line is known.
     """
     path, number = _taken_apart(file)
     try:

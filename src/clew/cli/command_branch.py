@@ -12,6 +12,7 @@ from clew.cli.command_branches import print_branches
 from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_json, print_line
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.session_argument import session_argument
 from clew.cli.sessions import own_session
 from clew.cli.undo_common import differing
 from clew.errors import SourceUnreadable, UsageError
@@ -23,15 +24,15 @@ from clew.store.undo_plan import FileDifference
 
 
 @click.command("branch")
-@click.argument("reference", metavar="REF")
+@session_argument()
 @click.argument("branch", required=False, metavar="[BRANCH]")
-@click.option("--switch", is_flag=True, help="Go on from BRANCH: the next message follows it.")
+@click.option("--switch", is_flag=True, help="Switch to BRANCH: the next message follows it.")
 @click.option("--name", metavar="NAME", help="Give BRANCH this name.")
 @click.option(
     "--compare",
     "other",
     metavar="OTHER",
-    help="What BRANCH and OTHER share, what each has alone, and the files that differ.",
+    help="Compare BRANCH with OTHER: common messages, own messages, and files that differ.",
 )
 @redacting
 @choosing_project
@@ -48,10 +49,10 @@ def command(
     homes: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Show the messages of a branch; without one, of where the conversation stands.
+    """Show the messages of a branch; by default of the current one.
 
-    BRANCH is a branch's name or id, the uuid of a message, or #12 for the twelfth; REF@BRANCH will do too. Names and
-    moves are appended to the log; nothing that was said is changed or lost.
+    BRANCH is the name or id of a branch, the uuid of a message, or #12 for the twelfth message; REF@BRANCH works too.
+    Names and switches are appended to the log; no message is changed or lost.
     """
     session = own_session(context, homes, reference, branches=True)
     branch = branch or branch_of(reference)
@@ -61,7 +62,7 @@ def command(
         _compare(session, branch or session.head or "", other, json, masking)
     elif switch or name is not None:
         if branch is None:
-            raise UsageError("say which branch")
+            raise UsageError("name a branch")
         _mark(session, branch, switch, name)
         print_branches(session.branches(), json, masking)
     else:

@@ -8,18 +8,19 @@ import msgspec
 from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_json, print_table
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.session_argument import session_argument
 from clew.cli.sessions import own_session
 from clew.store import Branch
 
 
 @click.command("branches")
-@click.argument("reference", metavar="REF")
+@session_argument()
 @redacting
 @choosing_project
 @common
 @click.pass_context
 def command(context: click.Context, /, reference: str, homes: tuple[str, ...], as_json: bool) -> None:
-    """List the branches of a session in the order they began; * marks the one the conversation stands on."""
+    """List the branches of a session in the order they began; * marks the current one."""
     session = own_session(context, homes, reference)
     json = wants_json(context, as_json)
     print_branches(session.branches(), json, redaction(context, DATA if json else TEXT))

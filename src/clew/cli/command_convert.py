@@ -8,9 +8,18 @@ import click
 import msgspec
 
 from clew.agents import registry
-from clew.cli.options import choosing_project, find_to_convert, target_home_option, target_host, wants_json
+from clew.cli.options import (
+    as_json_option,
+    choosing_project,
+    find_to_convert,
+    sourcing,
+    target_home_option,
+    target_host,
+    wants_json,
+)
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.session_argument import session_argument
 from clew.convert.conversion import Conversion
 from clew.convert.file_transaction import roll_back_on_signal
 from clew.convert.losses import Converted, refusal, serious
@@ -24,19 +33,18 @@ _SHOWN = 20
 
 
 @click.command("convert")
-@click.argument("reference", metavar="PATH|REF")
-@click.option(
-    "--to", "target", metavar="AGENT", required=True, help="The agent to write for; `clew agents` lists them."
-)
+@session_argument("PATH|REF")
+@click.option("--to", "target", metavar="AGENT", required=True, help="The agent to convert for, from `clew agents`.")
 @target_home_option
-@click.option("--branch", metavar="MESSAGE", help="Take the branch this message is on: its index or uuid.")
+@click.option("--branch", metavar="MESSAGE", help="Convert the branch of this message: its number or uuid.")
 @click.option("--folder", metavar="DIR", help="The project's folder in the new session; default: the recorded one.")
-@click.option("--original", is_flag=True, help="Bring back what the session was made of, whatever came after it.")
-@click.option("--allow-loss", is_flag=True, help="Convert even if the target cannot hold everything.")
-@click.option("--dry-run", is_flag=True, help="Say what would be written and lost; write nothing.")
+@click.option("--original", is_flag=True, help="Restore the session that this one was converted from.")
+@click.option("--allow-loss", is_flag=True, help="Convert even if some content cannot be carried over.")
+@click.option("--dry-run", is_flag=True, help="Print what would be written and lost; write nothing.")
 @redacting
 @choosing_project
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@sourcing
+@as_json_option
 @click.pass_context
 def command(
     context: click.Context,
@@ -51,14 +59,14 @@ def command(
     dry_run: bool,
     as_json: bool,
 ) -> int:
-    """Write a session so that another agent lists it and goes on with it, under an id of its own.
+    """Write a session in another agent's format, under a new id, so that this agent can continue it.
 
-    The original travels along: converting back gives its bytes again as long as nothing was said since, and --original
-    at any time. With --redact it stays behind, as it is the secrets too; what the target's files hold is masked.
+    The original is included: converting back restores its bytes if nothing was added since, and --original restores it
+    at any time. With --redact, the original is left out, and the converted session is masked.
 
     clew --home FROM convert REF --to AGENT --home TO reads the session from FROM and writes it below TO. Without FROM
-    it is read from your own home, or from TO if it is there alone; without TO it is written below FROM, or below your
-    own home.
+    it is read from your own home, or from TO if only TO has it; without TO it is written below FROM, or below your own
+    home.
     """
     target = registry.match(target)
     context.with_resource(roll_back_on_signal())
@@ -105,13 +113,13 @@ def _written(prepared: Prepared, target: str, home: Path, allow_loss: bool) -> C
         before = prepared.describe(home)
         if not isinstance(prepared, Conversion) or not is_converted(registry.get(target), before):
             raise
-        hint = f"it was converted before; go on with: {shell_line(before.resume)}"
+        hint = f"it was converted before; continue with: {shell_line(before.resume)}"
         raise WouldLose(f"{error}: {hint}") from None
 
 
 def _check_alone(changed: str | None, is_masked: bool) -> None:
     if changed is not None or is_masked:
-        raise UsageError("--original brings it back byte for byte: whole, and with every word in it")
+        raise UsageError("--original restores the session byte for byte; it cannot be combined with other changes")
 
 
 def _report(outcome: Converted, refused: bool, masking: Redaction) -> None:
@@ -121,11 +129,11 @@ def _report(outcome: Converted, refused: bool, masking: Redaction) -> None:
         place = f"#{loss.message}: " if loss.message is not None else ""
         say(f"  {place}{loss.what}: {loss.why}")
     if len(outcome.losses) > _SHOWN:
-        say(f"  and {len(outcome.losses) - _SHOWN} more; --json lists them all")
+        say(f"  and {len(outcome.losses) - _SHOWN} more; use --json to list all")
     if refused:
         say(f"clew: nothing was written: {refusal(outcome.losses)}")
         return
     for file in outcome.files:
         click.echo(visible(masking.text(str(file))))
     if outcome.resume:
-        say(f"go on with: {shell_line(outcome.resume)}")
+        say(f"continue with: {shell_line(outcome.resume)}")

@@ -16,11 +16,11 @@ from clew.demo import write_demo
 @common
 @click.pass_context
 def command(context: click.Context, /, folder: Path, homes: tuple[str, ...], as_json: bool) -> None:
-    """Write hand-made sessions of every agent below DIR (default: ./clew-demo)."""
+    """Write example sessions of every agent below DIR (default: ./clew-demo)."""
     files = write_demo(folder)
     if wants_json(context, as_json):
         print_json({"home": str(folder), "files": [str(path) for path in files]})
         return
-    say(f"{len(files)} files below {folder}. Now try:")
+    say(f"{len(files)} files below {folder}. Try:")
     for words in ("list", "show @last", "graph f005", "verify", "validate"):
         say(f"  clew --home {folder} {words}")

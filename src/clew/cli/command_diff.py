@@ -8,6 +8,7 @@ from typing import NamedTuple
 import click
 
 from clew.agents.file_evidence import RESTORATIONS, KnownContent
+from clew.cli.completion import complete_session
 from clew.cli.file_history import in_words, opened, range_in, row, spelled
 from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_json, say
@@ -26,9 +27,9 @@ class Pair(NamedTuple):
 
 
 @click.command("diff")
-@click.argument("reference", metavar="REF#A[..B]")
+@click.argument("reference", metavar="REF#A[..B]", shell_complete=complete_session)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option("--unproved", is_flag=True, help="Also compare content that nothing proves.")
+@click.option("--unproved", is_flag=True, help="Also compare content that is only inferred.")
 @redacting
 @choosing_project
 @common
@@ -42,10 +43,11 @@ def command(
     homes: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Print how files differ between two messages (REF#3..12), or what one message did to them (REF#12).
+    """Show how files differ between two messages (REF#3..12), or what one message changed (REF#12).
 
-    Message 12 did what its calls did, or the calls whose results it holds. Files that are not known at both ends are
-    named on stderr. The text is masked (secrets) unless --redact none. Exit code 1 where nothing is known to differ.
+    A message changed what its tool calls changed, or the calls whose results it holds. Files whose content is not known
+    at both ends are named on stderr. Secrets are masked unless --redact none is given. Exit code 1: no known
+    difference.
     """
     reference, first, last = range_in(reference)
     session, history = opened(context, homes, reference)

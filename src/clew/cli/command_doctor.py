@@ -22,20 +22,19 @@ from clew.store.layout import refuse_copy, root_of
 
 @click.command("doctor")
 @click.argument("places", nargs=-1, type=click.Path(path_type=Path), metavar="[DIR]...")
-@click.option("--fix", is_flag=True, help="Mend what can be mended; without it nothing is changed.")
+@click.option("--fix", is_flag=True, help="Repair what can be repaired; without this, nothing is changed.")
 @redacting_output
 @common
 @click.pass_context
 def command(
     context: click.Context, /, places: tuple[Path, ...], fix: bool, homes: tuple[str, ...], as_json: bool
 ) -> int:
-    """Look at the store of each DIR, which holds `.sage` (default: your home), and say what is wrong.
+    """Check the store in each DIR (a folder that contains `.sage`; default: your home) and the catalog.
 
-    Looked at are modes that let others in, torn ends of logs, lines that cannot be read, settings, metadata that
-    disagree with the log, temporary files that were left behind, copies of files that are damaged or unused, an undo
-    that was cut off, and locks; and sources that the last `clew sync` could not read, or not whole. No copy is removed
-    while a line cannot be read, as it may name it. The locks are the system's own, so a dead process leaves none.
-    Exit code 1 where something is wrong that was not mended; notes do not count.
+    Reports file modes that give others access, truncated logs, unreadable lines, invalid settings, metadata that
+    differs from the log, temporary files, damaged or unused copies of files, interrupted undos, locks, and sources that
+    the last `clew sync` could not read completely. --fix repairs what it can; copies of files are not removed while a
+    line cannot be read, because that line may refer to them. Exit code 1: a problem remains; notes do not count.
     """
     named = [*places, *(Path(home) for home in (*context.find_root().obj["homes"], *homes))]
     noted = _catalogued(context, homes, bool(places))
@@ -54,7 +53,9 @@ def command(
         print_json(masking.value(found))
     else:
         for finding, mended in rows:
-            click.echo(("mended: " if mended else "") + line(finding.problem, masking))
+            click.echo(("repaired: " if mended else "") + line(finding.problem, masking))
+        if not rows:
+            say("no problems found", own=True)
     return 1 if any(_counts(finding, mended) for finding, mended in rows) else 0
 
 
@@ -91,6 +92,6 @@ def _treat(finding: Finding, fix: bool) -> tuple[Finding, bool]:
     try:
         finding.mend()
     except (OSError, ClewError) as error:
-        say(f"clew: {finding.problem.file}: cannot be mended: {error}")
+        say(f"clew: {finding.problem.file}: cannot be repaired: {error}")
         return finding, False
     return finding, True

@@ -9,6 +9,7 @@ import click
 
 from clew.agents.sage_agent.locate import AGENT
 from clew.agents.sage_agent.records import ERASED, summary_line
+from clew.cli.completion import complete_session
 from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
@@ -26,9 +27,9 @@ _LENGTH = 60
 
 
 @click.command("erase")
-@click.argument("reference", metavar="REF")
+@click.argument("reference", metavar="REF", shell_complete=complete_session)
 @click.argument("messages", nargs=-1, metavar="[MESSAGE]...")
-@click.option("--write", is_flag=True, help="Do it; without this, nothing is changed.")
+@click.option("--write", is_flag=True, help="Write the changes; without this, nothing is changed.")
 @redacting_output
 @choosing_project
 @common
@@ -42,12 +43,12 @@ def command(
     homes: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Erase messages of a session in clew's own store, or without MESSAGE all of it; nothing brings them back.
+    """Erase messages of a session in clew's own store, or without MESSAGE the whole session. This is final.
 
-    MESSAGE is a uuid, the beginning of one, or #12 for the twelfth. It is overwritten in its place, and so are its
-    snapshots, the copies of files that nothing else names, and what the catalog has of the session. The place in the
-    conversation stays, but messages behind it are counted anew: from then on name them by their uuid. Copies that are
-    known and could not be reached are named: remove them yourself.
+    MESSAGE is a uuid, the beginning of one, or #12 for the twelfth message. The message is overwritten, together with
+    its snapshots, copies of files that nothing else uses, and its text in the catalog. Its position in the conversation
+    stays, but later messages are renumbered: name them by uuid from then on. Known copies that could not be erased are
+    listed, so that you can remove them.
     """
     session = own_session(context, homes, reference)
     refuse_copy(session.folder)
@@ -87,7 +88,7 @@ def _say(row: dict[str, JSON], some: bool, masking: Redaction) -> None:
     for copy in row["copies"]:
         say(f"clew: not erased: {copy}")
     if not row["erased"]:
-        say("nothing was changed; --write does it, and nothing brings it back")
+        say("nothing was changed; use --write to erase for good")
 
 
 def _some(number: int, thing: str) -> str:
@@ -120,9 +121,9 @@ def _uuid(session: Session, message: str, write: bool) -> str:
     uuid = tree.uuids[node]
     if write and message.startswith("#") and ERASED in tree.kinds[:node]:
         words = f"messages before it were erased, and those behind them are counted anew; it is {uuid} now"
-        raise UsageError(f"{message}: {words}: look what that is, and name it so")
+        raise UsageError(f"{message}: {words}; check what it refers to, and name it that way")
     if not message.startswith("#") and not uuid.startswith(message):
-        raise UsageError(f"{message} is a branch; name messages, by their uuid or as #12")
+        raise UsageError(f"{message} is a branch; name messages by uuid or as #12")
     return uuid
 
 

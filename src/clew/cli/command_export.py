@@ -13,6 +13,7 @@ from typing import IO, Any
 
 import click
 
+from clew.cli.completion import complete_session
 from clew.cli.options import common, filtering, open_library, take_filters
 from clew.cli.output import opened, refuse_stores, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
@@ -41,16 +42,16 @@ Masked = Counter[str]
 
 
 @click.command("export")
-@click.argument("references", nargs=-1, metavar="[PATH|REF]...")
+@click.argument("references", nargs=-1, metavar="[PATH|REF]...", shell_complete=complete_session)
 @click.option(
     "--to",
     "form",
     type=click.Choice([*FORMATS, *_OTHER_NAMES]),
     metavar="FORMAT",
-    help="json, ndjson, markdown (md) or html; else what the suffix of -o says, else json.",
+    help="json, ndjson, markdown (md) or html; default: from the suffix of -o, else json.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="A file, or a folder for several sessions.")
-@click.option("--force", is_flag=True, help="Replace files that are there.")
+@click.option("--force", is_flag=True, help="Replace existing files.")
 @click.option("--gz", is_flag=True, help="Compress with gzip.")
 @click.option("--zst", is_flag=True, help="Compress with zstd.")
 @click.option(
@@ -58,12 +59,16 @@ Masked = Counter[str]
     type=click.Choice(DETAILS),
     default="full",
     show_default=True,
-    help="Markdown and HTML: how much of it.",
+    help="Markdown and HTML: how much to write.",
 )
-@click.option("--site", type=click.Path(path_type=Path), metavar="DIR", help="HTML pages with an index, in a folder.")
-@click.option("--carry", is_flag=True, help="HTML: the page carries the unified document, for `clew import`.")
-@click.option("--no-native", is_flag=True, help="JSON: only the view of the session, without the agent's own records.")
-@click.option("--layout", type=click.Choice(_LAYOUTS), help="With a folder: native files filed by date or by project.")
+@click.option(
+    "--site", type=click.Path(path_type=Path), metavar="DIR", help="Write HTML pages with an index to this folder."
+)
+@click.option("--carry", is_flag=True, help="HTML: include the JSON document in the page, for `clew import`.")
+@click.option("--no-native", is_flag=True, help="JSON: only the messages, without the agent's own records.")
+@click.option(
+    "--layout", type=click.Choice(_LAYOUTS), help="With a folder: arrange native files by date or by project."
+)
 @redacting
 @filtering
 @common
@@ -86,24 +91,24 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Write sessions out. Without a reference: all that pass the filters.
+    """Write sessions as JSON, NDJSON, Markdown or HTML. Without a reference: all that pass the filters.
 
-    JSON holds one session; several go to a folder, or to NDJSON, one document a line. Both hold everything, and can be
-    brought back byte for byte, unless --redact asks for masking; then the document says so. With --no-native they hold
-    the view of the session alone. Markdown and HTML are
-    masked (secrets) unless --redact none. How much was masked is said on stderr.
+    A JSON file holds one session; several go to a folder, or to NDJSON with one document per line. Both hold everything
+    and can be imported byte for byte, unless --redact is given; then the document says so. With --no-native they hold
+    only the messages, not the agent's own records. Secrets in Markdown and HTML are masked unless --redact none is
+    given. stderr says how much was masked.
 
-    An HTML page needs nothing but itself. Of one session it holds the sub-agents too; in a folder each session has a
-    page of its own, and --site adds an index of all of them.
+    An HTML page is a single file. For one session it includes the sub-agents; in a folder each session has its own
+    page, and --site adds an index.
     """
     form = _OTHER_NAMES.get(form or "", form)
     form = _resolve_format(_format_of_file_name(form, output) if layout is None else form, site, carry, output)
     if as_json and form not in (None, "json"):
-        raise UsageError(f"--json and --to {form} contradict each other")
+        raise UsageError(f"--json and --to {form} cannot be combined")
     if gz and zst:
-        raise UsageError("--gz and --zst contradict each other")
+        raise UsageError("--gz and --zst cannot be combined")
     if no_native and (form in _TEXT_FORMATS or layout is not None):
-        raise UsageError("--no-native goes with --to json or ndjson")
+        raise UsageError("--no-native needs --to json or ndjson")
     library = open_library(context, homes)
     refuse_stores(library, site or output)
     found: list[StoredSession] = []
@@ -137,7 +142,7 @@ def _format_of_file_name(form: str | None, output: Path | None) -> str | None:
     suffix = _suffix(output)
     said = next((name for name, known in FORMATS.items() if known == suffix), _OTHER_NAMES.get(suffix[1:]))
     if form is not None and said is not None and said != form:
-        raise UsageError(f"{output.name} and --to {form} contradict each other")
+        raise UsageError(f"{output.name} and --to {form} cannot be combined")
     return form or said
 
 
@@ -157,11 +162,11 @@ def _refuse_unknown_suffix(output: Path | None) -> None:
 def _resolve_format(form: str | None, site: Path | None, carry: bool, output: Path | None) -> str | None:
     """The format that the options come to."""
     if site is not None and (form not in (None, "html") or output is not None):
-        raise UsageError("--site is a folder of HTML pages; it goes with no other format and no -o")
+        raise UsageError("--site writes HTML pages to a folder; it cannot be combined with another format or -o")
     if site is not None:
         return "html"
     if carry and form != "html":
-        raise UsageError("--carry goes with --to html or --site")
+        raise UsageError("--carry needs --to html or --site")
     return form
 
 
@@ -202,7 +207,7 @@ def without_collector() -> Iterator[None]:
 
 def _folder(output: Path | None) -> Path:
     if output is None:
-        raise UsageError("several sessions: name a folder with -o, or use --to ndjson")
+        raise UsageError("several sessions: give a folder with -o, or use --to ndjson")
     private_folder(str(output))
     return output
 

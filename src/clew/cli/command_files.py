@@ -9,6 +9,7 @@ from clew.cli.file_history import opened, printed, spelled
 from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.session_argument import session_argument
 from clew.file_history.history import FileHistory
 from clew.file_history.timeline import Evidence
 from clew.model.json import JSON
@@ -18,9 +19,9 @@ _BY = {"backup": "copy", "record": "record", "edit": "edits", "read": "reading"}
 
 
 @click.command("files")
-@click.argument("reference", metavar="REF")
-@click.option("--changes", is_flag=True, help="Only what was created, changed or deleted.")
-@click.option("--copies", is_flag=True, help="Also the copies that the agent made of files.")
+@session_argument()
+@click.option("--changes", is_flag=True, help="Only created, changed and deleted files.")
+@click.option("--copies", is_flag=True, help="Also list the agent's own backup copies of files.")
 @redacting
 @choosing_project
 @common
@@ -28,12 +29,12 @@ _BY = {"backup": "copy", "record": "record", "edit": "edits", "read": "reading"}
 def command(
     context: click.Context, /, reference: str, changes: bool, copies: bool, homes: tuple[str, ...], as_json: bool
 ) -> int:
-    """Print which files each message of a session read, created, changed or deleted; REF#12 for one message.
+    """List the files that each message of a session read, created, changed or deleted; REF#12: of one message.
 
-    `known` says how well the content after it is known: exact (every byte), text (every character, but not how lines
-    end), unproved (nothing proves that it was still so), unknown; `by` says from what. An undo or redo stands at the
-    message it followed. `outside` is what something did that left no record, a person or another program, between two
-    messages. Exit code 1 where no file was touched.
+    The column `known` says how certain the content after the message is: exact (every byte), text (every character, but
+    not the line endings), unproved (it may have changed since), unknown; `by` names the evidence. An undo or redo is
+    listed at the message it followed. `outside` marks a change by a person or another program between two messages.
+    Exit code 1: no file was used.
     """
     _, history = opened(context, homes, reference)
     wanted = message_of(reference)
@@ -47,7 +48,7 @@ def command(
     elif all_evidence:
         _print(all_evidence, history, masking)
     else:
-        say("clew: no file was touched" + ("" if wanted is None else " by this message"), own=True)
+        say("clew: no file was used" + ("" if wanted is None else " by this message"), own=True)
     for words in history.cut_off():
         say(words)
     return 0 if all_evidence else 1

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import click
 import msgspec
 
 from clew.cli.options import choosing_project, common, open_library, wants_json
-from clew.cli.output import print_json, say
+from clew.cli.output import print_json, say, terminal_width
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
+from clew.cli.session_argument import session_argument
 from clew.model.json import JSON
 from clew.render import trees
 from clew.stored_session import StoredSession
 
 
 @click.command("graph")
-@click.argument("reference", metavar="REF")
+@session_argument()
 @click.option(
     "--as",
     "form",
     type=click.Choice(["text", "mermaid", "dot"]),
     default="text",
     show_default=True,
-    help="What to draw it for.",
+    help="Format of the drawing.",
 )
-@click.option("--tree", is_flag=True, help="With --json: the full tree, with the children of every message.")
+@click.option("--tree", is_flag=True, help="With --json: print the full tree, with the children of every message.")
 @redacting
 @choosing_project
 @common
@@ -31,20 +34,25 @@ from clew.stored_session import StoredSession
 def command(
     context: click.Context, /, reference: str, form: str, tree: bool, homes: tuple[str, ...], as_json: bool
 ) -> None:
-    """Draw a conversation: its forks, and the path that is active now (marked *)."""
+    """Draw a conversation as a tree with its forks; * marks the active path."""
     masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
     session = masking.session(open_library(context, homes).get(reference))
     graph = session.facts.tree.graph()
     if wants_json(context, as_json):
         print_json(_full_tree(session) if tree else msgspec.to_builtins(graph))
         return
-    draw = {"text": trees.text, "mermaid": trees.mermaid, "dot": trees.dot}[form]
-    # Chains can lead through records that are no messages.
+    # Chains can lead through records that are not messages.
     nodes = trees.nodes((unit.value for unit in session.units()), graph)
     if not nodes:
-        say("clew: there is no conversation in this session", own=True)
-    for line in draw(nodes):
+        say("clew: this session has no messages", own=True)
+    for line in _draw(nodes, form):
         click.echo(line, nl=False)
+
+
+def _draw(nodes: Sequence[trees.Node], form: str) -> Iterator[str]:
+    if form == "text":
+        return trees.text(nodes, terminal_width())
+    return trees.mermaid(nodes) if form == "mermaid" else trees.dot(nodes)
 
 
 def _full_tree(session: StoredSession) -> list[dict[str, JSON]]:

@@ -29,11 +29,11 @@ _HEAD = 64
 @click.command("import")
 @click.argument("documents", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Home folder to write below, in the agent's own layout."
+    "-o", "--output", type=click.Path(path_type=Path), help="Home folder to write to, in the agent's own layout."
 )
 @click.option("--stdout", is_flag=True, help="Print the session's main file instead of writing it.")
-@click.option("--force", is_flag=True, help="Replace files that are there.")
-@click.option("--from-messages", is_flag=True, help="Compose the files from the messages, not from the native records.")
+@click.option("--force", is_flag=True, help="Replace existing files.")
+@click.option("--from-messages", is_flag=True, help="Write new records from the messages instead of the original ones.")
 @common
 @click.pass_context
 def command(
@@ -47,20 +47,20 @@ def command(
     homes: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Write the native files of unified documents (.json, .ndjson, also .gz and .zst), or of pages that carry one.
+    """Restore the agent's own files from exported documents (.json, .ndjson, .html, also .gz and .zst).
 
-    They are those of the original, byte for byte, unless the document was redacted or written anew by another tool;
-    that is said on stderr, and the exit code is 1 where bytes or messages differ.
+    The files are the same as the originals, byte for byte, unless the document was masked or rewritten by another tool;
+    stderr says so. Exit code 1: bytes or messages differ.
 
-    An archive (.tar, also .gz and .zst, and .zip) of a home, or of any folder with sessions in it, is unpacked into a
-    new folder. One that holds links, or names that lead elsewhere, is refused whole. Where one of several documents
-    cannot be imported, none is, unless --force replaces files.
+    An archive (.tar, also .gz and .zst, and .zip) of a home folder, or of any folder with sessions, is unpacked into a
+    new folder. An archive with links, or with names that lead outside of the folder, is refused as a whole. If one of
+    several documents cannot be imported, none is, unless --force is given.
     """
     for path in documents:
         if not path.exists():
             raise SourceUnreadable(f"{path}: no such file")
     if output is None and not stdout:
-        raise UsageError("name a folder with -o, or use --stdout")
+        raise UsageError("give a folder with -o, or use --stdout")
     written: list[dict[str, JSON]] = []
     try:
         for path in documents:
@@ -114,15 +114,15 @@ def _row(header: Header, restored: Restored) -> dict[str, JSON]:
 
 def _warn(path: Path, restored: Restored) -> None:
     for name in restored.inexact:
-        say(f"clew: {path}: another tool has written {name} anew; the records are equal as JSON, the bytes are not")
+        say(f"clew: {path}: {name} was rewritten by another tool; the records are equal as JSON, but not byte for byte")
     if restored.is_edited:
-        say(f"clew: {path}: the messages differ from the native records; the records were restored (--from-messages)")
+        say(f"clew: {path}: the messages were edited; the original records were restored (see --from-messages)")
 
 
 def _unpacked(path: Path, output: Path | None) -> list[dict[str, JSON]]:
     """What came out of an archive: its sessions."""
     if output is None:
-        raise UsageError(f"{path}: an archive needs a folder; name one with -o")
+        raise UsageError(f"{path}: an archive needs a folder; give one with -o")
     files = unpack(path, output)
     say(f"{path}: {len(files)} files -> {output}")
     found = [(one.agent, one.source) for one in at_path(output)] if files else []

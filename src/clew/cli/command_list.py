@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from clew.catalog.queries import SORTS
-from clew.cli.options import common, filtering, open_library, take_filters, wants_json
+from clew.cli.options import common, filtering, open_library, say_no_sessions, take_filters, wants_json
 from clew.cli.output import print_json, print_table, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import SourceUnreadable
@@ -24,10 +24,10 @@ _SHOWN_COLUMNS = ("agent ended_at project messages total_tokens cost cost_is_at_
 
 @click.command("list")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
-@click.option("--sort", type=click.Choice(SORTS), default="time", show_default=True, help="Latest or largest first.")
+@click.option("--sort", type=click.Choice(SORTS), default="time", show_default=True, help="Newest or largest first.")
 @click.option("--reverse", is_flag=True, help="Oldest or smallest first.")
-@click.option("-n", "--limit", type=click.IntRange(min=1), metavar="N", help="Show only the first N.")
-@click.option("--subagents/--no-subagents", default=False, help="Show the sessions of sub-agents too.")
+@click.option("-n", "--limit", type=click.IntRange(min=1), metavar="N", help="List only the first N.")
+@click.option("--subagents/--no-subagents", default=False, help="List the sessions of sub-agents too.")
 @redacting
 @filtering
 @common
@@ -44,10 +44,11 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """List sessions, newest first. JSON lists sub-agents too.
+    """List sessions, newest first. With --json, sub-agents are listed too.
 
-    With PATH, the sessions in a file or below a folder are listed, without the catalog. `cost` is of the calls that no
-    earlier copy of the session counts already, as in `clew stats`.
+    With PATH, list the sessions in a file or below a folder, without the catalog. `cost` counts the calls that no
+    earlier copy of the session contains, as in `clew stats`. ! marks sessions with errors. Exit code 1: no session was
+    found.
     """
     from clew.catalog.filters import catalog_condition
     from clew.catalog.queries import list_ids, list_rows, unreadable_sources
@@ -77,9 +78,9 @@ def command(
         shown = masking.value([{name: row[name] for name in _SHOWN_COLUMNS} for row in listed])
         _print(shown, ids, library.now(), masking)
     elif paths:
-        say("no sessions", own=True)
+        say("no sessions found", own=True)
     else:
-        say("no sessions; `clew agents` shows where they are looked for", own=True)
+        say_no_sessions(context)
     return 0 if listed else 1
 
 
@@ -89,15 +90,15 @@ def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, masking
     foreign = any(row["source"]["type"] != "local" for row in listed)
     columns = [
         Column("id"),
-        Column("agent"),
-        Column("last"),
-        Column("project", flexible=True),
-        Column("messages", right=True),
-        Column("tokens", right=True),
-        Column("cost", right=True),
+        Column("agent", drop_rank=2),
+        Column("last", drop_rank=1),
+        Column("project", flexible=True, drop_rank=4),
+        Column("messages", right=True, drop_rank=5),
+        Column("tokens", right=True, drop_rank=7),
+        Column("cost", right=True, drop_rank=6),
         Column(""),
-        Column("title", flexible=True, least=10),
-        *([Column("from")] if foreign else []),
+        Column("title", flexible=True, least=20),
+        *([Column("from", drop_rank=3)] if foreign else []),
     ]
     cells = [
         [
@@ -118,12 +119,12 @@ def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, masking
 
 
 def _place(source: dict[str, JSON]) -> str:
-    """The machine or system that a session comes from; nothing for this one."""
+    """The machine or system that a session comes from; empty for this one."""
     return source["host"] or (source["type"] if source["type"] != "local" else "")
 
 
 def short_ids(ids: Iterable[str], all_ids: Iterable[str]) -> dict[str, str]:
-    """For each of some ids a prefix that no other one of all ids has; ids made in the same minute begin alike."""
+    """The shortest prefix of each id, of at least 8 characters, that no other one of all ids has."""
     ordered = sorted(set(all_ids))
     short = {}
     for name in ids:

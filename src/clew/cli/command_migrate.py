@@ -18,12 +18,12 @@ from clew.store.layout import refuse_copy
 
 @click.command("migrate")
 @click.argument("place", type=click.Path(path_type=Path), metavar="PLACE")
-@click.option("--names", is_flag=True, help="sage-emacs: project folders get their aligned names.")
-@click.option("--ids", is_flag=True, help="sage-emacs: records get uuid and session_id.")
-@click.option("--tokens", is_flag=True, help="sage-emacs: records get an estimate of their tokens.")
-@click.option("--forms", is_flag=True, help="Sage Agent: records get the form it writes today.")
-@click.option("--metadata", is_flag=True, help="Both: metadata.json is made anew from the log where it is wrong.")
-@click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--names", is_flag=True, help="sage-emacs: rename project folders to the current naming.")
+@click.option("--ids", is_flag=True, help="sage-emacs: add uuid and session_id to records.")
+@click.option("--tokens", is_flag=True, help="sage-emacs: add estimated tokens to records.")
+@click.option("--forms", is_flag=True, help="Sage Agent: convert records to the current format.")
+@click.option("--metadata", is_flag=True, help="Both: rebuild metadata.json from the log where it is wrong.")
+@click.option("-n", "--dry-run", is_flag=True, help="Print what would be done; change nothing.")
 @redacting_output
 @common
 @click.pass_context
@@ -40,10 +40,9 @@ def command(
     homes: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Migrate the Sage sessions in PLACE: a home folder, or one program's store.
+    """Convert old Sage sessions in PLACE, a home folder or the store of one program, to the current format.
 
-    Without a choice of steps: all of them. Originals stay beside their replacements as NAME.bak-TIME, and
-    running it again changes nothing.
+    Without step options, all steps are done. Originals are kept as NAME.bak-TIME. Running it again changes nothing.
     """
     if not place.is_dir():
         raise SourceUnreadable(f"{place}: no such folder")

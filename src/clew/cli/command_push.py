@@ -22,7 +22,7 @@ _MAX_PRINTED_PROBLEMS = 20
 
 @click.command("push")
 @click.argument("server", nargs=-1, metavar="postgresql://USER@HOST:PORT/DATABASE")
-@click.option("--level", type=click.Choice(LEVELS), default="metrics", show_default=True, help="How much is sent.")
+@click.option("--level", type=click.Choice(LEVELS), default="metrics", show_default=True, help="How much to send.")
 @click.option("--dry-run", is_flag=True, help="Print what would be pushed, and push nothing.")
 @filtering
 @common

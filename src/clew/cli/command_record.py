@@ -30,13 +30,15 @@ _CHUNK = 1 << 16
     required=True,
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="The folder that holds `.sage`, or that folder itself.",
+    help="The folder that contains `.sage`, or `.sage` itself.",
 )
-@click.option("--session", "name", required=True, metavar="ID", help="The session; it begins with its first message.")
+@click.option(
+    "--session", "name", required=True, metavar="ID", help="The id of the session; created with its first message."
+)
 @click.option(
     "--durability",
     type=click.Choice(["disk", "system"]),
-    help="disk: printed when it would survive a power cut (default). system: when it survives this process.",
+    help="When a message counts as stored: disk, it survives a power cut (default); system, it survives this process.",
 )
 @redacting
 @common
@@ -50,13 +52,14 @@ def command(
     homes: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Append messages to a session: one JSON object a line on standard input.
+    """Append messages to a session: one JSON object per line on standard input.
 
-    `role` (user, assistant, system, tool) and `content` are enough; uuid, parent, timestamp, tool_calls, tool_results,
-    todos, usage, thinking, context, model and version are understood, and other keys are kept. For each message one
-    line {"uuid", "seq"} is printed when it is safe. A uuid that the session already holds is not written again, so it
-    is no harm to send a message twice. A bad line is named on stderr, the others are recorded, and the exit code is 4.
-    With --redact, or where the store's configuration says so, messages are masked before they reach the disk.
+    `role` (user, assistant, system, tool) and `content` are required; uuid, parent, timestamp, tool_calls,
+    tool_results, todos, usage, thinking, context, model and version are understood, and other keys are kept. For each
+    message one line {"uuid", "seq"} is printed when it is safely stored. A uuid that the session already has is not
+    written again, so a message can be sent twice. Invalid lines are reported on stderr, the others are recorded, and
+    the exit code is 4. With --redact, or if the store's configuration says so, messages are masked before they are
+    written.
     """
     masking = redaction(context, DATA)
     redact = masking.redactor() if masking.is_on else "none" if masking.was_asked else None

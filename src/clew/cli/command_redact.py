@@ -19,6 +19,7 @@ from clew.agents.secret_scan import find_secrets
 from clew.archive.records import archive_folder
 from clew.catalog.database import DATABASE
 from clew.catalog.memory import filter_sessions
+from clew.cli.completion import complete_session
 from clew.cli.options import as_json_option, common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import opened, print_json, print_table, refuse_stores, say
 from clew.cli.redaction import STANDARD, TEXT, Redaction, redacting, redaction
@@ -61,9 +62,12 @@ def command(context: click.Context, /, as_json: bool) -> None:
 @command.command("files")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="A file, or a folder for several files; - prints."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="A file, or a folder for several files; - is standard output.",
 )
-@click.option("--force", is_flag=True, help="Replace files that are there.")
+@click.option("--force", is_flag=True, help="Replace existing files.")
 @redacting
 @common
 @click.pass_context
@@ -76,14 +80,14 @@ def files_command(
     homes: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Print files with everything masked that --redact forbids (secrets, unless you say otherwise).
+    """Print files with secrets masked, or what else --redact says.
 
-    JSON and JSON lines stay what they are, with their keys in order and all ids; lines that hold nothing stay byte for
-    byte. The files themselves are not touched. `-` is standard input, and after -o standard output.
+    JSON and JSON Lines stay valid, with the order of their keys and all ids; lines without a match stay byte for byte
+    the same. The files themselves are not changed. `-` means standard input, and after -o standard output.
     """
     output = None if output == STANDARD else output
     if len(files) > 1 and output is not None and not output.is_dir():
-        raise UsageError(f"several files: {output} must be a folder that is there")
+        raise UsageError(f"several files: {output} must be an existing folder")
     refuse_stores(open_library(context, homes), output)
     masking = redaction(context, TEXT)
     for file in files:
@@ -98,8 +102,8 @@ def files_command(
 
 
 @command.command("scan")
-@click.argument("references", nargs=-1, metavar="[PATH|REF]...")
-@click.option("--reveal", is_flag=True, help="Print the values too. Asks first, and only on a terminal.")
+@click.argument("references", nargs=-1, metavar="[PATH|REF]...", shell_complete=complete_session)
+@click.option("--reveal", is_flag=True, help="Print the values too. Asks first; only on a terminal.")
 @redacting
 @filtering
 @common
@@ -113,9 +117,9 @@ def scan_command(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Say where secrets lie in sessions: the rule, the place, and the marker that would stand there; never the value.
+    """List the secrets in sessions: rule, place and marker, but never the value.
 
-    Without a reference: all that pass the filters. Equal values have equal markers. Exit code 1 where something was
+    Without a reference: all sessions that pass the filters. Equal values have equal markers. Exit code 1: something was
     found.
     """
     json = wants_json(context, as_json)
@@ -127,8 +131,8 @@ def scan_command(
 
 
 @command.command("scrub")
-@click.argument("references", nargs=-1, metavar="[PATH|REF]...")
-@click.option("--write", is_flag=True, help="Do it; without this, nothing is changed.")
+@click.argument("references", nargs=-1, metavar="[PATH|REF]...", shell_complete=complete_session)
+@click.option("--write", is_flag=True, help="Write the changes; without this, nothing is changed.")
 @redacting
 @filtering
 @common
@@ -142,13 +146,13 @@ def scrub_command(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Mask secrets in the agents' own session files, in place. Without --write it only says what would change.
+    """Mask secrets in the agents' own session files, in place. Without --write, only list the changes.
 
-    Each file is copied first, below clew's data folder, then replaced as a whole; records keep their shape and ids, so
-    that the agent goes on with the session. Close the agent before. Where else the same values lie is said, and left
-    alone. A session is not changed where one of the files to replace is a symbolic link or has other hard links, as
-    those would keep the values; it is named. Name sessions, or choose them with filters. Exit code 1 where nothing was
-    found, or where a session was left for its links.
+    Each file is copied below clew's data folder first and then replaced as a whole; records keep their structure and
+    ids, so the agent can continue the session. Close the agent before. Other places where the same values occur are
+    listed, but not changed. A session is skipped and named if one of its files is a symbolic link or has other hard
+    links, because those would keep the values. Name sessions, or choose them with filters. Exit code 1: nothing was
+    found, or a session was skipped because of its links.
     """
     library = open_library(context, homes)
     admitted = take_filters(options, library)
@@ -342,7 +346,7 @@ class Scrub:
         if link is not None:
             return link_refusal(link)
         if is_copy(path):
-            return "a copy of another machine's or of an archived session, which clew only reads"
+            return "a copy of another machine's session or of an archived session; it is read-only"
         return other_name(path)
 
     def finish(self, *, as_json: bool, catalog: Path) -> None:
@@ -396,9 +400,9 @@ class Scrub:
         if not self.rows:
             say("nothing was changed" if self.refused or self.unreadable else "nothing found", own=True)
         elif not self._write:
-            say("nothing was changed; --write does it")
+            say("nothing was changed; use --write to change the files")
         else:
-            say(f"clew: the files as they were, secrets and all, are kept below {self._kept}; remove it in time")
+            say(f"clew: the original files, with the secrets, are kept in {self._kept}; remove them later")
 
 
 def _folder_name(session: StoredSession) -> str:
@@ -416,7 +420,7 @@ def _purge(library: Library, catalog: Path) -> None:
         rebuild_text_index(catalog)
         rows = open_writer(catalog)
     except Busy:
-        say(f"clew: not removed from {catalog}: another sync is at work; `clew sync --full` does it")
+        say(f"clew: not removed from {catalog}: another sync is running; run `clew sync --full` later")
         return
     try:
         rows.execute("VACUUM")

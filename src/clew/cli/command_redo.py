@@ -6,12 +6,13 @@ import click
 
 from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
+from clew.cli.session_argument import session_argument
 from clew.cli.sessions import own_session
 from clew.cli.undo_common import carry_out, going_back, rescue_of
 
 
 @click.command("redo")
-@click.argument("reference", metavar="REF")
+@session_argument()
 @going_back
 @redacting_output
 @choosing_project
@@ -29,9 +30,9 @@ def command(
     homes: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Take the last undo back: files, task list and conversation are as they were before it.
+    """Take back the last undo: files, task list and conversation are as they were before it.
 
-    That works as long as nothing was said since; later, `clew undo --to` leads to the branch that was undone.
+    Works until a new message is added; after that, `clew undo --to` leads to the undone branch.
     """
     session = own_session(context, homes, reference)
     rescue = rescue_of(context, homes, session)

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from clew.agents.file_evidence import absolute
+from clew.cli.completion import complete_session
 from clew.cli.file_history import in_words, message_in, opened, row, spelled
 from clew.cli.options import choosing_project, common, open_library, wants_json
 from clew.cli.output import print_json, print_table, refuse_stores, say
@@ -27,16 +28,20 @@ from clew.stored_session import StoredSession
 
 
 @click.command("restore")
-@click.argument("reference", metavar="REF#MESSAGE")
+@click.argument("reference", metavar="REF#MESSAGE", shell_complete=complete_session)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option("--into", metavar="DIR", help="The folder to put them into; it must exist.")
-@click.option("--in-place", is_flag=True, help="Put them back into the folder that a session of your own names.")
-@click.option("--from", "base", metavar="FOLDER", help="Recorded folder that DIR stands for; default: the project's.")
-@click.option("--write", is_flag=True, help="Do it; without this, nothing is changed.")
-@click.option("--known", is_flag=True, help="Leave out files that are not known, instead of refusing.")
-@click.option("--unproved", is_flag=True, help="Take content that nothing proves, too.")
-@click.option("--force", is_flag=True, help="Replace and remove files that differ; a copy of each is kept.")
-@click.option("--allow-protected", is_flag=True, help="Also files that programs trust, such as .git/hooks and .bashrc.")
+@click.option("--into", metavar="DIR", help="Restore into this folder; it must exist.")
+@click.option("--in-place", is_flag=True, help="Restore into the session's own folder.")
+@click.option(
+    "--from", "base", metavar="FOLDER", help="Recorded folder that corresponds to DIR; default: the project's."
+)
+@click.option("--write", is_flag=True, help="Write the changes; without this, nothing is changed.")
+@click.option("--known", is_flag=True, help="Skip files whose content is not known, instead of stopping.")
+@click.option("--unproved", is_flag=True, help="Also restore content that is only inferred.")
+@click.option("--force", is_flag=True, help="Replace or remove files that differ; copies are kept.")
+@click.option(
+    "--allow-protected", is_flag=True, help="Also restore files that programs run, such as .git/hooks and .bashrc."
+)
 @redacting_output
 @choosing_project
 @common
@@ -53,11 +58,11 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Put files back as they were at a message (REF#12): all that the session touched, or those named.
+    """Restore files as they were at a message (REF#12): all files that the session used, or those named.
 
-    Without --write it only prints what would be done, and how each file is known. Nothing is written unless all of it
-    can be; if something fails half-way, what was there is there again. If it is killed half-way, the next restore, undo
-    or redo takes it back before it does anything, and so does `clew doctor --fix`.
+    Without --write, only print what would be done and how each file is known. Either all files are restored or none: if
+    a step fails, the earlier ones are reverted. A restore that was killed is reverted by the next restore, undo or
+    redo, or by `clew doctor --fix`.
     """
     message = message_in(reference)
     session, history = opened(context, homes, reference)
@@ -84,18 +89,18 @@ def command(
         found = {"written": options["write"], "rescue": str(rescue) if kept else None, "files": _rows(steps)}
         print_json(masking.value(found))
     elif not options["write"]:
-        say("nothing was written; --write does it")
+        say("nothing was written; use --write to restore")
     elif kept:
-        say(f"kept a copy of {len(kept)} below {rescue}")
+        say(f"{len(kept)} replaced files are kept in {rescue}")
     return 0
 
 
 def _settle(place: Path, write: bool) -> None:
     """What a restore that was cut off left half done is taken back before anything else is done."""
     if not write and restore_journals(place):
-        say("a restore was cut off half-way; the next one with --write takes it back, and so does `clew doctor --fix`")
+        say("a restore was interrupted; the next one with --write reverts it, and so does `clew doctor --fix`")
     for path in roll_back_interrupted_restores(place) if write else ():
-        say(f"a restore was cut off half-way: {path} is as it was before it")
+        say(f"an interrupted restore was reverted: {path} is as it was before")
 
 
 def _now(context: click.Context, homes: tuple[str, ...]) -> str:
@@ -105,7 +110,7 @@ def _now(context: click.Context, homes: tuple[str, ...]) -> str:
 
 def _folder(into: str | None, in_place: bool, history: FileHistory) -> Path:
     if (into is None) == (not in_place):
-        raise UsageError("say where: --into DIR, or --in-place for the session's own folder")
+        raise UsageError("give a target: --into DIR, or --in-place for the session's own folder")
     if into is not None:
         folder, hint = Path(into), ""
     else:
@@ -126,7 +131,9 @@ def _refuse_foreign(session: StoredSession, hosts: Sequence[Host], folder: Path)
     roots = [root for host in (*homes, Host.at(folder)) for root in session.agent.roots(host)]
     path = session.path.absolute()
     if session.source.origin is not None or not any(path.is_relative_to(root.absolute()) for root in roots):
-        raise UsageError(f"the session comes from elsewhere and names {folder} as its folder; --into puts files there")
+        raise UsageError(
+            f"the session was not recorded on this machine, and its folder is {folder}; use --into to restore there"
+        )
 
 
 def _plan(
@@ -134,7 +141,7 @@ def _plan(
 ) -> list[RestoreStep]:
     answers = [history.at(message, history.resolve_path(path)) for path in paths] or history.all_at(message)
     if not answers:
-        raise UnknownReference("; ".join(["no record of the session tells of any file", *history.cut_off()]))
+        raise UnknownReference("; ".join(["no record of the session mentions a file", *history.cut_off()]))
     contents = history.contents(answers)
     steps = plan(list(zip(answers, contents, strict=True)), folder, base, allow_protected=options["allow_protected"])
     if options["unproved"]:
@@ -151,13 +158,17 @@ def _refuse(steps: list[RestoreStep], force: bool) -> None:
         raise PathRefused(f"nothing was written: {refused[0].path}: {refused[0].reason}")
     protected = [step for step in steps if step.verdict == "protected"]
     if protected:
-        raise PathRefused(f"nothing was written: {protected[0].path}: {protected[0].reason}; --allow-protected does")
+        raise PathRefused(
+            f"nothing was written: {protected[0].path}: {protected[0].reason}; use --allow-protected to write it"
+        )
     unknown = [step for step in steps if step.verdict in ("unknown", "unproved")]
     if unknown:
-        raise WouldLose(f"nothing was written: {unknown[0].path} is not known; name others, or --known, or --unproved")
+        raise WouldLose(
+            f"nothing was written: {unknown[0].path} is not known; name other files, or use --known or --unproved"
+        )
     differing = [step for step in steps if step.verdict in ("conflict", "remove")]
     if differing and not force:
-        raise WouldLose(f"nothing was written: {differing[0].path} is there and differs; --force replaces it")
+        raise WouldLose(f"nothing was written: {differing[0].path} exists and differs; use --force to replace it")
 
 
 def _rows(steps: list[RestoreStep]) -> list[dict[str, JSON]]:

@@ -25,6 +25,7 @@ from clew.cli.options import (
 )
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
+from clew.cli.session_argument import session_argument
 from clew.convert.losses import Converted, refusal, serious
 from clew.convert.prepare import Prepared, is_converted, prepare
 from clew.errors import SourceUnreadable, UsageError, WouldLose
@@ -39,11 +40,11 @@ _SHOWN = 10
 
 
 @click.command("resume")
-@click.argument("reference", metavar="PATH|REF")
-@click.option("--in", "target", metavar="AGENT", help="Go on in this agent; without it, in the session's own.")
-@click.option("--branch", metavar="MESSAGE", help="Go on with the branch this message is on: its index or uuid.")
-@click.option("--print", "only_print", is_flag=True, help="Write and start nothing; print the commands.")
-@click.option("--allow-loss", is_flag=True, help="Convert even if the agent cannot hold everything.")
+@session_argument("PATH|REF")
+@click.option("--in", "target", metavar="AGENT", help="Continue in this agent; default: the session's own.")
+@click.option("--branch", metavar="MESSAGE", help="Continue the branch of this message: its number or uuid.")
+@click.option("--print", "only_print", is_flag=True, help="Only print the commands; write and start nothing.")
+@click.option("--allow-loss", is_flag=True, help="Continue even if some content cannot be carried over.")
 @target_home_option
 @redacting_output
 @choosing_project
@@ -61,15 +62,15 @@ def command(
     target_home: Path | None,
     as_json: bool,
 ) -> int:
-    """Go on with a session: its agent is started in its folder.
+    """Continue a session: start its agent in the session's folder.
 
-    With --in or --branch, and where the agent would not find it, the session is first converted. What was converted
-    once is not converted again. --print writes nothing: where a conversion is needed, it prints the command for that
-    too. --json converts, but starts nothing. A session of a project that `clew sources map` says was moved is converted
-    too, as agents look for sessions by their folder.
+    With --in or --branch, and where the agent would not find the session, it is converted first. A session that was
+    converted before is not converted again. --print writes and starts nothing; it prints the commands. --json converts,
+    but starts nothing. A session of a project that was moved (`clew sources map`) is converted too, because agents look
+    for sessions by their folder.
 
     clew --home FROM resume REF --home TO reads the session from FROM, writes it below TO and starts the agent with TO
-    as its home. Without FROM it is read from your own home, or from TO if it is there alone; without TO it is written
+    as its home. Without FROM it is read from your own home, or from TO if only TO has it; without TO it is written
     below FROM, or below your own home.
     """
     host = target_host(context, target_home)
@@ -77,7 +78,7 @@ def command(
     agent = registry.get(registry.match(target) if target else session.agent.id)
     receiver = agent.target_profile()
     if receiver is None:
-        raise UsageError(f"{agent.title} cannot be told to go on with a session")
+        raise UsageError(f"{agent.title} cannot continue a given session")
     _refuse_subagent(session, agent)
     folder, is_moved = _current_folder(session)
     program = ""
@@ -121,7 +122,7 @@ def command(
         print_json(redaction(context, DATA).value(found))
     elif only_print:
         if not _is_place(folder):
-            say(f"clew: nobody knows the folder of this session, only the name {folder!r}: run it where the project is")
+            say(f"clew: only the name {folder!r} of this session's folder is known; run it in the project's folder")
         mask = redaction(context, TEXT).text
         if conversion is not None:
             click.echo(f"{shell_line(map(mask, conversion))} &&")
@@ -137,8 +138,10 @@ def _refuse_subagent(session: StoredSession, agent: Agent) -> None:
     is_kept = receiver is not None and receiver.nests_subagents
     if session.header.is_agent_session and agent.id == session.agent.id and is_kept:
         parent = session.header.parent_session_id
-        hint = f"; `clew resume {shell_word(parent)}` goes on with the session that started it" if parent else ""
-        raise UsageError(f"{session.id} is a sub-agent's, which {agent.title} does not go on with by itself{hint}")
+        hint = f"; `clew resume {shell_word(parent)}` continues the session that started it" if parent else ""
+        raise UsageError(
+            f"{session.id} is the session of a sub-agent, which {agent.title} cannot continue by itself{hint}"
+        )
 
 
 def _current_folder(session: StoredSession) -> tuple[str, bool]:
@@ -180,11 +183,13 @@ def _described(prepared: Prepared, home: Path, allow_loss: bool) -> Converted:
     """The session as it would be converted; refuses what an agent cannot be started with, and losses."""
     described = prepared.describe(home)
     if not described.resume:
-        raise UsageError(f"{described.session_id!r} is no id to give to a program; `clew convert` brings it back")
+        raise UsageError(
+            f"{described.session_id!r} is not a safe id for a command line; `clew convert` gives it a new one"
+        )
     for loss in described.losses[:_SHOWN]:
         say(f"  {loss.what}: {loss.why}")
     if len(described.losses) > _SHOWN:
-        say(f"  and {len(described.losses) - _SHOWN} more; `clew convert --dry-run --json` lists them all")
+        say(f"  and {len(described.losses) - _SHOWN} more; use `clew convert --dry-run --json` to list all")
     if serious(described.losses) and not allow_loss:
         raise WouldLose(refusal(described.losses))
     return described
@@ -197,10 +202,11 @@ def _program(name: str, folder: str) -> str:
     """
     found = shutil.which(name)
     if found is None:
-        raise UsageError(f"{name} is not installed; --print shows the command")
+        raise UsageError(f"{name} is not installed; use --print to see the command")
     if not _is_place(folder) or not Path(folder).is_dir():
         hint = f"; if it was moved: `clew sources map {shell_word(folder)} NEW`" if _is_place(folder) else ""
-        raise SourceUnreadable(f"{folder or 'nowhere'}: the session's folder is gone; --print shows the command{hint}")
+        missing = f"{folder or 'nowhere'}: the session's folder does not exist"
+        raise SourceUnreadable(f"{missing}; use --print to see the command{hint}")
     return str(Path(found).absolute())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -11,30 +10,38 @@ from typing import Any
 
 import click
 
+from clew.catalog.queries import list_ids
 from clew.catalog.query import BadQuery
 from clew.catalog.search import LIMIT, SEARCH_FIELDS, Found, Hit, Redact, Request, Searcher, check, unmasked
 from clew.catalog.sync_level import SyncLevel
-from clew.cli.options import NO_SYNC, common, filtering, open_library, take_filters, wants_json
-from clew.cli.output import say
+from clew.cli.command_list import short_ids
+from clew.cli.options import NO_SYNC, common, filtering, given_filters, open_library, take_filters, wants_json
+from clew.cli.output import say, terminal_width, use_color
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import SourceUnreadable, UsageError
 from clew.library import Library
 from clew.model.time import from_microseconds
+from clew.render.tables import cell_width, truncate
 from clew.timezone import format_minute
 
 MARKS = "«", "»"
+MIN_TITLE_CELLS = 12
+WIDE_CELLS = 80
+"""On a narrower terminal, hits are printed without their times."""
 _BOLD, _HIT, _DIM, _PLAIN = "\x1b[1m", "\x1b[1;33m", "\x1b[2m", "\x1b[0m"
 
 
 @click.command("search")
 @click.argument("query", nargs=-1, required=True, metavar="QUERY...")
 @click.option("--regex", is_flag=True, help="QUERY is a regular expression (RE2).")
-@click.option("--substring", is_flag=True, help="QUERY is any piece of text, in any case.")
-@click.option("--in", "places", metavar="WHERE", help=f"Only in these, parted by commas: {', '.join(SEARCH_FIELDS)}.")
-@click.option("--newest", is_flag=True, help="Newest first, not best first.")
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, help="So many hits.")
-@click.option("--offset", type=click.IntRange(min=0), default=0, metavar="N", help="Leave out the first N hits.")
-@click.option("--engine", metavar="NAME", help="Search what was pushed to a server: postgresql://...; newest first.")
+@click.option("--substring", is_flag=True, help="QUERY is any part of a text; upper and lower case are the same.")
+@click.option("--in", "places", metavar="WHERE", help=f"Only in one or more of: {','.join(SEARCH_FIELDS)}.")
+@click.option("--newest", is_flag=True, help="Sort by time, newest first, instead of best match first.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, help="Print at most N hits."
+)
+@click.option("--offset", type=click.IntRange(min=0), default=0, metavar="N", help="Skip the first N hits.")
+@click.option("--engine", metavar="NAME", help="Search a server, see `clew push`: postgresql://...; newest first.")
 @redacting
 @filtering
 @common
@@ -54,12 +61,13 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Find prompts, answers, thinking, tool calls, tool output, file names and titles.
+    """Search prompts, answers, thinking, tool calls, tool output, file names and titles.
 
-    Words must all occur. "Quoted words" stand side by side, pre* begins a word, OR and NOT and parentheses mean what
-    they say, -word leaves out. snake_case, paths and dotted.names are found whole and in parts.
+    All words must occur. "Quoted words" must occur side by side; pre* matches words that begin with pre; OR, NOT and
+    parentheses combine; -word excludes. snake_case, paths and dotted.names are found whole and in parts.
 
-    Hits are listed by session; `clew show REF#N` opens one. Exit code 1: nothing was found.
+    Hits are grouped by session and begin with a reference: `clew show 7c1e5f2a#4` prints that message. Exit code 1:
+    nothing was found.
     """
     if regex and substring:
         raise UsageError("--regex and --substring exclude each other")
@@ -76,18 +84,24 @@ def command(
         filters=filters if filters != type(filters)() else None,
     )
     redact = _redact(redaction(context, DATA if as_json else TEXT))
+    ids: dict[str, str] = {}
     try:
         check(request)
         if engine is not None and engine != "sqlite":
             found, unindexed = _search_server(engine, request, redact), 0
         else:
-            found, unindexed = _search_catalog(library, request, redact, may_repair=not context.meta.get(NO_SYNC))
+            found, unindexed, ids = _search_catalog(library, request, redact, may_repair=not context.meta.get(NO_SYNC))
     except BadQuery as error:
         click.echo(_visible(f"clew: {error}\n"), err=True, nl=False)
         return error.exit_code
     if unindexed:
-        say(f"clew: {unindexed} texts are not indexed yet, and were not searched; `clew sync` indexes them", own=True)
-    _print(found, unindexed, as_json, offset, redact)
+        say(f"clew: {unindexed} texts are not indexed yet and were not searched; run `clew sync`", own=True)
+    if as_json:
+        _print_json(found, unindexed, redact)
+    else:
+        for line in _text_lines(found, ids, redact):
+            click.echo(line, nl=False, color=sys.stdout.isatty())
+        _say_count(context, request, found)
     if not found.hits and engine is None:
         from clew.cli.sessions import suggest_moved_project
 
@@ -100,23 +114,27 @@ def _redact(masking: Redaction) -> Redact:
     return masking.text if masking.is_on else unmasked
 
 
-def _search_catalog(library: Library, request: Request, redact: Redact, *, may_repair: bool) -> tuple[Found, int]:
+def _search_catalog(
+    library: Library, request: Request, redact: Redact, *, may_repair: bool
+) -> tuple[Found, int, dict[str, str]]:
     """Search the catalog; an index that cannot be read is built again from the stored text.
 
-    Also returns how many texts were not searched, because the index does not hold them yet.
+    Also returns how many texts were not searched because they are not indexed yet, and short ids by session id.
     """
     with library.catalog(SyncLevel.TEXT) as catalog:
         try:
             found = _search(Searcher(catalog.folder, redact), request)
-            return found, catalog.unindexed_text().blocks if request.mode == "words" else 0
+            ids = short_ids({hit.session for hit in found.hits}, list_ids(catalog.db)) if found.hits else {}
+            return found, catalog.unindexed_text().blocks if request.mode == "words" else 0, ids
         except (sqlite3.DatabaseError, ValueError, OSError) as error:
             if not may_repair:
-                raise UsageError("the catalog cannot be read; a search without --no-sync builds it again") from None
-            say("clew: the catalog could not be read; building it again", own=True)
+                raise UsageError("the catalog cannot be read; search without --no-sync to rebuild it") from None
+            say("clew: the catalog could not be read; rebuilding it", own=True)
             _repair(library, is_index=not isinstance(error, sqlite3.DatabaseError))
     with library.catalog(SyncLevel.TEXT) as catalog:
         try:
-            return _search(Searcher(catalog.folder, redact), request), 0
+            found = _search(Searcher(catalog.folder, redact), request)
+            return found, 0, short_ids({hit.session for hit in found.hits}, list_ids(catalog.db))
         except (sqlite3.DatabaseError, ValueError, OSError) as error:
             raise SourceUnreadable(f"{catalog.folder}: the catalog cannot be read: {error}") from error
 
@@ -141,7 +159,7 @@ def _search_server(engine: str, request: Request, redact: Redact) -> Found:
     """Search what was pushed to a server."""
     from clew.warehouse.engines import require_server
 
-    require_server(engine, "--engine: a search runs on sqlite, or on a server:")
+    require_server(engine, "--engine: search needs sqlite or a server:")
     from clew.warehouse.postgres.search import ServerSearcher
 
     searcher = ServerSearcher(engine, redact)
@@ -151,25 +169,25 @@ def _search_server(engine: str, request: Request, redact: Redact) -> Found:
     finally:
         searcher.close()
     if textless:
-        say(f"clew: {textless} sessions were pushed without their text, and are not searched")
+        say(f"clew: {textless} sessions were pushed without text and are not searched")
     return found
 
 
-def _print(found: Found, unindexed: int, as_json: bool, offset: int, redact: Redact) -> None:
-    terminal = sys.stdout.isatty()
-    if as_json:
-        hits = [_hit_row(hit, redact) for hit in found.hits]
-        value = {"total": found.total, "unindexed_texts": unindexed, "hits": hits}
-        layout: dict[str, Any] = {"indent": 2} if terminal else {"separators": (",", ":")}
-        click.echo(json.dumps(value, ensure_ascii=False, **layout))
-        return
-    for line in _text_lines(found, terminal and "NO_COLOR" not in os.environ, redact):
-        click.echo(line, nl=False, color=terminal)
+def _print_json(found: Found, unindexed: int, redact: Redact) -> None:
+    hits = [_hit_row(hit, redact) for hit in found.hits]
+    value = {"total": found.total, "unindexed_texts": unindexed, "hits": hits}
+    layout: dict[str, Any] = {"indent": 2} if sys.stdout.isatty() else {"separators": (",", ":")}
+    click.echo(json.dumps(value, ensure_ascii=False, **layout))
+
+
+def _say_count(context: click.Context, request: Request, found: Found) -> None:
+    """Say which part of the hits is shown, or that there are none and which filters were set."""
+    end = request.offset + len(found.hits)
     if not found.hits:
-        say("no hits", own=True)
-    end = offset + len(found.hits)
-    if found.hits and found.total > end:
-        say(f"clew: {offset + 1} to {end} of {found.total}; --offset {end} shows the next", own=True)
+        filters = given_filters(context)
+        say(f"nothing found for {request.query!r}" + (f" with {filters}" if filters else ""))
+    elif found.total > end:
+        say(f"clew: {request.offset + 1} to {end} of {found.total}; --offset {end} shows the next", own=True)
 
 
 def _hit_row(hit: Hit, redact: Redact) -> dict[str, str | int | None]:
@@ -183,30 +201,39 @@ def _hit_row(hit: Hit, redact: Redact) -> dict[str, str | int | None]:
     }
 
 
-def _text_lines(found: Found, color: bool, redact: Redact) -> Iterator[str]:
-    """The hits of a page, those of a session together, each session where its first hit stands."""
+def _text_lines(found: Found, ids: dict[str, str], redact: Redact) -> Iterator[str]:
+    """The hits of a page by session; the sessions in the order of their first hits."""
+    color = use_color()
     sessions: dict[tuple[str, str], list[Hit]] = {}
     for hit in found.hits:
         sessions.setdefault((hit.agent, hit.session), []).append(hit)
     for number, hits in enumerate(sessions.values()):
         if number:
             yield "\n"
-        yield _session_line(hits[0], color, redact)
+        name = redact(hits[0].session)
+        if name == hits[0].session:
+            name = ids.get(name, name)
+        name = _one_line(name)
+        yield _session_line(hits[0], name, color)
         for hit in hits:
-            yield _hit_line(hit, color)
+            yield _hit_line(hit, name, color)
 
 
-def _session_line(hit: Hit, color: bool, redact: Redact) -> str:
-    words = [_one_line(word) for word in (hit.title, hit.project) if word]
-    name = _one_line(f"{hit.agent}:{redact(hit.session)}")
-    rest = "".join(f" · {word}" for word in words)
-    return f"{_BOLD}{name}{_PLAIN}{_DIM}{rest}{_PLAIN}\n" if color else f"{name}{rest}\n"
+def _session_line(hit: Hit, name: str, color: bool) -> str:
+    title = _one_line(hit.title or "") or "(no title)"
+    rest = "".join(f" · {_one_line(word)}" for word in (hit.project, hit.agent, name) if word)
+    if (width := terminal_width()) is not None:
+        title = truncate(title, max(MIN_TITLE_CELLS, width - cell_width(rest)))
+    return f"{_BOLD}{title}{_PLAIN}{_DIM}{rest}{_PLAIN}\n" if color else f"{title}{rest}\n"
 
 
-def _hit_line(hit: Hit, color: bool) -> str:
-    place = f"#{hit.message}" if hit.message is not None else ""
-    time = format_minute(from_microseconds(hit.when)) if hit.when > 0 else ""
-    label = f"  {place:>6} {hit.kind:<8} {time:<16}  "
+def _hit_line(hit: Hit, name: str, color: bool) -> str:
+    """A hit as `7c1e5f2a#4`, ready for `clew show`, with its kind, time and snippet."""
+    reference = f"{name}#{hit.message}" if hit.message is not None else name
+    label = f"  {reference:<{len(name) + 4}} {hit.kind:<8} "
+    if (terminal_width() or WIDE_CELLS) >= WIDE_CELLS:
+        time = format_minute(from_microseconds(hit.when)) if hit.when > 0 else ""
+        label += f"{time:<16}  "
     if color:
         return f"{_DIM}{label}{_PLAIN}{hit.snippet.marked(_HIT, _PLAIN)}\n"
     return f"{label}{hit.snippet.marked(*MARKS)}\n"

@@ -1,4 +1,4 @@
-"""clew show: one session, readable."""
+"""clew show: print a session."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import click
 from clew.agents.base import Unit, long_records, open_file
 from clew.agents.file_evidence import FileContent
 from clew.cli.options import choosing_project, common, wants_json
-from clew.cli.output import print_json, print_line, say
+from clew.cli.output import print_json, print_line, say, use_color
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.session_argument import session_argument
 from clew.cli.sessions import find_session
 from clew.errors import UnknownReference
 from clew.file_history.history import FileHistory
@@ -31,15 +32,15 @@ _PIECE = 1 << 20
 
 
 @click.command("show")
-@click.argument("reference", metavar="REF")
+@session_argument()
 @click.option(
     "--detail",
     type=click.Choice(DETAILS),
-    help="How much of it; else conversation, and with --json all of it.",
+    help="How much to print; default: conversation, with --json full.",
 )
-@click.option("--raw", is_flag=True, help="Print the native records as they are.")
-@click.option("--file", "path", metavar="PATH", help="Print this file as it was at the message (REF#12).")
-@click.option("--unproved", is_flag=True, help="With --file: also content that nothing proves.")
+@click.option("--raw", is_flag=True, help="Print the agent's own records, unchanged.")
+@click.option("--file", "path", metavar="PATH", help="Print this file as it was at message REF#12.")
+@click.option("--unproved", is_flag=True, help="With --file: print the content even if it is only inferred.")
 @redacting
 @choosing_project
 @common
@@ -55,12 +56,13 @@ def command(
     homes: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Print a session, one message of it (REF#12), or what leads to a branch (REF@NAME). JSON prints one a line.
+    """Print a session, one message of it (REF#12), or the messages of a branch (REF@NAME).
 
-    The text is masked (secrets) unless --redact none; JSON, --raw and --file are whole unless --redact asks for it.
+    With --json, one message per line. Secrets in text are masked unless --redact none is given; --json, --raw and
+    --file are not masked unless --redact is given.
 
-    With --file, print a file as it was when the message was written; how that is known is said on stderr. Exit code 1
-    where it is not known, or did not exist.
+    With --file, print a file as it was after that message; stderr says how its content is known. Exit code 1: the
+    content is not known, or the file did not exist.
     """
     if path is not None:
         show_file(context, homes, reference, path, unproved, as_json)
@@ -174,20 +176,38 @@ def _print(session: StoredSession, wanted: Wanted, detail: Detail) -> None:
 
     # Of one message, or one branch, the forks say nothing.
     forks = Forks.of_tree(session.facts.tree) if wanted == (None, None) else None
-    is_terminal = sys.stdout.isatty()
-    color = is_terminal and "NO_COLOR" not in os.environ
     width = shutil.get_terminal_size().columns
     messages = _messages(session, wanted)
     if wanted.message is not None:
-        # A message that is not there is reported before anything is printed.
+        # A message that does not exist is reported before anything is printed.
         messages = iter(list(messages))
-    pieces = show(session.session_object, messages, width, color, detail, forks=forks)
-    if is_terminal:
-        # Whether the pager shows colours is found out there: less must be told so.
+    summary = _summary(session) if wanted.message is None else ()
+    pieces = show(session.session_object, messages, width, use_color(), detail, forks=forks, summary=summary)
+    if sys.stdout.isatty():
+        # less: quit if it fits on one screen, keep colours, leave the text on the screen.
+        os.environ.setdefault("LESS", "FRX")
         click.echo_via_pager(pieces)
     else:
         for piece in pieces:
             click.echo(piece, nl=False)
+
+
+def _summary(session: StoredSession) -> list[str]:
+    """The facts of a session for the lines below its title: agent, project, id, models, cost."""
+    from clew.analysis.pricing import NANO_DOLLARS, prices
+
+    facts = session.facts
+    table = prices()
+    costs = [table.cost_of_call(model, counts) for _, model, counts, _ in facts.ledger.each()]
+    known = [cost for cost in costs if cost is not None]
+    cost = f"{'≥ ' if len(known) < len(costs) else ''}${sum(known) / NANO_DOLLARS:,.2f}" if known else "?"
+    return [
+        session.agent.id,
+        *filter(None, [session.session_object.get("workspace")]),
+        session.session_object["id"],
+        *[model for model in facts.models if model],
+        *([f"cost {cost}"] if costs else []),
+    ]
 
 
 def show_file(

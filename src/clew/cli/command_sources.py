@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from clew.cli.options import FAILED, as_json_option, wants_json
+from clew.cli.options import FAILED, REFRESH, as_json_option, common, named_homes, wanted_sources, wants_json
 from clew.cli.output import print_json, print_table, say
 from clew.cli.progress import OnProgress, progress_bars
 from clew.errors import RemoteFailed, SourceUnreadable, UsageError
@@ -28,30 +28,46 @@ _UNREADABLE = 3
 
 
 @click.group("sources", invoke_without_command=True)
-@as_json_option
+@common
 @click.pass_context
-def command(context: click.Context, /, as_json: bool) -> None:
-    """Where sessions come from: your own home, and whatever you add.
+def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) -> None:
+    """List, add, fetch and check the home folders and hosts that sessions are read from.
 
-    Windows users seen from WSL and WSL distributions seen from Windows are found by themselves. Other machines are
-    read over ssh, with your own ssh configuration, and only when you say so: what was fetched stays at hand.
+    Your own home is always a source. Home folders of Windows users seen from WSL, and of WSL distributions seen from
+    Windows, are found automatically. Other machines are read over ssh, with your ssh configuration, and only by
+    `clew sources fetch` and --refresh; the fetched files are kept.
     """
+    context.find_root().obj["homes"] += homes
     if as_json:
         context.find_root().obj["json"] = True
     if context.invoked_subcommand is None:
-        context.exit(_list(context, False))
+        context.exit(_list(context, (), False))
 
 
 @command.command("list")
-@as_json_option
+@common
 @click.pass_context
-def list_command(context: click.Context, /, as_json: bool) -> int:
-    """List the sources. Asks no other machine."""
-    return _list(context, as_json)
+def list_command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) -> int:
+    """List the sources, without connecting to other machines. With --home: those home folders instead."""
+    return _list(context, homes, as_json)
 
 
-def _list(context: click.Context, as_json: bool) -> int:
-    rows = [_row(source) for source in configured_sources()]
+def _sources_to_list(context: click.Context, homes: tuple[str, ...]) -> list[Source]:
+    """The homes that were named, and the sources that were named; if none were, all sources."""
+    from clew.sources.wsl import host_at
+
+    named, wanted = named_homes(context, homes), wanted_sources(context)
+    found = [Source(Path(home).name, "home", home, host_at(Path(home))) for home in named]
+    if named and not wanted:
+        return found
+    chosen = registry.chosen(configured_sources(), wanted) if wanted else configured_sources()
+    if context.meta.get(REFRESH):
+        refresh(context, chosen)
+    return [*found, *chosen]
+
+
+def _list(context: click.Context, homes: tuple[str, ...], as_json: bool) -> int:
+    rows = [_row(source) for source in _sources_to_list(context, homes)]
     if wants_json(context, as_json):
         print_json(rows)
         return 0
@@ -64,11 +80,11 @@ def _list(context: click.Context, as_json: bool) -> int:
     lines = []
     for row in rows:
         copied = row["files"] is not None
-        note = "" if row["enabled"] else "switched off"
+        note = "" if row["enabled"] else "disabled"
         if row["kind"] == "ssh":
             note = f"fetched {ago(parse_time(row['fetched_at']), now)}" if row["fetched_at"] else "not fetched yet"
         if row["gone"]:
-            note += f", {row['gone']} gone over there"
+            note += f", {row['gone']} deleted there"
         if row["kept"]:
             note += f", {row['kept']} earlier copies kept"
         figures = [count(row["files"]), size(row["bytes"])] if copied else ["", ""]
@@ -110,16 +126,16 @@ def _row(source: Source) -> dict[str, JSON]:
 
 @command.command("add")
 @click.argument("where", metavar="HOST|DIR|NAME")
-@click.option("--name", metavar="NAME", help="What to call it; else a name is made of the host or folder.")
-@click.option("--no-fetch", is_flag=True, help="Do not visit the host now.")
+@click.option("--name", metavar="NAME", help="Name of the source; default: made from the host or folder.")
+@click.option("--no-fetch", is_flag=True, help="Do not connect to the host now.")
 @as_json_option
 @click.pass_context
 def add_command(context: click.Context, /, where: str, name: str | None, no_fetch: bool, as_json: bool) -> None:
     """Add a host or a home folder.
 
-    A host is what ssh reaches: box, ada@box, ssh://ada@box:2222. It is visited at once, and not added if it does not
-    answer. A folder has a slash in it: ./backup. The NAME of a home that was found by itself and switched off switches
-    it on again.
+    A host is an ssh address: box, ada@box, ssh://ada@box:2222. Its sessions are fetched at once; it is not added if it
+    does not answer. A folder is written with a slash: ./backup. The NAME of a home folder that was found automatically
+    and then removed enables it again.
     """
     source = _switched_on(where) or _added(where, name)
     result = _first_visit(source) if source.mirror is not None and not no_fetch else None
@@ -143,7 +159,7 @@ def _first_visit(source: Source) -> FetchResult:
         if not mirror_was_there:
             shutil.rmtree(source.mirror.folder, ignore_errors=True)
         if isinstance(error, RemoteFailed):
-            raise RemoteFailed(f"{error} Nothing was added; --no-fetch adds it all the same.") from None
+            raise RemoteFailed(f"{error} Nothing was added; use --no-fetch to add it anyway.") from None
         raise
 
 
@@ -168,13 +184,13 @@ def _added(where: str, name: str | None) -> Source:
 @as_json_option
 @click.pass_context
 def fetch_command(context: click.Context, /, names: tuple[str, ...], as_json: bool) -> int:
-    """Fetch what is new on hosts: all of them, or those that are named.
+    """Fetch new sessions from hosts: from all of them, or from those named.
 
-    Files that a host has no more stay here. Exit code 7 where a host did not answer.
+    Files that were deleted on a host are kept here. Exit code 7: a host did not answer.
     """
     chosen = registry.chosen(configured_sources(), names)
     if names and any(source.mirror is None for source in chosen):
-        raise UsageError("only hosts are fetched from; homes on this machine are read where they are")
+        raise UsageError("only remote hosts are fetched; home folders on this machine are read directly")
     results = visit(context, chosen, fetch_one)
     if wants_json(context, as_json):
         print_json([{"name": source.name, **_plain(result)} for source, result in results])
@@ -183,7 +199,7 @@ def fetch_command(context: click.Context, /, names: tuple[str, ...], as_json: bo
         if not isinstance(result, RemoteFailed):
             say(_fetched(source, result))
     if not results:
-        say("no host is among the sources; `clew sources add HOST` adds one")
+        say("no remote hosts are configured; add one with `clew sources add HOST`")
     return 0
 
 
@@ -206,13 +222,13 @@ def _fetched(source: Source, result: FetchResult | RemoteFailed) -> str:
 
 @command.command("remove")
 @click.argument("name", metavar="NAME")
-@click.option("--allow-loss", is_flag=True, help="Delete the copies unasked, also where they may be the only ones.")
+@click.option("--allow-loss", is_flag=True, help="Delete the fetched copies without asking, even the only ones.")
 @as_json_option
 @click.pass_context
 def remove_command(context: click.Context, /, name: str, allow_loss: bool, as_json: bool) -> int:
-    """Remove a source, and what was fetched from it. A home that was found by itself is switched off.
+    """Remove a source and the files fetched from it. A home folder that was found automatically is disabled.
 
-    A host is visited first: exit code 6 where it does not answer, or no longer has all files that were fetched.
+    A host is contacted first. Exit code 6: it does not answer, or no longer has all files that were fetched.
     """
     (source,) = registry.chosen(configured_sources(), [name])
     registry.remove(source, visit=None if allow_loss else fetch_one)
@@ -226,9 +242,9 @@ def remove_command(context: click.Context, /, name: str, allow_loss: bool, as_js
 @as_json_option
 @click.pass_context
 def check_command(context: click.Context, /, names: tuple[str, ...], as_json: bool) -> int:
-    """Check that sources can be read, and say what they hold. Hosts are asked, but nothing is fetched.
+    """Check that sources can be read, and count their sessions. Hosts are contacted, but nothing is fetched.
 
-    Exit code 7 where a host did not answer, 3 where a folder cannot be read.
+    Exit code 7: a host did not answer; 3: a folder cannot be read.
     """
     chosen = registry.chosen(configured_sources(), names)
     visits = {source.name: result for source, result in visit(context, chosen, look_at_one)}
@@ -259,7 +275,7 @@ def _print_checks(rows: list[dict[str, JSON]]) -> None:
     lines = []
     for row in rows:
         agents = ", ".join(f"{agent} {count(number)}" for agent, number in row["agents"].items())
-        state = "fine" if row["reached"] else "no answer" if row["kind"] == "ssh" else "cannot be read"
+        state = "ok" if row["reached"] else "no answer" if row["kind"] == "ssh" else "cannot be read"
         if row["waiting"]:
             state = f"{count(row['waiting'])} files to fetch, {size(row['waiting_bytes'])}"
         lines.append([row["name"], row["kind"], count(row["sessions"]), agents, state])
@@ -345,7 +361,7 @@ def refresh(context: click.Context, chosen: Sequence[Source]) -> None:
 def kept_copies(source: Source, result: FetchResult) -> str:
     """Say how many earlier copies a visit set aside, and where."""
     assert source.mirror is not None
-    return f"{result.kept} files became shorter over there; the earlier copies are in {source.mirror.kept}"
+    return f"{result.kept} files became shorter on the host; the earlier copies are in {source.mirror.kept}"
 
 
 def visit(

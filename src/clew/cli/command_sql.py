@@ -27,12 +27,11 @@ _SHOWN = 1000
 @common
 @click.pass_context
 def command(context: click.Context, /, query: str, as_csv: bool, homes: tuple[str, ...], as_json: bool) -> int:
-    """Ask the catalog in SQL; nothing can be changed. JSON prints one row a line.
+    """Query the catalog with SQL, read-only. With --json, one row per line.
 
-    Tables: sessions, messages, blocks, tool_calls, usage, usage_days, file_changes, todos, sources. Run `clew sync`
-    before: this command answers from the catalog as it is, and prints what is there, unmasked unless --redact says
-    what to mask. That masks each cell by itself, as the question left it: a text that the question cut or encoded may
-    not be found.
+    Tables: sessions, messages, blocks, tool_calls, usage, usage_days, file_changes, todos, sources. The catalog is not
+    updated first: run `clew sync` before. Values are printed unmasked unless --redact is given; it masks each value by
+    itself, so a secret that the query cut or encoded may not be recognized.
     """
     from clew.catalog import database
     from clew.catalog.change_detection import unread_messages_warning
@@ -40,7 +39,7 @@ def command(context: click.Context, /, query: str, as_csv: bool, homes: tuple[st
     folder = open_library(context, homes).catalog_folder
     db = database.open_reader(folder)
     if db is None:
-        raise SourceUnreadable("there is no catalog yet; `clew sync` makes it")
+        raise SourceUnreadable("there is no catalog yet; run `clew sync`")
     if warning := unread_messages_warning(db):
         say(f"clew: {warning}", own=True)
     db.set_authorizer(_only_reading)
@@ -102,7 +101,7 @@ def _print_table(names: list[str], rows: Iterator[tuple[Any, ...]], masking: Red
     shown = [["" if cell is None else str(_plain(cell, masking)) for cell in row] for row in cells]
     print_table(columns, shown, None)
     if next(rows, None) is not None:
-        say(f"clew: only {_SHOWN} rows are shown; --csv and --json give all")
+        say(f"clew: only {_SHOWN} rows are shown; --csv and --json print all")
     return len(cells)
 
 

@@ -1,10 +1,8 @@
-"""clew stats: what was used, what it cost, and what was done."""
+"""clew stats: count tokens, cost, turns, tool calls, time and changed lines."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -19,8 +17,9 @@ from clew.catalog.ids import session_key
 from clew.catalog.queries import with_subagents
 from clew.catalog.stats import BLOCK, BY, Row, Stats, catalog_stats, report, with_names
 from clew.catalog.sync_level import SyncLevel
-from clew.cli.options import common, filtering, open_library, take_filters, wants_json
-from clew.cli.output import CsvOutput
+from clew.cli.completion import complete_session
+from clew.cli.options import common, filtering, open_library, say_no_sessions, take_filters, wants_json
+from clew.cli.output import CsvOutput, print_table
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.cli.sessions import open_catalog_of, suggest_moved_project
 from clew.errors import UsageError
@@ -28,51 +27,53 @@ from clew.filters import Filters
 from clew.library import Library
 from clew.references import named_path
 from clew.render.csv import write_csv
-from clew.render.tables import Column, cell_width, clock, cost, count, table, time_left
+from clew.render.tables import Column, clock, cost, count, time_left
 from clew.render.text_safety import one_line
 from clew.timezone import zone_label
 
 TIMES = ("day", "week", "month", BLOCK)
-"""What rows stand for where their names are times."""
+"""Groupings whose row names are times."""
 _BAR = 12
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _SHORT = 8
 _BARS = ""
 _SESSION = ("title", "project")
-_DISPENSABLE = (
+_DROPPED_FIRST = (
     _BARS,
     "project",
     "sub-agents",
     "active",
     "errors",
     "files",
-    "cache written",
+    "cache write",
     "tools",
-    "hits",
+    "cache hit",
     "turns",
     "used by",
     "sessions",
     "cache read",
     "95 %",
     "median",
-    "in all",
+    "total",
     "longest",
-    "title",
     "input",
 )
-"""The columns that give way on a narrow terminal, in this order."""
+"""The columns that are left out on a narrow terminal, in this order."""
+_DROP_RANKS = {title: len(_DROPPED_FIRST) - at for at, title in enumerate(_DROPPED_FIRST)}
+_MIN_NAME_CELLS = {"model": 24, "title": 16}
+"""The width that these columns keep, so that their values can be told apart."""
 
 Cell = Callable[[Row], str]
 
 
 @click.command("stats")
-@click.argument("references", nargs=-1, metavar="[PATH|REF]...")
-@click.option("--by", type=click.Choice(BY), default="day", show_default=True, help="What a row stands for.")
-@click.option("--blocks", is_flag=True, help="A row for each block of five hours.")
+@click.argument("references", nargs=-1, metavar="[PATH|REF]...", shell_complete=complete_session)
+@click.option("--by", type=click.Choice(BY), default="day", show_default=True, help="What each row sums up.")
+@click.option("--blocks", is_flag=True, help="One row for each block of five hours.")
 @click.option("--subagents", is_flag=True, help="With REF: count its sub-agents too.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option(
-    "--engine", metavar="NAME", help="What to ask: sqlite (the catalog), duckdb:DIR, postgresql://..., spark://..."
+    "--engine", metavar="NAME", help="Read from: sqlite (the catalog), duckdb:DIR, postgresql://..., spark://..."
 )
 @redacting
 @filtering
@@ -91,10 +92,11 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Count tokens and what they cost, sessions, turns, tools, errors, time and changed lines.
+    """Count tokens and their cost, sessions, turns, tool calls, errors, time and changed lines.
 
-    Every API call counts once, whatever files, resumed sessions, forks, sub-agents and machines repeat. Filters hold
-    for each call: `--since` leaves out what was used before.
+    Every API call counts once, even if several files, resumed sessions, forks or machines repeat it. Filters apply to
+    each call: `--since` leaves out usage before that time. Cost is computed from public prices; >= means that some
+    models have no known price.
 
     With REF, only these sessions are counted; with PATH, the sessions in a file or below a folder, without the catalog.
     """
@@ -114,8 +116,10 @@ def command(
         write_csv(found["rows"], CsvOutput())
     elif as_json:
         sys.stdout.write(json.dumps(found, indent=2 if sys.stdout.isatty() else None) + "\n")
-    else:
+    elif found["rows"]:
         print_stats(found, by)
+    else:
+        say_no_sessions(context)
     return 0 if found["rows"] else 1
 
 
@@ -190,8 +194,8 @@ _USED: list[tuple[str, Cell]] = [
     ("input", _number("input_tokens")),
     ("output", _number("output_tokens")),
     ("cache read", _number("cache_read_tokens")),
-    ("cache written", _number("cache_creation_tokens")),
-    ("hits", _rate),
+    ("cache write", _number("cache_creation_tokens")),
+    ("cache hit", _rate),
     ("cost", cost),
 ]
 _DONE: list[tuple[str, Cell]] = [
@@ -205,7 +209,7 @@ _TOOLS: list[tuple[str, Cell]] = [
     ("calls", _number("tool_calls")),
     ("errors", _number("errors")),
     *_SESSIONS_WITH_CALLS,
-    ("in all", lambda row: _span(row["seconds"])),
+    ("total", lambda row: _span(row["seconds"])),
     ("median", lambda row: _span(row["median_seconds"])),
     ("95 %", lambda row: _span(row["p95_seconds"])),
     ("longest", lambda row: _span(row["longest_seconds"])),
@@ -213,11 +217,11 @@ _TOOLS: list[tuple[str, Cell]] = [
 
 
 def print_stats(found: Row, by: str) -> None:
-    """Rows with bars, and a last one for all."""
+    """Print the rows with bars, and a last row with the total."""
     if by == "tool":
         _print([(by, lambda row: str(row[by])), *_TOOLS], found["rows"], lambda row: float(row["tool_calls"]))
         return
-    total = {**found["totals"], by: "in all"}
+    total = {**found["totals"], by: "total", **dict.fromkeys(_SESSION, " ")}
     heading = f"{by} ({zone_label()})" if by in TIMES else by
     names: list[tuple[str, Cell]] = [(heading, lambda row: _name(row, by))]
     if by == "session":
@@ -231,7 +235,9 @@ def print_stats(found: Row, by: str) -> None:
             click.echo(describe_active_block(row))
     unpriced = [name or "(no name)" for name in found["totals"]["unpriced_models"]]
     if unpriced:
-        click.echo(one_line(f"without a price, so costs are at least these: {', '.join(unpriced)}"), err=True)
+        click.echo(
+            one_line(f"no price is known for these models, so costs are lower bounds: {', '.join(unpriced)}"), err=True
+        )
 
 
 def _session_cell(name: str, total: Row) -> Cell:
@@ -240,7 +246,7 @@ def _session_cell(name: str, total: Row) -> Cell:
 
 def _name(row: Row, by: str) -> str:
     name = str(row[by])
-    if by == "session" and name != "in all":
+    if by == "session" and name != "total":
         return name[: _SHORT + 6] if name.startswith("agent-") else name[:_SHORT]
     if by == BLOCK and name != "in all":
         return clock(name) or name
@@ -268,30 +274,24 @@ def _print(
     columns: Sequence[tuple[str, Cell]], rows: Sequence[Row], weight: Callable[[Row], float], last: Row | None = None
 ) -> None:
     most = max((weight(row) for row in rows if row is not last), default=0.0)
-    titles = [
-        Column(title, right=at > 0 and title not in _SESSION, flexible=at == 0 or title in _SESSION)
-        for at, (title, _) in enumerate(columns)
-    ]
-    titles.append(Column(_BARS))
+    titles = [_column(title, is_first=at == 0) for at, (title, _) in enumerate(columns)]
+    titles.append(_column(_BARS, is_first=False))
     cells = [[cell(row) for _, cell in columns] for row in rows]
     for row, shown in zip(rows, cells, strict=True):
         shown.append("" if row is last else bar(weight(row), most))
-    terminal = sys.stdout.isatty()
-    width = shutil.get_terminal_size().columns if terminal else None
-    titles, cells = _narrowed(titles, cells, width)
-    for line in table(titles, cells, width=width, color=terminal and "NO_COLOR" not in os.environ):
-        click.echo(line, nl=False)
+    # Names were masked with the report, and the rest are figures.
+    print_table(titles, cells, None)
 
 
-def _narrowed(titles: list[Column], cells: list[list[str]], width: int | None) -> tuple[list[Column], list[list[str]]]:
-    """The table without as many of its columns as it takes to fit; those that tell least go first."""
-    for title in _DISPENSABLE if width is not None else ():
-        lines = table(titles, cells, width=width)
-        if max(cell_width(line.rstrip("\n")) for line in lines) <= (width or 0):
-            break
-        kept = [at for at, column in enumerate(titles) if column.title != title]
-        titles, cells = [titles[at] for at in kept], [[row[at] for at in kept] for row in cells]
-    return titles, cells
+def _column(title: str, *, is_first: bool) -> Column:
+    is_name = is_first or title in _SESSION
+    return Column(
+        title,
+        right=not is_name and title != _BARS,
+        flexible=is_name and title != "session",
+        least=_MIN_NAME_CELLS.get(title, 12),
+        drop_rank=_DROP_RANKS.get(title, 0),
+    )
 
 
 def bar(part: float, most: float) -> str:

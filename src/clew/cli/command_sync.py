@@ -20,22 +20,24 @@ if TYPE_CHECKING:
     from clew.catalog.sync_report import SyncReport
 
 WATCH_INTERVAL_SECONDS = 1.0
+QUIET_SECONDS = 2.0
+"""A sync that took longer prints a summary also where stderr is not a terminal."""
 
 
 @click.command("sync")
-@click.option("--watch", is_flag=True, help="Keep running, and sync again when something changes.")
+@click.option("--watch", is_flag=True, help="Keep running, and sync again when files change.")
 @click.option("--full", is_flag=True, help="Read every source again.")
-@click.option("--forget-gone", is_flag=True, help="Erase the sessions whose files are gone.")
+@click.option("--forget-gone", is_flag=True, help="Erase the sessions whose files were deleted.")
 @common
 @click.pass_context
 def command(
     context: click.Context, /, watch: bool, full: bool, forget_gone: bool, homes: tuple[str, ...], as_json: bool
 ) -> int:
-    """Bring the catalog up to date: the index of all sessions that other commands ask.
+    """Update the catalog: the index of all sessions that the other commands read.
 
     First, sessions, token usage, messages and their text are read from files that changed; then the text index for
     `clew search` is updated. Other commands sync as far as they need: `clew list` reads sessions and usage alone. The
-    catalog is a cache: only sessions whose files are gone exist in it alone. Exit code 5: another sync is running.
+    catalog is a cache, except that it keeps sessions whose files were deleted. Exit code 5: another sync is running.
     """
     hosts, folder = _hosts_and_folder(context, homes)
     as_json = wants_json(context, as_json)
@@ -61,21 +63,22 @@ def _hosts_and_folder(context: click.Context, homes: tuple[str, ...]) -> tuple[H
 
 
 def _sync(hosts: Hosts, folder: Path, full: bool, as_json: bool) -> None:
+    started = time.monotonic()
     with progress_bars(is_quiet=as_json) as on_progress:
         report = sync(hosts, folder, full=full, on_progress=on_progress)
     if report.moved is not None:
-        say(f"clew: the catalog could not be used; it was moved to {report.moved} and built again")
+        say(f"clew: the catalog could not be used; it was moved to {report.moved} and rebuilt")
     if report.unreadable:
         say(f"clew: sources that cannot be read: {report.unreadable}; `clew doctor` lists them")
     if as_json:
         print_json(report.counts())
-    elif sys.stderr.isatty():
+    elif sys.stderr.isatty() or time.monotonic() - started > QUIET_SECONDS:
         _print_summary(report)
 
 
 def _print_summary(report: SyncReport) -> None:
     read = f"{_counted(report.work.files, 'file')} read, {_counted(report.work.lines, 'line')}"
-    say(f"{read}; {_counted(report.sources, 'source')}, {report.gone} of them gone")
+    say(f"{read}; {_counted(report.sources, 'source')}, {report.gone} of them deleted")
     if report.problems:
         say(f"{_counted(report.problems, 'source')} with problems; `clew doctor` lists them")
 

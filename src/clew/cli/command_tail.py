@@ -13,6 +13,7 @@ import click
 from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_line, say
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
+from clew.cli.session_argument import session_argument
 from clew.cli.sessions import find_session
 from clew.errors import SourceUnreadable
 from clew.model.json import JSON
@@ -26,8 +27,8 @@ State = tuple[tuple[int, int], ...]
 
 
 @click.command("tail")
-@click.argument("reference", metavar="REF")
-@click.option("-f", "--follow", is_flag=True, help="Go on, and print messages as they come.")
+@session_argument()
+@click.option("-f", "--follow", is_flag=True, help="Keep running, and print new messages as they are written.")
 @click.option(
     "-n",
     "--lines",
@@ -36,15 +37,17 @@ State = tuple[tuple[int, int], ...]
     default=10,
     show_default=True,
     metavar="N",
-    help="How many messages to begin with.",
+    help="How many messages to print first.",
 )
 @click.option(
     "--patience",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="With --follow: leave when nothing came for so long.",
+    help="With --follow: stop after this time without a new message.",
 )
-@click.option("--detail", type=click.Choice(DETAILS), default="conversation", show_default=True, help="How much of it.")
+@click.option(
+    "--detail", type=click.Choice(DETAILS), default="conversation", show_default=True, help="How much to print."
+)
 @redacting
 @choosing_project
 @common
@@ -60,9 +63,9 @@ def command(
     homes: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Print the last messages of a session of any agent, and with -f what is written to it from then on.
+    """Print the last messages of a session; with -f, print new ones as they are written.
 
-    JSON prints one message a line.
+    With --json, one message per line.
     """
     as_json = wants_json(context, as_json)
     session = find_session(context, homes, reference)
@@ -134,7 +137,7 @@ def _growing(
             say(f"clew: {error}")
             continue
         if len(messages) < printed:
-            say("clew: the session was written anew; what follows is from its end on")
+            say("clew: the session file was rewritten; following from its end")
         elif len(messages) > printed:
             yield messages[printed:]
         printed = len(messages)

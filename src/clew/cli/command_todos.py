@@ -14,6 +14,7 @@ from clew.analysis.todos import TodoChange, TodoState, progression
 from clew.cli.options import choosing_project, common, open_library, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
+from clew.cli.session_argument import session_argument
 from clew.cli.sessions import branch_path
 from clew.errors import UnknownReference
 from clew.model import Todo
@@ -26,16 +27,16 @@ _WIDEST = 20
 
 
 @click.command("todos")
-@click.argument("reference", metavar="REF")
+@session_argument()
 @redacting
 @choosing_project
 @common
 @click.pass_context
 def command(context: click.Context, /, reference: str, homes: tuple[str, ...], as_json: bool) -> int:
-    """Print how the task list of a session changed, message by message, or how it stood at one (REF#12).
+    """Print the task list of a session and how each message changed it, or as it was at one message (REF#12).
 
-    The messages that led there are followed, so that the list of another branch does not mix in. Where the model was
-    told how much to think, the level stands beside the message. Exit code 1 where there never was a list.
+    Only the messages of one branch count. Where the thinking level was set, it is printed beside the message. Exit code
+    1: the session never had a task list.
     """
     masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
     session = open_library(context, homes).get(reference, branches=True)
@@ -56,7 +57,7 @@ def command(context: click.Context, /, reference: str, homes: tuple[str, ...], a
         for state in states:
             _print_change(state, levels.get(state.index))
     if not states and not wants_json(context, as_json):
-        say("clew: this session never had a task list" if wanted is None else "clew: there was no task list by then")
+        say("clew: this session never had a task list" if wanted is None else "clew: there was no task list yet")
     return 0 if states else 1
 
 

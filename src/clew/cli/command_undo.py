@@ -6,14 +6,15 @@ import click
 
 from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
+from clew.cli.session_argument import session_argument
 from clew.cli.sessions import own_session
 from clew.cli.undo_common import carry_out, going_back, rescue_of
 
 
 @click.command("undo")
-@click.argument("reference", metavar="REF")
-@click.option("--to", metavar="MESSAGE", help="Go to this message, its uuid or #12, or to a branch.")
-@click.option("--file", metavar="PATH", help="Put back this file alone; the conversation stays where it is.")
+@session_argument()
+@click.option("--to", metavar="MESSAGE", help="Go to this message (uuid or #12) or branch.")
+@click.option("--file", metavar="PATH", help="Restore only this file; the conversation is not changed.")
 @going_back
 @redacting_output
 @choosing_project
@@ -33,11 +34,11 @@ def command(
     homes: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Go back to before the last message whose tools changed files: the files, the task list, the conversation.
+    """Go back before the last message whose tools changed files: files, task list and conversation.
 
-    All files are put back or none. What was undone stays a branch; `clew redo` takes the undo back. A file that was
-    changed by somebody, since or between two tool runs, is shown as a diff, and nothing is done without --force. What a
-    tool did that was killed half-way counts as such, since nothing tells it from what somebody did behind it.
+    Either all files are restored or none. What was undone is kept as a branch; `clew redo` takes the undo back. If a
+    file was changed outside of the session's tools, the difference is shown, and nothing is done without --force.
+    Changes by a tool that was killed count as outside changes, because the two cannot be told apart.
     """
     session = own_session(context, homes, reference)
     rescue = rescue_of(context, homes, session)

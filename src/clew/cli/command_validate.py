@@ -9,8 +9,9 @@ import click
 import msgspec
 
 from clew.agents.checking import check_source
+from clew.cli.completion import complete_session
 from clew.cli.options import common, filtering, open_library, take_filters, wants_json
-from clew.cli.output import print_json
+from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.sessions import UNREADABLE, for_each_session
 from clew.errors import UnknownReference
@@ -21,9 +22,13 @@ _SEVERITIES = ("error", "warning", "note")
 
 
 @click.command("validate")
-@click.argument("references", nargs=-1, metavar="[PATH|REF]...")
+@click.argument("references", nargs=-1, metavar="[PATH|REF]...", shell_complete=complete_session)
 @click.option(
-    "--level", type=click.Choice(_SEVERITIES), default="warning", show_default=True, help="Least severity shown."
+    "--level",
+    type=click.Choice(_SEVERITIES),
+    default="warning",
+    show_default=True,
+    help="Report problems of at least this severity.",
 )
 @click.option("--fail-fast", is_flag=True, help="Stop at the first problem of a session.")
 @redacting
@@ -40,7 +45,7 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Check sessions against what their agents write. Exit code 1 where a problem is shown."""
+    """Report damaged or inconsistent records in sessions. Exit code 1: a problem was reported."""
     library = open_library(context, homes)
     shown = _SEVERITIES[: _SEVERITIES.index(level) + 1]
     problems: list[Problem] = []
@@ -53,7 +58,7 @@ def command(
 
     unreadable = for_each_session(library, references, take_filters(options, library), check)
     if not checked and not unreadable:
-        raise UnknownReference("no session to check; `clew agents` shows where they are looked for")
+        raise UnknownReference("no session to check; `clew agents` lists the folders that are read")
     json = wants_json(context, as_json)
     masking = redaction(context, DATA if json else TEXT)
     if json:
@@ -61,6 +66,8 @@ def command(
     else:
         for problem in problems:
             click.echo(line(problem, masking))
+        if not problems:
+            say(f"no problems found in {len(checked)} session{'' if len(checked) == 1 else 's'}", own=True)
     return 1 if problems else UNREADABLE if unreadable else 0
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 import msgspec
 
+from clew.cli.completion import complete_session
 from clew.cli.options import common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import print_json, say
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
@@ -16,7 +17,7 @@ from clew.export.verify import Proof, verify
 
 
 @click.command("verify")
-@click.argument("references", nargs=-1, metavar="[PATH|REF]...")
+@click.argument("references", nargs=-1, metavar="[PATH|REF]...", shell_complete=complete_session)
 @redacting
 @filtering
 @common
@@ -24,9 +25,9 @@ from clew.export.verify import Proof, verify
 def command(
     context: click.Context, /, references: tuple[str, ...], homes: tuple[str, ...], as_json: bool, **options: Any
 ) -> int:
-    """Take each session through the unified document and back, and compare every byte.
+    """Export each session, restore it, and compare every byte with the agent's files.
 
-    Without an argument: all sessions. Exit code 0 only if every byte came back.
+    Without an argument: all sessions. Exit code 0 only if every byte is the same.
     """
     library = open_library(context, homes)
     proof = Proof()
@@ -37,7 +38,7 @@ def command(
         lambda session: proof.add(verify(session.agent, session.source)),
     )
     if not proof.files and not unreadable:
-        raise UnknownReference("no session to verify; `clew agents` shows where they are looked for")
+        raise UnknownReference("no session to verify; `clew agents` lists the folders that are read")
     if not proof.files:
         return UNREADABLE
     json = wants_json(context, as_json)
@@ -55,10 +56,10 @@ def _report(proof: Proof, masking: Redaction) -> None:
     for difference in proof.different:
         say(f"{difference.file}:{difference.line}: {difference.why}")
     ratio = proof.document_bytes / proof.bytes if proof.bytes else 1.0
-    came_back = f"{proof.identical} of {proof.files} files came back identical"
-    click.echo(f"{came_back}: {proof.bytes:,} bytes, {proof.records:,} records")
+    restored = f"{proof.identical} of {proof.files} files restored byte for byte"
+    click.echo(f"{restored}: {proof.bytes:,} bytes, {proof.records:,} records")
     raw = "1 record" if proof.carried_raw == 1 else f"{proof.carried_raw:,} records"
-    click.echo(f"{raw} carried raw; the documents are {ratio:.2f} times the size of their sources")
+    click.echo(f"{raw} kept as raw text; the documents are {ratio:.2f} times the size of their sources")
     for name, counts in (("types", proof.unknown_types), ("keys", proof.unknown_keys)):
         if counts:
             names = zip(masking.value(sorted(counts)), sorted(counts), strict=True)

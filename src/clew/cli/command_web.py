@@ -26,11 +26,11 @@ PORT = 7411
 
 
 @click.command("web")
-@click.option("--open", "opens", is_flag=True, help="Open it in your browser.")
+@click.option("--open", "opens", is_flag=True, help="Open the link in your browser.")
 @click.option("--port", type=click.IntRange(0, 65535), help=f"Port to listen on [default: {PORT}, or a free one].")
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDR", help="Address to listen on.")
-@click.option("--allow-remote", is_flag=True, help="Let --host be an address that other machines can reach.")
-@click.option("--engine", metavar="NAME", help="Show what was pushed to a server: postgresql://...")
+@click.option("--allow-remote", is_flag=True, help="Allow a --host address that other machines can reach.")
+@click.option("--engine", metavar="NAME", help="Browse a server, see `clew push`: postgresql://...")
 @redacting_on_demand
 @common
 @click.pass_context
@@ -45,13 +45,13 @@ def command(
     homes: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Show everything in a browser: activity, sessions, search, usage, files, secrets.
+    """Browse all sessions in a local web app: activity, sessions, search, usage, files, secrets.
 
     Starts a web server on 127.0.0.1. Open the printed link; it contains a one-time token. After it is used, a new link
-    is printed to stderr. Sources are only read. --redact masks what is shown; by default nothing is. Ctrl-C ends it.
+    is printed to stderr. Sessions are only read. Nothing is masked unless --redact is given. Ctrl-C stops the server.
 
-    With --engine, what is new on the server is copied to this machine first, and every minute from then on; without
-    text where only metrics were pushed.
+    With --engine, new data on the server is copied to this machine first, and then every minute; sessions pushed as
+    metrics have no text.
     """
     from clew.web.context import MaskingOptions, set_masking_options
     from clew.web.server import WILDCARD_HOSTS, WebServer, bind_preferred
@@ -70,13 +70,13 @@ def command(
         listening = bind_preferred(host, port, PORT, allow_remote)
         server = WebServer(hosts, library.catalog_folder, listening, host, profile=profile, updater=updater)
     if host not in ("127.0.0.1", "::1", "localhost"):
-        say(f"clew: other machines can reach {host}; whoever has the link reads everything, and so may the network")
+        say(f"clew: other machines can reach {host}; anyone with the link can read everything; use a trusted network")
     if host in WILDCARD_HOSTS:
-        say("clew: on another machine, put an address of this one into the link")
+        say("clew: on another machine, replace the host in the link by an address of this machine")
     click.echo(server.link())
     if opens:
         _open(server.link())
-    server.run(lambda: say(f"clew: that link was used; a fresh one: {server.link()}", own=True))
+    server.run(lambda: say(f"clew: the link was used; a new link: {server.link()}", own=True))
 
 
 def _hosts_and_updater(

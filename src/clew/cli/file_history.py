@@ -19,9 +19,9 @@ from clew.stored_session import StoredSession
 
 _RANGE = re.compile(r"#(\d{1,18})\.\.(\d{1,18})$")
 _HOW = {
-    "backup": "by a copy",
-    "record": "whole in the record",
-    "edit": "by edits",
+    "backup": "from the agent's backup",
+    "record": "complete in the record",
+    "edit": "from recorded edits",
     "read": "as it was read",
     None: "",
 }
@@ -38,7 +38,7 @@ def message_in(reference: str) -> int:
     """The message that a reference must name."""
     message = message_of(reference)
     if message is None:
-        raise UsageError(f"{reference} names no message; add one, as in {reference}#12")
+        raise UsageError(f"{reference} does not name a message; add one, as in {reference}#12")
     return message
 
 
@@ -55,7 +55,7 @@ def in_words(answer: Answer) -> str:
     """How a file is known, in words."""
     if answer.certainty == "unknown":
         return f"unknown: {answer.reason}" if answer.reason else "unknown"
-    known = f"{answer.certainty}, not there" if answer.is_absent else answer.certainty
+    known = f"{answer.certainty}, did not exist" if answer.is_absent else answer.certainty
     how = f", {_HOW[answer.how]}" if not answer.is_absent else ""
     seen = f" (message {answer.seen})" if answer.seen is not None else ""
     why = f": {answer.reason}" if answer.reason and answer.certainty == "unproved" else ""

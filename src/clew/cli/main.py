@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
-from clew.cli import ABOUT, COMMANDS, OPTIONS
-from clew.cli.options import FAILED, Folder, sourcing
+from clew.cli import ABOUT, COMMAND_GROUPS, COMMANDS, OPTIONS
+from clew.cli.options import FAILED, common
 from clew.datadir import environment_problem
 from clew.errors import ClewError, RemoteFailed, UsageError
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
+
+
+ASCII_SYMBOLS = "clew-ascii-symbols"
+"""Name of the error handler for streams that cannot encode a character."""
+_ASCII = str.maketrans("…·─═│├▸◂✗█▉▊▋▌▍▎▏≥«»–—", "~.-=||><x#####...>[]--")
+
+
+def _encode_symbols(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Replace clew's own symbols by ASCII ones of the same width, and escape other characters."""
+    assert isinstance(error, UnicodeEncodeError)
+    char = error.object[error.start]
+    if (symbol := char.translate(_ASCII)) != char:
+        return symbol, error.start + 1
+    escaped, _ = codecs.backslashreplace_errors(
+        UnicodeEncodeError(error.encoding, error.object, error.start, error.start + 1, error.reason)
+    )
+    return escaped, error.start + 1
+
+
+codecs.register_error(ASCII_SYMBOLS, _encode_symbols)
 
 
 class _OutputClosed(Exception):
@@ -27,24 +49,39 @@ class _OutputClosed(Exception):
 class LazyGroup(click.Group):
     """`list` lives in clew.cli.command_list, and so on."""
 
-    def __init__(self, *args: Any, commands_help: Mapping[str, str], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._help = commands_help
-
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self._help)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self._help:
+        if cmd_name not in COMMANDS:
             return None
         command = import_module(f"clew.cli.command_{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or suggest commands with a similar name."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
+            from difflib import get_close_matches
+
+            similar = " or ".join(f"'{one}'" for one in get_close_matches(name, COMMANDS))
+            ctx.fail(f"No such command '{name}'." + (f" Did you mean {similar}?" if similar else ""))
+        return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete commands, from the table, and options."""
+        commands = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, from the table: no command is imported for it."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(self._help.items()))
+        """Write the commands in groups, from the table: no command is imported for it."""
+        width = max(map(len, COMMANDS))
+        for title, commands in COMMAND_GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command. click would turn a broken pipe into exit code 1, so it becomes another exception."""
@@ -62,9 +99,8 @@ class LazyGroup(click.Group):
         """Run the command line; an error becomes one line on stderr and an exit code."""
         kwargs["standalone_mode"] = False
         for stream in (sys.stdout, sys.stderr):
-            # Characters that the terminal cannot show are escaped instead of raising an error.
             if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="backslashreplace")
+                stream.reconfigure(errors=ASCII_SYMBOLS)
         try:
             code = super().main(args, *rest, **kwargs)
             sys.stdout.flush()
@@ -133,14 +169,11 @@ def _print_internal_error(error: Exception) -> None:
 
 @click.group(
     cls=LazyGroup,
-    commands_help=COMMANDS,
     help="\n\n".join(ABOUT),
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.option("--home", "homes", type=Folder(), multiple=True, metavar="DIR", help=OPTIONS["--home DIR"])
-@sourcing
-@click.option("--json", "as_json", is_flag=True, help=OPTIONS["--json"])
+@common
 @click.option("--version", is_flag=True, help=OPTIONS["--version"])
 @click.pass_context
 def main(context: click.Context, homes: tuple[str, ...], as_json: bool, version: bool) -> None:

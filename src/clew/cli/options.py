@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from clew.cli import OPTIONS
+from clew.cli.completion import complete_filter, complete_has
 from clew.errors import RemoteFailed, SourceUnreadable, UnknownReference
 from clew.timezone import ZONE_VARIABLE, find_zone
 
@@ -24,43 +25,64 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _FILTERS = (
     click.option(
-        "--agent", multiple=True, metavar="ID", help="Only sessions of this agent, such as `claude`; repeatable."
+        "--agent",
+        multiple=True,
+        metavar="ID",
+        shell_complete=complete_filter("agent"),
+        help="Only sessions of this agent, such as `claude`; repeatable.",
     ),
-    click.option("--branch", metavar="TEXT", help="Part of the git branch."),
-    click.option("--model", metavar="TEXT", help="Part of a model's name."),
-    click.option("--since", metavar="TIME", help="Active since: today, monday, last week, 3d, 2026-11, 2026-11-03."),
-    click.option("--until", metavar="TIME", help="Begun before."),
-    click.option("--tool", metavar="TEXT", help="Part of the name of a tool that was called."),
-    click.option("--file", metavar="TEXT", help="Part of the path of a file that a tool was called on."),
-    click.option("--has", multiple=True, metavar="WHAT", help="error, thinking, subagent or edit; repeatable."),
-    click.option("--text", metavar="TEXT", help="Words that occur in it, tool output included."),
+    click.option("--branch", metavar="TEXT", help="Only git branches whose name contains TEXT."),
+    click.option(
+        "--model", metavar="TEXT", shell_complete=complete_filter("model"), help="Only models whose name contains TEXT."
+    ),
+    click.option(
+        "--since", metavar="TIME", help="Active since TIME: today, monday, last week, 3d, 2026-11, 2026-11-03."
+    ),
+    click.option("--until", metavar="TIME", help="Started before TIME."),
+    click.option("--tool", metavar="TEXT", help="Only sessions that called a tool whose name contains TEXT."),
+    click.option("--file", metavar="TEXT", help="Only sessions that used a file whose path contains TEXT."),
+    click.option(
+        "--has",
+        multiple=True,
+        metavar="WHAT",
+        shell_complete=complete_has,
+        help="With error, thinking, subagent or edit; repeatable.",
+    ),
+    click.option("--text", metavar="WORDS", help="Only sessions that contain all these words, tool output included."),
 )
 
 
 class Folder(click.Path):
-    """The name of a folder; an empty one would mean the current folder, and comes of a variable that is not set."""
+    """The path of a folder. An empty one is refused: it usually comes from a shell variable that is not set."""
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
-        """The same, unless it is empty."""
+        """The path, unless it is empty."""
         if value == "":
-            self.fail("it is empty, as if a variable were not set", parameter, context)
+            self.fail("the path is empty; is a shell variable not set?", parameter, context)
         return super().convert(value, parameter, context)
 
 
-as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+as_json_option = click.option("--json", "as_json", is_flag=True, help=OPTIONS["--json"])
+
+
+def home_option(function: F) -> F:
+    """--home, for commands that read the sessions of a home folder."""
+    option = click.option("--home", "homes", type=Folder(), multiple=True, metavar="DIR", help=OPTIONS["--home DIR"])
+    return option(function)
 
 
 def common(function: F) -> F:
-    """--home, --source, --refresh, --no-sync, --timezone and --json, for every command."""
-    home = click.option(
-        "--home",
-        "homes",
-        type=Folder(),
-        multiple=True,
-        metavar="DIR",
-        help="Home folder to read agents from; repeatable.",
-    )
-    return home(sourcing(as_json_option(function)))
+    """--home, --source, --refresh, --no-sync, --timezone and --json, for every command that reads sessions."""
+    return home_option(sourcing(as_json_option(function)))
+
+
+def named_homes(context: click.Context, homes: tuple[str, ...]) -> tuple[str, ...]:
+    """The home folders named before and after the command; one that does not exist is an error."""
+    named = (*context.find_root().obj["homes"], *homes)
+    for home in named:
+        if not Path(home).is_dir():
+            raise SourceUnreadable(f"{home}: no such folder")
+    return named
 
 
 target_home_option = click.option(
@@ -68,7 +90,7 @@ target_home_option = click.option(
     "target_home",
     type=Folder(path_type=Path),
     metavar="DIR",
-    help="Home folder to write the session below; default: the one named before the command, else your own.",
+    help="Home folder to write the session to; default: the one named before the command, else your own.",
 )
 
 
@@ -110,7 +132,8 @@ def choosing_project(function: F) -> F:
         metavar="TEXT|PATH",
         expose_value=False,
         callback=_note_project,
-        help="Only sessions of this project: part of its path, or a path (., /home/ada/tide) for it and below.",
+        shell_complete=complete_filter("project"),
+        help="Only projects whose path contains TEXT; or a PATH (., /home/ada/tide) for it and below.",
     )
     here = click.option(
         "--here",
@@ -142,6 +165,30 @@ def take_filters(options: dict[str, Any], library: Library) -> Filters:
     return msgspec.structs.replace(filters, project=limits.project, folders=limits.folders)
 
 
+def given_filters(context: click.Context) -> str:
+    """The filters of a command as they were typed, such as `--agent codex --since 3d`; empty without any."""
+    from shlex import quote
+
+    from clew.filters import FILTER_NAMES
+
+    values = {name: context.params.get(name) for name in FILTER_NAMES} | {"project": context.meta.get(PROJECT)}
+    given = ["--here"] if context.meta.get(HERE) else []
+    for name, value in values.items():
+        several = value if isinstance(value, tuple) else (value,) if value is not None else ()
+        given += [f"--{name} {quote(str(one))}" for one in several]
+    return " ".join(given)
+
+
+def say_no_sessions(context: click.Context) -> None:
+    """Say why there is no result: the filters, or that no agent has sessions in the folders that are read."""
+    from clew.cli.output import say
+
+    if filters := given_filters(context):
+        say(f"no sessions match {filters}")
+    else:
+        say("no sessions found; `clew agents` lists the folders that are read", own=True)
+
+
 def open_library(context: click.Context, homes: tuple[str, ...]) -> Library:
     """The library over the homes and sources that were named, before or after the command; default: every source."""
     from clew.catalog import database
@@ -149,10 +196,7 @@ def open_library(context: click.Context, homes: tuple[str, ...]) -> Library:
     from clew.filters import Filters
     from clew.library import Library
 
-    named = (*context.find_root().obj["homes"], *homes)
-    for home in named:
-        if not Path(home).is_dir():
-            raise SourceUnreadable(f"{home}: no such folder")
+    named = named_homes(context, homes)
     wanted = wanted_sources(context)
 
     def find_hosts() -> list[Host]:
@@ -181,7 +225,7 @@ def _hosts(context: click.Context, names: list[str]) -> tuple[Host, ...]:
     archived = _archived_hosts() if others != names else ()
     if names and not others:
         if not archived:
-            raise UnknownReference("every session in the archive is still in its place; --source local reads them")
+            raise UnknownReference("every archived session still exists; --source local reads them")
         return archived
     names = others
     chosen = registry.chosen(configured_sources(), names)
@@ -190,11 +234,11 @@ def _hosts(context: click.Context, names: list[str]) -> tuple[Host, ...]:
         chosen = registry.chosen(registry.sources(), names)
     for source in chosen:
         if source.is_damaged:
-            mend = f"`clew sources fetch {source.name}` mends it"
-            say(f"clew: {source.name}: what is known of its files is damaged; {mend}")
+            repair = f"run `clew sources fetch {source.name}` to repair it"
+            say(f"clew: {source.name}: the record of its fetched files is damaged; {repair}")
     hosts = registry.hosts(chosen)
     if not hosts:
-        raise RemoteFailed(f"{', '.join(names)}: nothing was fetched yet; `clew sources fetch` does")
+        raise RemoteFailed(f"{', '.join(names)}: not fetched yet; run `clew sources fetch`")
     return (*hosts, *archived)
 
 
@@ -211,7 +255,7 @@ def _archived_hosts() -> tuple[Host, ...]:
 
 
 def wants_json(context: click.Context, as_json: bool) -> bool:
-    """True when JSON was asked for, before or behind the command."""
+    """True when JSON was asked for, before or after the command."""
     return as_json or bool(context.find_root().obj["json"])
 
 

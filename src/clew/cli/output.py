@@ -1,4 +1,4 @@
-"""What goes out: data on stdout, talk on stderr, files whole or not at all.
+"""Output: results on stdout, messages on stderr, files written completely or not at all.
 
 Every command loads this, so what only some of its functions need is imported there.
 """
@@ -56,8 +56,6 @@ def print_table(columns: Sequence[Column], cells: Sequence[Sequence[str]], maski
 
     Cells are masked before they are cut to fit. Without masking no cell may come from a session.
     """
-    import shutil
-
     import click
 
     from clew.render.tables import table
@@ -67,14 +65,24 @@ def print_table(columns: Sequence[Column], cells: Sequence[Sequence[str]], maski
         known = list(dict.fromkeys(cell for row in cells for cell in row))
         shown = dict(zip(known, masking.names(known), strict=True))
         cells = [[shown[cell] for cell in row] for row in cells]
-    terminal = sys.stdout.isatty()
-    width = shutil.get_terminal_size().columns if terminal else None
-    for line in table(columns, cells, width=width, color=terminal and "NO_COLOR" not in os.environ):
+    for line in table(columns, cells, width=terminal_width(), color=use_color()):
         click.echo(line, nl=False)
 
 
+def terminal_width() -> int | None:
+    """The width of the terminal; None where stdout is not a terminal, so that nothing is cut in a pipe."""
+    import shutil
+
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def use_color() -> bool:
+    """True where stdout is a terminal and NO_COLOR is not set."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
 def say(text: str, *, own: bool = False) -> None:
-    """Talk to the person, not to the pipe. Text is masked unless it is clew's own words alone."""
+    """Print a message to stderr. Text is masked unless it is entirely clew's own (`own`)."""
     from clew.render.text_safety import visible
 
     if not own:
@@ -83,7 +91,7 @@ def say(text: str, *, own: bool = False) -> None:
         try:
             text = masked_for_people(text)
         except ClewError as error:
-            # Nothing that a command does depends on what it says.
+            # A command must not fail because a message of it cannot be masked.
             from clew.redact.scanner import redact
 
             text = f"clew: a message is not shown, because it cannot be masked: {redact(str(error))}"
@@ -128,7 +136,7 @@ def _replaced(target: Path, force: bool, durable: bool) -> Iterator[IO[bytes]]:
             yield raw
         return
     if target.exists() and not force:
-        raise WouldLose(f"{target} exists; --force replaces it")
+        raise WouldLose(f"{target} exists; use --force to replace it")
     from clew.io.atomic import replacing
 
     with replacing(target, durable=durable) as raw:
@@ -145,7 +153,7 @@ def refuse_stores(library: Library, output: Path | None) -> None:
         for agent in registry.load_all():
             for root in agent.roots(host):
                 if root.is_dir() and output.resolve().is_relative_to(root.resolve()):
-                    raise UsageError(f"{output} is where {agent.title} keeps its sessions; write elsewhere")
+                    raise UsageError(f"{output} is in the folder of {agent.title}'s sessions; choose another place")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from clew.cli.options import open_library, wants_json
-from clew.cli.output import print_json, print_table, say
+from clew.cli.output import print_json, print_table, say, terminal_width
 from clew.model.json import JSON
 
 
@@ -29,7 +29,7 @@ def overview(context: click.Context) -> None:
     elif agents:
         _print(agents, library.now())
     else:
-        say("No sessions of any agent here. To see what clew can do:\n  clew demo\n  clew --home clew-demo list")
+        say("No sessions found. To try clew on example sessions:\n  clew demo\n  clew --home clew-demo list")
     context.exit(0 if agents else 1)
 
 
@@ -59,7 +59,9 @@ def _print(agents: dict[str, dict[str, JSON]], now: datetime) -> None:
             last,
         ]
         lines.append(cells)
-    numbers = [Column(name, right=True) for name in ("sessions", "sub-agents", "messages", "size")]
+    ranks = {"sessions": 0, "sub-agents": 2, "messages": 0, "size": 1}
+    numbers = [Column(name, right=True, drop_rank=rank) for name, rank in ranks.items()]
     print_table([Column("agent"), *numbers, Column("last activity")], lines, None)
     click.echo("")
-    click.echo("Try: clew list · clew show @last · clew graph @last · clew verify · clew export @last --to markdown")
+    hint = "Try: clew list, clew show @last, clew search WORDS, clew stats, clew pick, clew --help"
+    click.echo(click.wrap_text(hint, terminal_width() or 100, "", "     "))

@@ -75,7 +75,7 @@ class Pages:
         # In a folder that is empty, nothing can be in the way.
         for name in [*names, *[INDEX] * with_index] if not force and any(folder.iterdir()) else ():
             if (folder / name).exists():
-                raise WouldLose(f"{folder / name} exists; --force replaces it")
+                raise WouldLose(f"{folder / name} exists; use --force to replace it")
         self._index = INDEX if with_index else None
         addresses = list(map(quote, names))
         links = {session.id: address for session, address in zip(sessions, addresses, strict=True)}

@@ -40,7 +40,7 @@ _WITHOUT_KEY = "clew.without-key"
 _said: dict[str, object] = {}
 """What was said once by commands that run before click is loaded."""
 _SESSION = "clew.session"
-_CHOICES = "secrets, pii (and secrets), paths (and secrets), all. Default: secrets in text, none in JSON"
+_CHOICES = "secrets, pii (with secrets), paths (with secrets) or all. Default: secrets in text, none in JSON"
 
 
 def redacting(function: F) -> F:
@@ -50,12 +50,14 @@ def redacting(function: F) -> F:
 
 def redacting_output(function: F) -> F:
     """The same for commands that write files as they are: only what they print is masked."""
-    return _with_options(function, f"What to mask in what is printed, and in nothing else: {_CHOICES}.")
+    return _with_options(function, f"What to mask in the output, not in written files: {_CHOICES}.")
 
 
 def redacting_on_demand(function: F) -> F:
     """The same for commands that mask nothing unless they are asked to."""
-    return _with_options(function, "What to mask: secrets, pii (and secrets), paths (and secrets), all. Default: none.")
+    return _with_options(
+        function, "What to mask: secrets, pii (with secrets), paths (with secrets) or all. Default: none."
+    )
 
 
 def _with_options(function: F, help_text: str) -> F:
@@ -74,7 +76,7 @@ def _with_options(function: F, help_text: str) -> F:
             is_flag=True,
             expose_value=False,
             callback=_note,
-            help="Mask with [REDACTED] alone, without rule and tag.",
+            help="Mask with [REDACTED], without the name of the rule and the tag.",
         ),
         click.option(
             "--rules",
@@ -82,7 +84,7 @@ def _with_options(function: F, help_text: str) -> F:
             metavar="FILE",
             expose_value=False,
             callback=_note,
-            help="Rules of your own, in place of redaction.toml in your configuration folder.",
+            help="Your own rules, instead of redaction.toml in your configuration folder.",
         ),
     )
     for option in reversed(options):
@@ -278,7 +280,7 @@ def _say_without_key(error: ClewError) -> None:
     said = _said if context is None else context.meta
     if not said.get(_WITHOUT_KEY):
         said[_WITHOUT_KEY] = True
-        say(f"clew: {error}; without a key, values are masked as [REDACTED], without rule and tag")
+        say(f"clew: {error}; without a key, values are masked as [REDACTED], without the name of the rule and the tag")
 
 
 def _standard_input() -> Callable[[], BinaryIO]:

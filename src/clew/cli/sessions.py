@@ -38,7 +38,8 @@ def find_session(context: click.Context, homes: tuple[str, ...], reference: str)
         from clew.archive.restore import in_archive
 
         archived = in_archive(session.id, session.agent.id)
-        say(f"clew: {session.path} is gone; this is what the catalog keeps of it{f'; {archived}' if archived else ''}")
+        hint = f"; {archived}" if archived else ""
+        say(f"clew: {session.path} was deleted; this is the text that the catalog keeps{hint}")
     return session
 
 
@@ -119,7 +120,7 @@ def say_unscanned(sessions: int) -> None:
 def own_session(context: click.Context, homes: tuple[str, ...], reference: str, *, branches: bool = False) -> Session:
     """The session of clew's own store that a reference names."""
     if message_of(reference) is not None:
-        raise UsageError(f"{reference} names a message; name it behind the session, as #12")
+        raise UsageError(f"{reference} names a message; give the message after the session, as #12")
     library = open_library(context, homes)
     session = library.get(reference, branches=branches)
     for host in library.hosts:

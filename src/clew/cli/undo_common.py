@@ -25,13 +25,15 @@ F = TypeVar("F", bound=Callable[..., object])
 
 _OPTIONS = (
     click.option("--in", "root", metavar="DIR", help="The workspace; default: the current folder."),
-    click.option("--from", "moved_from", metavar="DIR", help="Where the workspace was, if it was moved since."),
+    click.option("--from", "moved_from", metavar="DIR", help="The former path of the workspace, if it was moved."),
     click.option(
-        "--force", is_flag=True, help="Replace what somebody changed, and keep a copy; leave what is missing."
+        "--force",
+        is_flag=True,
+        help="Replace files changed outside of the session, keeping copies; skip missing files.",
     ),
-    click.option("--dry-run", is_flag=True, help="Only print what would be done."),
+    click.option("--dry-run", is_flag=True, help="Print what would be done; change nothing."),
     click.option(
-        "--allow-protected", is_flag=True, help="Also files that programs trust, such as .git/hooks and .bashrc."
+        "--allow-protected", is_flag=True, help="Also restore files that programs run, such as .git/hooks and .bashrc."
     ),
 )
 
@@ -64,15 +66,15 @@ def carry_out(session: Session, go: Go, *, json: bool, dry_run: bool, masking: R
     if not json and dry_run:
         say("nothing was changed", own=True)
     elif not json and done.rescue is not None:
-        say(f"kept a copy of what somebody changed below {done.rescue}")
+        say(f"copies of the files changed outside of the session are in {done.rescue}")
 
 
 def settle_all(session: Session) -> None:
     """Take back what was cut off half-way: it would be taken for somebody's work."""
     for path in roll_back_interrupted_restores(data_dir()):
-        say(f"a restore was cut off half-way: {path} is as it was before it")
+        say(f"an interrupted restore was reverted: {path} is as it was before")
     for path in session.roll_back_interrupted_undo():
-        say(f"an undo was cut off half-way: {path} is as it was before it")
+        say(f"an interrupted undo was reverted: {path} is as it was before")
 
 
 def rescue_of(context: click.Context, homes: tuple[str, ...], session: Session) -> Path:
@@ -97,7 +99,7 @@ def _print(done: UndoResult, json: bool, masking: Redaction) -> None:
             redactor = masking.redactor()
             click.echo(visible(redactor.text(_diff(step), spelled(step.path))), nl=False)
     for words in done.unknown:
-        say(f"clew: other files may have to go back too: {words}")
+        say(f"clew: other files may have to be restored too: {words}")
     if done.head != done.start:
         head = masking.text(done.head or "before the first message")
         click.echo(visible(f"{'back' if done.action == 'undo' else 'on'} to {head}"))

@@ -32,8 +32,8 @@ _ATTACHED = {"image": "a picture", "document": "an attached document"}
 _MEDIA_TYPES = {"image/jpg": "image/jpeg"}
 """Names of types that some providers refuse."""
 _REPLACED = {
-    "lone-surrogate": ("half of a character", "no text can hold it, so a replacement character stands there"),
-    "invalid-utf8": ("bytes that are no text", "replacement characters stand there"),
+    "lone-surrogate": ("half of a character", "it is not valid text, so it is replaced by a replacement character"),
+    "invalid-utf8": ("bytes that are not UTF-8", "they are replaced by replacement characters"),
 }
 """What of a line was replaced when it was decoded, by the code of the finding."""
 _NO_PROFILE = TargetProfile(Capacity(failures=True), (), (), lambda _session: [])
@@ -106,7 +106,7 @@ def fit_attachment(block: dict[str, JSON], capacity: Capacity, title: str) -> di
     """A picture or document as the target takes it, or why it does not."""
     kind = block["type"]
     if not block.get(kind):
-        return "the session names it without its bytes"
+        return "the session does not contain its bytes"
     kept = {name: item for name, item in block.items() if name not in ("extensions", "title")}
     media = _MEDIA_TYPES.get(str(block.get("media_type")), block.get("media_type"))
     types = capacity.image_types if kind == "image" else capacity.document_types
@@ -119,7 +119,7 @@ def fit_attachment(block: dict[str, JSON], capacity: Capacity, title: str) -> di
     except ValueError:
         address = urlsplit("")
     if address.scheme not in ("http", "https"):
-        return "its address is one that only its own agent can read"
+        return "only its own agent can read its address"
     media = media or mimetypes.guess_type(address.path)[0]
     if capacity.typed_links and not media:
         return f"{title} must be told its type, and its address does not tell it"
@@ -174,7 +174,7 @@ class Todos:
         """What the target does not have in the end, and why."""
         if self._is_current():
             return None
-        why = "no message follows that could carry it" if self._capacity.todos else f"{self._title} has no place for it"
+        why = "no message follows it" if self._capacity.todos else f"{self._title} cannot store it"
         return ("the todo list" if self._replay.todos else "that the todo list was emptied"), why
 
 
@@ -276,7 +276,7 @@ class Conversation:
             self._lose_note(unit)
             return
         if value["role"] == "system" and self._own.capacity.instructions and not self._capacity.instructions:
-            self._lose(index, "what the model was told by the system", f"{self._title} uses its own system prompt")
+            self._lose(index, "a system message", f"{self._title} uses its own system prompt")
             return
         content: list[dict[str, JSON]] = []
         results: list[dict[str, JSON]] = []
@@ -292,7 +292,7 @@ class Conversation:
         if not blocks and (text := content_of(unit.native)) is not None:
             content = [{"type": "text", "text": as_text(text)}]
         for what in self._own.unconvertible(unit):
-            self._lose(index, what, f"{self._title} has no place for it")
+            self._lose(index, what, f"{self._title} cannot store it")
         if content:
             converted = self._unit(value, content)
             has_content = any(block["type"] != "thinking" for block in content)
@@ -314,7 +314,7 @@ class Conversation:
         index = unit.value["index"]
         kind = self._own.unknown_kind(unit) if unit.value["role"] == "system" else None
         if kind is not None:
-            self._lose(index, f"a message of the kind {kind!r}", "clew does not know this kind of message")
+            self._lose(index, f"a message of the kind {kind!r}", "clew does not support this kind of message")
         for block in unit.value["content"]:
             if block["type"] in _ATTACHED:
                 self._lose(index, f"{_ATTACHED[block['type']]} in a note of the agent", "notes stay behind")
@@ -353,9 +353,9 @@ class Conversation:
                 return self._attached(block, unit.value)
         native = block.get("value")
         kind = native.get("type") or next(iter(native), None) if isinstance(native, dict) else None
-        why = "no other agent is known to have the like"
+        why = "no other agent supports it"
         if kind == "redacted_thinking":
-            why = "only the model that thought it can read it"
+            why = "only its own model can read it"
         elif kind == "server_tool_use" or (isinstance(kind, str) and kind.endswith("_tool_result")):
             why = "a tool of the model's provider, which no other agent has"
         self._lose(index, f"a block of the kind {kind!r}", why, is_note=kind == "redacted_thinking")
@@ -391,11 +391,11 @@ class Conversation:
             output = output if output is None or isinstance(output, list) else as_text(output)
         identity = safe_id(block["tool_id"])
         if block["tool_id"] is None or identity not in self._calls:
-            return self._result_without_call(output, is_error, index, "the call is not there")
+            return self._result_without_call(output, is_error, index, "its call is missing")
         if self._own.no_result_text and is_error and output == self._own.no_result_text:
             return []  # it only says that there is none
         if identity in self._answered:
-            return self._result_without_call(output, is_error, index, "it was answered before")
+            return self._result_without_call(output, is_error, index, "its call already has a result")
         self._answered[identity] = ""
         result = self._tool_result(identity, self._output(output, index, self._capacity.images_in_results))
         if is_error:
@@ -446,7 +446,7 @@ class Conversation:
         is_supported = self._capacity.images if block["type"] == "image" else self._capacity.documents
         kept = self._attachment(block, index, is_supported, what)
         if kept and block.get("title"):
-            self._lose(index, "the title of a document", f"{self._title} has no place for it")
+            self._lose(index, "the title of a document", f"{self._title} cannot store it")
         return kept
 
     def _attachment(self, block: dict[str, JSON], index: int, is_supported: bool, what: str) -> list[dict[str, JSON]]:

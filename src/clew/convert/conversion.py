@@ -38,7 +38,7 @@ from clew.model import SCHEMA_VERSION
 from clew.model.json import JSON
 
 _KEPT_FIELDS = ("workspace", "started_at", "ended_at", "source", "title")
-REFERRED = "the session only refers to it, and it is not here as it was"
+REFERRED = "the session only refers to it, and it is missing or has changed"
 _LONG_ID_CHARACTERS = 32
 """An id of this length is no word that could mean anything else."""
 
@@ -69,7 +69,7 @@ class Conversion(Prepared):
     ) -> None:
         profile = target.target_profile()
         if profile is None:
-            raise UsageError(f"{target.title} does not go on with sessions that were written for it")
+            raise UsageError(f"{target.title} cannot continue converted sessions")
         self._agent, self._source, self._target, self._profile = agent, with_current_size(source), target, profile
         self._is_same = agent.id == target.id and profile.resumes_file(source.path, source.parts)
         self._is_whole_copy = self._is_same and branch is None
@@ -207,7 +207,7 @@ class Conversion(Prepared):
         elif not self._is_same:
             self._copies = origin.describe_copies(self._source)
         if size and why:
-            yield Loss(None, "the copies of files that its agent keeps", why)
+            yield Loss(None, "the agent's backup copies of files", why)
 
     def _left_out(self) -> Iterator[Loss]:
         """The messages in the session's file that are not on the path."""
@@ -217,7 +217,7 @@ class Conversion(Prepared):
             )
         named = {link.get("root_uuid") for link in self._original.get("subagents") or ()} - {None}
         if count := sum(count for root, count in self._path.sidechain_message_counts.items() if root not in named):
-            yield Loss(None, f"{_messages(count)} of sub-agents", "they lie within the session's own file")
+            yield Loss(None, f"{_messages(count)} of sub-agents", "they are in the session's own file")
 
     def _survey_child(self, link: Mapping[str, JSON]) -> Iterator[Loss]:
         name = link.get("agent_id") or link.get("session_id") or link.get("root_uuid")
@@ -231,8 +231,8 @@ class Conversion(Prepared):
         if not old_id or source is None or not self._profile.capacity.subagents:
             why = f"{self._target.title} has no sub-agents"
             if self._profile.capacity.subagents:
-                why = "it is not here" if old_id else "it lies within the session's own file"
-            yield Loss(None, f"the sub-agent {name}", f"{why}; what it answered goes over with the call")
+                why = "it is missing" if old_id else "it is in the session's own file"
+            yield Loss(None, f"the sub-agent {name}", f"{why}; its answer is carried over with the call")
             return
         self._converted_ids.add(old_id)
         keeps_id = self._is_same and self._profile.nests_subagents

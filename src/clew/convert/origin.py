@@ -50,7 +50,7 @@ class DamagedOriginal(InvalidDocument):
 
     def __init__(self, why: str) -> None:
         self.why = f"it is damaged: {why}"
-        super().__init__(f"the original that travels along: {self.why}")
+        super().__init__(f"the included original: {self.why}")
 
 
 class Misplaced(InvalidDocument):
@@ -58,7 +58,7 @@ class Misplaced(InvalidDocument):
 
     def __init__(self, name: str) -> None:
         self.why = f"{name!r} belongs nowhere"
-        super().__init__(f"the original inside the session belongs nowhere: {name!r}")
+        super().__init__(f"the included original has an unsafe path: {name!r}")
 
 
 class OriginalFile(msgspec.Struct, frozen=True):
@@ -196,7 +196,7 @@ class Original:
         family = self.origin.family()
         files = [file for each in family for file in each.files] + [copy for each in family for copy in each.copies]
         if sum(file.size for file in files) > MAX_UNPACKED:
-            raise DamagedOriginal("it claims to be larger than any session")
+            raise DamagedOriginal("its stated size is too large")
         packed = self._folder / "packed"
         with open_source(self.path) as lines, packed.open("wb") as out:
             for piece in _packed_pieces(lines, self.origin):
@@ -259,7 +259,7 @@ def find(source: SourceFile) -> Original | None:
             origin = _decode(line).origin or origin
     if origin is None:
         if has_lines:
-            raise DamagedOriginal("nothing says what it is")
+            raise DamagedOriginal("its description is missing")
         if path == beside:
             raise DamagedOriginal(f"{beside.name} does not hold it")
         return None
@@ -294,7 +294,7 @@ def _check(origin: Origin) -> None:
     for each in origin.family():
         file_names = [file.name for file in each.files]
         if not file_names or file_names[0]:
-            raise DamagedOriginal("it does not say which files it has")
+            raise DamagedOriginal("its list of files is missing")
         for name in (each.target, *file_names[1:]):
             if not _leads_out(name) and not _is_path(name):
                 raise DamagedOriginal(f"{name!r} names no file")
@@ -302,7 +302,7 @@ def _check(origin: Origin) -> None:
             _check_place(origin.agent, each)
         paths += [each.target, *(f"{each.target.rpartition('/')[0]}/{name}" for name in file_names[1:])]
     if len({*paths}) < len(paths):
-        raise DamagedOriginal("two of its files have the same place")
+        raise DamagedOriginal("two of its files have the same path")
 
 
 def _leads_out(name: str) -> bool:

@@ -15,7 +15,7 @@ from clew.convert.restore_original import Restoration, is_unchanged
 from clew.convert.target_files import Prepared as Prepared
 from clew.errors import SourceUnreadable, UsageError
 
-_ORIGINAL = "the original that travels along"
+_ORIGINAL = "the included original"
 _MAX_KINDS_NAMED = 5
 """How many kinds of things are named, of all that an original holds beyond the session."""
 
@@ -72,10 +72,10 @@ def prepare_original(source: SourceFile, target: str) -> Prepared:
     """The original that a session carries, whatever came after it."""
     original = origin.find(source)
     if original is None:
-        raise UsageError(f"{source.path} carries no original: it was not made by `clew convert`")
+        raise UsageError(f"{source.path} contains no original; it was not written by `clew convert`")
     if original.origin.agent != target:
         name = original.origin.agent
-        raise UsageError(f"the original of this session is one of {name!r}: say --to {name}")
+        raise UsageError(f"the original of this session belongs to {name!r}; use --to {name}")
     agent = registry.get(target)
     return Restoration(original, original.lay_out(), agent, _workspace(registry.get(source.agent), source))
 
@@ -125,6 +125,6 @@ def _lost_with_original(original: origin.Original, members: list[origin.Member],
         return []
     kinds = [what if count == 1 else f"{what} ({count} times)" for what, count in counts.most_common(_MAX_KINDS_NAMED)]
     named = ", ".join([*kinds, *(["more"] if len(counts) > _MAX_KINDS_NAMED else [])])
-    why = f"the original is inside {original.path}; `clew convert --original` brings it back"
+    why = f"the original is inside {original.path}; `clew convert --original` restores it"
     is_note = all(loss.is_note for loss in made.losses if loss.why != REFERRED)
-    return [Loss(None, f"what the original held beyond this: {named}", why, is_note)]
+    return [Loss(None, f"content of the original that is not here: {named}", why, is_note)]

@@ -45,9 +45,9 @@ class Restoration(Prepared):
         try:
             self._resume = self._profile.command(self._session)
         except UsageError as error:
-            self.losses.append(Loss(None, "the command that goes on with it", str(error)))
+            self.losses.append(Loss(None, "the command that continues it", str(error)))
         for what in self._profile.missing_history(self._session, home) if home is not None else ():
-            self.losses.append(Loss(None, what, "the original only refers to it, and it is not there"))
+            self.losses.append(Loss(None, what, "the original only refers to it, and it is missing"))
 
     def describe(self, home: Path) -> Converted:
         """What `write` would do to the files of the sessions themselves."""

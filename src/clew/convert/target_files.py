@@ -121,7 +121,7 @@ def register_session(transaction: FileTransaction, profile: TargetProfile, heade
     lines = {home / safe_below(name): line for name, line in profile.index_lines(header)}
     for path in (*replaced, *lines):
         if os.path.lexists(path) and not path.is_file():
-            raise WouldLose(f"{path} is in the way")
+            raise WouldLose(f"{path} exists and is not a folder")
     for path, (before, content) in replaced.items():
         transaction.replace(path, before, content)
     for path, line in lines.items():

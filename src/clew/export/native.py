@@ -55,7 +55,9 @@ def write_native(document: DocumentStream, home: Path, force: bool = False, *, f
         paths = {name: main.parent / name if name else main for name in names}
         for path in paths.values():
             if path.is_dir() or (path.exists() and not force):
-                raise WouldLose(f"{path} exists" + ("; it is a folder" if path.is_dir() else "; --force replaces it"))
+                raise WouldLose(
+                    f"{path} exists" + ("; it is a folder" if path.is_dir() else "; use --force to replace it")
+                )
             refuse_link_to_session(path, home)
         for name, path in paths.items():
             written = stack.enter_context(replacing(path))

@@ -109,7 +109,7 @@ class FileHistory:
         ending = "/" + name.replace("\\", "/").strip("/")
         found = [path for path in paths if path.endswith(ending)]
         if len(found) > 1:
-            raise UsageError(f"{name} can be any of: {', '.join(sorted(found)[:5])}")
+            raise UsageError(f"{name} is ambiguous: {', '.join(sorted(found)[:5])}")
         if not found:
             raise UnknownReference(f"no record of the session mentions {name}; `clew files` lists the files")
         return found[0]

@@ -165,10 +165,10 @@ class Replay:
             base, doubtful = None, False
         state = edit(base.state if base is not None else None)
         if state is None:
-            return None, "what it was changed from is not known"
+            return None, "the content before the change is not known"
         if doubtful:
             found = Found(weakened(state, "unproved"), fingerprint_of(state, "unproved"))
-            return found, "what it was changed from is not proved"
+            return found, "the content before the change is only inferred"
         return Found(state, fingerprint_of(state)), None
 
     def _keep(self, evidence: Evidence, before: Found | None, after: Found | None) -> None:
@@ -223,9 +223,9 @@ def _fits(state: KnownContent, found: str | None) -> bool:
 def _hashed(digest: str | None, found: Found | None) -> tuple[Found | None, str | None]:
     """Content that the record knows by its digest: exactly right, or not known."""
     if digest is None:
-        return None, "the record does not hold it"
+        return None, "the record does not contain it"
     body = found.state.body if found is not None and isinstance(found.state, FileContent) else None
     if body is not None and hashlib.sha256(body).hexdigest() == digest:
         state = FileContent(body, True)
         return Found(state, fingerprint_of(state)), None
-    return None, "only the digest of it is recorded"
+    return None, "only its checksum is recorded"

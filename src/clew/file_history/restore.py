@@ -65,7 +65,7 @@ def _step(within: Within, answer: Answer, state: KnownContent | None, base: str,
         return RestoreStep(answer, path, "unknown", reason=answer.reason)
     verdict = _verdict(there, state)
     if verdict != "same" and guarded is not None and is_protected(f"{guarded}/{path}"):
-        return RestoreStep(answer, path, "protected", state, "programs trust this file without asking")
+        return RestoreStep(answer, path, "protected", state, "programs run this file automatically")
     if answer.certainty == "unproved" and verdict != "same":
         return RestoreStep(answer, path, "unproved", state, answer.reason)
     return RestoreStep(answer, path, verdict, state)

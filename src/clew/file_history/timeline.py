@@ -113,7 +113,7 @@ class Timeline:
         answer = self._at(message)
         at_work = next((one.call for one in self._written_during_runs.get(message, ()) if self.path in one.files), None)
         if at_work is not None and answer.fingerprint is not None:
-            return answer._replace(certainty="unproved", reason=f"a tool of message {at_work} was at work")
+            return answer._replace(certainty="unproved", reason=f"a tool of message {at_work} was running")
         around = (
             evidence
             for evidence in self.all_evidence
@@ -143,7 +143,7 @@ class Timeline:
             return first if other is None else _between(first, other)
         if last is not None:
             is_other = first is not None and first.evidence is not None and first.evidence.leaves_other
-            return last if not is_other else last._replace(certainty="unproved", reason="it was no file before")
+            return last if not is_other else last._replace(certainty="unproved", reason="it was not a file before")
         return self._unproved(first, cause or meanwhile)
 
     def unexplained_changes(self) -> Iterator[Evidence]:

@@ -53,7 +53,7 @@ def read_blob(folder: Path, digest: str) -> bytes:
     except zstandard.ZstdError as error:
         raise SourceUnreadable(f"the copy {digest[:12]} is damaged: {error}") from None
     if digest_of(body) != digest:
-        raise SourceUnreadable(f"the copy {digest[:12]} is damaged: its content has another digest")
+        raise SourceUnreadable(f"the copy {digest[:12]} is damaged: its checksum differs")
     return body
 
 
@@ -67,6 +67,6 @@ def _read(path: Path) -> bytes:
                 raise SourceUnreadable(f"the copy {path.name[:12]} is not a regular file, or is too large")
             return handle.read()
     except FileNotFoundError:
-        raise SourceUnreadable(f"the copy {path.name[:12]} is gone") from None
+        raise SourceUnreadable(f"the copy {path.name[:12]} is missing") from None
     except OSError as error:
         raise SourceUnreadable(f"the copy {path.name[:12]}: {error.strerror or error}") from error

@@ -124,7 +124,7 @@ def open_regular(system: System, path: Path, flags: int, mode: int = FILE_MODE) 
         descriptor = system.open(path, flags, mode)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise SourceUnreadable(f"{path}: it is a link, and is not followed") from error
+            raise SourceUnreadable(f"{path}: it is a link and is not followed") from error
         raise
     try:
         if not stat.S_ISREG(system.fstat(descriptor).st_mode):

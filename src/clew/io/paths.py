@@ -145,7 +145,7 @@ def refuse_link_on_way(folder: Path, path: Path) -> None:
     """Refuse a symbolic link below a folder that the user named."""
     link = link_on_way(folder, path)
     if link is not None:
-        raise PathRefused(f"{link}: is a symbolic link, and is not followed")
+        raise PathRefused(f"{link}: is a symbolic link and is not followed")
 
 
 def link_to_session(path: Path, home: Path | None = None) -> Path | None:
@@ -174,7 +174,7 @@ def refuse_link_to_session(path: Path, home: Path | None = None) -> None:
 
 def link_refusal(link: Path) -> str:
     """Why nothing is written through a link, and what to do."""
-    return f"{link}: is a symbolic link, and is not followed; name the path that it leads to"
+    return f"{link}: is a symbolic link and is not followed; name the path that it leads to"
 
 
 _ESCAPED_BYTES = 0x10FF00

@@ -85,9 +85,9 @@ def parts_of(path: str) -> Parts:
         if "\\" in part or ":" in part:
             raise PathRefused(f"{path!r} is not a plain path below a folder")
         if part[-1] in ". " or _RESERVED.fullmatch(part):
-            raise PathRefused(f"{path!r} means something else on Windows")
+            raise PathRefused(f"{path!r} is not a valid path on Windows")
     if _EXPANDED.match(parts[0]):
-        raise PathRefused(f"{path!r} begins like a folder elsewhere")
+        raise PathRefused(f"{path!r} begins like an absolute path")
     return parts
 
 
@@ -304,7 +304,7 @@ class Within:
                 self._keep(parts[:end], _open_folder(folder, name))
             except OSError as error:
                 if error.errno in (errno.ELOOP, errno.ENOTDIR):
-                    raise PathRefused(f"{path!r} leads through a link, or through a file") from None
+                    raise PathRefused(f"{path!r} leads through a link or a file") from None
                 raise
         return self._descriptor(parts)
 

@@ -74,7 +74,7 @@ def _is_zip(head: bytes) -> bool:
 def unpack(path: Path, target: Path) -> list[Path]:
     """Unpack an archive into a folder that is not there yet, or is empty; returns the files."""
     if target.is_symlink() or (target.exists() and (not target.is_dir() or any(target.iterdir()))):
-        raise WouldLose(f"{target}: is there already; an archive is unpacked into a new folder")
+        raise WouldLose(f"{target}: already exists; an archive is unpacked into a new folder")
     private_folder(str(target.parent))
     made = target.parent / f".{target.name[:100]}.{secrets.token_hex(6)}.tmp"
     made.mkdir(_FOLDER)
@@ -202,7 +202,7 @@ def _check_list(path: Path) -> None:
         stream.seek(max(0, path.stat().st_size - _TAIL))
         _, found, end = stream.read().rpartition(_END_OF_ZIP)
     if not found or len(end) < 18:
-        raise SourceUnreadable(f"{path}: is damaged: the list of what is in it is missing")
+        raise SourceUnreadable(f"{path}: is damaged: the table of contents is missing")
     count, size = int.from_bytes(end[6:8], "little"), int.from_bytes(end[8:12], "little")
     if count > MAX_ENTRIES or count == 0xFFFF or size > _MAX_LIST:
         raise LimitExceeded(f"{path}: holds more than {MAX_ENTRIES} files and folders, or cannot tell how many")

@@ -46,4 +46,4 @@ def kinds_of(profile: str) -> frozenset[str]:
     try:
         return _KINDS[profile]
     except KeyError:
-        raise UsageError(f"no redaction profile {profile!r}; there are {', '.join(PROFILES)}") from None
+        raise UsageError(f"unknown redaction profile {profile!r}; known: {', '.join(PROFILES)}") from None

@@ -26,7 +26,7 @@ _MEMORY_BYTES = 64 << 20
 LARGE_MEMORY_BYTES = 160 << 20
 """For the patterns of context: with less, ordinary code fills the cache of states and is searched five times slower."""
 
-_WINDOW_BYTES, _MAX_CANDIDATE_BYTES = 64 << 10, 4 << 10
+_WINDOW_BYTES, _MAX_CANDIDATE_BYTES = 128 << 10, 32 << 10
 
 
 def compile_bytes(

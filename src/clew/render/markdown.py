@@ -148,7 +148,7 @@ def _thought(text: str) -> str:
 def _fork(part: Fork) -> str:
     ways = [
         f"- [branch from message {branch.index}](#{anchor(branch.index)})"
-        + (", which it went on with" if branch.is_active else "")
+        + (" (active branch)" if branch.is_active else "")
         for branch in part.branches
     ]
     return f"*{part.title}*\n\n" + "\n".join(ways)

@@ -208,7 +208,7 @@ class _Outline:
         if self.branching is None:
             return Section(index, who, time, marks, speaker, level)
         branch, on_abandoned_branch = self.branching.place
-        marks += ("left branch",) if on_abandoned_branch else ()
+        marks += ("abandoned branch",) if on_abandoned_branch else ()
         return Section(index, who, time, marks, speaker, level, branch, on_abandoned_branch)
 
     def _block(

@@ -21,12 +21,14 @@ _AGES = ((60, 1, ""), (3600, 60, "min"), (86400, 3600, "h"), (30 * 86400, 86400,
 
 
 class Column(NamedTuple):
-    """A column. One that is flexible gives way when the table is too wide, down to `least` cells."""
+    """A column of a table. A flexible one is narrowed to `least` cells where the table is too wide."""
 
     title: str
     right: bool = False
     flexible: bool = False
     least: int = 8
+    drop_rank: int = 0
+    """Where the table is still too wide, columns with the highest rank are left out first; 0: never."""
 
 
 def table(
@@ -34,6 +36,8 @@ def table(
 ) -> Iterator[str]:
     """The lines of a table, header first, each with its newline; `width` None: as wide as it needs to be."""
     cells = [[one_line(cell) for cell in row] for row in rows]
+    kept = _columns_that_fit(columns, _natural(columns, cells), width)
+    columns, cells = [columns[at] for at in kept], [[row[at] for at in kept] for row in cells]
     widths = _fit(columns, _natural(columns, cells), width)
     header = _row(columns, [column.title for column in columns], widths)
     yield f"{_BOLD}{header}{_PLAIN}\n" if color else header + "\n"
@@ -48,8 +52,21 @@ def _natural(columns: Sequence[Column], cells: list[list[str]]) -> list[int]:
     return widths
 
 
+def _columns_that_fit(columns: Sequence[Column], widths: Sequence[int], width: int | None) -> list[int]:
+    """The positions of the columns that stay: as many as fit when every flexible one is as narrow as it may be."""
+    kept = list(range(len(columns)))
+    least = [min(natural, max(column.least, cell_width(column.title))) if column.flexible else natural
+             for column, natural in zip(columns, widths, strict=True)]  # fmt: skip
+    while width is not None and sum(least[at] + len(GAP) for at in kept) - len(GAP) > width:
+        last = max(kept, key=lambda at: columns[at].drop_rank)
+        if not columns[last].drop_rank:
+            break
+        kept.remove(last)
+    return kept
+
+
 def _fit(columns: Sequence[Column], widths: list[int], width: int | None) -> list[int]:
-    """Narrow the widest flexible column, again and again, until the table fits or nothing gives way."""
+    """Narrow the widest flexible column again and again, until the table fits or no column can be narrowed."""
     excess = sum(widths) + len(GAP) * (len(widths) - 1) - (width or 0) if width is not None else 0
     for _ in range(excess):
         giving = [at for at, column in enumerate(columns) if column.flexible and widths[at] > column.least]
@@ -152,7 +169,7 @@ def count(number: int | None) -> str:
     """A count as "1.2M"; unknown is "-"."""
     if number is None:
         return "-"
-    scaled, unit = _scale(number, ("", "k", "M", "G", "T"))
+    scaled, unit = _scale(number, ("", "k", "M", "B", "T"))
     return scaled + unit
 
 

@@ -1,8 +1,8 @@
-"""A session for the eyes on a terminal. Rich is loaded only when colours are wanted."""
+"""A session as text for a terminal. Rich is loaded only when colours are wanted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from clew.model.json import JSON
@@ -65,10 +65,17 @@ def show(
     *,
     reminders: bool = True,
     forks: Forks | None = None,
+    summary: Sequence[str] = (),
 ) -> Iterator[str]:
-    """The session in pieces of text; without colours nothing is wrapped or decorated, so that it suits a pipe."""
+    """The session in pieces of text; without colours nothing is wrapped or decorated, so that it suits a pipe.
+
+    The facts of `summary` are printed below the title.
+    """
     write = _styled(console_width) if color else _plain
-    yield write(Section(0, session_title(session), _start(session))) + "\n"
+    title = write(Section(0, session_title(session), _start(session)))
+    yield title if summary else title + "\n"
+    if summary:
+        yield write(Note(" · ".join(map(one_line, summary))))
     for note in session_notes(session):
         yield write(note)
     is_prompt = False
@@ -121,7 +128,7 @@ def _lines_of(part: Part) -> Iterator[Line]:
             yield part
 
 
-_WAYS = {True: "the branch it went on with", False: "a branch that was left"}
+_WAYS = {True: "active branch", False: "abandoned branch"}
 
 
 def _plain(part: Line) -> str:

@@ -17,9 +17,11 @@ from clew.analysis.injected_text import strip_reminders
 from clew.analysis.links import NONE, SIGNIFICANT, Links
 from clew.model import Graph
 from clew.model.json import JSON
+from clew.render.tables import cell_width, truncate
 from clew.render.text_safety import one_line
 
 LABEL = 60
+MIN_LABEL_CELLS = 8
 MAX_DEPTH = 24
 """Branches of branches beyond this depth are no longer moved to the right."""
 
@@ -122,8 +124,8 @@ def _owners(links: Links) -> list[int]:
     return owners
 
 
-def text(tree: Sequence[Node]) -> Iterator[str]:
-    """A line for each node. `*` marks the active path; a branch that was left stands indented before what goes on."""
+def text(tree: Sequence[Node], width_limit: int | None = None) -> Iterator[str]:
+    """A line for each node, cut to the width. `*` marks the active path; an abandoned branch is indented."""
     children, roots = _children(tree)
     width = max((len(node.role) for node in tree), default=0)
     waiting = [(node, "", "") for node in reversed(roots)]
@@ -132,7 +134,11 @@ def text(tree: Sequence[Node]) -> Iterator[str]:
         mark = "*" if node.on_path else " "
         following = children.get(node.index, [])
         fork = f"  ({len(following)} branches)" if len(following) > 1 else ""
-        yield f"{first}{mark} {node.index} {node.role:<{width}}  {node.label}{fork}".rstrip() + "\n"
+        start = f"{first}{mark} {node.index} {node.role:<{width}}  "
+        label = node.label
+        if width_limit is not None:
+            label = truncate(label, max(MIN_LABEL_CELLS, width_limit - cell_width(start) - len(fork)))
+        yield f"{start}{label}{fork}".rstrip() + "\n"
         if following:
             going_on = next((child for child in following if child.on_path), following[-1])
             waiting.append((going_on, further, further))

@@ -101,7 +101,7 @@ def chosen(every: Iterable[Source], names: Iterable[str]) -> list[Source]:
     by_name = {source.name.casefold(): source for source in every}
     for name in names:
         if name.casefold() not in by_name:
-            raise UsageError(f"there is no source {name!r}; there are {', '.join(source.name for source in every)}")
+            raise UsageError(f"unknown source {name!r}; known: {', '.join(source.name for source in every)}")
     return list({name.casefold(): by_name[name.casefold()] for name in names}.values())
 
 
@@ -131,7 +131,7 @@ def add(entry: Entry, env: Mapping[str, str] | None = None) -> None:
     """Add a source; refuse a name that another source has, or that a leftover mirror of another host has."""
     config.checked(entry)
     if any(source.name.casefold() == entry.name.casefold() for source in sources(env)):
-        raise UsageError(f"there is a source {entry.name} already; choose another name with --name")
+        raise UsageError(f"source {entry.name} already exists; choose another name with --name")
     if entry.kind == "ssh":
         _refuse_leftover_mirror(entry, env)
     config.add(entry, env)
@@ -191,6 +191,6 @@ def _refuse_loss(source: Source, mirror: Mirror, visit: Callable[[Source], Fetch
         only_here = visit(source).gone + mirror.kept_files()
     except RemoteFailed as error:
         unknown = f"{source.name} does not answer, so the only copy of {count} files may be here"
-        raise WouldLose(f"{error} {unknown}; --allow-loss removes them all the same") from None
+        raise WouldLose(f"{error} {unknown}; use --allow-loss to remove them anyway") from None
     if only_here:
-        raise WouldLose(f"{source.name}: the only copy of {only_here} files is here; --allow-loss removes them")
+        raise WouldLose(f"{source.name}: {only_here} files exist only here; use --allow-loss to remove them")

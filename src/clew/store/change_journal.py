@@ -84,7 +84,7 @@ def read_journals(paths: Iterable[Path]) -> Iterator[tuple[Path, Journal]]:
         except FileNotFoundError:
             continue
         except (OSError, msgspec.MsgspecError) as error:
-            raise SourceUnreadable(f"{path}: {error}; `clew doctor --fix` puts it aside") from error
+            raise SourceUnreadable(f"{path}: {error}; `clew doctor --fix` moves it away") from error
 
 
 def roll_back(journal: Journal, content: Callable[[str, FileState], bytes | None]) -> list[str]:
@@ -94,7 +94,7 @@ def roll_back(journal: Journal, content: Callable[[str, FileState], bytes | None
     """
     root, paths = Path(journal.root), [os.fsdecode(name) for name in journal.files]
     if identity_of(root) != journal.identity:
-        raise PathRefused(f"{root} is another folder now")
+        raise PathRefused(f"{root} was replaced by another folder")
     own_paths = set(paths)
     changes: list[Change] = []
     with Within(root, apart=True, own=True) as within:
@@ -173,7 +173,7 @@ def _roll_back_restore(path: Path, system: System) -> list[str]:
             with Within(copies) as within:
                 body = within.read(name)
             if body is None or digest_of(body) != before.digest:
-                raise SourceUnreadable(f"{copies}: the copy of {name!r} is gone, or is not what was there")
+                raise SourceUnreadable(f"{copies}: the copy of {name!r} is missing or was changed")
             return body
 
         try:

@@ -258,5 +258,5 @@ def node_of(tree: Tree, target: str) -> int:
         raise AmbiguousReference(f"{target!r} is the beginning of several ids")
     if not near:
         names = ", ".join(tree.names.get(branch, branch) for branch in tree.heads) or MAIN
-        raise UnknownReference(f"no branch or message is called {target!r}; there are the branches {names}")
+        raise UnknownReference(f"no branch or message matches {target!r}; branches: {names}")
     return near[0]

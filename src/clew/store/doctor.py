@@ -142,7 +142,7 @@ def _modes(system: System, paths: list[Path]) -> Iterator[Finding]:
             continue
         if stat.S_IMODE(mode) & _OTHER_USERS and not stat.S_ISLNK(mode):
             right = FOLDER_MODE if stat.S_ISDIR(mode) else FILE_MODE
-            detail = f"mode {stat.S_IMODE(mode):04o} lets others look into it"
+            detail = f"mode {stat.S_IMODE(mode):04o} gives other users access"
             yield found("open-to-others", path, detail, lambda at=path, to=right: system.chmod(at, to))  # type: ignore[misc]
 
 
@@ -158,7 +158,7 @@ def _tail(system: System, path: Path) -> Iterator[Finding]:
     if not torn:
         return
     detail = (
-        "the last record lacks its line end"
+        "the last record has no newline"
         if record_in(torn) is not None
         else f"the last {len(torn)} bytes are not a record"
     )

@@ -74,7 +74,7 @@ def refuse_links(folder: Path, *inner: str) -> None:
 def refuse_copy(folder: Path) -> None:
     """Refuse to write into the copy of another machine's sessions, or of archived ones."""
     if is_copy(folder):
-        raise TargetRefused(f"{folder}: a copy of another machine's or of an archived session, which clew only reads")
+        raise TargetRefused(f"{folder}: a copy of another machine's session or of an archived session; it is read-only")
 
 
 def read_settings(root: Path, given: dict[str, JSON]) -> Settings:
@@ -94,7 +94,7 @@ def read_settings(root: Path, given: dict[str, JSON]) -> Settings:
     try:
         settings = msgspec.convert({**known, **given}, Settings)
     except msgspec.ValidationError as error:
-        raise UsageError(f"the store cannot be opened as it was asked for: {error}") from None
+        raise UsageError(f"invalid options for the store: {error}") from None
     assert settings.durability in get_args(Durability)
     return settings
 

@@ -259,7 +259,7 @@ class Session:
 
     def _go(self, request: UndoRequest, dry_run: bool) -> UndoResult:
         if not is_session(self.folder):
-            raise UnknownReference(f"session {self.id!r}: there is nothing to {request.action}, as it holds no message")
+            raise UnknownReference(f"session {self.id!r}: nothing to {request.action}: it has no messages")
         if dry_run:
             return self._undo.preview(self.tree(), request)
         return self._undo.run(request._replace(rescue=request.rescue or self._rescue()))
@@ -333,14 +333,14 @@ class Session:
     def name_branch(self, target: str, name: str) -> Receipt:
         """Name a branch."""
         if not name or not name.isprintable() or any(char in name for char in " #@") or name == MAIN:
-            raise UsageError(f"{name!r} cannot be a branch's name: no spaces, no # or @, and not `{MAIN}`")
+            raise UsageError(f"{name!r} is not a valid branch name: no spaces, no # or @, and not `{MAIN}`")
 
         def make(place: RecordSlot) -> tuple[Record, SessionHead]:
             tree = place.tree
             branch = tree.branches[node_of(tree, target)]
             taken = {known for known in (*tree.heads, *tree.names.values()) if known != tree.names.get(branch)}
             if name in taken or name in tree.places:
-                raise UsageError(f"session {self.id}: {name!r} is the name of another branch")
+                raise UsageError(f"session {self.id}: {name!r} is already the name of another branch")
             mark = BranchRecord(
                 uuid=place.uuid,
                 timestamp=place.time,

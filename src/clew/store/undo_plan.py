@@ -225,7 +225,7 @@ def plan_last_change(tree: Tree, entries: Sequence[SnapshotEntry], root: Path) -
     for node in tree.ancestors(tree.head):
         if any(_changes(merged, node)):
             return _plan(tree, merged, root, tree.parents[node])
-    raise UnknownReference("there is nothing to undo: no message up to here has a snapshot of a change")
+    raise UnknownReference("nothing to undo: no message up to here has a snapshot of a change")
 
 
 def plan_one_file(tree: Tree, entries: Sequence[SnapshotEntry], root: Path, file: str, goal: int | None) -> RestorePlan:
@@ -234,7 +234,7 @@ def plan_one_file(tree: Tree, entries: Sequence[SnapshotEntry], root: Path, file
     path = _below(None, file, root) or file
     plan = _plan_before_change(tree, merged, root, path) if goal is None else _plan(tree, merged, root, goal)
     if path not in plan.targets:
-        raise UnknownReference(f"there is nothing to undo: no snapshot records a change of {file}")
+        raise UnknownReference(f"nothing to undo: no snapshot records a change of {file}")
     return plan._replace(goal=tree.head, targets={path: plan.targets[path]})
 
 
@@ -243,9 +243,9 @@ def plan_redo(tree: Tree, entries: Sequence[SnapshotEntry], root: Path) -> Resto
     merged = _merge_snapshots(tree, entries, root)
     last = last_undo(tree)
     if last is None:
-        raise UnknownReference("there is nothing to redo: no undo was the last that happened")
+        raise UnknownReference("nothing to redo: the last action was not an undo")
     if last.from_id is not None and last.from_id not in tree.places:
-        raise UnknownReference(f"the message {last.from_id}, where the conversation was, is not there any more")
+        raise UnknownReference(f"the message {last.from_id}, where the conversation was, no longer exists")
     goal = NONE if last.from_id is None else tree.places[last.from_id]
     changes = merged.by_undo.get(str(last.uuid), {})
     targets = {path: change.before for path, change in changes.items()}
@@ -390,7 +390,7 @@ def plan_steps(snapshots: Snapshots, plan: RestorePlan, request: UndoRequest) ->
     with Within(request.root, apart=request.force, own=True) as within:
         steps = [_step(snapshots, within, path, plan) for path in plan.targets]
     if request.file is not None and all(step.verdict == "same" for step in steps):
-        raise UnknownReference(f"{request.file} is as it was then; there is nothing to undo")
+        raise UnknownReference(f"{request.file} has not changed since then; nothing to undo")
     return _refuse_case_collisions(_refuse_blocked(steps, request.root), request)
 
 
@@ -404,7 +404,7 @@ def _step(snapshots: Snapshots, within: Within, path: str, plan: RestorePlan) ->
         hint = _FORCE_CASE if isinstance(error, CaseCollisionError) else ""
         return FileStep(path, "refused", target, expected, reason=f"{error}{hint}")
     if now.link is not None and (expected is None or expected.link != now.link):
-        words = "it is a link that no tool made; move it away first"
+        words = "it is a link that was not made by a tool; move it away first"
         return FileStep(path, "refused", target, expected, now, reason=words)
     if target.same_as(now):
         return FileStep(path, "same", target, expected, now, None, current, current)
@@ -433,7 +433,7 @@ def _with_conflict(snapshots: Snapshots, step: FileStep, edits: Sequence[Outside
     reasons = [_why_changed(step.expected)] if step.is_changed_since else []
     reasons += [edit.why for edit in edits]
     if any(one.made is None and edit.made.link is None for one, edit in zip(versions, edits, strict=True)):
-        reasons.append("no copy of that could be kept")
+        reasons.append("it could not be backed up")
     return msgspec.structs.replace(
         step,
         verdict="conflict",
@@ -462,16 +462,16 @@ def content_of(snapshots: Snapshots, state: FileState) -> bytes | None:
         return snapshots.blobs.get(state.digest)
     body = read_inside(snapshots.folder / BACKUPS, state.backup)
     if body is None:
-        raise SourceUnreadable(f"the copy {state.backup} is gone")
+        raise SourceUnreadable(f"the copy {state.backup} is missing")
     if state.digest and digest_of(body) != state.digest:
-        raise SourceUnreadable(f"the copy {state.backup} is damaged: its content has another digest")
+        raise SourceUnreadable(f"the copy {state.backup} is damaged: its checksum differs")
     return body
 
 
 def _why_outside(path: str, root: Path) -> str:
     if path.startswith("/"):
-        return f"it is not below {root}; if the workspace was moved there, say where it was with --from"
-    return "on some systems this path leads elsewhere, and another program recorded it"
+        return f"it is not below {root}; if the workspace was moved, give its former path with --from"
+    return "this path means something else on some systems, and another program recorded it"
 
 
 def _why_changed(expected: FileState | None) -> str:
@@ -506,7 +506,7 @@ def _refuse_blocked(steps: list[FileStep], root: Path) -> list[FileStep]:
         elif step.path.startswith(f"{blocking}/"):
             words = f"{blocking!r} is not a folder now, and stays; move it away first"
         else:
-            words = f"it is a folder now, with files that no tool made, such as {blocking!r}; move them away first"
+            words = f"it is a folder now, with files not made by a tool, such as {blocking!r}; move them away first"
         checked.append(msgspec.structs.replace(step, verdict="refused", reason=words))
     return checked
 
@@ -529,15 +529,15 @@ def refuse_unsafe(steps: Sequence[FileStep], request: UndoRequest, unknown: Sequ
         raise PathRefused(f"nothing was changed: {refused[0].path!r}: {refused[0].reason}")
     protected = [step for step in steps if step.is_changing and is_protected(f"{root}/{step.path}")]
     if protected and not allow_protected:
-        words = "programs trust this file without asking; --allow-protected changes it"
+        words = "programs run this file automatically; use --allow-protected to change it"
         raise PathRefused(f"nothing was changed: {protected[0].path!r}: {words}")
     leading_out = [step for step in steps if step.is_changing and leads_out(step.path, step.target.link, str(root))]
     if leading_out and not allow_protected:
-        words = "it was a link that leads out of the workspace; --allow-protected puts it back"
+        words = "it was a link that leads out of the workspace; use --allow-protected to restore it"
         raise PathRefused(f"nothing was changed: {leading_out[0].path!r}: {words}")
     missing = [step for step in steps if step.verdict == "missing"]
     if missing and not force:
-        words = f"nothing was changed: {missing[0].path!r} cannot be brought back: {missing[0].reason}"
+        words = f"nothing was changed: {missing[0].path!r} cannot be restored: {missing[0].reason}"
         raise Refused(f"{words}; --force leaves it as it is", steps)
     conflicts = [step for step in steps if step.verdict == "conflict"]
     if conflicts and not force:

@@ -102,4 +102,4 @@ def _unreadable(path: Path, number: int) -> str:
 
 
 def _gone(snapshots: Snapshots) -> str:
-    return f"{snapshots.folder / SNAPSHOTS} is gone"
+    return f"{snapshots.folder / SNAPSHOTS} is missing"

@@ -24,7 +24,7 @@ from clew.store.log import Log
 from clew.store.snapshots import ChangesSinceScan, SnapshotEntry, Snapshots, parse_snapshot, spelled
 from clew.store.workspace import Index, IndexEntry, Workspace, permissions
 
-_GONE = "the copy of it is gone"
+_GONE = "the copy of it is missing"
 
 
 class Watch:

@@ -197,7 +197,7 @@ class Writer:
             return
         written = max(self._config.settings.store, format_of(self.folder))
         if written > FORMAT:
-            raise WouldLose(f"{self.folder}: a newer version of clew wrote this store ({written}); it is only read")
+            raise WouldLose(f"{self.folder}: a newer version of clew wrote this store ({written}); it is read-only")
         refuse_copy(self.folder)
         with explain_permission_errors(self.folder):
             self._config.prepare_store()
@@ -272,7 +272,7 @@ class Writer:
         tree = self._whole_tree()
         node = NONE if parent is None else tree.places.get(parent)
         if node is None:
-            raise UsageError(f"session {self._session}: no record has the uuid {parent!r}, so nothing can follow it")
+            raise UsageError(f"session {self._session}: no record has the uuid {parent!r}, so it cannot be a parent")
         head.branch = tree.branches[node] if node != NONE else MAIN
         has_follower = tree.forks_at(node)
         if record.type in PROMPTS_AND_REPLIES and has_follower:

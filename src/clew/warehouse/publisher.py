@@ -95,7 +95,7 @@ def _record_versions(folder: Path, versions: dict[str, str]) -> dict[str, Any]:
     except OSError as error:
         raise SourceUnreadable(f"{path}: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise SourceUnreadable(f"{path}: is damaged; remove it, and this data folder gets a new id") from None
+        raise SourceUnreadable(f"{path}: is damaged; remove it to get a new id for this data folder") from None
     return known
 
 

@@ -307,7 +307,7 @@ class AppContext:
         """The session with a native id or a catalog key. Only sessions in the catalog can be opened."""
         found = queries.entry(self.db, agent, identity) or queries.by_key(self.db, identity)
         if found is None or found.agent != agent:
-            raise UnknownReference("the catalog knows of no such session")
+            raise UnknownReference("no such session")
         return found
 
     def session(self, entry: Entry, profile: str) -> StoredSession:

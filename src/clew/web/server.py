@@ -33,7 +33,7 @@ MAX_HEADER_BYTES = 32 * 1024
 def bind(host: str, port: int, *, allow_remote: bool = False) -> socket.socket:
     """Listen on an address. One that other machines can reach must be allowed."""
     if host not in LOOPBACK_HOSTS and not allow_remote:
-        raise UsageError(f"{host}: other machines can reach this address; --allow-remote allows it")
+        raise UsageError(f"{host}: other machines can reach this address; use --allow-remote to allow it")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:

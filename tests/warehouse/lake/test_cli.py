@@ -130,7 +130,7 @@ def test_any_reader_of_parquet_finds_the_months(tmp_path: Path, home: Path) -> N
         (("stats", "--engine", "oracle:x"), 2, "choose from sqlite"),
         (("stats", "--engine", "duckdb:"), 2, "choose from sqlite"),
         (("stats", "--engine", ""), 2, "choose from sqlite"),
-        (("search", "x", "--engine", ""), 2, "a search runs on sqlite"),
+        (("search", "x", "--engine", ""), 2, "search needs sqlite"),
         (("web", "--engine", ""), 2, "the app shows sqlite, or what was pushed to a server"),
         (("web", "--engine", "duckdb:lake"), 2, "the app shows sqlite, or what was pushed to a server"),
         (("stats", "--engine", "DuckDB:nowhere"), 1, "there is no lake"),

@@ -276,7 +276,7 @@ def test_without_text_there_is_nothing_to_search(url: str, tmp_path: Path) -> No
     machine.push(url, "metrics")
     done = run("search", "weave", "--engine", url)
     assert done.code == 0
-    assert "1 sessions were pushed without their text" in done.err
+    assert "1 sessions were pushed without text" in done.err
 
 
 def test_words_that_the_server_cannot_keep_are_marked() -> None:

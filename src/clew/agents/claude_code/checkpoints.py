@@ -69,7 +69,7 @@ class Checkpoints:
         backup = entry.get("backupFileName", "")
         path = self._path(name, entry, backup)
         state = ABSENT if backup is None else self._copy(backup)
-        note = None if state is not None else "the copy of it is gone"
+        note = None if state is not None else "the copy of it is missing"
         return FileChange(path, "snapshot", index, index, "backup", state, state, note=note)
 
     def _path(self, name: str, entry: Entry, backup: JSON) -> str:

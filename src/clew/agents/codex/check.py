@@ -42,7 +42,7 @@ def _check_line(source: SourceFile, record: dict[str, JSON], is_first: bool) -> 
     line = decode_leniently(record, RolloutRecord)
     kind, item = item_of(line)
     if kind is not None and kind in RESULT_KINDS and item is not None and item.call_id is None:
-        yield "orphan-result", "a result does not say which call it answers"
+        yield "orphan-result", "a result names no call"
     if kind is not None and "payload" not in record:
         # Items had no times before they had envelopes.
         yield "time-missing", ""

@@ -96,14 +96,14 @@ def _aside(unit: Unit) -> RecordText | None:
     elif is_unknown and record and "payload" not in record:
         # A record without an envelope that is none of the known items.
         if not kind and "role" in record:
-            return RecordText(f"a line of the role {record['role']!r}", "clew does not know such lines")
+            return RecordText(f"a line of the role {record['role']!r}", "clew does not support it")
         if kind and kind != ORIGIN and isinstance(kind, str):
             return _unknown_item(kind)
     return None
 
 
 def _unknown_item(kind: JSON) -> RecordText:
-    return RecordText(f"an item of the kind {kind!r}", "clew does not know such items")
+    return RecordText(f"an item of the kind {kind!r}", "clew does not support it")
 
 
 def _aside_of_event(event: _Payload) -> RecordText | None:
@@ -119,12 +119,12 @@ def _aside_of_event(event: _Payload) -> RecordText | None:
         case "exited_review_mode":
             return _review(event.get("review_output"))
         case "web_search_end" if event.get("results"):
-            return RecordText("what a search of the web found", "no message holds it")
+            return RecordText("the results of a web search", "no message holds it")
         case "exec_command_end" | "patch_apply_end" if not call.startswith(_IN_CODE):
             return None
         case "mcp_tool_call_end" | "exec_command_end" | "patch_apply_end":
             # A script made this call, so no item records it.
-            return RecordText("a call that only an event tells of", "no message holds it or its result", call=call)
+            return RecordText("a call that only an event mentions", "no message holds it or its result", call=call)
     return None
 
 

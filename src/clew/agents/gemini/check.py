@@ -30,7 +30,7 @@ def check(source: SourceFile, facts: Facts, units: Iterable[Unit]) -> Iterator[P
             yield from _repeated_calls(unit, file, call_ids)
         elif unit.value["kind"] == "rewind" and tuple(unit.value["source"].values()) in unknown_rewinds:
             name = unit.value["message_uuid"]
-            detail = f"goes back to {name!r}, which is not there" if name else "goes back to no message at all"
+            detail = f"rewinds to {name!r}, which does not exist" if name else "rewinds to no message"
             yield problem("unknown-rewind", detail, file=file, line=unit.line, start=unit.start)
 
 

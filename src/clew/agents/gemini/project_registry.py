@@ -48,11 +48,11 @@ def registered(text: bytes | None, workspace: str) -> tuple[str, bytes]:
     try:
         found = loads(text) if text else {}
     except NOT_JSON:
-        raise WouldLose(f"{REGISTRY} cannot be read, and would have to be replaced") from None
+        raise WouldLose(f"{REGISTRY} cannot be read and would be overwritten") from None
     registry = found
     projects = registry.get("projects", {}) if isinstance(registry, dict) else None
     if not isinstance(projects, dict):
-        raise WouldLose(f"{REGISTRY} is no list of projects, and would have to be replaced")
+        raise WouldLose(f"{REGISTRY} is not a list of projects and would be overwritten")
     key = workspace.lower() if re.match(r"[A-Za-z]:|\\\\", workspace) else workspace
     slug = projects.get(key)
     if not isinstance(slug, str):

@@ -98,7 +98,7 @@ def _unfinished_results(message: Unit) -> Iterator[str]:
         for call in calls:
             is_open = isinstance(call, dict) and isinstance(call.get("status"), str)
             if is_open and call["status"] not in FINISHED_STATES and call.get("result"):
-                yield "what a call gave so far"
+                yield "the partial output of a call"
 
 
 TARGET_PROFILE = TargetProfile(

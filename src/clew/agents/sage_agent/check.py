@@ -64,7 +64,7 @@ def _message_errors(body: Mapping[str, JSON], calls: set[str]) -> Iterator[tuple
     results = [*_ids(body.get("toolResults"), "toolCallId"), *_ids(inner.get("toolResults"), "toolCallId")]
     for call in (*results, *_ids(body.get("tool_results"), "tool_call_id")):
         if call not in calls:
-            yield "orphan-result", f"a result answers the call {call!r}, which is not here"
+            yield "orphan-result", f"a result refers to the call {call!r}, which does not exist"
 
 
 def _ids(items: JSON, key: str) -> list[str]:
@@ -78,7 +78,7 @@ def _snapshot_error(record: dict[str, JSON]) -> str | None:
     if not isinstance(record.get("messageId"), str):
         return "the snapshot names no message"
     if not isinstance(snapshot, dict):
-        return "the snapshot is no object"
+        return "the snapshot is not an object"
     for name in ("trackedFiles", "fileBackups"):
         files = snapshot.get(name, {})
         if not isinstance(files, dict) or not all(isinstance(file, dict) for file in files.values()):

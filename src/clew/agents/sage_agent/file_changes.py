@@ -263,7 +263,7 @@ class _Reader:
             copies = (_read_backup(folder, name) for folder in self._backup_folders)
             state = next((copy for copy in copies if copy is not None), None)
             if state is None:
-                return None, "the copy of it is gone"
+                return None, "the copy of it is missing"
         if isinstance(state, FileContent) and digest is not None and hashlib.sha256(state.body).hexdigest() != digest:
             return None, "the copy of it does not have the digest that the record names"
         return state, None if state is not None else "no content from before is recorded"

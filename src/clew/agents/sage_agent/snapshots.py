@@ -327,7 +327,7 @@ def _after(tracked: Entry, fact: Entry, copies: Path) -> FileState:
     if isinstance(missing, str):
         return FileState(None, digest or OTHER, missing)
     if digest is None:
-        return FileState(None, None, "the record does not hold it")
+        return FileState(None, None, "the record does not contain it")
     return read_copy(copies, digest)
 
 

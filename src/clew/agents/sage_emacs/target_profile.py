@@ -47,7 +47,7 @@ def _merged_metadata(before: bytes, content: bytes) -> bytes:
     except NOT_JSON:
         known = None
     if not isinstance(known, dict):
-        raise WouldLose(f"{locate.METADATA} cannot be read, and would have to be replaced")
+        raise WouldLose(f"{locate.METADATA} cannot be read and would be overwritten")
     return content if known.keys() <= new.keys() else dumps({**known, **new}) + b"\n"
 
 

@@ -197,7 +197,7 @@ class Fragments:
         )
 
     def _branch(self, number: int, branch: Branch) -> str:
-        active, remark = (' class="now"', ", which it went on with") if branch.is_active else ("", "")
+        active, remark = (' class="now"', " (active branch)") if branch.is_active else ("", "")
         target = f'href="#{self._prefix}{branch.index}" data-go="{branch.index}"'
         return f"<li><a {target}{active}>Branch {number}, from message {branch.index}{remark}</a></li>"
 

@@ -58,7 +58,7 @@ def _requested_file(request: PageRequest) -> tuple[str, list[tuple[Entry, list[C
     path = request.param("path") or ""
     sessions = queries.sessions_of_file(request.context.db, path)
     if not sessions:
-        raise UnknownReference("no session changed such a file")
+        raise UnknownReference("no session changed this file")
     return path, sessions
 
 
@@ -85,7 +85,7 @@ def changes(request: PageRequest) -> Response:
     key = request.param("session")
     entry = next((entry for entry, _ in sessions if entry.key == key), None)
     if entry is None:
-        raise UnknownReference("that session did not change it")
+        raise UnknownReference("the session did not change this file")
     return respond(request, "changes.html", path=path, entry=entry, steps=_load_steps(request, entry, path))
 
 

@@ -123,7 +123,7 @@ def view(request: PageRequest) -> Response:
     """One panel: alone for the script, as a page without it."""
     name = request.path_param("panel")
     if name not in PANELS:
-        raise UnknownReference("there is no such panel")
+        raise UnknownReference("no such panel")
     entry = request.context.entry(request.path_param("agent"), request.path_param("identity"))
     title, load = PANELS[name]
     is_unread = has_unread_messages(request.context.db, entry.number)

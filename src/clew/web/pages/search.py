@@ -62,7 +62,7 @@ def _searched_session(request: PageRequest) -> Entry | None:
         return None
     entry = queries.by_key(request.context.db, key)
     if entry is None:
-        raise UnknownReference("the catalog knows of no such session")
+        raise UnknownReference("no such session")
     return queries.with_children(request.context.db, [entry], None)[0]
 
 

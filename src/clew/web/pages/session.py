@@ -99,7 +99,7 @@ def window(request: PageRequest) -> Response:
     entry, number = requested_entry(request), int(request.path_param("number"))
     transcript = request.context.transcript(entry, request.profile)
     if number >= transcript.windows:
-        raise UnknownReference("there is no such window")
+        raise UnknownReference("no such page of messages")
     html = transcript.window(number, subagent_links(request, entry), more_link(entry))
     return HTMLResponse(html, headers={ETAG_HEADER: transcript.window_etag(number)})
 
@@ -123,7 +123,7 @@ def more(request: PageRequest) -> Response:
     section, number = int(request.path_param("section")), int(request.path_param("number"))
     text = request.context.transcript(entry, request.profile).truncated_text(section, number)
     if text is None or start >= len(text.text):
-        raise UnknownReference("there is no such text")
+        raise UnknownReference("no such text")
     html, next_link = Markup(text.piece(start)), _more_link(entry, text, start + MAX_TEXT_CHARS)
     if request.is_fragment:
         return HTMLResponse(f'<span class="rest" tabindex="-1">{html}</span>{next_link}')

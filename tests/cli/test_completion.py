@@ -1,0 +1,154 @@
+"""Shell completion, in the shells themselves."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clew.cli.command_completion import SHELLS
+from clew.host import data_dir
+from tests.cli.running import clew
+
+Complete = Callable[..., str]
+
+
+def complete(*words: str, shell: str = "fish") -> list[str]:
+    """Complete the last word, as the script of a shell asks for it."""
+    asked = {"_CLEW_COMPLETE": f"{shell}_complete", "COMP_WORDS": " ".join(["clew", *words]), "COMP_CWORD": words[-1]}
+    if shell != "fish":
+        asked["COMP_CWORD"] = str(len(words))
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; sys.argv[0] = 'clew'; from clew.cli.main import run; run()"],
+        env=os.environ | asked,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stderr == ""
+    return done.stdout.strip().splitlines()
+
+
+@pytest.fixture
+def synced(demo: Path) -> Path:
+    """The demo home, with its catalog."""
+    assert clew("--home", demo, "sync").code == 0
+    return demo
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_script_for_each_shell(shell: str) -> None:
+    ran = clew("completion", shell)
+    assert ran.code == 0 and "_CLEW_COMPLETE" in ran.out
+    assert clew("completion", "tcsh").code == 2
+
+
+def test_commands_are_completed_with_their_help() -> None:
+    (found,) = complete("sea")
+    assert "search" in found and "Search prompts" in found
+
+
+def test_session_ids_are_completed_with_titles(synced: Path) -> None:
+    (found,) = complete("--home", str(synced), "show", "f00")
+    assert "f005c7db" in found and "new-moon-in-python" in found
+    assert complete("--home", str(synced), "show", "f005c7db-", shell="bash") == [
+        "plain,f005c7db-1dcc-4692-bc16-77f2521cfb4b"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("option", "start", "expected"),
+    [
+        ("--agent", "co", "codex"),
+        ("--model", "claude-opus-4-6", "claude-opus-4-6"),
+        ("--project", "moon", "moon.phase"),
+    ],
+)
+def test_values_of_filters_are_completed(synced: Path, option: str, start: str, expected: str) -> None:
+    assert complete("list", "--home", str(synced), option, start, shell="bash") == [f"plain,{expected}"]
+
+
+def test_without_a_catalog_or_with_a_broken_one_nothing_is_said(tmp_path: Path, synced: Path) -> None:
+    assert complete("--home", str(tmp_path), "show", "f") == []
+    for database in data_dir().glob("catalog-*/*.sqlite*"):
+        database.write_bytes(b"no database")
+    assert complete("--home", str(synced), "show", "f") == []
+
+
+def test_a_secret_in_a_title_is_masked(tmp_path: Path) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    path = tmp_path / ".claude" / "projects" / "-p" / "0a6c1f5e-0000-4000-8000-00000000000a.jsonl"
+    path.parent.mkdir(parents=True)
+    record = '{"type":"user","uuid":"u1","sessionId":"0a6c1f5e-0000-4000-8000-00000000000a",'
+    record += '"timestamp":"2026-11-01T10:00:00Z","message":{"role":"user","content":"use %s now"}}\n'
+    path.write_text(record % token)
+    assert clew("--home", tmp_path, "sync").code == 0
+    (found,) = complete("--home", str(tmp_path), "show", "0a6")
+    assert "0a6c1f5e" in found and "use" in found and token not in found
+
+
+@pytest.fixture
+def with_shell(tmp_path: Path) -> Complete:
+    """Runs a script in a shell that finds `clew` on its path; skips where the shell is missing."""
+    program = tmp_path / "bin" / "clew"
+    program.parent.mkdir()
+    code = "import sys; sys.argv[0] = 'clew'; from clew.cli.main import run; run()"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{code}" "$@"\n')
+    program.chmod(0o755)
+
+    def run(shell: str, script: str, *options: str) -> str:
+        found = shutil.which(shell)
+        if found is None:
+            pytest.skip(f"{shell} is not installed")
+        env = os.environ | {"PATH": f"{program.parent}:{os.environ['PATH']}", "TERM": "dumb"}
+        done = subprocess.run(
+            [found, *options, "-c", script], env=env, capture_output=True, text=True, timeout=120, check=False
+        )
+        return done.stdout + done.stderr
+
+    return run
+
+
+def test_bash_completes(synced: Path, with_shell: Complete) -> None:
+    script = f"""
+eval "$(clew completion bash)"
+COMP_WORDS=(clew --home {synced} show f00); COMP_CWORD=4; COMP_LINE="${{COMP_WORDS[*]}}"
+$(complete -p clew | sed -n 's/.*-F \\([^ ]*\\) .*/\\1/p') clew f00 show
+echo "found: ${{COMPREPLY[*]}}"
+"""
+    assert "found: f005c7db\n" in with_shell("bash", script, "--norc")
+
+
+def test_fish_completes_with_titles(synced: Path, with_shell: Complete) -> None:
+    script = f"clew completion fish | source; complete -C 'clew --home {synced} show f00'"
+    assert "f005c7db\tnew-moon-in-python · moon.phase" in with_shell("fish", script, "--no-config")
+
+
+def test_zsh_completes_with_titles(synced: Path, with_shell: Complete) -> None:
+    # The builtins of completion run only inside a line editor, so that of a second zsh in a pseudo-terminal is used.
+    script = f"""
+zmodload zsh/zpty
+zpty z zsh -f -i
+zpty -w z "autoload -U compinit; compinit -u -D; PS1=; zstyle ':completion:*' verbose yes; LISTMAX=0"
+zpty -w z 'eval "$(clew completion zsh)"; echo rea''dy'
+zpty -r -m z line '*ready*'
+zpty -w -n z $'clew --home {synced} show f\\t'
+zpty -r -m z line '*f005c7db*'
+print -r -- $line
+zpty -d z
+"""
+    assert "f005c7db" in with_shell("zsh", script, "-f")
+    script = script.replace("show f\\t", "show \\t").replace("*f005c7db*", "*new-moon-in-python*")
+    assert "new-moon-in-python" in with_shell("zsh", script, "-f")
+
+
+def test_the_lines_for_fzf_begin_with_an_id(synced: Path, with_shell: Complete) -> None:
+    """`clew list | fzf --header-lines 1 | awk '{print $1}'`, with head in the place of fzf."""
+    line = f"clew show --home {synced} $(clew list --home {synced} | sed 1d | grep moon.phase | awk '{{print $1}}')"
+    assert "first new moon after" in with_shell("bash", line, "--norc")

@@ -1,0 +1,103 @@
+"""The help of the commands, suggestions for wrong names, and options that mean the same everywhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from clew.cli import COMMAND_GROUPS
+from clew.cli.main import main
+from tests.cli.running import clew
+
+SHARED_OPTIONS = ("--home", "--source", "--refresh", "--no-sync", "--json")
+WITHOUT_SESSIONS = {
+    "clew archive list",
+    "clew archive prune",
+    "clew archive restore",
+    "clew archive verify",
+    "clew lake",
+    "clew lake compact",
+    "clew lake spark-job",
+    "clew lake verify",
+    "clew redact",
+    "clew sources add",
+    "clew sources check",
+    "clew sources fetch",
+    "clew sources map",
+    "clew sources remove",
+    "clew sources unmap",
+}
+"""Commands that read no sessions of a home, and groups that do nothing by themselves."""
+TARGET_HOME = {"clew convert", "clew resume"}
+"""Commands whose --home is the target."""
+
+
+def every_command(command: click.Command = main, name: str = "clew") -> Iterator[tuple[str, click.Command]]:
+    """Every command and subcommand with its full name."""
+    yield name, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for below in command.list_commands(context):
+            found = command.get_command(context, below)
+            assert found is not None
+            yield from every_command(found, f"{name} {below}")
+
+
+def test_help_lists_commands_in_groups_with_one_line_each() -> None:
+    shown = clew("--help").out
+    for title, commands in COMMAND_GROUPS.items():
+        assert f"\n{title}:\n" in shown
+        for name, text in commands.items():
+            assert re.search(rf"\n  {name} +{re.escape(text)}\n", shown)
+
+
+@pytest.mark.parametrize(("wrong", "right"), [("lst", "list"), ("serach", "search"), ("statz", "stats")])
+def test_an_unknown_command_is_answered_with_similar_ones(wrong: str, right: str) -> None:
+    ran = clew(wrong)
+    assert ran.code == 2
+    assert f"No such command '{wrong}'. Did you mean '{right}'" in ran.err
+
+
+def test_an_unknown_option_is_answered_with_similar_ones() -> None:
+    ran = clew("list", "--projct", "x")
+    assert ran.code == 2
+    assert "'--project'" in ran.err
+
+
+def test_every_command_that_reads_sessions_has_the_shared_options() -> None:
+    for name, command in every_command():
+        if name in WITHOUT_SESSIONS:
+            continue
+        options = {option for parameter in command.params for option in parameter.opts}
+        assert set(SHARED_OPTIONS) <= options, name
+
+
+def test_an_option_has_the_same_help_in_every_command() -> None:
+    shared = (*SHARED_OPTIONS, "--agent", "--project", "--model", "--since", "--until", "--tool", "--has", "--text")
+    texts: dict[str, set[str | None]] = {}
+    for name, command in every_command():
+        for parameter in command.params:
+            if isinstance(parameter, click.Option) and not (name in TARGET_HOME and "--home" in parameter.opts):
+                for option in parameter.opts:
+                    texts.setdefault(option, set()).add(parameter.help)
+    for option in shared:
+        assert len(texts[option]) == 1, (option, texts[option])
+
+
+@pytest.mark.parametrize("words", [("sources",), ("sources", "list")])
+def test_sources_of_a_home_are_that_home(demo: Path, words: tuple[str, ...]) -> None:
+    rows = clew(*words, "--home", demo, "--json").json
+    assert [(row["kind"], row["where"]) for row in rows] == [("home", str(demo))]
+    assert clew("--home", demo, *words, "--json").json == rows
+
+
+def test_archive_list_of_a_home_lists_only_its_sessions(demo: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "archive"
+    assert clew("archive", "--home", demo, "--archive", archive).code == 0
+    (tmp_path / "other").mkdir()
+    assert len(clew("archive", "list", "--archive", archive, "--home", demo, "--json").json) > 20
+    assert clew("archive", "list", "--archive", archive, "--home", tmp_path / "other", "--json").json == []
