@@ -111,7 +111,7 @@ def test_an_unknown_reference(tmp_path: Path, text: str) -> None:
 
 
 def test_the_last_of_none(tmp_path: Path) -> None:
-    with pytest.raises(UnknownReference, match="no sessions found"):
+    with pytest.raises(UnknownReference, match="@last: there is no session yet"):
         found(tmp_path, "@last")
     write_session(tmp_path, "a")
     with pytest.raises(UnknownReference, match=r"@2: there is only 1 session$"):

@@ -91,7 +91,7 @@ def _imported(path: Path, output: Path | None, force: bool, from_messages: bool)
         for document in read_documents(stream):
             found = True
             if stamp_of(document.header.extensions) is not None:
-                say(f"clew: {path}: was redacted; what comes of it is not the original")
+                say(f"clew: {path}: was masked; the restored files are not the originals")
             if output is None:
                 sys.stdout.buffer.writelines(native_bytes(document))
                 continue
