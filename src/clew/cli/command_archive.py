@@ -15,7 +15,7 @@ import click
 import msgspec
 
 from clew.cli.options import as_json_option, common, filtering, home_option, open_library, take_filters, wants_json
-from clew.cli.output import print_json, print_table, say
+from clew.cli.output import print_json, print_message, print_table
 from clew.cli.progress import progress_bar
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import Busy, SourceUnreadable, UsageError
@@ -79,7 +79,7 @@ def command(
     if wants_json(context, as_json):
         print_json(msgspec.to_builtins(outcome))
     else:
-        say(_summary(outcome))
+        print_message(_summary(outcome))
     context.exit(_UNREADABLE if outcome.problems else 0)
 
 
@@ -104,7 +104,7 @@ def _capture(context: click.Context, library: Library, filters: Filters, level: 
     for problem in outcome.problems:
         if problem not in reported:
             reported.add(problem)
-            say(f"clew: {problem}")
+            print_message(f"clew: {problem}")
     return outcome
 
 
@@ -152,7 +152,7 @@ def _watch(context: click.Context, library: Library, filters: Filters, every: fl
                 print_json(msgspec.to_builtins(outcome))
                 sys.stdout.flush()
             elif outcome.read:
-                say(_summary(outcome))
+                print_message(_summary(outcome))
         time.sleep(every)
 
 
@@ -174,7 +174,7 @@ def list_command(
 
     with open_archive(_folder(context, chosen)) as archive:
         for damage in archive.problems:
-            say(f"clew: {damage}")
+            print_message(f"clew: {damage}")
         rows = _captures(archive) if captures else _sessions(archive)
     homes = (*context.find_root().obj["homes"], *homes)
     if homes and not captures:
@@ -305,10 +305,10 @@ def verify_command(context: click.Context, /, chosen: str | None, as_json: bool)
         print_json(redaction(context, DATA).value(found))
         return 1 if proof.problems else 0
     for problem in proof.problems:
-        say(f"clew: {problem}")
+        print_message(f"clew: {problem}")
     if not proof.problems:
         said = f"{count(proof.versions)} versions of files in {count(proof.blocks)} blocks, {size(proof.stored)}"
-        say(f"{said}: no damage")
+        print_message(f"{said}: no damage")
     return 1 if proof.problems else 0
 
 
@@ -344,12 +344,12 @@ def restore_command(
         steps = restore.plan(restore.choose(archive, references, at_us))
         restored = restore.restore(archive, steps, Path(target), force)
     for damage in (*archive.problems, *restored.damaged):
-        say(f"clew: {damage}")
+        print_message(f"clew: {damage}")
     if wants_json(context, as_json):
         found = {**msgspec.to_builtins(restored._asdict()), "files": [step.path for step in steps]}
         print_json(redaction(context, DATA).value(found))
     else:
-        say(_restore_summary(restored))
+        print_message(_restore_summary(restored))
     if restored.damaged:
         return _UNREADABLE
     return 0 if steps else 1
@@ -418,7 +418,7 @@ def prune_command(
         decided = decided._replace(left=writer.stored)
         damaged = [name for name, row in writer.index.packs().items() if row.damage]
     for name in damaged:
-        say(f"clew: {name}.pack: damaged, so it was not rewritten; it may still contain removed data")
+        print_message(f"clew: {name}.pack: damaged, so it was not rewritten; it may still contain removed data")
     _print_plan(context, decided, True, as_json)
     return 0
 
@@ -436,9 +436,9 @@ def _print_plan(context: click.Context, decided: Plan, done: bool, as_json: bool
     for path in redaction(context, TEXT).value(paths):
         click.echo(visible(path))
     said = f"{count(len(paths))} versions of files {'went' if done else 'would go'}"
-    say(f"{said}: {size(decided.size)} {'became' if done else 'would become'} {size(decided.left)}")
+    print_message(f"{said}: {size(decided.size)} {'became' if done else 'would become'} {size(decided.left)}")
     if not done:
-        say("nothing was changed; use --apply to remove")
+        print_message("nothing was changed; use --apply to remove", mask=False)
 
 
 def _bytes(text: str) -> int:

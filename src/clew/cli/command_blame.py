@@ -9,14 +9,14 @@ import click
 
 from clew.agents.file_evidence import absolute
 from clew.agents.registry import load_all
-from clew.cli.file_history import spelled
 from clew.cli.options import common, open_library, wants_json
-from clew.cli.output import print_json, say
+from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.sessions import suggest_moved_project
 from clew.errors import SourceUnreadable, UnknownReference
 from clew.file_history.blame import Line, Version, blame, mentions, plain_part, spellings, versions
 from clew.file_history.history import FileHistory
+from clew.io.paths import escape_invalid_utf8
 from clew.library import Library
 from clew.model.json import JSON
 from clew.sources import moved_projects
@@ -85,7 +85,7 @@ def _blamed(library: Library, names: set[str], now: bytes) -> tuple[list[Line], 
         try:
             found += versions(FileHistory(session.agent, session.source), session.id, names)
         except SourceUnreadable as error:
-            say(f"clew: {error}")
+            print_message(f"clew: {error}")
     found.sort(key=lambda pair: pair[0])
     return blame(now, [version for _, version in found]), sessions
 
@@ -110,7 +110,7 @@ def _sessions_naming(library: Library, names: set[str]) -> list[StoredSession]:
         others = open_sessions(catalog.db, sources_of_agents(catalog.db, unsure) - naming, library.hosts[0])
         unreadable = unreadable_sources(catalog.db)
     for problem in unreadable:
-        say(f"clew: {problem}")
+        print_message(f"clew: {problem}")
     found = [session for session in found if session.agent in agents]
     found += [session for session in others if any(mentions(session.source, name) for name in names)]
     return sorted(found, key=lambda session: (session.agent.id, session.path))
@@ -133,7 +133,7 @@ def _row(line: Line) -> dict[str, JSON]:
 
 
 def _text(line: Line) -> str:
-    return spelled(line.text.rstrip("\r\n"))
+    return escape_invalid_utf8(line.text.rstrip("\r\n"))
 
 
 def _print(lines: list[Line], masking: Redaction, path: str) -> None:
@@ -149,7 +149,7 @@ def _print(lines: list[Line], masking: Redaction, path: str) -> None:
         if line.origin is not None and name not in said and line.origin.prompt is not None:
             said.add(name)
             text = one_line(masking.value(line.origin.prompt[1]))
-            say(f"{name}: {text if len(text) <= _SHOWN * 2 else text[: _SHOWN * 2] + '…'}")
+            print_message(f"{name}: {text if len(text) <= _SHOWN * 2 else text[: _SHOWN * 2] + '…'}")
 
 
 def _name(line: Line) -> str:

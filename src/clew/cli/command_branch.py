@@ -16,10 +16,10 @@ from clew.cli.session_argument import session_argument
 from clew.cli.sessions import own_session
 from clew.cli.undo_common import differing
 from clew.errors import SourceUnreadable, UsageError
+from clew.io.paths import escape_invalid_utf8
 from clew.model.json import JSON
 from clew.references import branch_of
 from clew.store.session import Session
-from clew.store.snapshots import spelled
 from clew.store.undo_plan import FileDifference
 
 
@@ -80,7 +80,7 @@ def _mark(session: Session, branch: str, switch: bool, name: str | None) -> None
 def _compare(session: Session, one: str, other: str, json: bool, masking: Redaction) -> None:
     found = session.compare(one, other)
     if json:
-        files = [{"file": spelled(file.path), "diff": _diff(session, file)} for file in found.files]
+        files = [{"file": escape_invalid_utf8(file.path), "diff": _diff(session, file)} for file in found.files]
         print_json(masking.value({"base": found.base, "one": found.one, "other": found.other, "files": files}))
         return
     from clew.render.text_safety import one_line, visible
@@ -97,12 +97,12 @@ def _compare(session: Session, one: str, other: str, json: bool, masking: Redact
 def _diff(session: Session, file: FileDifference) -> str:
     """How a file at the end of one way differs from what it is at the end of the other."""
     if file.one.link is not None or file.other.link is not None:
-        return f"{spelled(file.path)} is a link on one of them, or leads elsewhere\n"
+        return f"{escape_invalid_utf8(file.path)} is a link on one of them, or leads elsewhere\n"
     try:
         one, other = (_state(session.content(state)) for state in (file.one, file.other))
     except SourceUnreadable as error:
-        return f"{spelled(file.path)} differs: {error}\n"
-    return differing(file.path, one, other) or f"{spelled(file.path)}: its modes differ\n"
+        return f"{escape_invalid_utf8(file.path)} differs: {error}\n"
+    return differing(file.path, one, other) or f"{escape_invalid_utf8(file.path)}: its modes differ\n"
 
 
 def _state(body: bytes | None) -> KnownContent:

@@ -12,7 +12,7 @@ from clew.archive.records import archive_folder
 from clew.catalog.queries import last_messages
 from clew.catalog.sync_level import SyncLevel
 from clew.cli.options import common, filtering, open_library, take_filters, wants_json
-from clew.cli.output import print_json, print_table, say
+from clew.cli.output import print_json, print_message, print_table
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
 from clew.filters import point_in_time
 from clew.model.json import JSON
@@ -104,21 +104,24 @@ def _report(sessions: list[OldSession], done: Cleaned, folder: Path, yes: bool) 
 
 def _say_result(sessions: list[OldSession], done: Cleaned, yes: bool, chosen: str | None) -> None:
     if not sessions:
-        say("no session is that old; nothing was removed", own=True)
+        print_message("no session is that old; nothing was removed", mask=False)
         return
     if not yes:
         total = sum(one.bytes for one in sessions)
-        say(
-            f"{_sessions(len(sessions))}, {size(total)}: nothing was removed; --yes archives and removes them", own=True
+        print_message(
+            f"{_sessions(len(sessions))}, {size(total)}: nothing was removed; --yes archives and removes them",
+            mask=False,
         )
         return
     for session, reason in done.kept:
-        say(f"clew: kept {session.agent}:{session.id}: {reason}")
+        print_message(f"clew: kept {session.agent}:{session.id}: {reason}")
     if done.removed:
         words = ["clew", "archive", "restore", done.removed[0].id, "--to", str(done.removed[0].files[0].host.home)]
         words += ["--archive", chosen] if chosen else []
         freed = size(sum(one.bytes for one in done.removed))
-        say(f"{_sessions(len(done.removed))} archived and removed, {freed}; to bring one back: {shell_line(words)}")
+        print_message(
+            f"{_sessions(len(done.removed))} archived and removed, {freed}; to bring one back: {shell_line(words)}"
+        )
 
 
 def _sessions(number: int) -> str:

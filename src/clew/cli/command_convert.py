@@ -17,7 +17,7 @@ from clew.cli.options import (
     target_host,
     wants_json,
 )
-from clew.cli.output import print_json, say
+from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.session_argument import session_argument
 from clew.convert.conversion import Conversion
@@ -127,13 +127,13 @@ def _report(outcome: Converted, refused: bool, masking: Redaction) -> None:
 
     for loss in outcome.losses[:_SHOWN]:
         place = f"#{loss.message}: " if loss.message is not None else ""
-        say(f"  {place}{loss.what}: {loss.why}")
+        print_message(f"  {place}{loss.what}: {loss.why}")
     if len(outcome.losses) > _SHOWN:
-        say(f"  and {len(outcome.losses) - _SHOWN} more; use --json to list all")
+        print_message(f"  and {len(outcome.losses) - _SHOWN} more; use --json to list all")
     if refused:
-        say(f"clew: nothing was written: {refusal(outcome.losses)}")
+        print_message(f"clew: nothing was written: {refusal(outcome.losses)}")
         return
     for file in outcome.files:
         click.echo(visible(masking.text(str(file))))
     if outcome.resume:
-        say(f"continue with: {shell_line(outcome.resume)}")
+        print_message(f"continue with: {shell_line(outcome.resume)}")

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from clew.cli.options import common, wants_json
-from clew.cli.output import print_json, say
+from clew.cli.output import print_json, print_message
 from clew.demo import write_demo
 
 
@@ -21,6 +21,6 @@ def command(context: click.Context, /, folder: Path, homes: tuple[str, ...], as_
     if wants_json(context, as_json):
         print_json({"home": str(folder), "files": [str(path) for path in files]})
         return
-    say(f"{len(files)} files below {folder}. Try:")
+    print_message(f"{len(files)} files below {folder}. Try:")
     for words in ("list", "show @last", "graph f005", "verify", "validate"):
-        say(f"  clew --home {folder} {words}")
+        print_message(f"  clew --home {folder} {words}")

@@ -9,13 +9,14 @@ import click
 
 from clew.agents.file_evidence import RESTORATIONS, KnownContent
 from clew.cli.completion import complete_session
-from clew.cli.file_history import in_words, opened, range_in, row, spelled
+from clew.cli.file_history import describe_certainty, open_file_history, range_in, row
 from clew.cli.options import choosing_project, common, wants_json
-from clew.cli.output import print_json, say
+from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.file_history.diffs import unified_diff
 from clew.file_history.history import FileHistory
 from clew.file_history.timeline import OBSERVATIONS, Answer, Evidence, is_continued
+from clew.io.paths import escape_invalid_utf8
 from clew.model.json import JSON
 
 
@@ -50,7 +51,7 @@ def command(
     difference.
     """
     reference, first, last = range_in(reference)
-    session, history = opened(context, homes, reference)
+    session, history = open_file_history(context, homes, reference)
     pairs = _by_one(history, first) if last is None else _between(history, first, last)
     if paths:
         wanted = {history.resolve_path(path) for path in paths}
@@ -58,13 +59,13 @@ def command(
     diffs, unknown = _compare(history, pairs, unproved)
     masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
     mask = masking.texts(session)
-    diffs = [{**one, "diff": spelled(mask(one["diff"], one["path"]))} for one in diffs]
+    diffs = [{**one, "diff": escape_invalid_utf8(mask(one["diff"], one["path"]))} for one in diffs]
     if wants_json(context, as_json):
         print_json(masking.value([*diffs, *({"diff": None, **_ends(pair)} for pair in unknown)]))
     else:
         _print(diffs, unknown)
     for words in history.cut_off():
-        say(words)
+        print_message(words)
     return 0 if diffs else 1
 
 
@@ -146,7 +147,7 @@ def _modes(pair: Pair) -> tuple[int, int] | None:
 
 
 def _ends(pair: Pair) -> dict[str, JSON]:
-    return {"path": spelled(pair.before.path), "before": row(pair.before), "after": row(pair.after)}
+    return {"path": escape_invalid_utf8(pair.before.path), "before": row(pair.before), "after": row(pair.after)}
 
 
 def _print(diffs: list[dict[str, JSON]], unknown: list[Pair]) -> None:
@@ -156,4 +157,4 @@ def _print(diffs: list[dict[str, JSON]], unknown: list[Pair]) -> None:
         click.echo(visible(one["diff"]), nl=False)
     for pair in unknown:
         end = pair.before if pair.before.certainty in ("unknown", "unproved") else pair.after
-        say(f"{spelled(end.path)}: {in_words(end)}")
+        print_message(f"{escape_invalid_utf8(end.path)}: {describe_certainty(end)}")

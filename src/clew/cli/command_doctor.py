@@ -10,7 +10,7 @@ import msgspec
 
 from clew.cli.command_validate import line
 from clew.cli.options import common, wants_json
-from clew.cli.output import print_json, say
+from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
 from clew.errors import ClewError, SourceUnreadable
 from clew.host import data_dir
@@ -55,7 +55,7 @@ def command(
         for finding, mended in rows:
             click.echo(("repaired: " if mended else "") + line(finding.problem, masking))
         if not rows:
-            say("no problems found", own=True)
+            print_message("no problems found", mask=False)
     return 1 if any(_counts(finding, mended) for finding, mended in rows) else 0
 
 
@@ -92,6 +92,6 @@ def _treat(finding: Finding, fix: bool) -> tuple[Finding, bool]:
     try:
         finding.mend()
     except (OSError, ClewError) as error:
-        say(f"clew: {finding.problem.file}: cannot be repaired: {error}")
+        print_message(f"clew: {finding.problem.file}: cannot be repaired: {error}")
         return finding, False
     return finding, True

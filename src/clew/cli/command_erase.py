@@ -11,7 +11,7 @@ from clew.agents.sage_agent.locate import AGENT
 from clew.agents.sage_agent.records import ERASED, summary_line
 from clew.cli.completion import complete_session
 from clew.cli.options import choosing_project, common, wants_json
-from clew.cli.output import print_json, say
+from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.cli.sessions import own_session
 from clew.errors import Busy, UsageError
@@ -57,7 +57,7 @@ def command(
     json = wants_json(context, as_json)
     masking = redaction(context, DATA if json else TEXT)
     masking.prepare()
-    said = _said(session, uuids, masking)
+    labels = _message_labels(session, uuids, masking)
     done = Erased(len(uuids) or sum(1 for _ in session.records()), 0, [])
     copies = _copies(session)
     if write:
@@ -67,7 +67,7 @@ def command(
         "erased": write,
         "session": session.id,
         "messages": uuids or None,
-        "words": None if write else [said[uuid] for uuid in uuids] or None,
+        "words": None if write else [labels[uuid] for uuid in uuids] or None,
         "records": done.records,
         "files": done.files,
         "copies": [*done.copies, *copies],
@@ -75,33 +75,33 @@ def command(
     if json:
         print_json(masking.value(row))
     else:
-        _say(row, bool(messages), masking)
+        _print_result(row, bool(messages), masking)
 
 
-def _say(row: dict[str, JSON], some: bool, masking: Redaction) -> None:
+def _print_result(row: dict[str, JSON], some: bool, masking: Redaction) -> None:
     for number, uuid in enumerate(row["messages"] or ()):
         # What is gone is not said again: terminals are recorded.
-        shown = _words(masking.text(uuid))
-        click.echo(f"{shown}  {_words(row['words'][number])}" if row["words"] else shown)
+        shown = _one_line(masking.text(uuid))
+        click.echo(f"{shown}  {_one_line(row['words'][number])}" if row["words"] else shown)
     counts = f"{_some(row['records'], 'record')}, {_some(row['files'], 'file')}"
-    click.echo(_words(f"{'of ' if some else ''}session {masking.text(row['session'])}: {counts}"))
+    click.echo(_one_line(f"{'of ' if some else ''}session {masking.text(row['session'])}: {counts}"))
     for copy in row["copies"]:
-        say(f"clew: not erased: {copy}")
+        print_message(f"clew: not erased: {copy}")
     if not row["erased"]:
-        say("nothing was changed; use --write to erase for good")
+        print_message("nothing was changed; use --write to erase for good", mask=False)
 
 
 def _some(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
-def _words(text: str) -> str:
+def _one_line(text: str) -> str:
     from clew.render.text_safety import visible
 
     return visible(" ".join(text.split()))
 
 
-def _said(session: Session, uuids: Sequence[str], masking: Redaction) -> dict[str, str]:
+def _message_labels(session: Session, uuids: Sequence[str], masking: Redaction) -> dict[str, str]:
     """The kind and the first words of messages, by which a person knows them again."""
     records = {str(uuid): record for uuid, record in session.by_uuid() if uuid in uuids}
     # Masked before it is cut: a part of a secret would not be found.

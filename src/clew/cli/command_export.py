@@ -15,7 +15,7 @@ import click
 
 from clew.cli.completion import complete_session
 from clew.cli.options import common, filtering, open_library, take_filters
-from clew.cli.output import opened, refuse_stores, say
+from clew.cli.output import open_output, print_message, refuse_stores
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.sessions import UNREADABLE, do_each, for_each_session
 from clew.datadir import private_folder
@@ -186,7 +186,7 @@ def _write_pages(
     pages = Pages(library, masking, Style(detail, carry, spell_time(library.hosts[0].now())))
     with without_collector():
         if site is None and len(found) == 1 and not (output is not None and output.is_dir()):
-            with opened(output, compression, force) as out:
+            with open_output(output, compression, force) as out:
                 pages.one(found[0], out)
             return 0
         return pages.fill(found, _folder(site or output), force, with_index=site is not None)
@@ -232,7 +232,7 @@ class Writer:
 
     def write(self, session: StoredSession, out: IO[bytes]) -> None:
         """One session."""
-        with self.masking.apart():
+        with self.masking.counted_separately():
             session = self.masking.session(session)
             if self.form == "markdown":
                 self._write_markdown(session, out)
@@ -248,14 +248,14 @@ class Writer:
         messages = (unit.value for unit in session.units() if unit.is_message)
         write_markdown(session.session_object, messages, out, self.detail, forks=Forks.of_tree(session.facts.tree))
         if self.masking.masked:
-            out.write(f"\n---\n\n*Redacted by clew: {self.masking.words()}.*\n".encode())
+            out.write(f"\n---\n\n*Redacted by clew: {self.masking.summary()}.*\n".encode())
 
     def write_to_one_file(self, sessions: list[StoredSession], target: Path | None) -> None:
         """All sessions into one file, or to stdout."""
         if target is not None and target.is_dir():
             return self.write_to_folder(sessions, target)
 
-        with tempfile.TemporaryDirectory() as parts, opened(target, self.compression, self.force) as out:
+        with tempfile.TemporaryDirectory() as parts, open_output(target, self.compression, self.force) as out:
 
             def write_part(number: int) -> Masked | None:
                 if sizes[number] >= MAX_PART_BYTES:
@@ -294,7 +294,7 @@ class Writer:
                 raise target
             with (
                 self._separate_count(sessions[number]) as masked,
-                opened(target, self.compression, force, below=folder) as out,
+                open_output(target, self.compression, force, below=folder) as out,
             ):
                 self.write(sessions[number], out)
             return masked
@@ -309,7 +309,9 @@ class Writer:
         with closing(write_in_workers(write, sizes, left_over) if is_free else (None for _ in sizes)) as results:
             written = enumerate(results)
             self.unreadable += do_each(sessions, finish)
-        say(f"{len(sessions) - self.unreadable} files in {folder}, one for each session and sub-agent", own=True)
+        print_message(
+            f"{len(sessions) - self.unreadable} files in {folder}, one for each session and sub-agent", mask=False
+        )
 
     def _targets(self, sessions: Sequence[StoredSession], folder: Path) -> Iterator[Path | SourceUnreadable]:
         """Where each session goes, or why its name cannot be told."""
@@ -352,7 +354,9 @@ class Writer:
                 session.source, self._header(session), folder, layout, taken, self.masking.files(session)
             ),
         )
-        say(f"{len(sessions) - self.unreadable} files in {folder}, one for each session and sub-agent", own=True)
+        print_message(
+            f"{len(sessions) - self.unreadable} files in {folder}, one for each session and sub-agent", mask=False
+        )
 
     def _header(self, session: StoredSession) -> dict[str, JSON]:
         """What a session is filed under: its header as it may be seen. What is masked in it counts in its file."""
@@ -370,5 +374,5 @@ class SessionsOfDeadWorkers:
     def __call__(self, batch: Sequence[int]) -> None:
         """Note a batch; the first time, say why."""
         if not self.numbers:
-            say("clew: a worker process died; the remaining sessions are written without workers", own=True)
+            print_message("clew: a worker process died; the remaining sessions are written without workers", mask=False)
         self.numbers.update(batch)

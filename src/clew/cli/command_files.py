@@ -5,13 +5,14 @@ from __future__ import annotations
 import click
 
 from clew.agents.file_evidence import RESTORATIONS
-from clew.cli.file_history import opened, printed, spelled
+from clew.cli.file_history import open_file_history, printed
 from clew.cli.options import choosing_project, common, wants_json
-from clew.cli.output import print_json, print_table, say
+from clew.cli.output import print_json, print_message, print_table
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.session_argument import session_argument
 from clew.file_history.history import FileHistory
 from clew.file_history.timeline import Evidence
+from clew.io.paths import escape_invalid_utf8
 from clew.model.json import JSON
 from clew.references import message_of
 
@@ -36,7 +37,7 @@ def command(
     listed at the message it followed. `outside` marks a change by a person or another program between two messages.
     Exit code 1: no file was used.
     """
-    _, history = opened(context, homes, reference)
+    _, history = open_file_history(context, homes, reference)
     wanted = message_of(reference)
     if wanted is not None:
         history.require(wanted)
@@ -48,9 +49,9 @@ def command(
     elif all_evidence:
         _print(all_evidence, history, masking)
     else:
-        say("clew: no file was used" + ("" if wanted is None else " by this message"), own=True)
+        print_message("clew: no file was used" + ("" if wanted is None else " by this message"), mask=False)
     for words in history.cut_off():
-        say(words)
+        print_message(words)
     return 0 if all_evidence else 1
 
 
@@ -78,7 +79,7 @@ def _row(evidence: Evidence, history: FileHistory) -> dict[str, JSON]:
         "result": evidence.done if evidence.done in history.all_messages else None,
         "time": history.times.get(evidence.call),
         "action": evidence.action,
-        "path": spelled(evidence.path),
+        "path": escape_invalid_utf8(evidence.path),
         "how": evidence.how,
         **states,
         "note": evidence.note,
@@ -98,7 +99,7 @@ def _print(all_evidence: list[Evidence], history: FileHistory, masking: Redactio
             evidence.action,
             evidence.after.certainty if evidence.after is not None else "unknown",
             _BY[evidence.how] if evidence.after is not None else "",
-            one_line(spelled(evidence.path.removeprefix(base))),
+            one_line(escape_invalid_utf8(evidence.path.removeprefix(base))),
         ]
         for evidence in all_evidence
     ]

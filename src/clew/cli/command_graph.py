@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from clew.cli.options import choosing_project, common, open_library, wants_json
-from clew.cli.output import print_json, say, terminal_width
+from clew.cli.output import print_json, print_message, terminal_width
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.cli.session_argument import session_argument
 from clew.model.json import JSON
@@ -44,7 +44,7 @@ def command(
     # Chains can lead through records that are not messages.
     nodes = trees.nodes((unit.value for unit in session.units()), graph)
     if not nodes:
-        say("clew: this session has no messages", own=True)
+        print_message("clew: this session has no messages", mask=False)
     for line in _draw(nodes, form):
         click.echo(line, nl=False)
 

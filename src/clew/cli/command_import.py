@@ -12,7 +12,7 @@ import click
 
 from clew.agents.base import Header
 from clew.cli.options import common, wants_json
-from clew.cli.output import print_json, say
+from clew.cli.output import print_json, print_message
 from clew.errors import InvalidDocument, SourceUnreadable, UsageError
 from clew.export.html import carried_document, is_page
 from clew.export.native import Restored, native_bytes, write_native
@@ -80,7 +80,7 @@ def command(
         print_json(written)
     else:
         for row in written:
-            say(f"{row['agent']}:{row['session_id']} -> {row['files'][0]}")
+            print_message(f"{row['agent']}:{row['session_id']} -> {row['files'][0]}")
     return 0 if exact else 1
 
 
@@ -91,7 +91,7 @@ def _imported(path: Path, output: Path | None, force: bool, from_messages: bool)
         for document in read_documents(stream):
             found = True
             if stamp_of(document.header.extensions) is not None:
-                say(f"clew: {path}: was masked; the restored files are not the originals")
+                print_message(f"clew: {path}: was masked; the restored files are not the originals")
             if output is None:
                 sys.stdout.buffer.writelines(native_bytes(document))
                 continue
@@ -114,9 +114,13 @@ def _row(header: Header, restored: Restored) -> dict[str, JSON]:
 
 def _warn(path: Path, restored: Restored) -> None:
     for name in restored.inexact:
-        say(f"clew: {path}: {name} was rewritten by another tool; the records are equal as JSON, but not byte for byte")
+        print_message(
+            f"clew: {path}: {name} was rewritten by another tool; the records are equal as JSON, but not byte for byte"
+        )
     if restored.is_edited:
-        say(f"clew: {path}: the messages were edited; the original records were restored (see --from-messages)")
+        print_message(
+            f"clew: {path}: the messages were edited; the original records were restored (see --from-messages)"
+        )
 
 
 def _unpacked(path: Path, output: Path | None) -> list[dict[str, JSON]]:
@@ -124,7 +128,7 @@ def _unpacked(path: Path, output: Path | None) -> list[dict[str, JSON]]:
     if output is None:
         raise UsageError(f"{path}: an archive needs a folder; give one with -o")
     files = unpack(path, output)
-    say(f"{path}: {len(files)} files -> {output}")
+    print_message(f"{path}: {len(files)} files -> {output}")
     found = [(one.agent, one.source) for one in at_path(output)] if files else []
     return [
         {"session_id": agent.session_id(source), "agent": agent.id, "files": [str(source.path)]}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clew.cli.options import as_json_option, common, filtering, open_library, take_filters, wants_json
-from clew.cli.output import print_json, say
+from clew.cli.output import print_json, print_message
 from clew.cli.progress import progress_bar
 from clew.warehouse.columns import LEVELS
 from clew.warehouse.extras import require_extra
@@ -61,11 +61,11 @@ def write_command(
     with progress_bar("writing", is_quiet=as_json) as on_progress:
         report = write(open_store(target), sources, load_publisher(level), on_progress=on_progress)
     for problem in report.unreadable:
-        say(f"clew: {problem}")
+        print_message(f"clew: {problem}")
     if as_json:
         print_json({**report._asdict(), "level": level, "unreadable": len(report.unreadable)})
     else:
-        say(_write_summary(report))
+        print_message(_write_summary(report))
     return _UNREADABLE_EXIT_CODE if report.unreadable else 0
 
 
@@ -106,7 +106,7 @@ def compact_command(context: click.Context, /, target: str, grace: float, as_jso
         print_json(report._asdict())
     else:
         sizes = f"{size(report.bytes_before)} before, {size(report.bytes_after)} now"
-        say(f"merged {count(report.before)} objects into {count(report.after)}; {sizes}")
+        print_message(f"merged {count(report.before)} objects into {count(report.after)}; {sizes}")
     return 0
 
 
@@ -142,18 +142,20 @@ def _print_verify_report(report: VerifyReport, lake: str, is_fixed: bool) -> Non
     from clew.render.tables import count, size
 
     for name in report.damaged:
-        say(f"clew: {lake}: {name} is damaged: its content does not match the hash in its name")
+        print_message(f"clew: {lake}: {name} is damaged: its content does not match the hash in its name")
     for session in report.incomplete:
         day = f" that ended on {session.day}" if session.day else ""
         source = f"(batch {session.batch}, from {session.origin})"
-        say(f"clew: {lake}: rows are missing of a session of {session.agent}{day} {source}")
+        print_message(f"clew: {lake}: rows are missing of a session of {session.agent}{day} {source}")
     damaged, incomplete = count(len(report.damaged)), count(len(report.incomplete))
     if not report.damaged and not report.incomplete:
-        say(f"{count(report.batches)} sessions in {count(report.objects)} objects, {size(report.bytes)}: no errors")
+        print_message(
+            f"{count(report.batches)} sessions in {count(report.objects)} objects, {size(report.bytes)}: no errors"
+        )
     elif is_fixed:
-        say(f"moved to _damaged: {damaged}; sessions that `clew lake write` will write again: {incomplete}")
+        print_message(f"moved to _damaged: {damaged}; sessions that `clew lake write` will write again: {incomplete}")
     else:
-        say(f"damaged objects: {damaged}; incomplete sessions: {incomplete}; --fix has them written again")
+        print_message(f"damaged objects: {damaged}; incomplete sessions: {incomplete}; --fix has them written again")
 
 
 @command.command("spark-job")

@@ -12,7 +12,7 @@ import click
 
 from clew.catalog.queries import SORTS
 from clew.cli.options import common, filtering, open_library, say_no_sessions, take_filters, wants_json
-from clew.cli.output import print_json, print_table, say
+from clew.cli.output import print_json, print_message, print_table
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import SourceUnreadable
 from clew.model.json import JSON
@@ -66,7 +66,7 @@ def command(
         names = {} if as_json else short_ids([row["id"] for row in listed], list_ids(db, condition))
         unreadable = unreadable_sources(db, filters.agent)
     for problem in unreadable:
-        say(f"clew: {problem}")
+        print_message(f"clew: {problem}")
     if not listed and not paths:
         suggest_moved_project(library, filters.folders)
     masking = redaction(context, DATA if as_json else TEXT)
@@ -78,7 +78,7 @@ def command(
         shown = masking.value([{name: row[name] for name in _SHOWN_COLUMNS} for row in listed])
         _print(shown, ids, library.now(), masking)
     elif paths:
-        say("no sessions found", own=True)
+        print_message("no sessions found", mask=False)
     else:
         say_no_sessions(context)
     return 0 if listed else 1

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from clew.cli.options import common, wants_json
-from clew.cli.output import print_json, say
+from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import SourceUnreadable
 from clew.migrate.sage import Step, apply, plan
@@ -81,6 +81,6 @@ def _report(steps: list[Step], dry_run: bool, masking: Redaction) -> None:
         changes = f", {step.changes} records" if step.changes else ""
         click.echo(visible(masking.text(f"{step.kind}  {step.path}{target}  ({step.reason}{changes})")))
     if not steps:
-        say("nothing to do", own=True)
+        print_message("nothing to do", mask=False)
     elif dry_run:
-        say(f"{len(steps)} steps; nothing was changed")
+        print_message(f"{len(steps)} steps; nothing was changed")

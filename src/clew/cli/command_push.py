@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clew.cli.options import common, filtering, open_library, take_filters, wants_json
-from clew.cli.output import print_json, say
+from clew.cli.output import print_json, print_message
 from clew.cli.progress import progress_bar
 from clew.errors import UsageError
 from clew.warehouse.columns import LEVELS
@@ -54,9 +54,9 @@ def command(
     report = _push(server[0], open_library(context, homes), level, dry_run, options, as_json)
     unreadable = report.pushed.unreadable
     for problem in unreadable[:_MAX_PRINTED_PROBLEMS]:
-        say(f"clew: {problem}")
+        print_message(f"clew: {problem}")
     if len(unreadable) > _MAX_PRINTED_PROBLEMS:
-        say(f"clew: {len(unreadable) - _MAX_PRINTED_PROBLEMS} more sources cannot be read")
+        print_message(f"clew: {len(unreadable) - _MAX_PRINTED_PROBLEMS} more sources cannot be read")
     if as_json:
         print_json(report.as_dict())
     else:
@@ -85,11 +85,11 @@ def _print_report(report: PushReport, dry_run: bool) -> None:
     pushed = report.pushed
     if dry_run:
         count = f"{pushed.sources} of {report.sources} sources"
-        say(f"{count} would be pushed at level {report.level}, {pushed.size:,} bytes")
+        print_message(f"{count} would be pushed at level {report.level}, {pushed.size:,} bytes")
     elif pushed.sources:
         count = f"{pushed.sources} sources pushed at level {report.level}, {pushed.rows:,} rows"
-        say(f"{count}; {report.unchanged} unchanged")
+        print_message(f"{count}; {report.unchanged} unchanged")
     elif pushed.unreadable:
-        say(f"nothing pushed: the server has {report.unchanged} of {report.sources} sources as they are")
+        print_message(f"nothing pushed: the server has {report.unchanged} of {report.sources} sources as they are")
     else:
-        say(f"nothing new: the server has all {report.sources} sources")
+        print_message(f"nothing new: the server has all {report.sources} sources")

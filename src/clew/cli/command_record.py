@@ -10,7 +10,7 @@ from typing import BinaryIO
 import click
 
 from clew.cli.options import common
-from clew.cli.output import say
+from clew.cli.output import print_message
 from clew.cli.redaction import DATA, redacting, redaction
 from clew.errors import InvalidDocument, UsageError
 from clew.io.codec import dumps
@@ -94,7 +94,7 @@ def _record(session: Session, lines: list[bytes], first: int) -> int:
     _append(session, good, bad)
     for number in sorted(bad):
         # What is wrong may be named by what somebody wrote.
-        say(f"clew: line {number}: {bad[number]}")
+        print_message(f"clew: line {number}: {bad[number]}")
     return len(bad)
 
 

@@ -21,9 +21,9 @@ from clew.catalog.database import DATABASE
 from clew.catalog.memory import filter_sessions
 from clew.cli.completion import complete_session
 from clew.cli.options import as_json_option, common, filtering, open_library, take_filters, wants_json
-from clew.cli.output import opened, print_json, print_table, refuse_stores, say
+from clew.cli.output import open_output, print_json, print_message, print_table, refuse_stores
 from clew.cli.redaction import STANDARD, TEXT, Redaction, redacting, redaction
-from clew.cli.sessions import UNREADABLE, for_each_session, say_unscanned
+from clew.cli.sessions import UNREADABLE, for_each_session, print_unscanned
 from clew.errors import Busy, ClewError, SourceUnreadable, UsageError
 from clew.filters import Filters
 from clew.host import ARCHIVED, REMOTES, data_dir, is_copy
@@ -96,7 +96,7 @@ def files_command(
             below: Path | None = output
         else:
             target, below = output, None
-        with opened(target, force=force, below=below) as out:
+        with open_output(target, force=force, below=below) as out:
             for piece in masking.pieces(file):
                 out.write(piece)
 
@@ -207,8 +207,8 @@ class Report:
         elif self._rows:
             self._print()
         elif not unreadable:
-            say("nothing found", own=True)
-        say_unscanned(unreadable)
+            print_message("nothing found", mask=False)
+        print_unscanned(unreadable)
 
     def _print(self) -> None:
         from clew.render.tables import Column
@@ -370,7 +370,7 @@ class Scrub:
             click.echo(visible(f"{row['agent']}:{redactor.learn_and_mask(row['session'])}  {found}"))
             for file in row["files"]:
                 click.echo(f"  {one_line(redactor.learn_and_mask(file['path']))}  {file['records']} records")
-        self._say_rest([*left, *(f"{folder}: {_PRUNE}" for folder in archives)])
+        self._print_rest([*left, *(f"{folder}: {_PRUNE}" for folder in archives)])
 
     def _masked(self, value: JSON) -> JSON:
         """A value without what was found in any of the sessions."""
@@ -386,23 +386,23 @@ class Scrub:
         """The files that a run without --write would clean."""
         return set() if self._write else {file["path"] for row in self.rows for file in row["files"]}
 
-    def _say_rest(self, left: list[str]) -> None:
+    def _print_rest(self, left: list[str]) -> None:
         for row in self.refused:
             for file in row["files"]:
-                say(
+                print_message(
                     self._masked(
                         f"clew: not scrubbed: {row['agent']}:{row['session']}: {file['path']} {file['reason']}"
                     )
                 )
         for path in left:
-            say(self._masked(f"clew: not removed from {path}"))
-        say_unscanned(self.unreadable)
+            print_message(self._masked(f"clew: not removed from {path}"))
+        print_unscanned(self.unreadable)
         if not self.rows:
-            say("nothing was changed" if self.refused or self.unreadable else "nothing found", own=True)
+            print_message("nothing was changed" if self.refused or self.unreadable else "nothing found", mask=False)
         elif not self._write:
-            say("nothing was changed; use --write to change the files")
+            print_message("nothing was changed; use --write to change the files", mask=False)
         else:
-            say(f"clew: the original files, with the secrets, are kept in {self._kept}; remove them later")
+            print_message(f"clew: the original files, with the secrets, are kept in {self._kept}; remove them later")
 
 
 def _folder_name(session: StoredSession) -> str:
@@ -420,7 +420,7 @@ def _purge(library: Library, catalog: Path) -> None:
         rebuild_text_index(catalog)
         rows = open_writer(catalog)
     except Busy:
-        say(f"clew: not removed from {catalog}: another sync is running; run `clew sync --full` later")
+        print_message(f"clew: not removed from {catalog}: another sync is running; run `clew sync --full` later")
         return
     try:
         rows.execute("VACUUM")

@@ -10,15 +10,15 @@ import click
 
 from clew.agents.file_evidence import absolute
 from clew.cli.completion import complete_session
-from clew.cli.file_history import in_words, message_in, opened, row, spelled
+from clew.cli.file_history import describe_certainty, message_in, open_file_history, row
 from clew.cli.options import choosing_project, common, open_library, wants_json
-from clew.cli.output import print_json, print_table, refuse_stores, say
+from clew.cli.output import print_json, print_message, print_table, refuse_stores
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import PathRefused, SourceUnreadable, UnknownReference, UsageError, WouldLose
 from clew.file_history.history import FileHistory
 from clew.file_history.restore import RestoreStep, apply_plan, plan
 from clew.host import Host, data_dir
-from clew.io.paths import file_name, is_own_home
+from clew.io.paths import escape_invalid_utf8, file_name, is_own_home
 from clew.model.json import JSON
 from clew.render.shell import shell_word
 from clew.sources import moved_projects
@@ -65,7 +65,7 @@ def command(
     redo, or by `clew doctor --fix`.
     """
     message = message_in(reference)
-    session, history = opened(context, homes, reference)
+    session, history = open_file_history(context, homes, reference)
     base = absolute(base, None) if base is not None else history.workspace
     library = open_library(context, homes)
     folder = _folder(into, in_place, history)
@@ -89,18 +89,21 @@ def command(
         found = {"written": options["write"], "rescue": str(rescue) if kept else None, "files": _rows(steps)}
         print_json(masking.value(found))
     elif not options["write"]:
-        say("nothing was written; use --write to restore")
+        print_message("nothing was written; use --write to restore", mask=False)
     elif kept:
-        say(f"{len(kept)} replaced files are kept in {rescue}")
+        print_message(f"{len(kept)} replaced files are kept in {rescue}")
     return 0
 
 
 def _settle(place: Path, write: bool) -> None:
     """What a restore that was cut off left half done is taken back before anything else is done."""
     if not write and restore_journals(place):
-        say("a restore was interrupted; the next one with --write reverts it, and so does `clew doctor --fix`")
+        print_message(
+            "a restore was interrupted; the next one with --write reverts it, and so does `clew doctor --fix`",
+            mask=False,
+        )
     for path in roll_back_interrupted_restores(place) if write else ():
-        say(f"an interrupted restore was reverted: {path} is as it was before")
+        print_message(f"an interrupted restore was reverted: {path} is as it was before")
 
 
 def _now(context: click.Context, homes: tuple[str, ...]) -> str:
@@ -173,7 +176,8 @@ def _refuse(steps: list[RestoreStep], force: bool) -> None:
 
 def _rows(steps: list[RestoreStep]) -> list[dict[str, JSON]]:
     return [
-        {"file": spelled(step.path), "verdict": step.verdict, "why": step.reason, **row(step.answer)} for step in steps
+        {"file": escape_invalid_utf8(step.path), "verdict": step.verdict, "why": step.reason, **row(step.answer)}
+        for step in steps
     ]
 
 
@@ -181,10 +185,10 @@ def _print(steps: list[RestoreStep], masking: Redaction) -> None:
     from clew.render.tables import Column
 
     columns = [Column("step"), Column("file", flexible=True), Column("known", flexible=True, least=12)]
-    print_table(columns, [[step.verdict, spelled(step.path), _known(step)] for step in steps], masking)
+    print_table(columns, [[step.verdict, escape_invalid_utf8(step.path), _known(step)] for step in steps], masking)
 
 
 def _known(step: RestoreStep) -> str:
     if step.verdict in ("refused", "protected"):
-        return f"{in_words(step.answer)}; {step.reason}"
-    return in_words(step.answer)
+        return f"{describe_certainty(step.answer)}; {step.reason}"
+    return describe_certainty(step.answer)

@@ -23,7 +23,7 @@ from clew.cli.options import (
     wanted_sources,
     wants_json,
 )
-from clew.cli.output import print_json, say
+from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
 from clew.cli.session_argument import session_argument
 from clew.convert.losses import Converted, refusal, serious
@@ -112,7 +112,7 @@ def command(
             conversion = ["clew", *_sources(context), "convert", *words]
         elif not is_converted(agent, described):
             written = prepared.write(host.home, allow_loss=allow_loss)
-            say(f"converted: {written.files[0]}")
+            print_message(f"converted: {written.files[0]}")
             argv = written.resume
     # An agent looks below HOME, so one that is to look elsewhere is told so.
     environment = {} if host.home == Path.home() else {"HOME": str(host.home.absolute())}
@@ -122,11 +122,13 @@ def command(
         print_json(redaction(context, DATA).value(found))
     elif only_print:
         if not _is_place(folder):
-            say(f"clew: only the name {folder!r} of this session's folder is known; run it in the project's folder")
+            print_message(
+                f"clew: only the name {folder!r} of this session's folder is known; run it in the project's folder"
+            )
         mask = redaction(context, TEXT).text
         if conversion is not None:
             click.echo(f"{shell_line(map(mask, conversion))} &&")
-        click.echo(_spelled(argv, folder, environment, mask))
+        click.echo(_shell_command(argv, folder, environment, mask))
     else:
         _start(program, argv, folder, environment)
     return 0
@@ -187,9 +189,9 @@ def _described(prepared: Prepared, home: Path, allow_loss: bool) -> Converted:
             f"{described.session_id!r} is not a safe id for a command line; `clew convert` gives it a new one"
         )
     for loss in described.losses[:_SHOWN]:
-        say(f"  {loss.what}: {loss.why}")
+        print_message(f"  {loss.what}: {loss.why}")
     if len(described.losses) > _SHOWN:
-        say(f"  and {len(described.losses) - _SHOWN} more; use `clew convert --dry-run --json` to list all")
+        print_message(f"  and {len(described.losses) - _SHOWN} more; use `clew convert --dry-run --json` to list all")
     if serious(described.losses) and not allow_loss:
         raise WouldLose(refusal(described.losses))
     return described
@@ -210,7 +212,7 @@ def _program(name: str, folder: str) -> str:
     return str(Path(found).absolute())
 
 
-def _spelled(argv: list[str], folder: str, environment: dict[str, str], mask: Callable[[str], str]) -> str:
+def _shell_command(argv: list[str], folder: str, environment: dict[str, str], mask: Callable[[str], str]) -> str:
     """The command for a shell. Each word is masked by itself and then quoted: a marker is a pattern for a shell."""
     settings = "".join(f"{name}={shell_word(mask(value))} " for name, value in environment.items())
     place = f"cd -- {shell_word(mask(folder))} && " if _is_place(folder) else ""

@@ -16,7 +16,7 @@ from clew.catalog.search import LIMIT, SEARCH_FIELDS, Found, Hit, Redact, Reques
 from clew.catalog.sync_level import SyncLevel
 from clew.cli.command_list import short_ids
 from clew.cli.options import NO_SYNC, common, filtering, given_filters, open_library, take_filters, wants_json
-from clew.cli.output import say, terminal_width, use_color
+from clew.cli.output import print_message, terminal_width, use_color
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import SourceUnreadable, UsageError
 from clew.library import Library
@@ -95,7 +95,7 @@ def command(
         click.echo(_visible(f"clew: {error}\n"), err=True, nl=False)
         return error.exit_code
     if unindexed:
-        say(f"clew: {unindexed} texts are not indexed yet and were not searched; run `clew sync`", own=True)
+        print_message(f"clew: {unindexed} texts are not indexed yet and were not searched; run `clew sync`", mask=False)
     if as_json:
         _print_json(found, unindexed, redact)
     else:
@@ -129,7 +129,7 @@ def _search_catalog(
         except (sqlite3.DatabaseError, ValueError, OSError) as error:
             if not may_repair:
                 raise UsageError("the catalog cannot be read; search without --no-sync to rebuild it") from None
-            say("clew: the catalog could not be read; rebuilding it", own=True)
+            print_message("clew: the catalog could not be read; rebuilding it", mask=False)
             _repair(library, is_index=not isinstance(error, sqlite3.DatabaseError))
     with library.catalog(SyncLevel.TEXT) as catalog:
         try:
@@ -169,7 +169,7 @@ def _search_server(engine: str, request: Request, redact: Redact) -> Found:
     finally:
         searcher.close()
     if textless:
-        say(f"clew: {textless} sessions were pushed without text and are not searched")
+        print_message(f"clew: {textless} sessions were pushed without text and are not searched")
     return found
 
 
@@ -185,9 +185,11 @@ def _say_count(context: click.Context, request: Request, found: Found) -> None:
     end = request.offset + len(found.hits)
     if not found.hits:
         filters = given_filters(context)
-        say(f"nothing found for {request.query!r}" + (f" with {filters}" if filters else ""))
+        print_message(f"nothing found for {request.query!r}" + (f" with {filters}" if filters else ""))
     elif found.total > end:
-        say(f"clew: {request.offset + 1} to {end} of {found.total}; --offset {end} shows the next", own=True)
+        print_message(
+            f"clew: {request.offset + 1} to {end} of {found.total}; --offset {end} shows the next", mask=False
+        )
 
 
 def _hit_row(hit: Hit, redact: Redact) -> dict[str, str | int | None]:

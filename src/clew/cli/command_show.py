@@ -14,7 +14,7 @@ import click
 from clew.agents.base import Unit, long_records, open_file
 from clew.agents.file_evidence import FileContent
 from clew.cli.options import choosing_project, common, wants_json
-from clew.cli.output import print_json, print_line, say, use_color
+from clew.cli.output import print_json, print_line, print_message, use_color
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.session_argument import session_argument
 from clew.cli.sessions import find_session
@@ -165,7 +165,7 @@ def _print_json(session: StoredSession, wanted: Wanted, detail: Detail) -> None:
     for message in _messages(session, wanted):
         shown = at_detail(message, detail, in_subagent=in_subagent)
         if is_remark(message):
-            say(f"clew: {message['content'][0]['text']}")
+            print_message(f"clew: {message['content'][0]['text']}")
         elif shown is not None:
             print_line(shown)
 
@@ -215,10 +215,11 @@ def show_file(
 ) -> None:
     """Print the content, byte for byte; how it is known goes to stderr."""
     # Loading the time machine takes 10 ms, which nobody waits for who reads a session.
-    from clew.cli.file_history import content, in_words, message_in, opened, row, spelled
+    from clew.cli.file_history import content, describe_certainty, message_in, open_file_history, row
+    from clew.io.paths import escape_invalid_utf8
 
     message = message_in(reference)
-    session, history = opened(context, homes, reference)
+    session, history = open_file_history(context, homes, reference)
     answer = history.at(message, history.resolve_path(path))
     wanted = answer.certainty in ("exact", "text") or (unproved and answer.certainty == "unproved")
     (state,) = history.contents([answer]) if wanted else [None]
@@ -232,11 +233,13 @@ def show_file(
         after = f"{reference.rpartition('#')[0]}#{done}"
         hint += f"; message {message} changes it, and {after} is its result: name that for the file after it"
     if isinstance(state, FileContent) and not wants_json(context, as_json):
-        say(f"{spelled(answer.path)}: {in_words(answer)}{hint}")
+        print_message(f"{escape_invalid_utf8(answer.path)}: {describe_certainty(answer)}{hint}")
         sys.stdout.buffer.write(state.body)
         sys.stdout.flush()
     if not isinstance(state, FileContent):
-        raise UnknownReference(f"{spelled(answer.path)} at message {message}: {in_words(answer)}{hint}")
+        raise UnknownReference(
+            f"{escape_invalid_utf8(answer.path)} at message {message}: {describe_certainty(answer)}{hint}"
+        )
 
 
 def _changed_by(history: FileHistory, message: int, path: str) -> int | None:

@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from clew.cli.options import FAILED, REFRESH, as_json_option, common, named_homes, wanted_sources, wants_json
-from clew.cli.output import print_json, print_table, say
+from clew.cli.output import print_json, print_message, print_table
 from clew.cli.progress import OnProgress, progress_bars
 from clew.errors import RemoteFailed, SourceUnreadable, UsageError
 from clew.host import Host
@@ -142,7 +142,7 @@ def add_command(context: click.Context, /, where: str, name: str | None, no_fetc
     if wants_json(context, as_json):
         print_json(_row(source) | {"visit": _plain(result) if result is not None else None})
     else:
-        say(_fetched(source, result) if result is not None else f"{source.name}: added")
+        print_message(_fetched(source, result) if result is not None else f"{source.name}: added")
 
 
 def _first_visit(source: Source) -> FetchResult:
@@ -197,9 +197,9 @@ def fetch_command(context: click.Context, /, names: tuple[str, ...], as_json: bo
         return 0
     for source, result in results:
         if not isinstance(result, RemoteFailed):
-            say(_fetched(source, result))
+            print_message(_fetched(source, result))
     if not results:
-        say("no remote hosts are configured; add one with `clew sources add HOST`")
+        print_message("no remote hosts are configured; add one with `clew sources add HOST`", mask=False)
     return 0
 
 
@@ -283,7 +283,7 @@ def _print_checks(rows: list[dict[str, JSON]]) -> None:
     print_table([*columns, Column("")], lines, None)
     for row in rows:
         for problem in row["problems"]:
-            say(f"clew: {row['name']}: {problem}")
+            print_message(f"clew: {row['name']}: {problem}")
 
 
 @command.command("map")
@@ -308,7 +308,7 @@ def map_command(context: click.Context, /, old: str | None, new: str, as_json: b
     if wants_json(context, as_json):
         print_json({"old": old, "new": new})
     else:
-        say(f"{old}: now {new}")
+        print_message(f"{old}: now {new}")
     return 0
 
 
@@ -330,7 +330,7 @@ AT_ONCE = 8
 def configured_sources() -> list[Source]:
     """Every source; what is wrong with the file that names them is said."""
     for problem in config.load().problems:
-        say(f"clew: {problem}")
+        print_message(f"clew: {problem}")
     return sources()
 
 
@@ -353,9 +353,9 @@ def refresh(context: click.Context, chosen: Sequence[Source]) -> None:
         if isinstance(result, RemoteFailed):
             continue
         if result.kept:
-            say(f"clew: {source.name}: {kept_copies(source, result)}")
+            print_message(f"clew: {source.name}: {kept_copies(source, result)}")
         for problem in result.problems:
-            say(f"clew: {problem}")
+            print_message(f"clew: {problem}")
 
 
 def kept_copies(source: Source, result: FetchResult) -> str:
@@ -386,5 +386,5 @@ def visit(
     for result in results:
         if isinstance(result, RemoteFailed):
             context.meta[FAILED] = True
-            say(f"clew: {result}")
+            print_message(f"clew: {result}")
     return list(zip(remote, results, strict=True))

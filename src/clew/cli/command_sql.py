@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from clew.cli.options import common, open_library, wants_json
-from clew.cli.output import CsvOutput, print_line, print_table, say
+from clew.cli.output import CsvOutput, print_line, print_message, print_table
 from clew.cli.redaction import DATA, Redaction, redacting_on_demand, redaction
 from clew.errors import SourceUnreadable, UsageError
 
@@ -41,7 +41,7 @@ def command(context: click.Context, /, query: str, as_csv: bool, homes: tuple[st
     if db is None:
         raise SourceUnreadable("there is no catalog yet; run `clew sync`")
     if warning := unread_messages_warning(db):
-        say(f"clew: {warning}", own=True)
+        print_message(f"clew: {warning}", mask=False)
     db.set_authorizer(_only_reading)
     # Without a call back into Python now and then, nobody could stop a question.
     db.set_progress_handler(lambda: 0, _STEPS)
@@ -101,7 +101,7 @@ def _print_table(names: list[str], rows: Iterator[tuple[Any, ...]], masking: Red
     shown = [["" if cell is None else str(_plain(cell, masking)) for cell in row] for row in cells]
     print_table(columns, shown, None)
     if next(rows, None) is not None:
-        say(f"clew: only {_SHOWN} rows are shown; --csv and --json print all")
+        print_message(f"clew: only {_SHOWN} rows are shown; --csv and --json print all")
     return len(cells)
 
 

@@ -12,7 +12,7 @@ import click
 from clew.catalog.database import catalog_folder
 from clew.catalog.sync import is_up_to_date, sync
 from clew.cli.options import REFRESH, common, open_library, wanted_sources, wants_json
-from clew.cli.output import print_json, say
+from clew.cli.output import print_json, print_message
 from clew.cli.progress import progress_bars
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def command(
     if forget_gone:
         from clew.catalog.sync import forget_gone as forget
 
-        say(f"{forget(folder)} sessions erased")
+        print_message(f"{forget(folder)} sessions erased")
     while watch:
         time.sleep(WATCH_INTERVAL_SECONDS)
         if not is_up_to_date(folder):
@@ -67,9 +67,9 @@ def _sync(hosts: Hosts, folder: Path, full: bool, as_json: bool) -> None:
     with progress_bars(is_quiet=as_json) as on_progress:
         report = sync(hosts, folder, full=full, on_progress=on_progress)
     if report.moved is not None:
-        say(f"clew: the catalog could not be used; it was moved to {report.moved} and rebuilt")
+        print_message(f"clew: the catalog could not be used; it was moved to {report.moved} and rebuilt")
     if report.unreadable:
-        say(f"clew: sources that cannot be read: {report.unreadable}; `clew doctor` lists them")
+        print_message(f"clew: sources that cannot be read: {report.unreadable}; `clew doctor` lists them")
     if as_json:
         print_json(report.counts())
     elif sys.stderr.isatty() or time.monotonic() - started > QUIET_SECONDS:
@@ -78,9 +78,9 @@ def _sync(hosts: Hosts, folder: Path, full: bool, as_json: bool) -> None:
 
 def _print_summary(report: SyncReport) -> None:
     read = f"{_counted(report.work.files, 'file')} read, {_counted(report.work.lines, 'line')}"
-    say(f"{read}; {_counted(report.sources, 'source')}, {report.gone} of them deleted")
+    print_message(f"{read}; {_counted(report.sources, 'source')}, {report.gone} of them deleted")
     if report.problems:
-        say(f"{_counted(report.problems, 'source')} with problems; `clew doctor` lists them")
+        print_message(f"{_counted(report.problems, 'source')} with problems; `clew doctor` lists them")
 
 
 def _counted(number: int, thing: str) -> str:

@@ -11,7 +11,7 @@ from itertools import islice
 import click
 
 from clew.cli.options import choosing_project, common, wants_json
-from clew.cli.output import print_line, say
+from clew.cli.output import print_line, print_message
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.cli.session_argument import session_argument
 from clew.cli.sessions import find_session
@@ -134,10 +134,10 @@ def _growing(
             session.forget()
             messages = _messages(session)
         except SourceUnreadable as error:
-            say(f"clew: {error}")
+            print_message(f"clew: {error}")
             continue
         if len(messages) < printed:
-            say("clew: the session file was rewritten; following from its end")
+            print_message("clew: the session file was rewritten; following from its end", mask=False)
         elif len(messages) > printed:
             yield messages[printed:]
         printed = len(messages)

@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from clew.analysis.todos import TodoChange, TodoState, progression
 from clew.cli.options import choosing_project, common, open_library, wants_json
-from clew.cli.output import print_json, say
+from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.cli.session_argument import session_argument
 from clew.cli.sessions import branch_path
@@ -57,7 +57,10 @@ def command(context: click.Context, /, reference: str, homes: tuple[str, ...], a
         for state in states:
             _print_change(state, levels.get(state.index))
     if not states and not wants_json(context, as_json):
-        say("clew: this session never had a task list" if wanted is None else "clew: there was no task list yet")
+        print_message(
+            "clew: this session never had a task list" if wanted is None else "clew: there was no task list yet",
+            mask=False,
+        )
     return 0 if states else 1
 
 

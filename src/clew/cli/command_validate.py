@@ -11,7 +11,7 @@ import msgspec
 from clew.agents.checking import check_source
 from clew.cli.completion import complete_session
 from clew.cli.options import common, filtering, open_library, take_filters, wants_json
-from clew.cli.output import print_json, say
+from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.sessions import UNREADABLE, for_each_session
 from clew.errors import UnknownReference
@@ -67,7 +67,7 @@ def command(
         for problem in problems:
             click.echo(line(problem, masking))
         if not problems:
-            say(f"no problems found in {len(checked)} session{'' if len(checked) == 1 else 's'}", own=True)
+            print_message(f"no problems found in {len(checked)} session{'' if len(checked) == 1 else 's'}", mask=False)
     return 1 if problems else UNREADABLE if unreadable else 0
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from clew.cli.completion import complete_session
 from clew.cli.options import common, filtering, open_library, take_filters, wants_json
-from clew.cli.output import print_json, say
+from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.sessions import UNREADABLE, for_each_session
 from clew.errors import UnknownReference
@@ -54,7 +54,7 @@ def _report(proof: Proof, masking: Redaction) -> None:
     from clew.render.text_safety import one_line
 
     for difference in proof.different:
-        say(f"{difference.file}:{difference.line}: {difference.why}")
+        print_message(f"{difference.file}:{difference.line}: {difference.why}")
     ratio = proof.document_bytes / proof.bytes if proof.bytes else 1.0
     restored = f"{proof.identical} of {proof.files} files restored byte for byte"
     click.echo(f"{restored}: {proof.bytes:,} bytes, {proof.records:,} records")

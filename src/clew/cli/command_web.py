@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clew.cli.options import NO_SYNC, common, open_library, wanted_sources
-from clew.cli.output import say
+from clew.cli.output import print_message
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_on_demand, redaction
 from clew.errors import UsageError
 from clew.host import data_dir
@@ -70,13 +70,17 @@ def command(
         listening = bind_preferred(host, port, PORT, allow_remote)
         server = WebServer(hosts, library.catalog_folder, listening, host, profile=profile, updater=updater)
     if host not in ("127.0.0.1", "::1", "localhost"):
-        say(f"clew: other machines can reach {host}; anyone with the link can read everything; use a trusted network")
+        print_message(
+            f"clew: other machines can reach {host}; anyone with the link can read everything; use a trusted network"
+        )
     if host in WILDCARD_HOSTS:
-        say("clew: on another machine, replace the host in the link by an address of this machine")
+        print_message(
+            "clew: on another machine, replace the host in the link by an address of this machine", mask=False
+        )
     click.echo(server.link())
     if opens:
         _open(server.link())
-    server.run(lambda: say(f"clew: the link was used; a new link: {server.link()}", own=True))
+    server.run(lambda: print_message(f"clew: the link was used; a new link: {server.link()}", mask=False))
 
 
 def _hosts_and_updater(

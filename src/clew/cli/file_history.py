@@ -13,6 +13,7 @@ from clew.errors import UsageError
 from clew.file_history.fingerprint import Fingerprint
 from clew.file_history.history import FileHistory
 from clew.file_history.timeline import Answer
+from clew.io.paths import escape_invalid_utf8
 from clew.model.json import JSON
 from clew.references import message_of
 from clew.stored_session import StoredSession
@@ -27,7 +28,9 @@ _HOW = {
 }
 
 
-def opened(context: click.Context, homes: tuple[str, ...], reference: str) -> tuple[StoredSession, FileHistory]:
+def open_file_history(
+    context: click.Context, homes: tuple[str, ...], reference: str
+) -> tuple[StoredSession, FileHistory]:
     """The session that a reference means, and its files."""
     session = open_library(context, homes).get(reference)
     mask_by_session(context, session)
@@ -51,7 +54,7 @@ def range_in(reference: str) -> tuple[str, int, int | None]:
     return f"{reference[: found.start()]}#{first}", first, last
 
 
-def in_words(answer: Answer) -> str:
+def describe_certainty(answer: Answer) -> str:
     """How a file is known, in words."""
     if answer.certainty == "unknown":
         return f"unknown: {answer.reason}" if answer.reason else "unknown"
@@ -62,19 +65,10 @@ def in_words(answer: Answer) -> str:
     return f"{known}{how}{seen}{why}"
 
 
-def spelled(text: str) -> str:
-    """A name or a text whose bytes may be no text: those are spelled out, as JSON and people need it."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return text
-
-
 def row(answer: Answer) -> dict[str, JSON]:
     """An answer as JSON."""
     return {
-        "path": spelled(answer.path),
+        "path": escape_invalid_utf8(answer.path),
         "certainty": answer.certainty,
         "how": answer.how,
         "message": answer.seen,

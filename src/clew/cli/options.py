@@ -181,18 +181,18 @@ def given_filters(context: click.Context) -> str:
 
 def say_no_sessions(context: click.Context) -> None:
     """Say why there is no result: the filters, or that no agent has sessions in the folders that are read."""
-    from clew.cli.output import say
+    from clew.cli.output import print_message
 
     if filters := given_filters(context):
-        say(f"no sessions match {filters}")
+        print_message(f"no sessions match {filters}")
     else:
-        say("no sessions found; `clew agents` lists the folders that are read", own=True)
+        print_message("no sessions found; `clew agents` lists the folders that are read", mask=False)
 
 
 def open_library(context: click.Context, homes: tuple[str, ...]) -> Library:
     """The library over the homes and sources that were named, before or after the command; default: every source."""
     from clew.catalog import database
-    from clew.cli.output import say
+    from clew.cli.output import print_message
     from clew.filters import Filters
     from clew.library import Library
 
@@ -205,7 +205,7 @@ def open_library(context: click.Context, homes: tuple[str, ...]) -> Library:
         hosts = [host_at(Path(home)) for home in named]
         return [*hosts, *_hosts(context, wanted)] if wanted or not named else hosts
 
-    sync, warn = not context.meta.get(NO_SYNC), lambda text: say(f"clew: {text}")
+    sync, warn = not context.meta.get(NO_SYNC), lambda text: print_message(f"clew: {text}")
     within = Filters.of(project=context.meta.get(PROJECT), here=context.meta.get(HERE))
     if wanted or context.meta.get(REFRESH):
         # Sources are looked for now: one that is unknown is an error, and --refresh fetches.
@@ -218,7 +218,7 @@ def open_library(context: click.Context, homes: tuple[str, ...]) -> Library:
 
 def _hosts(context: click.Context, names: list[str]) -> tuple[Host, ...]:
     from clew.cli.command_sources import configured_sources, refresh
-    from clew.cli.output import say
+    from clew.cli.output import print_message
     from clew.sources import registry
 
     others = [name for name in names if name.casefold() != "archive"]
@@ -235,7 +235,7 @@ def _hosts(context: click.Context, names: list[str]) -> tuple[Host, ...]:
     for source in chosen:
         if source.is_damaged:
             repair = f"run `clew sources fetch {source.name}` to repair it"
-            say(f"clew: {source.name}: the record of its fetched files is damaged; {repair}")
+            print_message(f"clew: {source.name}: the record of its fetched files is damaged; {repair}")
     hosts = registry.hosts(chosen)
     if not hosts:
         raise RemoteFailed(f"{', '.join(names)}: not fetched yet; run `clew sources fetch`")
@@ -246,11 +246,11 @@ def _archived_hosts() -> tuple[Host, ...]:
     """The homes of sessions that only the archive has."""
     from clew.archive.archived_home import archived_hosts
     from clew.archive.records import archive_folder
-    from clew.cli.output import say
+    from clew.cli.output import print_message
 
     hosts, problems = archived_hosts(archive_folder(None))
     for problem in problems:
-        say(f"clew: {problem}")
+        print_message(f"clew: {problem}")
     return hosts
 
 

@@ -81,11 +81,11 @@ def use_color() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
-def say(text: str, *, own: bool = False) -> None:
-    """Print a message to stderr. Text is masked unless it is entirely clew's own (`own`)."""
+def print_message(text: str, *, mask: bool = True) -> None:
+    """Print a message to stderr. It is masked, unless `mask` is false: then it must hold nothing of a session."""
     from clew.render.text_safety import visible
 
-    if not own:
+    if mask:
         from clew.cli.redaction import masked_for_people
 
         try:
@@ -101,7 +101,7 @@ def say(text: str, *, own: bool = False) -> None:
 
 
 @contextmanager
-def opened(
+def open_output(
     target: Path | None,
     compression: str | None = None,
     force: bool = False,

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from clew.cli.options import open_library, wants_json
-from clew.cli.output import print_json, print_table, say, terminal_width
+from clew.cli.output import print_json, print_message, print_table, terminal_width
 from clew.model.json import JSON
 
 
@@ -23,13 +23,15 @@ def overview(context: click.Context) -> None:
         unreadable = unreadable_sources(catalog.db)
         tokens = _tokens(context, catalog.db) if as_json else {}
     for problem in unreadable:
-        say(f"clew: {problem}")
+        print_message(f"clew: {problem}")
     if as_json:
         print_json({"agents": agents, "tokens": tokens})
     elif agents:
         _print(agents, library.now())
     else:
-        say("No sessions found. To try clew on example sessions:\n  clew demo\n  clew --home clew-demo list")
+        print_message(
+            "No sessions found. To try clew on example sessions:\n  clew demo\n  clew --home clew-demo list", mask=False
+        )
     context.exit(0 if agents else 1)
 
 

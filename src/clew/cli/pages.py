@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from clew.agents.base import show, with_current_size
 from clew.analysis.session import project_of
-from clew.cli.output import opened, say
+from clew.cli.output import open_output, print_message
 from clew.cli.redaction import Redaction
 from clew.cli.sessions import UNREADABLE
 from clew.datadir import private_folder
@@ -65,7 +65,7 @@ class Pages:
         private_folder(str(folder))
         entries = self.many(sessions, folder, force, with_index=with_index)
         counts = ", ".join(f"{number} {name}{'' if number == 1 else 's'}" for name, number in session_counts(entries))
-        say(f"{counts} in {folder}", own=True)
+        print_message(f"{counts} in {folder}", mask=False)
         return UNREADABLE if len(entries) < len(sessions) else 0
 
     def many(self, sessions: Sequence[StoredSession], folder: Path, force: bool, *, with_index: bool) -> list[Entry]:
@@ -94,7 +94,7 @@ class Pages:
         entries = [Entry(**row["entry"]) for row in rows if row is not None]
         if with_index:
             # It is worth no more than the pages, which can be made again.
-            with opened(folder / INDEX, None, True, durable=False, below=folder) as out:
+            with open_output(folder / INDEX, None, True, durable=False, below=folder) as out:
                 write_pieces(index(entries), out)
         return entries
 
@@ -104,7 +104,7 @@ class Pages:
             with replacing(target, durable=False) as out:
                 entry = self._write(session, out, links, None)
         except SourceUnreadable as error:
-            say(f"clew: {error}")
+            print_message(f"clew: {error}")
             return None
         entry["address"] = address
         masked = dict(self._masking.masked - before) if before is not None else {}

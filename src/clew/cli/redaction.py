@@ -14,7 +14,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from clew.cli.output import say
+from clew.cli.output import print_message
 
 if TYPE_CHECKING:
     import click
@@ -37,7 +37,7 @@ DATA = "none"
 _CHOICE = "clew.redact"
 _MASKED = "clew.masked"
 _WITHOUT_KEY = "clew.without-key"
-_said: dict[str, object] = {}
+_printed_once: dict[str, object] = {}
 """What was said once by commands that run before click is loaded."""
 _SESSION = "clew.session"
 _CHOICES = "secrets, pii (with secrets), paths (with secrets) or all. Default: secrets in text, none in JSON"
@@ -111,7 +111,7 @@ class Redaction:
         self.can_be_asked = True
         """The command takes --redact."""
         self._session: StoredSession | None = None
-        self._taught: Redactor | None = None
+        self._sessions_redactor: Redactor | None = None
         self._learned: dict[str, Redactor] = {}
         """By profile, one that has seen the session that the run is about."""
 
@@ -125,7 +125,7 @@ class Redaction:
         """What is masked, and how; the rules are loaded when the first text is looked at."""
         from clew.redact.settings import load_settings
 
-        return load_settings(self.profile, plain=self.plain, rules=self.rules_file, without_key=_say_without_key)
+        return load_settings(self.profile, plain=self.plain, rules=self.rules_file, without_key=_warn_without_key)
 
     @property
     def version(self) -> str:
@@ -141,16 +141,16 @@ class Redaction:
 
         if self._session is not None:
             return self.learned(self._session)
-        return self._taught or Redactor(self.settings, self.masked if counted else None)
+        return self._sessions_redactor or Redactor(self.settings, self.masked if counted else None)
 
     def learn_sessions(self, sessions: Iterable[StoredSession]) -> None:
         """Learn the secrets of some sessions; all that is masked later is masked with this knowledge."""
         from clew.agents.masking import learn_session
         from clew.redact.redactor import Redactor
 
-        self._taught = Redactor(self.settings, self.masked)
+        self._sessions_redactor = Redactor(self.settings, self.masked)
         for session in sessions:
-            learn_session(session.agent, session.source, self._taught)
+            learn_session(session.agent, session.source, self._sessions_redactor)
 
     def prepare(self) -> None:
         """Load the rules now: processes that are forked later have them then, and no work is done if they are wrong."""
@@ -254,7 +254,7 @@ class Redaction:
         return str(redactor.learn_and_mask(text))
 
     @contextmanager
-    def apart(self) -> Iterator[None]:
+    def counted_separately(self) -> Iterator[None]:
         """What is masked meanwhile is counted by itself, and then with the rest: a document tells of its own masks."""
         whole, self.masked = self.masked, Counter()
         try:
@@ -263,7 +263,7 @@ class Redaction:
             whole.update(self.masked)
             self.masked = whole
 
-    def words(self) -> str:
+    def summary(self) -> str:
         """How many values were masked, by rule; never which."""
         return ", ".join(f"{count} {rule}" for rule, count in sorted(self.masked.items()))
 
@@ -271,16 +271,18 @@ class Redaction:
         """Say what was masked."""
         if self.masked:
             hint = "; --redact none leaves it" if self.can_be_asked and not self.was_asked else ""
-            say(f"clew: masked {self.words()}{hint}", own=True)
+            print_message(f"clew: masked {self.summary()}{hint}", mask=False)
 
 
-def _say_without_key(error: ClewError) -> None:
+def _warn_without_key(error: ClewError) -> None:
     """Say once in a run that markers have neither rule nor tag, and why."""
     context = _context()
-    said = _said if context is None else context.meta
-    if not said.get(_WITHOUT_KEY):
-        said[_WITHOUT_KEY] = True
-        say(f"clew: {error}; without a key, values are masked as [REDACTED], without the name of the rule and the tag")
+    printed = _printed_once if context is None else context.meta
+    if not printed.get(_WITHOUT_KEY):
+        printed[_WITHOUT_KEY] = True
+        print_message(
+            f"clew: {error}; without a key, values are masked as [REDACTED], without the name of the rule and the tag"
+        )
 
 
 def _standard_input() -> Callable[[], BinaryIO]:

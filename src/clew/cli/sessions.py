@@ -14,7 +14,7 @@ from clew.agents.sage_agent.locate import AGENT
 from clew.catalog.filters import SourcesWithText
 from clew.catalog.sync_level import SyncLevel, level_for
 from clew.cli.options import open_library
-from clew.cli.output import say
+from clew.cli.output import print_message
 from clew.errors import SourceUnreadable, UsageError
 from clew.filters import Filters
 from clew.io.paths import refuse_link_to_session
@@ -39,7 +39,7 @@ def find_session(context: click.Context, homes: tuple[str, ...], reference: str)
 
         archived = in_archive(session.id, session.agent.id)
         hint = f"; {archived}" if archived else ""
-        say(f"clew: {session.path} was deleted; this is the text that the catalog keeps{hint}")
+        print_message(f"clew: {session.path} was deleted; this is the text that the catalog keeps{hint}")
     return session
 
 
@@ -52,7 +52,9 @@ def open_catalog_of(
         from clew.catalog.memory import memory_catalog, memory_text_finder
 
         sessions = [session for path in paths for session in library.sessions_at(path)]
-        with memory_catalog(sessions, level_for(filters, level), lambda problem: say(f"clew: {problem}")) as db:
+        with memory_catalog(
+            sessions, level_for(filters, level), lambda problem: print_message(f"clew: {problem}")
+        ) as db:
             yield db, memory_text_finder(db)
         return
     with library.catalog(level, filters) as catalog:
@@ -76,7 +78,7 @@ def for_each_session(
     found = library.sessions(filters, on_unreadable=unreadable.append)
     failed = do_each(found, work)
     for reason in unreadable:
-        say(f"clew: {reason}")
+        print_message(f"clew: {reason}")
     return failed + len(unreadable)
 
 
@@ -87,7 +89,7 @@ def do_each(sessions: Iterable[StoredSession], work: Callable[[StoredSession], o
         try:
             work(session)
         except SourceUnreadable as error:
-            say(f"clew: {error}")
+            print_message(f"clew: {error}")
             unreadable += 1
         session.forget()
     return unreadable
@@ -108,13 +110,13 @@ def suggest_moved_project(library: Library, folders: Sequence[str]) -> None:
     if folders:
         with library.catalog() as catalog:
             for hint in moved_project_hints(catalog.db, folders):
-                say(f"clew: {hint}")
+                print_message(f"clew: {hint}")
 
 
-def say_unscanned(sessions: int) -> None:
+def print_unscanned(sessions: int) -> None:
     """Say how many sessions were not scanned for secrets."""
     if sessions:
-        say(f"clew: {sessions} session{'s' if sessions > 1 else ''} could not be scanned", own=True)
+        print_message(f"clew: {sessions} session{'s' if sessions > 1 else ''} could not be scanned", mask=False)
 
 
 def own_session(context: click.Context, homes: tuple[str, ...], reference: str, *, branches: bool = False) -> Session:

@@ -10,15 +10,15 @@ import click
 
 from clew.agents.file_evidence import ABSENT, FileContent, KnownContent
 from clew.cli.options import open_library
-from clew.cli.output import print_json, print_table, say
+from clew.cli.output import print_json, print_message, print_table
 from clew.cli.redaction import Redaction
 from clew.file_history.diffs import unified_diff
 from clew.host import data_dir
+from clew.io.paths import escape_invalid_utf8
 from clew.model.json import JSON
 from clew.store.change_journal import roll_back_interrupted_restores
 from clew.store.layout import refuse_copy
 from clew.store.session import Session
-from clew.store.snapshots import spelled
 from clew.store.undo_plan import FileStep, Refused, UndoResult
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -62,19 +62,19 @@ def carry_out(session: Session, go: Go, *, json: bool, dry_run: bool, masking: R
         raise
     _print(done, json, masking)
     if not json and dry_run and done.refusal is not None:
-        say(f"clew: without --dry-run this would be refused: {done.refusal}")
+        print_message(f"clew: without --dry-run this would be refused: {done.refusal}")
     if not json and dry_run:
-        say("nothing was changed", own=True)
+        print_message("nothing was changed", mask=False)
     elif not json and done.rescue is not None:
-        say(f"copies of the files changed outside of the session are in {done.rescue}")
+        print_message(f"copies of the files changed outside of the session are in {done.rescue}")
 
 
 def settle_all(session: Session) -> None:
     """Take back what was cut off half-way: it would be taken for somebody's work."""
     for path in roll_back_interrupted_restores(data_dir()):
-        say(f"an interrupted restore was reverted: {path} is as it was before")
+        print_message(f"an interrupted restore was reverted: {path} is as it was before")
     for path in session.roll_back_interrupted_undo():
-        say(f"an interrupted undo was reverted: {path} is as it was before")
+        print_message(f"an interrupted undo was reverted: {path} is as it was before")
 
 
 def rescue_of(context: click.Context, homes: tuple[str, ...], session: Session) -> Path:
@@ -91,15 +91,15 @@ def _print(done: UndoResult, json: bool, masking: Redaction) -> None:
     from clew.render.text_safety import visible
 
     columns = [Column("step"), Column("file", flexible=True), Column("why", flexible=True)]
-    cells = [[step.verdict, spelled(step.path), step.reason or ""] for step in done.steps]
+    cells = [[step.verdict, escape_invalid_utf8(step.path), step.reason or ""] for step in done.steps]
     print_table(columns, cells, masking)
     for step in done.steps:
         if step.verdict == "conflict":
             # The path tells of a credential file, of which everything is masked.
             redactor = masking.redactor()
-            click.echo(visible(redactor.text(_diff(step), spelled(step.path))), nl=False)
+            click.echo(visible(redactor.text(_diff(step), escape_invalid_utf8(step.path))), nl=False)
     for words in done.unknown:
-        say(f"clew: other files may have to be restored too: {words}")
+        print_message(f"clew: other files may have to be restored too: {words}")
     if done.head != done.start:
         head = masking.text(done.head or "before the first message")
         click.echo(visible(f"{'back' if done.action == 'undo' else 'on'} to {head}"))
@@ -126,7 +126,11 @@ def _diff_since(step: FileStep) -> str:
 
 def differing(path: str, one: KnownContent, other: KnownContent) -> str:
     """A diff that can be printed: bytes that are no text must not stop it."""
-    return unified_diff(spelled(path), one, other).encode(errors="surrogateescape").decode(errors="backslashreplace")
+    return (
+        unified_diff(escape_invalid_utf8(path), one, other)
+        .encode(errors="surrogateescape")
+        .decode(errors="backslashreplace")
+    )
 
 
 def _json(done: UndoResult) -> dict[str, JSON]:
@@ -144,5 +148,5 @@ def _json(done: UndoResult) -> dict[str, JSON]:
 
 
 def _row(step: FileStep) -> dict[str, JSON]:
-    row: dict[str, JSON] = {"file": spelled(step.path), "verdict": step.verdict, "why": step.reason}
+    row: dict[str, JSON] = {"file": escape_invalid_utf8(step.path), "verdict": step.verdict, "why": step.reason}
     return {**row, "diff": _diff(step)} if step.verdict == "conflict" else row

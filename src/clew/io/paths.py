@@ -197,3 +197,8 @@ def path_from_text(text: str) -> str:
 def path_for_display(text: str) -> str:
     """A path of `path_to_text` as JSON and people can read it: bytes that are not UTF-8 as `\\xff`."""
     return text if text.isascii() else text.translate(_TO_DISPLAY)
+
+
+def escape_invalid_utf8(text: str) -> str:
+    """A name or text from the file system as valid text: bytes that are not UTF-8 become `\\xff`."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -27,11 +27,11 @@ from clew.errors import PathRefused, SourceUnreadable, UnknownReference
 from clew.io.blobs import digest_in, name_of
 from clew.io.file_lock import LOCK_WAIT_SECONDS, acquire_lock, locked
 from clew.io.filesystem import SYSTEM, System, add_file_name, discard, open_new, open_regular, sync_folder, write_all
+from clew.io.paths import escape_invalid_utf8
 from clew.store import session_metadata
 from clew.store.blobs import Blobs
 from clew.store.layout import BACKUPS, MESSAGES, METADATA, RESCUE, SCANS, SNAPSHOTS, refuse_links
 from clew.store.log import QUARANTINE, complete_lines, incomplete_last_line, record_in
-from clew.store.snapshots import spelled
 from clew.store.workspace import decode_index
 
 _BLOCK_BYTES = 1 << 20
@@ -179,7 +179,7 @@ def _erase_scans(folder: Path, erased: ErasedSnapshots, digests: set[str], syste
     for digest in sorted(scans.all()):
         try:
             index = decode_index(scans.get(digest))
-            is_erased = any(spelled(path) in erased.names for path in index)
+            is_erased = any(escape_invalid_utf8(path) in erased.names for path in index)
             is_erased |= any(entry.digest in digests for entry in index.values())
         except SourceUnreadable:
             is_erased = True

@@ -31,6 +31,7 @@ from clew.errors import PathRefused, SourceUnreadable, UsageError
 from clew.io.blobs import digest_in, digest_of, name_of
 from clew.io.codec import NOT_JSON
 from clew.io.filesystem import explain_permission_errors, make_folder
+from clew.io.paths import escape_invalid_utf8
 from clew.io.safe_write import Within
 from clew.store.blobs import Blobs
 from clew.store.file_state import NO_FILE, FileState, StateChange
@@ -129,7 +130,7 @@ class Snapshots:
         maps, own = FileMaps(), {}
         since = since or ChangesSinceScan()
         for path, change in changes.items():
-            name = spelled(path)
+            name = escape_invalid_utf8(path)
             while name != path and (name in changes or name in own):
                 name += "\\"  # another file has this name; `raw` holds the name of this one
             own[name] = _own(path, name, change)
@@ -264,11 +265,6 @@ def _link_at(within: Within, path: str) -> bytes | None:
         return within.link(path)
     except (PathRefused, OSError):
         return None
-
-
-def spelled(path: str) -> str:
-    """Return a path as text: bytes that are not UTF-8 are escaped."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _tracked(change: StateChange) -> TrackedFile:

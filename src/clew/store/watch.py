@@ -18,10 +18,11 @@ from msgspec import UNSET
 from clew.agents.sage_agent.written_records import FoundFile, FoundState
 from clew.errors import PathRefused, SourceUnreadable
 from clew.io.ignore_patterns import ignore_patterns
+from clew.io.paths import escape_invalid_utf8
 from clew.io.safe_write import Within, parts_of
 from clew.store.file_state import NO_FILE, FileState, StateChange
 from clew.store.log import Log
-from clew.store.snapshots import ChangesSinceScan, SnapshotEntry, Snapshots, parse_snapshot, spelled
+from clew.store.snapshots import ChangesSinceScan, SnapshotEntry, Snapshots, parse_snapshot
 from clew.store.workspace import Index, IndexEntry, Workspace, permissions
 
 _GONE = "the copy of it is missing"
@@ -114,7 +115,7 @@ class Watch:
         # What the patterns leave out now, or left out then, was neither created nor deleted.
         hides = _hidden(last, self._workspace) if changes else None
         found = {
-            spelled(path): _found(path, change, known is not None)
+            escape_invalid_utf8(path): _found(path, change, known is not None)
             for path, change in changes.items()
             if hides is not None and not hides(path)
         }
@@ -133,7 +134,7 @@ class Watch:
         hides = ignore_patterns(tuple(last.ignored)).hides
         before = {path: _state(known.get(path)) for path in self._states} if known is not None else {}
         found = {
-            spelled(path): _found(path, StateChange(state, self._states[path]), True)
+            escape_invalid_utf8(path): _found(path, StateChange(state, self._states[path]), True)
             for path, state in before.items()
             if not state.same_as(self._states[path]) and path not in states and not hides(path)
         }
@@ -191,7 +192,7 @@ def _differing(states: dict[str, FileState], before: Index | None, now: Index) -
 
 def _found(path: str, change: StateChange, is_known: bool) -> FoundFile:
     """Return the record of a file that changed since the last scan; `is_known`: its state before is known."""
-    raw = UNSET if spelled(path) == path else base64.b64encode(os.fsencode(path)).decode()
+    raw = UNSET if escape_invalid_utf8(path) == path else base64.b64encode(os.fsencode(path)).decode()
     before = _found_state(change.before) if is_known else UNSET
     return FoundFile(before=before, now=_found_state(change.after), raw=raw)
 
