@@ -40,7 +40,7 @@ def test_the_day_of_any_time(known_days: dict[str, LocalDays], stamp: datetime, 
     assert day_in_sql(known_days[name], stamp) == stamp.astimezone(ZoneInfo(name)).date().isoformat()
 
 
-@pytest.mark.parametrize("name", ZONES)
+@pytest.mark.parametrize("name", [*ZONES[:2], *(pytest.param(name, marks=pytest.mark.slow) for name in ZONES[2:])])
 def test_days_around_each_change_of_the_clock(known_days: dict[str, LocalDays], name: str) -> None:
     days, zone = known_days[name], ZoneInfo(name)
     for end_us, _ in days.periods[:-1]:

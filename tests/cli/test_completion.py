@@ -125,11 +125,13 @@ echo "found: ${{COMPREPLY[*]}}"
     assert "found: f005c7db\n" in with_shell("bash", script, "--norc")
 
 
+@pytest.mark.slow
 def test_fish_completes_with_titles(synced: Path, with_shell: Complete) -> None:
     script = f"clew completion fish | source; complete -C 'clew --home {synced} show f00'"
     assert "f005c7db\tnew-moon-in-python · moon.phase" in with_shell("fish", script, "--no-config")
 
 
+@pytest.mark.slow
 def test_zsh_completes_with_titles(synced: Path, with_shell: Complete) -> None:
     # The builtins of completion run only inside a line editor, so that of a second zsh in a pseudo-terminal is used.
     script = f"""
@@ -148,6 +150,7 @@ zpty -d z
     assert "new-moon-in-python" in with_shell("zsh", script, "-f")
 
 
+@pytest.mark.slow
 def test_the_lines_for_fzf_begin_with_an_id(synced: Path, with_shell: Complete) -> None:
     """`clew list | fzf --header-lines 1 | awk '{print $1}'`, with head in the place of fzf."""
     line = f"clew show --home {synced} $(clew list --home {synced} | sed 1d | grep moon.phase | awk '{{print $1}}')"

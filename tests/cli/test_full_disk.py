@@ -48,6 +48,7 @@ def fill(disk: Path) -> None:
     [([], ["sync"]), (["list"], ["sync"]), (["sync"], ["sync", "--forget-gone"])],
     ids=["the rows", "the text index", "what is gone"],
 )
+@pytest.mark.slow
 def test_a_sync_on_a_full_disk_names_the_catalog(
     small_disk: Path, tmp_path: Path, before: list[str], words: list[str]
 ) -> None:

@@ -103,6 +103,7 @@ def test_the_catalog_is_brought_up_to_date_behind_it(working: Path, started: lis
     assert [words[-6:] for words in started] == [["--home", str(working), "stats", "--since", "today", "--json"]]
 
 
+@pytest.mark.slow
 def test_it_is_quick_as_a_process(working: Path) -> None:
     """Processor time, as the machine may be busy: 0.15 s where it is not."""
     command = [*COMMAND, "--home", str(working), "statusline"]
