@@ -9,6 +9,7 @@ import pytest
 
 from clew.agents.base import Agent
 from clew.agents.claude_code import ClaudeCode
+from clew.library import Library
 from tests.cli.running import Ran, clew, state
 from tests.files.claude import SESSION, Transcript
 from tests.files.test_within import SPELLINGS, tree
@@ -270,6 +271,32 @@ def test_blame_names_the_message_and_the_prompt(world: World) -> None:
     (row,) = world.run("blame", f"{world.bell}:2", "--json").json
     assert (row["session"], row["message"], row["prompt"]["text"]) == (SESSION, 5, "Make it louder.")
     assert (row["line"], row["certainty"], row["text"]) == (2, "exact", "    return 'DONG'")
+
+
+def test_blame_prints_a_hostile_session_id_visible_and_masked(world: World) -> None:
+    Path(world.bell).write_bytes(b"def ring():\n    return 'dong'\n")
+    secret = "sk-ant-api03-" + "Ab3" * 31 + "AA"
+    for hostile, shown in (("\x1b[31mred", "␛[31mred"), (f"{secret}1", "sk-ant-a")):
+        for record in world.said.records:
+            record["sessionId"] = hostile
+        world.said.write(world.home)
+        (path,) = world.home.rglob("*.jsonl")
+        path.rename(path.with_name(f"{hostile}.jsonl"))
+        done = clew("blame", world.bell, "--home", world.home)
+        assert f"claude-code:{shown}" in done.out
+        assert "\x1b" not in done.out + done.err and secret not in done.out + done.err
+        path.with_name(f"{hostile}.jsonl").unlink()
+
+
+def test_blame_syncs_at_most_twice(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for the lines, and once for hints about all folders above the file."""
+    opened: list[object] = []
+    catalog = Library.catalog
+    monkeypatch.setattr(Library, "catalog", lambda *given: opened.append(given) or catalog(*given))
+    other = world.project / "other.py"
+    other.write_bytes(b"x\n")
+    assert world.run("blame", other).code == 1
+    assert len(opened) == 2
 
 
 def test_blame_of_what_nobody_wrote(world: World) -> None:

@@ -23,7 +23,7 @@ from clew.cli.completion import complete_session
 from clew.cli.options import as_json_option, common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import open_output, print_json, print_message, print_table, refuse_stores
 from clew.cli.redaction import STANDARD, TEXT, Redaction, redacting, redaction
-from clew.cli.sessions import UNREADABLE, for_each_session, print_unscanned
+from clew.cli.sessions import for_each_session, print_unscanned
 from clew.errors import Busy, ClewError, SourceUnreadable, UsageError
 from clew.filters import Filters
 from clew.host import ARCHIVED, REMOTES, data_dir, is_copy
@@ -127,7 +127,7 @@ def scan_command(
     library = open_library(context, homes)
     unreadable = for_each_session(library, references, take_filters(options, library), report.add)
     report.finish(unreadable)
-    return 1 if report.count else UNREADABLE if unreadable else 0
+    return 1 if report.count else SourceUnreadable.exit_code if unreadable else 0
 
 
 @command.command("scrub")
@@ -170,7 +170,7 @@ def scrub_command(
     if not references:
         scrub.name_links(admitted)
     finish()
-    return UNREADABLE if scrub.unreadable else 0 if scrub.rows and not scrub.refused else 1
+    return SourceUnreadable.exit_code if scrub.unreadable else 0 if scrub.rows and not scrub.refused else 1
 
 
 class Report:

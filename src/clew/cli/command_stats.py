@@ -27,7 +27,7 @@ from clew.filters import Filters
 from clew.library import Library
 from clew.references import named_path
 from clew.render.csv import write_csv
-from clew.render.tables import Column, clock, cost, count, time_left
+from clew.render.tables import Column, clock, cost, count, dollars, time_left
 from clew.render.text_safety import one_line
 from clew.timezone import zone_label
 
@@ -262,7 +262,10 @@ def describe_active_block(row: Row) -> str:
     """The time left in the active block, and what it will have cost at its end."""
     parts = [f"active block: {time_left(row['remaining_seconds'])} left"]
     if row["projected_cost"] is not None:
-        parts += [f"${row['cost_per_hour']:,.2f} an hour", f"${row['projected_cost']:,.2f} at its end at this rate"]
+        parts += [
+            f"{dollars(row['cost_per_hour'])} an hour",
+            f"{dollars(row['projected_cost'])} at its end at this rate",
+        ]
     return ", ".join(parts)
 
 

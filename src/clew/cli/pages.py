@@ -13,7 +13,6 @@ from clew.agents.base import show, with_current_size
 from clew.analysis.session import project_of
 from clew.cli.output import open_output, print_message
 from clew.cli.redaction import Redaction
-from clew.cli.sessions import UNREADABLE
 from clew.datadir import private_folder
 from clew.errors import SourceUnreadable, WouldLose
 from clew.export.html import write_html, write_pieces
@@ -66,7 +65,7 @@ class Pages:
         entries = self.many(sessions, folder, force, with_index=with_index)
         counts = ", ".join(f"{number} {name}{'' if number == 1 else 's'}" for name, number in session_counts(entries))
         print_message(f"{counts} in {folder}", mask=False)
-        return UNREADABLE if len(entries) < len(sessions) else 0
+        return SourceUnreadable.exit_code if len(entries) < len(sessions) else 0
 
     def many(self, sessions: Sequence[StoredSession], folder: Path, force: bool, *, with_index: bool) -> list[Entry]:
         """A page for each session, with links between them; returns the pages of those that could be read."""

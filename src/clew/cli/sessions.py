@@ -25,9 +25,6 @@ from clew.stored_session import StoredSession
 if TYPE_CHECKING:
     from clew.store.session import Session
 
-UNREADABLE = 3
-"""Exit code where a session could not be read."""
-
 
 def find_session(context: click.Context, homes: tuple[str, ...], reference: str) -> StoredSession:
     """The one session that a reference names, also one whose file is gone."""
@@ -103,14 +100,16 @@ def _passing(session: StoredSession, filters: Filters) -> Iterator[StoredSession
     return filter_sessions([session], filters)
 
 
-def suggest_moved_project(library: Library, folders: Sequence[str]) -> None:
-    """Say which sessions may belong to a folder in which none was found; `folders`: all paths it is known by."""
+def suggest_moved_project(library: Library, *folders: Sequence[str]) -> None:
+    """Say which sessions may belong to folders in which none was found; each with all paths it is known by."""
     from clew.catalog.queries import moved_project_hints
 
-    if folders:
+    known = [paths for paths in folders if paths]
+    if known:
         with library.catalog() as catalog:
-            for hint in moved_project_hints(catalog.db, folders):
-                print_message(f"clew: {hint}")
+            hints = [hint for paths in known for hint in moved_project_hints(catalog.db, paths)]
+        for hint in hints:
+            print_message(f"clew: {hint}")
 
 
 def print_unscanned(sessions: int) -> None:

@@ -159,10 +159,12 @@ def cost(row: Mapping[str, Any]) -> str:
     """The cost in a row; where some of it has no price, that it was at least this; "-" where nothing is known."""
     if row.get("cost") is None:
         return "-"
-    dollars = row["cost"]
-    # What is less than half a cent must not look like nothing.
-    digits = 4 if 0 < dollars < 0.005 else 2
-    return f"{'≥ ' if row['cost_is_at_least'] else ''}${dollars:,.{digits}f}"
+    return f"{'≥ ' if row['cost_is_at_least'] else ''}{dollars(row['cost'])}"
+
+
+def dollars(amount: float) -> str:
+    """An amount as "$1,234.50"; less than half a cent has more digits, as it must not look like nothing."""
+    return f"${amount:,.{4 if 0 < amount < 0.005 else 2}f}"
 
 
 def count(number: int | None) -> str:
