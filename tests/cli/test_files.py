@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -292,7 +293,12 @@ def test_blame_syncs_at_most_twice(world: World, monkeypatch: pytest.MonkeyPatch
     """Once for the lines, and once for hints about all folders above the file."""
     opened: list[object] = []
     catalog = Library.catalog
-    monkeypatch.setattr(Library, "catalog", lambda *given: opened.append(given) or catalog(*given))
+
+    def counted(*given: Any) -> Any:
+        opened.append(given)
+        return catalog(*given)
+
+    monkeypatch.setattr(Library, "catalog", counted)
     other = world.project / "other.py"
     other.write_bytes(b"x\n")
     assert world.run("blame", other).code == 1

@@ -140,10 +140,10 @@ def _format_of_file_name(form: str | None, output: Path | None) -> str | None:
     if output is None or output.is_dir():
         return form
     suffix = _suffix(output)
-    said = next((name for name, known in FORMATS.items() if known == suffix), _OTHER_NAMES.get(suffix[1:]))
-    if form is not None and said is not None and said != form:
+    suffix_format = next((name for name, known in FORMATS.items() if known == suffix), _OTHER_NAMES.get(suffix[1:]))
+    if form is not None and suffix_format is not None and suffix_format != form:
         raise UsageError(f"{output.name} and --to {form} cannot be combined")
-    return form or said
+    return form or suffix_format
 
 
 def _suffix(output: Path) -> str:

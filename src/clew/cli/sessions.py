@@ -114,8 +114,10 @@ def suggest_moved_project(library: Library, *folders: Sequence[str]) -> None:
 
 def print_unscanned(sessions: int) -> None:
     """Say how many sessions were not scanned for secrets."""
+    from clew.render.tables import counted
+
     if sessions:
-        print_message(f"clew: {sessions} session{'s' if sessions > 1 else ''} could not be scanned", mask=False)
+        print_message(f"clew: {counted(sessions, 'session')} could not be scanned", mask=False)
 
 
 def own_session(context: click.Context, homes: tuple[str, ...], reference: str, *, branches: bool = False) -> Session:
