@@ -18,7 +18,7 @@ from clew.cli.options import as_json_option, common, filtering, home_option, ope
 from clew.cli.output import print_json, print_message, print_table
 from clew.cli.progress import progress_bar
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
-from clew.errors import Busy, SourceUnreadable, UsageError
+from clew.errors import Busy, SourceUnreadable, UsageError, WouldLose
 from clew.filters import Filters, point_in_time
 from clew.host import data_dir
 from clew.library import Library
@@ -372,6 +372,7 @@ def _restore_summary(restored: Restored) -> str:
 @click.option("--repack", is_flag=True, help="Compress everything that is kept again.")
 @click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="zstd compression level, 1 to 19.")
 @click.option("--apply", "for_good", is_flag=True, help="Remove them; without this, only print what would be removed.")
+@click.option("--allow-loss", is_flag=True, help="Also remove sessions that exist only in the archive.")
 @_archive_option
 @redacting_output
 @as_json_option
@@ -385,12 +386,14 @@ def prune_command(
     repack: bool,
     level: int,
     for_good: bool,
+    allow_loss: bool,
     chosen: str | None,
     as_json: bool,
 ) -> int:
     """Remove archived versions by a policy. Without --apply it only shows what would be removed.
 
-    All limits apply together. A record that a kept version needs stays.
+    All limits apply together. A record that a kept version needs stays. If a file exists only in the archive, such as
+    after `clew clean`, nothing is removed without --allow-loss.
     """
     from clew.archive import prune
     from clew.archive.archive import open_archive
@@ -406,12 +409,18 @@ def prune_command(
     folder, now_us = _folder(context, chosen), round(Host.local().now().timestamp() * 1e6)
     if not for_good:
         with open_archive(folder) as archive:
-            _print_plan(context, prune.plan(archive, policy, now_us), False, as_json)
+            decided = prune.plan(archive, policy, now_us)
+            _print_plan(context, decided, _only_copies(archive, decided), False, as_json)
         return 0
     if not folder.is_dir():
         raise SourceUnreadable(f"{folder}: there is no archive")
     with open_writer(folder, level=level) as writer:
         decided = prune.plan(writer, policy, now_us)
+        only_copies = _only_copies(writer, decided)
+        if only_copies and not allow_loss:
+            sessions = len({version.session_key for version in only_copies})
+            some = "files of 1 session exist" if sessions == 1 else f"files of {sessions} sessions exist"
+            raise WouldLose(f"nothing was removed: {some} only in the archive; use --allow-loss to remove them")
         if decided.dropped or repack:
             prune.prune(writer, decided, repack)
             clear_cache()
@@ -419,25 +428,36 @@ def prune_command(
         damaged = [name for name, row in writer.index.packs().items() if row.damage]
     for name in damaged:
         print_message(f"clew: {name}.pack: damaged, so it was not rewritten; it may still contain removed data")
-    _print_plan(context, decided, True, as_json)
+    _print_plan(context, decided, only_copies, True, as_json)
     return 0
 
 
-def _print_plan(context: click.Context, decided: Plan, done: bool, as_json: bool) -> None:
+def _only_copies(archive: Archive, decided: Plan) -> set[Version]:
+    """The newest versions that would be removed of files that are no longer on this machine."""
+    from clew.archive.archived_home import is_gone
+
+    newest = set(archive.newest())
+    return {version for version in decided.dropped if version in newest and is_gone(version)}
+
+
+def _print_plan(context: click.Context, decided: Plan, only_copies: set[Version], done: bool, as_json: bool) -> None:
     from clew.render.tables import count, size
 
     paths = [os.fsdecode(version.path) for version in decided.dropped]
     if wants_json(context, as_json):
         figures = {"kept": len(decided.kept), "size": decided.size, "left": decided.left}
-        print_json(redaction(context, DATA).value({"applied": done, "dropped": paths, **figures}))
+        lost = [os.fsdecode(version.path) for version in decided.dropped if version in only_copies]
+        print_json(redaction(context, DATA).value({"applied": done, "dropped": paths, "only_copies": lost, **figures}))
         return
     from clew.render.text_safety import visible
 
-    for path in redaction(context, TEXT).value(paths):
-        click.echo(visible(path))
-    said = f"{count(len(paths))} versions of files {'went' if done else 'would go'}"
-    print_message(f"{said}: {size(decided.size)} {'became' if done else 'would become'} {size(decided.left)}")
-    if not done:
+    for path, version in zip(redaction(context, TEXT).value(paths), decided.dropped, strict=True):
+        click.echo(visible(path) + ("  (only copy)" if version in only_copies else ""))
+    number, left, before = count(len(paths)), size(decided.left), size(decided.size)
+    if done:
+        print_message(f"{number} file versions removed; the archive has {left} now ({before} before)")
+    else:
+        print_message(f"{number} file versions would be removed; the archive would have {left} ({before} now)")
         print_message("nothing was changed; use --apply to remove", mask=False)
 
 
