@@ -68,8 +68,8 @@ def test_old_sessions_are_archived_and_removed_and_come_back(home: Path) -> None
     done = clew("--home", home, "clean", "--older-than", "90d", "--yes")
     assert done.code == 0, done.err
     assert content(home) == {name: bytes_ for name, bytes_ in before.items() if OLD not in name}
-    assert f"clew archive restore {OLD} --to {home}" in done.err
-    assert clew("archive", "restore", OLD, "--to", home).code == 0
+    assert f"clew archive restore claude-code:{OLD} --in-place --home {home}" in done.err
+    assert clew("archive", "restore", f"claude-code:{OLD}", "--in-place", "--home", home).code == 0
     assert content(home) == before
 
 
@@ -196,7 +196,7 @@ def test_a_session_that_is_only_archived_is_said_to_be_there(home: Path, words: 
     done = clew("--home", home, *words)
     assert done.code == 1
     assert f"clew show claude-code:{OLD} --source archive" in done.err
-    assert f"clew archive restore claude-code:{OLD} --to DIR" in done.err
+    assert f"clew archive restore claude-code:{OLD} --in-place" in done.err
 
 
 def test_a_session_that_is_gone_is_shown_and_the_archive_named(home: Path) -> None:
@@ -311,3 +311,47 @@ def test_why_a_file_could_not_be_archived_is_said(home: Path, monkeypatch: pytes
     monkeypatch.setattr(cleaning, "capture", lambda *_: Outcome(problems=[f"{path}: Input/output error"]))
     done = clew("--home", home, "clean", "--older-than", "90d", "--yes")
     assert done.code == 1 and f"kept claude-code:{OLD}: {path}: Input/output error" in done.err
+
+
+def test_a_session_of_a_folder_outside_the_home_comes_back_to_it(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside = tmp_path / "outside"
+    shutil.move(home / ".claude", outside)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(outside))
+    before = content(outside)
+    done = clew("clean", "--older-than", "90d", "--yes")
+    assert done.code == 0 and f"clew archive restore claude-code:{OLD} --in-place\n" in done.err
+    assert len(content(outside)) == 2
+    assert clew("archive", "restore", f"claude-code:{OLD}", "--in-place").code == 0
+    assert content(outside) == before and not content(home)
+
+
+def test_a_session_that_two_homes_have_comes_back_to_its_own(home: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(home, other)
+    before = content(home)
+    for one in (home, other):
+        assert clew("--home", one, "clean", "--older-than", "90d", "--yes").code == 0
+    cleaned = content(other)
+    assert clew("archive", "restore", OLD, "--in-place", "--home", home).code == 0
+    assert content(home) == before and content(other) == cleaned
+
+
+def test_a_restore_in_place_replaces_nothing_and_follows_no_link(home: Path, tmp_path: Path) -> None:
+    path = next(home.rglob(f"{OLD}.jsonl"))
+    assert clew("--home", home, "clean", "--older-than", "90d", "--yes").code == 0
+    path.write_text("other")
+    done = clew("archive", "restore", OLD, "--in-place")
+    assert done.code == 6 and path.read_text() == "other" and len(content(home)) == 3
+    path.unlink()
+    shutil.move(path.parent, tmp_path / "elsewhere")
+    path.parent.symlink_to(tmp_path / "elsewhere")
+    assert clew("archive", "restore", OLD, "--in-place").code == 4
+    assert not (tmp_path / "elsewhere" / path.name).exists()
+
+
+@pytest.mark.parametrize("words", [[], [OLD], ["--in-place"], [OLD, "--in-place", "--to", "x"]])
+def test_a_restore_needs_one_target(home: Path, words: list[str]) -> None:
+    assert clew("archive", "restore", *words).code == 2

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from clew.agents.sage_agent.locate import AGENT as OWN_STORE
 from clew.archive.archive import Archive
-from clew.archive.capture import FileToCapture, capture, files_of, newest_by_path, without_duplicates
+from clew.archive.capture import FileToCapture, capture, files_of, newest_by_path, source_home, without_duplicates
 from clew.archive.records import Version
 from clew.archive.writer import open_writer
 from clew.errors import ClewError, PathRefused, SourceUnreadable, UsageError
@@ -172,7 +172,9 @@ def _folder_of_agent(file: FileToCapture) -> Path:
     from clew.agents import registry
 
     roots = [root for root in registry.get(file.agent).roots(file.host) if file.path.is_relative_to(root)]
-    return max(roots, key=lambda root: len(root.parts), default=file.host.home)
+    if roots:
+        return max(roots, key=lambda root: len(root.parts))
+    return source_home(file.host).folder_above(file.path.absolute()) or file.host.home
 
 
 def _read(path: Path) -> tuple[Signature, bytes]:

@@ -314,39 +314,57 @@ def verify_command(context: click.Context, /, chosen: str | None, as_json: bool)
 
 @command.command("restore")
 @click.argument("references", nargs=-1, metavar="[REF]...")
-@click.option("--to", "target", required=True, metavar="DIR", help="The target folder.")
+@click.option("--to", "target", metavar="DIR", help="The target folder.")
+@click.option("--in-place", is_flag=True, help="Restore each file of the named sessions to where it was.")
 @click.option("--at", metavar="TIME", help="Restore the versions archived at a time: 2026-11-01, 3d, yesterday.")
 @click.option("--force", is_flag=True, help="Replace files that exist and differ.")
 @_archive_option
 @redacting_output
+@home_option
 @as_json_option
 @click.pass_context
 def restore_command(
     context: click.Context,
     /,
     references: tuple[str, ...],
-    target: str,
+    target: str | None,
+    in_place: bool,
     at: str | None,
     force: bool,
     chosen: str | None,
+    homes: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Restore archived files into a folder, with their bytes, modes and times: all, or those of some sessions.
+    """Restore archived files, with their bytes, modes and times: all, or those of some sessions.
 
-    Each file gets its path relative to its home. Links are not followed, and nothing outside the folder is changed.
+    With --to, each file gets its path relative to its home; nothing outside the folder is changed. With --in-place, the
+    files of the named sessions go to the paths they were archived from. With --home, only files of these home folders
+    are restored. Links are not followed.
     """
     from clew.archive import restore
     from clew.archive.archive import open_archive
     from clew.host import Host
 
+    if (target is None) != in_place:
+        raise UsageError("give a target: --to DIR, or --in-place for where the files were")
+    if in_place and not references:
+        raise UsageError("--in-place needs the sessions to restore")
     at_us = round(point_in_time(at, Host.local().now()).timestamp() * 1e6) if at else None
+    folders = {os.path.realpath(home) for home in (*context.find_root().obj["homes"], *homes)}
     with open_archive(_folder(context, chosen)) as archive:
-        steps = restore.plan(restore.choose(archive, references, at_us))
-        restored = restore.restore(archive, steps, Path(target), force)
+        versions = [
+            version
+            for version in restore.choose(archive, references, at_us)
+            if not folders or os.path.realpath(version.home.path) in folders
+        ]
+        targets = {Path(target): restore.plan(versions)} if target is not None else restore.plan_in_place(versions)
+        restored = restore.restore(archive, targets, force)
+    steps = [step for below in targets.values() for step in below]
     for damage in (*archive.problems, *restored.damaged):
         print_message(f"clew: {damage}")
     if wants_json(context, as_json):
-        found = {**msgspec.to_builtins(restored._asdict()), "files": [step.path for step in steps]}
+        files = [os.fsdecode(step.version.path) if in_place else step.path for step in steps]
+        found = {**msgspec.to_builtins(restored._asdict()), "files": files}
         print_json(redaction(context, DATA).value(found))
     else:
         print_message(_restore_summary(restored))

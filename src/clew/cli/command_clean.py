@@ -20,6 +20,7 @@ from clew.cli.output import print_json, print_message, print_table
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
 from clew.errors import Busy, SourceUnreadable, UsageError
 from clew.filters import point_in_time
+from clew.io.paths import is_own_home
 from clew.model.json import JSON
 from clew.model.time import spell_time
 from clew.render.shell import shell_line
@@ -49,7 +50,7 @@ def command(
     Without --yes it only shows what would be removed. With it, the files of each session are archived, the archived
     bytes are read back and compared, and only then removed, with the copies of files that the agent keeps for that
     session. A session whose files changed meanwhile, are links or, on Linux, are open in a program is kept. Sessions of
-    other machines and of clew's own store are left alone. `clew archive restore` brings a session back.
+    other machines and of clew's own store are left alone. `clew archive restore REF --in-place` brings a session back.
 
     Exit code 1: there is nothing to remove, or a session was kept.
     """
@@ -150,7 +151,10 @@ def _say_result(sessions: list[OldSession], done: Cleaned, yes: bool, chosen: st
         else:
             print_message(f"clew: kept {name}: {reason}")
     if done.removed:
-        words = ["clew", "archive", "restore", done.removed[0].id, "--to", str(done.removed[0].files[0].host.home)]
+        first = done.removed[0]
+        words = ["clew", "archive", "restore", f"{first.agent}:{first.id}", "--in-place"]
+        home = first.files[0].host.home
+        words += [] if is_own_home(home) else ["--home", str(home)]
         words += ["--archive", chosen] if chosen else []
         freed = size(sum(one.bytes for one in done.removed))
         print_message(
