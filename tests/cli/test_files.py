@@ -12,6 +12,7 @@ from clew.agents.base import Agent
 from clew.agents.claude_code import ClaudeCode
 from clew.library import Library
 from tests.cli.running import Ran, clew, state
+from tests.counting.homes import claude
 from tests.files.claude import SESSION, Transcript
 from tests.files.test_within import SPELLINGS, tree
 
@@ -371,3 +372,10 @@ def test_the_message_that_writes_a_file_names_the_one_that_has_it(demo: Path) ->
     assert clew("--home", demo, "show", "f005#7", "--file", "moon.py").code == 0
     before = clew("--home", demo, "show", "71960#7", "--file", "predict.py")
     assert "changes it" not in before.err
+
+
+def test_a_session_without_a_folder_is_not_restored_in_place(tmp_path: Path) -> None:
+    said = {"type": "user", "uuid": "u-1", "sessionId": SESSION, "message": {"role": "user", "content": "tides"}}
+    claude(tmp_path, said, session=SESSION)
+    done = clew("restore", f"{SESSION}#1", "--in-place", "--home", tmp_path)
+    assert (done.code, done.err) == (2, "clew: the session does not record its folder; use --into DIR\n")
