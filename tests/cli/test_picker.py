@@ -10,9 +10,11 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from clew.catalog.sync import sync
 from clew.cli.session_argument import is_interactive
 from tests.cli.running import COMMAND, FORKED, clew
 
@@ -65,11 +67,13 @@ def lists(monkeypatch: pytest.MonkeyPatch) -> list[list[Choice]]:
 def test_the_list_and_its_previews_need_one_sync(
     demo: Path, lists: list[list[Choice]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from clew.catalog import access
-
     syncs = []
-    sync = access.sync
-    monkeypatch.setattr(access, "sync", lambda *words, **options: (syncs.append(1), sync(*words, **options))[1])
+
+    def counted_sync(*words: Any, **options: Any) -> Any:
+        syncs.append(words)
+        return sync(*words, **options)
+
+    monkeypatch.setattr("clew.catalog.access.sync", counted_sync)
     assert clew("--home", demo, "graph").code == 0
     assert len(lists[0]) > 5
     # One for the list, and one for the command itself.
@@ -120,9 +124,7 @@ def test_an_id_is_neither_an_option_nor_a_path(
 
 
 def test_pick_passes_no_sync_on(demo: Path, lists: list[list[Choice]], monkeypatch: pytest.MonkeyPatch) -> None:
-    from clew.catalog import access
-
-    monkeypatch.setattr(access, "sync", lambda *_, **__: pytest.fail("a sync"))
+    monkeypatch.setattr("clew.catalog.access.sync", lambda *_, **__: pytest.fail("a sync"))
     monkeypatch.chdir(demo)
     assert clew("--no-sync", "--home", demo, "pick").code == 0
 
