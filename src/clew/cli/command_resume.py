@@ -116,8 +116,8 @@ def command(
     started = agent_command(argv, folder, host)
     if wants_json(context, as_json):
         cwd = folder if is_path(folder) else None
-        found = {"convert": conversion, "argv": argv, "cwd": cwd}
-        found |= {"environment": started.environment, "unset": started.unset}
+        changes = {"environment": started.environment, "unset": started.unset}
+        found = {"convert": conversion, "argv": argv, "cwd": cwd, **changes}
         print_json(redaction(context, DATA).value(found))
     elif only_print:
         if not is_path(folder):
