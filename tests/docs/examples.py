@@ -62,7 +62,8 @@ class Shell:
 
     def shown(self, text: str) -> str:
         """The text as a page shows it."""
-        text = text.replace(str(Path.cwd() / self._home), "~").replace(str(self._home), "~").replace(str(Path.cwd()), "/home/ada")
+        text = text.replace(str(Path.cwd() / self._home), "~").replace(str(self._home), "~")
+        text = text.replace(str(Path.cwd()), "/home/ada")
         return "\n".join(line.rstrip() for line in text.splitlines()) + ("\n" if text else "")
 
 
