@@ -14,6 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from clew.cli import ABOUT, COMMAND_GROUPS, COMMANDS, OPTIONS
+from clew.cli.completion import COMPLETE_VARIABLE
 from clew.cli.options import FAILED, common
 from clew.datadir import environment_problem
 from clew.errors import ClewError, RemoteFailed, SourceUnreadable, UsageError
@@ -195,6 +196,6 @@ def main(context: click.Context, homes: tuple[str, ...], as_json: bool, version:
 def run() -> None:
     """Run the command line; an interrupt while modules are loading ends it without a traceback."""
     try:
-        main()
+        main(prog_name="clew", complete_var=COMPLETE_VARIABLE)
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
