@@ -117,7 +117,5 @@ def _print(records: Iterable[dict[str, JSON]], json: bool, masking: Redaction, i
         if json:
             print_line(record)
         else:
-            kind = record.get("type") or record.get("role")
-            click.echo(
-                f"{indent}{str(record.get('uuid', ''))[:8]:<8}  {kind!s:<11}  {one_line(summary_line(record))[:100]}"
-            )
+            uuid, kind = one_line(str(record.get("uuid", ""))), one_line(str(record.get("type") or record.get("role")))
+            click.echo(f"{indent}{uuid[:8]:<8}  {kind:<11}  {one_line(summary_line(record))[:100]}")

@@ -40,7 +40,7 @@ def print_branches(branches: list[Branch], json: bool, masking: Redaction) -> No
         Column("messages", right=True),
         Column("from"),
         Column("last"),
-        Column("stands at"),
+        Column("current message"),
     ]
     print_table(
         columns,

@@ -17,7 +17,7 @@ from clew.cli import ABOUT, COMMAND_GROUPS, COMMANDS, OPTIONS
 from clew.cli.completion import COMPLETE_VARIABLE
 from clew.cli.options import FAILED, common
 from clew.datadir import environment_problem
-from clew.errors import ClewError, RemoteFailed, UsageError
+from clew.errors import ClewError, RemoteFailed, SourceUnreadable, UsageError
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
@@ -130,7 +130,7 @@ def report_error(error: BaseException) -> int:
     except OSError as failure:
         place = f"{failure.filename}: " if failure.filename else ""
         _print_error(f"{place}{failure.strerror or failure}")
-        return 3
+        return SourceUnreadable.exit_code
     except Exception as unexpected:
         if os.environ.get("CLEW_DEBUG"):
             raise
