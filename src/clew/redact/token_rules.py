@@ -13,6 +13,8 @@ from clew.redact.token_formats import TOKEN_FORMATS, TokenFormat
 
 _WEAK_TAIL_CHARS = 12
 """Characters that must follow a weak prefix. Asking for some behind every prefix would give the search many states."""
+_MAX_TOKEN_BYTES = 32 << 10
+"""A longer token is masked up to here: candidates that are none must take a bounded time each."""
 _WINDOW_BEFORE_BYTES, _WINDOW_AFTER_BYTES = 120, 300
 _MAX_LINES = 3
 _MAX_PREFIX_BYTES = 12
@@ -100,8 +102,9 @@ class Services:
 
     def at(self, text: bytes, position: int) -> Match | None:
         """Match the token that begins at a position."""
+        stop = position + _MAX_TOKEN_BYTES
         for each in self._by_first_chars.get(text[position : position + 2], ()):
-            match = each.token.match(text, position) if text.startswith(each.prefixes, position) else None
+            match = each.token.match(text, position, stop) if text.startswith(each.prefixes, position) else None
             if match is not None and (hit := each.check(match)):
                 return hit
         return None
