@@ -108,7 +108,9 @@ def test_a_key_made_by_the_book_is_found(rule: str, begin: str, then: str) -> No
 
 @pytest.mark.parametrize("times", [2, 20])
 @pytest.mark.parametrize(
-    ("rule", "begin", "then"), [each for each in simple_rules() if each[2].endswith(",}")], ids=lambda value: str(value)[:24]
+    ("rule", "begin", "then"),
+    [each for each in simple_rules() if each[2].endswith(",}")],
+    ids=lambda value: str(value)[:24],
 )
 def test_a_key_that_has_grown_is_found_whole(rule: str, begin: str, then: str, times: int) -> None:
     alphabet, _, least = then.partition("{")
@@ -146,11 +148,11 @@ def test_every_line_of_a_putty_key_is_masked_and_the_lines_around_stay(line_end:
     assert masked.startswith("Comment: a") and masked.endswith(line_end.join(["", "Private-MAC: none", "Then words."]))
 
 
-def test_prefixes_by_the_thousand_are_read_in_a_time_that_grows_with_their_number() -> None:
+def test_thousands_of_prefixes_in_a_row_take_a_limited_time() -> None:
     for prefix in ("sk-ant-", "sk-proj-", "tskey-", "eyJ-", "Private-Lines: 1 "):
         begin = time.process_time()
-        scan(prefix * (400_000 // len(prefix)))
-        assert time.process_time() - begin < 10, prefix
+        scan(prefix * (100_000 // len(prefix)))
+        assert time.process_time() - begin < 5, prefix
 
 
 # --- RD04: layers
