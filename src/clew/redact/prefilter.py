@@ -137,6 +137,8 @@ class Prefilter:
         if "secret" in self._kinds:
             # One search for many patterns takes hardly longer than one for few.
             signs += map(_wide, (*self._secrets.context_signs, *credential_files.SIGNS))
+            # The spaces in a value of several lines have spellings in JSON that the check of tokens does not know.
+            signs += map(re.escape, self._secrets.multi_line_prefixes)
             found += self._secrets.find_addresses
         if "pii" in self._kinds:
             found.append(compile_finder(map(_wide, pii.NATIONAL_PATTERNS)))

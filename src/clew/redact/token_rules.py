@@ -99,6 +99,7 @@ class Services:
             for key in {text[:2].encode() for text in each.rule.at}:
                 self._by_first_chars.setdefault(key, []).append(each)
         self.signs = _candidate_patterns(rules)
+        self.multi_line_prefixes = tuple(text for rule in rules if r"\s" in rule.then for text in rule.at)
 
     def at(self, text: bytes, position: int) -> Match | None:
         """Match the token that begins at a position."""
