@@ -33,7 +33,7 @@ class Snippet(NamedTuple):
 
 
 def snippet(text: str, find: Find, shown: Callable[[str], str]) -> Snippet:
-    """The text around the first place; `shown` makes a piece of it fit for one line. Nothing is marked within a mask."""
+    """The text around the first place, with no marks within a mask; `shown` makes a piece of it fit for one line."""
     places = find(text)
     begin = max(0, places[0][0] - _BEFORE) if places else 0
     end = min(len(text), begin + WIDTH)
