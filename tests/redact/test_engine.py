@@ -87,10 +87,10 @@ def simple_rules() -> list[tuple[str, str, str]]:
     """Rules of one beginning and one run, as (id, beginning, run)."""
     rules = builtin_rules()
     return [
-        (rule.id, begin, rule.then)
+        (rule.id, begin, rule.rest)
         for rule in rules
-        for begin in rule.at[:1]
-        if rule.then.partition("{")[0] in _EXAMPLES and rule.then.endswith("}") and rule.then.count("{") == 1
+        for begin in rule.prefixes[:1]
+        if rule.rest.partition("{")[0] in _EXAMPLES and rule.rest.endswith("}") and rule.rest.count("{") == 1
     ]
 
 
@@ -118,8 +118,16 @@ def test_a_key_that_has_grown_is_found_whole(rule: str, begin: str, then: str, t
     assert [(each.start, each.end) for each in scan(f"used {value} before")] == [(5, 5 + len(value))]
 
 
-def test_only_a_weak_prefix_sets_an_upper_limit_to_the_last_run_of_a_key() -> None:
-    limited = [rule.id for rule in builtin_rules() if not rule.weak and re.search(r"\]\{\d+,\d+\}$", rule.then)]
+def test_a_long_key_directly_behind_another_is_found_whole() -> None:
+    plant = Planter("adjacent")
+    value = plant.github() + "github" + f"_pat_{plant.chars(22)}_{plant.chars(600)}"
+    assert [(each.start, each.end) for each in scan(f"used {value} before")] == [(5, 5 + len(value))]
+
+
+def test_only_a_prefix_that_needs_a_word_start_sets_an_upper_limit_to_the_last_run_of_a_key() -> None:
+    limited = [
+        rule.id for rule in builtin_rules() if not rule.needs_word_start and re.search(r"\]\{\d+,\d+\}$", rule.rest)
+    ]
     assert limited == ["jwe"]
 
 

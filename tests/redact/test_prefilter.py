@@ -92,7 +92,7 @@ def test_what_is_read_before_the_prefilter_is_built_is_masked_alike(
         return b"".join(mask_file(partial(BytesIO, lines), Redactor(MaskSettings(profile, Marker()))))
 
     masked = mask()
-    monkeypatch.setattr("clew.redact.prefilter.MIN_BYTES", 1 << 40)
+    monkeypatch.setattr("clew.redact.prefilter.UNFILTERED_RUN_BYTES", 1 << 40)
     assert mask() == masked != lines
 
 
@@ -101,7 +101,7 @@ def test_a_record_of_many_strings_without_a_candidate_stays_whatever_came_before
 ) -> None:
     line = json.dumps(["a"] * 200_001, separators=(",", ":")).encode() + b"\n"
     for min_bytes in (-1, 1 << 40):
-        monkeypatch.setattr("clew.redact.prefilter.MIN_BYTES", min_bytes)
+        monkeypatch.setattr("clew.redact.prefilter.UNFILTERED_RUN_BYTES", min_bytes)
         redactor = Redactor(MaskSettings("secrets", Marker()))
         assert b"".join(mask_file(partial(BytesIO, b"{}\n" + line), redactor)) == b"{}\n" + line
         assert redactor.learn_and_mask(["a"] * 200_001) == ["a"] * 200_001
