@@ -162,3 +162,14 @@ def test_after_an_undo_every_command_knows_where_the_conversation_stands(tmp_pat
     with Store(tmp_path).session("s") as session:
         session.user("words 5", uuid="m5")
     assert "The conversation forks here:" in clew("--home", tmp_path, "show", "s").out
+
+
+def test_without_a_branch_the_current_one_is_named(tmp_path: Path) -> None:
+    with Store(tmp_path).session("s") as session:
+        session.user("a")
+        session.user("b")
+    assert clew("--home", tmp_path, "branch", "s", "--name", "tide").code == 0
+    assert [row["name"] for row in clew("--home", tmp_path, "branches", "s", "--json").json] == ["tide"]
+    done = clew("--home", tmp_path, "branch", "s", "--switch")
+    assert done.code == 2 and "which branch? `clew branches s` lists them" in done.err
+    assert len(clew("--home", tmp_path, "branch", "s", "1", "--json").lines) == 1

@@ -16,6 +16,7 @@ from clew.cli.sessions import suggest_moved_project
 from clew.errors import SourceUnreadable, UnknownReference
 from clew.file_history.blame import Line, Version, blame, mentions, plain_part, spellings, versions
 from clew.file_history.history import FileHistory
+from clew.io.compress import open_regular
 from clew.io.paths import escape_invalid_utf8
 from clew.library import Library
 from clew.model.json import JSON
@@ -42,7 +43,9 @@ def command(context: click.Context, /, file: str, recorded: str | None, homes: t
     """
     path, number = _taken_apart(file)
     try:
-        now = path.read_bytes()
+        opened, _ = open_regular(path)
+        with opened:
+            now = opened.readall()
     except OSError as error:
         raise SourceUnreadable(f"{path}: {error.strerror}") from None
     names = spellings(path) if recorded is None else {absolute(recorded, None)}

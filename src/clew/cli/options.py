@@ -202,7 +202,9 @@ def open_library(context: click.Context, homes: tuple[str, ...]) -> Library:
     def find_hosts() -> list[Host]:
         from clew.sources.wsl import host_at
 
-        hosts = [host_at(Path(home)) for home in named]
+        # With `--source archive` alone, the homes' own sessions are not wanted.
+        is_archive_only = bool(wanted) and all(name.casefold() == "archive" for name in wanted)
+        hosts = [] if is_archive_only else [host_at(Path(home)) for home in named]
         return [*hosts, *_hosts(context, wanted)] if wanted or not named else hosts
 
     sync, warn = not context.meta.get(NO_SYNC), lambda text: print_message(f"clew: {text}")
