@@ -173,3 +173,10 @@ def test_without_a_branch_the_current_one_is_named(tmp_path: Path) -> None:
     done = clew("--home", tmp_path, "branch", "s", "--switch")
     assert done.code == 2 and "which branch? `clew branches s` lists them" in done.err
     assert len(clew("--home", tmp_path, "branch", "s", "1", "--json").lines) == 1
+
+
+def test_ids_and_types_of_messages_are_visible(place: Path) -> None:
+    (path,) = place.rglob("messages.jsonl")
+    path.write_text(path.read_text().replace('"q1"', '"\\u001b[31mq"'))
+    out = clew("branch", "tides", "--home", place).out
+    assert "␛[31mq" in out and "\x1b" not in out

@@ -16,6 +16,7 @@ import pytest
 from clew.cli.command_stats import print_stats
 from clew.demo import write_demo
 from clew.render.tables import cost
+from clew.store import Store
 from tests.cli.running import COMMAND, clew, run
 from tests.counting.homes import SESSION, SONNET, claude, prompt, reply
 from tests.redact.planted import Planter
@@ -271,3 +272,12 @@ def test_costs_that_are_lower_bounds_are_explained(capsys: pytest.CaptureFixture
     found["totals"]["unpriced_models"] = [model]
     print_stats(found, "day")
     assert capsys.readouterr().err == f"costs are lower bounds: no price is known for: {model}\n"
+
+
+def test_ids_of_sessions_are_long_enough_to_tell_them_apart(tmp_path: Path) -> None:
+    with Store(tmp_path).session("tides-of-may") as session:
+        session.user("one")
+    with Store(tmp_path).session("tides-of-june") as session:
+        session.user("two")
+    lines = clew("stats", "--by", "session", "--home", tmp_path).out.splitlines()[1:]
+    assert sorted(line.split()[0] for line in lines) == ["tides-of-j", "tides-of-m", "total"]

@@ -40,6 +40,11 @@ def is_plain_file(path: Path) -> bool:
         return False
 
 
+def is_link(path: Path) -> bool:
+    """True for a link; False also where that cannot be told, as without permission."""
+    return os.path.islink(path)  # noqa: PTH114 - Path.is_symlink() raises without permission
+
+
 def is_behind_link(path: Path, near: Path) -> bool:
     """True where a link is between a path and the folder that it has in common with the file `near`.
 

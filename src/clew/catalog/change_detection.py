@@ -7,6 +7,7 @@ name folders. A fingerprint tells whether a file with another mtime has other co
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sqlite3
@@ -88,6 +89,12 @@ def has_unfinished_work(db: sqlite3.Connection, folder: Path | str, level: SyncL
 def count_unread_sources(db: sqlite3.Connection) -> int:
     """The number of sources whose messages are not in the catalog, or not as they are now."""
     return int(db.execute(f"SELECT count(*) FROM ({UNREAD})").fetchone()[0])
+
+
+def unread_paths(db: sqlite3.Connection) -> set[Path]:
+    """The main files of the sources whose messages are not in the catalog, or not as they are now."""
+    found = db.execute(f"SELECT path FROM source WHERE id IN ({UNREAD})")
+    return {Path(path_from_text(path)) for (path,) in found}
 
 
 def has_unread_messages(db: sqlite3.Connection, source: int) -> bool:
@@ -221,6 +228,24 @@ def content_unchanged(db: sqlite3.Connection, source: int) -> bool:
         return bool(fingerprint(path, size) == recorded)
     except OSError:
         return False
+
+
+def is_missing(path: str) -> bool:
+    """True where there is no such file. Raises OSError where that cannot be told, as without permission."""
+    try:
+        os.stat(path_from_text(path))
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return True
+        raise
+    return False
+
+
+def record_unreadable(db: sqlite3.Connection, source: int, reason: str) -> None:
+    """Record why a file cannot be read now. What was read from it before stays, and the next sync tries again."""
+    problems = json.dumps([{"code": "unreadable", "line": 0, "message": reason}], ensure_ascii=False)
+    query = "UPDATE source SET mtime_ns = -1, fingerprint = x'', problems = ? WHERE id = ?"
+    db.execute(query, (problems, source))
 
 
 def update_recorded_mtime(db: sqlite3.Connection, source: int) -> None:

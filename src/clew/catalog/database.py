@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clew.catalog.schema import APPLICATION, KEYS_PER_SOURCE, VERSION, create
 from clew.datadir import data_path, private_folder
@@ -42,7 +42,10 @@ def folder_of(hosts: Iterable[Host]) -> Path:
 
 
 def open_reader(folder: Path | str) -> sqlite3.Connection | None:
-    """Open the catalog for reading; None where there is none that this version can read."""
+    """Open the catalog for reading; None where there is none that this version can read.
+
+    Raises CatalogNotWritable where the file cannot be opened, as without permission.
+    """
     path = Path(folder, DATABASE).absolute()
     if not os.path.isfile(path):  # noqa: PTH113 - False where the folder cannot be searched
         return None
@@ -51,9 +54,11 @@ def open_reader(folder: Path | str) -> sqlite3.Connection | None:
     is_immutable = not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
     mode = "mode=ro&immutable=1" if is_immutable else "mode=ro"
     # A connection is used by one thread at a time; the web app closes those of its threads when it ends.
-    db = sqlite3.connect(
-        f"{path.as_uri()}?{mode}", uri=True, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
-    )
+    options: dict[str, Any] = {"timeout": BUSY_TIMEOUT_SECONDS, "isolation_level": None, "check_same_thread": False}
+    try:
+        db = sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, **options)
+    except sqlite3.OperationalError as error:
+        raise CatalogNotWritable(f"{path}: {error}") from error
     try:
         db.execute("PRAGMA query_only = 1")
         db.execute("PRAGMA cache_size = -16384")

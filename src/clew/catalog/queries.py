@@ -552,5 +552,4 @@ def unreadable_sources(db: sqlite3.Connection, agents: Collection[str] = ()) -> 
 
 def _unreadable(path: str, recorded: list[dict[str, JSON]]) -> str:
     message = next((str(one["message"]) for one in recorded if one.get("message")), "cannot be read")
-    message, path = message.removeprefix("SourceUnreadable: "), path_for_display(path)
-    return message if message.startswith(path) else f"{path}: {message}"
+    return f"{path_for_display(path)}: {message}"

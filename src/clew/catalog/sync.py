@@ -25,6 +25,8 @@ from clew.catalog.change_detection import (
     fingerprint,
     has_unfinished_work,
     hosts_changed,
+    is_missing,
+    record_unreadable,
     stat_signature,
     update_recorded_mtime,
 )
@@ -123,15 +125,26 @@ def _sync_locked(
 
 @contextmanager
 def _locked_for_writing(folder: Path, wait: float = LOCK_WAIT_SECONDS) -> Iterator[None]:
-    """Hold the lock of a catalog; raises CatalogNotWritable where it cannot be written, as on a full disk."""
+    """Hold the lock of a catalog; raises CatalogNotWritable where it cannot be written, as on a full disk.
+
+    An OSError of a file elsewhere is not about the catalog.
+    """
     from clew.catalog.text_index import IndexNotWritable, IndexUnreadable
 
     try:
         with locked(folder, wait):
             yield
     except (OSError, sqlite3.DatabaseError, IndexNotWritable, IndexUnreadable) as error:
+        if isinstance(error, OSError) and error.filename and not _is_about_catalog(error.filename, folder):
+            raise
         reason = (error.strerror if isinstance(error, OSError) else None) or error
         raise CatalogNotWritable(f"{folder}: the catalog cannot be written: {reason}") from error
+
+
+def _is_about_catalog(path: str | bytes, folder: Path) -> bool:
+    """True for a path in the folder of the catalog or of those moved aside, and for a folder that these are in."""
+    place = Path(os.fsdecode(path))
+    return place.is_relative_to(folder.parent) or folder.is_relative_to(place)
 
 
 def _is_corrupt(error: sqlite3.DatabaseError) -> bool:
@@ -254,8 +267,8 @@ class _Plan:
             for path, found in present.items():
                 source, state = known.get(path) or (self._find_renamed(path, missing) or self._add(path, found), "new")
                 self._record(source, found, state)
-            for source in missing.values():
-                self._mark_missing(source)
+            for path, source in missing.items():
+                self._mark_missing_unless_unreadable(source, path)
             self._delete_orphaned_side_files()
             discovery.reread_agents_with_changed_files(self._db, self.watch_list)
 
@@ -299,6 +312,15 @@ class _Plan:
             # The header may come from a side file. Should this sync be killed, the next one reads the source.
             self._db.execute("UPDATE source SET size = -1 WHERE id = ?", (source,))
 
+    def _mark_missing_unless_unreadable(self, source: int, path: str) -> None:
+        """A file that was not found may be in a folder that cannot be read now."""
+        try:
+            is_missing(path)
+        except OSError as error:
+            record_unreadable(self._db, source, error.strerror or str(error))
+        else:
+            self._mark_missing(source)
+
     def _mark_missing(self, source: int) -> None:
         """The file is gone; the catalog keeps the session that was read from it."""
         if self._db.execute("SELECT 1 FROM session WHERE id = ?", (source,)).fetchone() is None:
@@ -328,17 +350,21 @@ class _Plan:
         if row is None:
             return
         path, agent, state, notes = row
-        if not Path(path_from_text(path)).exists():
-            with transaction(self._db):
-                self._mark_missing(source)
-        elif not must_read and state == "live" and content_unchanged(self._db, source):
-            with transaction(self._db):
-                update_recorded_mtime(self._db, source)
-        else:
-            from clew.catalog.discovery import source_from_json
-            from clew.catalog.worker import Task
+        try:
+            if is_missing(path):
+                with transaction(self._db):
+                    self._mark_missing(source)
+            elif not must_read and state == "live" and content_unchanged(self._db, source):
+                with transaction(self._db):
+                    update_recorded_mtime(self._db, source)
+            else:
+                from clew.catalog.discovery import source_from_json
+                from clew.catalog.worker import Task
 
-            self.tasks.append(Task(source, agent, source_from_json(agent, path, notes)))
+                self.tasks.append(Task(source, agent, source_from_json(agent, path, notes)))
+        except OSError as error:
+            with transaction(self._db):
+                record_unreadable(self._db, source, error.strerror or str(error))
 
 
 def _has_fingerprint(path: str, size: int, recorded: bytes) -> bool:

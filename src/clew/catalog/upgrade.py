@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from clew.catalog.change_detection import is_missing
 from clew.catalog.database import DATABASE, key_range, open_writer, transaction
 from clew.catalog.row_writer import COUNTS
 from clew.catalog.schema import APPLICATION, KEYS_PER_SOURCE, add_days
@@ -65,7 +66,15 @@ def _as_dict(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> Row:
 
 def _sources_without_file(old: sqlite3.Connection) -> list[Row]:
     found = old.execute("SELECT f.* FROM source f JOIN session s ON s.id = f.id ORDER BY f.id").fetchall()
-    return [source for source in found if source["state"] == "gone" or not Path(source["path"]).exists()]
+    return [source for source in found if source["state"] == "gone" or _may_be_missing(source["path"])]
+
+
+def _may_be_missing(path: str) -> bool:
+    """True also where that cannot be told: should the file be found, a sync reads it again."""
+    try:
+        return is_missing(path)
+    except OSError:
+        return True
 
 
 class SessionCopier:

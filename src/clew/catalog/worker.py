@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from clew.agents import registry
 from clew.agents.base import SourceFile, with_current_size
-from clew.catalog.change_detection import fingerprint, trusted_mtime
+from clew.catalog.change_detection import fingerprint, record_unreadable, trusted_mtime
 from clew.catalog.database import open_writer, transaction
 from clew.catalog.ingest import Ingested, ingest
 from clew.catalog.row_writer import RowWriter
@@ -20,7 +20,8 @@ from clew.catalog.rows import Rows
 from clew.catalog.sync_level import SyncLevel
 from clew.catalog.sync_report import SyncCounts
 from clew.catalog.text_store import ChunkPacker, PackedChunk, SourceTextWriter
-from clew.errors import ClewError
+from clew.errors import ClewError, LimitExceeded, SourceUnreadable
+from clew.io.paths import path_for_display
 from clew.io.workers import run_in_workers
 
 TRANSACTION_BYTES = 4 << 20
@@ -58,6 +59,8 @@ class _ReadSource:
     end: Ingested | None = None
     fingerprint: bytes = b""
     error: str = ""
+    keeps_session: bool = False
+    """True where the file cannot be read now: what was read from it before stays."""
 
 
 def ingest_sources(
@@ -118,6 +121,9 @@ class IngestWorker:
         try:
             with transaction(self._db):
                 for read in reads:
+                    if read.keeps_session:
+                        record_unreadable(self._db, read.task.id, read.error)
+                        continue
                     self._write_rows(read)
                     self._write_end(read)
         except BaseException:
@@ -141,8 +147,14 @@ class IngestWorker:
             read.chunks.clear()
             read.is_begun, read.end = False, None
             read.text_writer = SourceTextWriter(self._db, task.id)
-            read.error = f"{type(error).__name__}: {error}".encode("utf-8", "replace").decode()
+            read.error = _describe(error, task.source.path)
+            # What its content says may never change; that it cannot be opened may.
+            is_passing = isinstance(error, OSError | SourceUnreadable) and not isinstance(error, LimitExceeded)
+            read.keeps_session = is_passing and self._has_session(task.id)
         return read
+
+    def _has_session(self, source: int) -> bool:
+        return self._db.execute("SELECT 1 FROM session WHERE id = ?", (source,)).fetchone() is not None
 
     def _read_rows(self, read: _ReadSource) -> None:
         source = with_current_size(read.task.source)
@@ -206,3 +218,16 @@ class IngestWorker:
                 *(json.dumps(problems, ensure_ascii=False), read.task.id),
             ),
         )
+
+
+def _describe(error: BaseException, path: Path) -> str:
+    """What is wrong with a file, without its path."""
+    if isinstance(error, OSError):
+        text = error.strerror or str(error)
+    elif isinstance(error, ClewError):
+        text = str(error)
+    else:
+        text = f"{type(error).__name__}: {error}"
+    for name in (str(path), path_for_display(str(path))):
+        text = text.removeprefix(f"{name}: ")
+    return text.encode("utf-8", "replace").decode()

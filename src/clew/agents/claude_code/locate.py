@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from clew.agents.backups import is_plain_file
+from clew.agents.backups import is_link, is_plain_file
 from clew.agents.base import Claim, SourceFile, source_at
 from clew.host import Host
 from clew.io.compress import plain_name
@@ -54,7 +54,7 @@ def discover(root: Path) -> Iterator[SourceFile]:
         if found and _holds_transcripts(folder := Path(below)):
             beside = frozenset(files)
             for path in (folder / name for name in found):
-                if not path.is_symlink():
+                if not is_link(path):
                     yield source_file(path, beside)
 
 

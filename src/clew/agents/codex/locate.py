@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
+from clew.agents.backups import is_link
 from clew.agents.base import Claim, SourceFile, source_at
 from clew.host import Host
 from clew.io.codec import NOT_JSON, loads
@@ -60,7 +61,7 @@ def discover(root: Path) -> Iterator[SourceFile]:
         for name in sorted(files):
             if is_rollout(name) and not (name.endswith(".zst") and name.removesuffix(".zst") in files):
                 path = Path(folder) / name
-                if not path.is_symlink():
+                if not is_link(path):
                     yield source_file(path)
 
 

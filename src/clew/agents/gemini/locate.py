@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path, PurePath
 from urllib.parse import unquote
 
+from clew.agents.backups import is_link
 from clew.agents.base import SourceFile
 from clew.agents.derived_ids import derived_id
 from clew.agents.gemini.project_registry import MARKER, copies_of, folders
@@ -54,7 +55,7 @@ def discover(root: Path) -> Iterator[SourceFile]:
 
 def _chat_folders(project: Path) -> Iterator[Path]:
     chats = project / CHATS
-    if not chats.is_symlink():
+    if not is_link(chats):
         yield chats
         yield from folders(chats)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeVar
 
-from clew.agents.backups import is_plain_file
+from clew.agents.backups import is_link, is_plain_file
 from clew.agents.base import Header, SourceFile
 from clew.agents.derived_ids import derived_id
 from clew.agents.sage_format import METADATA as METADATA
@@ -58,7 +58,7 @@ def discover(root: Path) -> Iterator[SourceFile]:
         return
     for folder in subfolders(root):
         names = _file_names(folder)
-        history = [] if (folder / HISTORY).is_symlink() else _file_names(folder / HISTORY)
+        history = [] if is_link(folder / HISTORY) else _file_names(folder / HISTORY)
         archives = [name for name in history if plain_name(name).endswith(".jsonl")]
         # Without one of these two the folder belongs to another agent.
         if CONVERSATION not in map(plain_name, names) and not (archives and METADATA in names):
