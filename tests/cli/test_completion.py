@@ -108,7 +108,7 @@ UNSAFE_NAMES = (
 @pytest.mark.parametrize("shell", ["bash", "fish"])
 def test_unsafe_ids_and_projects_are_not_completed(tmp_path: Path, shell: str) -> None:
     for name in (SECRET, *UNSAFE_NAMES):
-        write_session(tmp_path, name, f"/work/{name}")
+        write_session(tmp_path, name, f"/srv/{name}")
     assert clew("--home", tmp_path, "sync").code == 0
     (found,) = complete("--home", str(tmp_path), "show", "", shell=shell)
     assert found.split("\t")[0] == f"plain,{SECRET[:8]}" and SECRET not in found
@@ -117,11 +117,15 @@ def test_unsafe_ids_and_projects_are_not_completed(tmp_path: Path, shell: str) -
 
 
 def test_a_name_with_a_space_is_quoted_for_bash(tmp_path: Path) -> None:
-    write_session(tmp_path, "0a6c1f5e", "/work/low tide")
+    write_session(tmp_path, "0a6c1f5e", "/srv/low tide")
     assert clew("--home", tmp_path, "sync").code == 0
     words = ("list", "--home", str(tmp_path), "--project", "low")
     assert complete(*words, shell="bash") == ["plain,'low tide'"]
     assert any("low tide" in line for line in complete(*words))
+
+
+def test_a_message_of_a_session_is_not_completed_as_a_file(synced: Path) -> None:
+    assert complete("--home", str(synced), "show", "f005#") == []
 
 
 def test_completion_writes_nothing(synced: Path) -> None:
