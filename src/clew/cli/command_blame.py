@@ -53,6 +53,9 @@ def command(context: click.Context, /, file: str, recorded: str | None, homes: t
     names = {known for name in names for known in moved_projects.recorded_paths(name, moved)}
     library = open_library(context, homes)
     lines, sessions = _blamed(library, names, now)
+    if not sessions:
+        hint = "--as PATH gives its recorded path; `clew sources map OLD` if the project was moved"
+        print_message(f"clew: no session names {path}; {hint}")
     if not any(line.origin for line in lines):
         parents = map(str, path.absolute().parents)
         suggest_moved_project(library, *(moved_projects.recorded_paths(parent, moved) for parent in parents))

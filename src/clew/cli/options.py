@@ -81,7 +81,7 @@ def named_homes(context: click.Context, homes: tuple[str, ...]) -> tuple[str, ..
     named = (*context.find_root().obj["homes"], *homes)
     for home in named:
         if not Path(home).is_dir():
-            raise SourceUnreadable(f"{home}: no such folder")
+            raise SourceUnreadable(f"{home} is not a folder" if Path(home).exists() else f"{home}: no such folder")
     return named
 
 
@@ -184,7 +184,8 @@ def print_no_sessions(context: click.Context) -> None:
     from clew.cli.output import print_message
 
     if filters := given_filters(context):
-        print_message(f"no sessions match {filters}")
+        hint = "; if the project was moved: `clew sources map OLD`" if filters == "--here" else ""
+        print_message(f"no sessions match {filters}{hint}")
     else:
         print_message("no sessions found; `clew agents` lists the folders that are read", mask=False)
 
