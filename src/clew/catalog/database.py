@@ -56,7 +56,7 @@ def open_reader(folder: Path | str) -> sqlite3.Connection | None:
     # A connection is used by one thread at a time; the web app closes those of its threads when it ends.
     options: dict[str, Any] = {"timeout": BUSY_TIMEOUT_SECONDS, "isolation_level": None, "check_same_thread": False}
     try:
-        db = sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, **options)
+        db: sqlite3.Connection = sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, **options)
     except sqlite3.OperationalError as error:
         raise CatalogNotWritable(f"{path}: {error}") from error
     try:

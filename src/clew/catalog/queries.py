@@ -185,7 +185,7 @@ def _recorded_usage(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int,
 
 def _titles_from_summaries(db: sqlite3.Connection, found: Sequence[tuple[int, str, dict[str, JSON]]]) -> dict[int, str]:
     """Titles of sessions without one: a summary may be in any later file of its folder, with the id of a message."""
-    untitled = {number: Path(path).parent for number, path, header in found if not header["is_titled"]}
+    untitled = {number: Path(path_from_text(path)).parent for number, path, header in found if not header["is_titled"]}
     by_folder = _summaries_by_folder(db, set(untitled.values())) if untitled else {}
     titles: dict[int, str] = {}
     for number, folder in untitled.items():
@@ -204,7 +204,7 @@ def _summaries_by_folder(db: sqlite3.Connection, folders: set[Path]) -> dict[Pat
     query = "SELECT f.path, json_extract(s.header, '$.summaries') AS summaries"
     query += f" {_FROM} WHERE summaries <> '{{}}' AND f.state = 'live' ORDER BY f.agent, f.path"
     for path, summaries in db.execute(query):
-        if (folder := Path(path).parent) in folders:
+        if (folder := Path(path_from_text(path)).parent) in folders:
             named = json.loads(summaries).items()
             pairs = ((uuid.encode("utf-8", "surrogatepass"), summary) for uuid, summary in named)
             by_folder.setdefault(folder, []).extend(pairs)

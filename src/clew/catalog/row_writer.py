@@ -66,8 +66,8 @@ class RowWriter:
         for table in USAGE_TABLES:
             self._db.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", span)
         self._db.execute("DELETE FROM session WHERE id = ?", (source,))
-        for table in SUMS:
-            self._db.execute(f"DELETE FROM {table} WHERE source = ?", (source,))
+        # Its sums stay as they are until they are computed again, so that statistics are whole meanwhile.
+        self._db.execute("INSERT OR IGNORE INTO needs_dedupe VALUES (?)", (source,))
 
     def _note_copies(self, table: str, key: str, span: tuple[int, int]) -> None:
         """Note which rows of a source have copies in others, before they are deleted."""
@@ -85,7 +85,7 @@ class RowWriter:
         self.delete_rows(source)
         SourceTextWriter(self._db, source).finish()
         self._db.execute("DELETE FROM side_file WHERE owner = ?", (source,))
-        for table in ("needs_dedupe", "unread_messages"):
+        for table in ("needs_dedupe", "unread_messages", *SUMS):
             self._db.execute(f"DELETE FROM {table} WHERE source = ?", (source,))
         self._db.execute("DELETE FROM source WHERE id = ?", (source,))
 
