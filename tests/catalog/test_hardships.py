@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from clew.catalog import database
-from clew.catalog.queries import list_rows
+from clew.catalog.queries import files, list_rows
 from clew.catalog.search import Request, Searcher, unmasked
 from clew.catalog.sessions import open_session
 from clew.catalog.sync import forget, is_up_to_date, move_aside, rebuild_text_index, sync
@@ -251,3 +251,46 @@ def test_a_full_disk_while_old_sessions_are_copied_leaves_them_to_the_next_sync(
             run(home, folder)
     run(home, folder)
     assert ask(folder, "SELECT day_utc FROM sessions") == days and days != [(None,)]
+
+
+def test_a_session_that_names_a_file_in_two_ways_is_one_session_of_the_file(home: Path, folder: Path) -> None:
+    lines = claude_lines(SESSION, 0, 10)
+    lines[3]["message"]["content"][0]["input"]["file_path"] = "/home/mira/loom/part.py"
+    lines[8]["message"]["content"][0]["input"]["file_path"] = "part.py"
+    path = claude_path(home, SESSION)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(spelled(lines))
+    run(home, folder)
+    db = database.open_reader(folder)
+    assert db is not None
+    assert [(file.path, file.sessions, file.changes) for file in files(db)] == [("/home/mira/loom/part.py", 1, 2)]
+    db.close()
+
+
+def test_a_search_goes_on_while_another_process_rebuilds_the_index(home: Path, folder: Path) -> None:
+    write_claude(home, SESSION, 10)
+    run(home, folder)
+    searcher = Searcher(folder, unmasked)
+    try:
+        assert searcher.search(Request("shuttle0x2")).total == 1
+        rebuild_text_index(folder)
+        assert searcher.search(Request("shuttle0x2")).total == 1
+    finally:
+        searcher.close()
+
+
+def test_a_failed_update_of_the_index_lets_go_of_its_lock(
+    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_claude(home, SESSION, 10)
+    closed: list[TextWriter] = []
+
+    def stopped(_writer: TextWriter) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TextWriter, "commit", stopped)
+        patched.setattr(TextWriter, "close", lambda writer: closed.append(writer))
+        with pytest.raises(Killed):
+            run(home, folder)
+    assert len(closed) == 1

@@ -116,17 +116,23 @@ def _update(db: sqlite3.Connection, folder: Path, on_progress: ProgressCallback 
     done = 0
     store = TextStore(db)
     writer = TextWriter(folder / TEXT, is_small=total <= SMALL_UPDATE_BYTES)
-    writer.remove(stale_ranges(db))
-    for portion in _portions(sizes):
-        for first, size in portion:
-            _add_chunk(db, store, writer, first)
-            done += size
-            if on_progress is not None:
-                on_progress(done, total)
-        writer.commit()
-        with transaction(db):
-            db.executemany("DELETE FROM unindexed_text WHERE first = ?", [(first,) for first, _ in portion])
-            db.execute("DELETE FROM removed_text")
+    try:
+        writer.remove(stale_ranges(db))
+        for portion in _portions(sizes):
+            for first, size in portion:
+                _add_chunk(db, store, writer, first)
+                done += size
+                if on_progress is not None:
+                    on_progress(done, total)
+            writer.commit()
+            with transaction(db):
+                db.executemany("DELETE FROM unindexed_text WHERE first = ?", [(first,) for first, _ in portion])
+                db.execute("DELETE FROM removed_text")
+    except BaseException:
+        # It holds a lock until it is closed.
+        with suppress(OSError, ValueError):
+            writer.close()
+        raise
     writer.close()
 
 
