@@ -22,7 +22,17 @@ from clew.catalog.upgrade import SessionCopier
 from clew.filters import Filters
 from clew.host import Host
 from clew.library import Library
-from tests.catalog.worlds import append, claude_lines, claude_path, kill_at, run, spelled, write_claude
+from tests.catalog.worlds import (
+    append,
+    claude_lines,
+    claude_path,
+    indexed,
+    kill_at,
+    run,
+    searchable,
+    spelled,
+    write_claude,
+)
 from tests.cli.running import clew
 
 SESSION = "aaaaaaaa-0000-4000-8000-000000000000"
@@ -294,3 +304,19 @@ def test_a_failed_update_of_the_index_lets_go_of_its_lock(
         with pytest.raises(Killed):
             run(home, folder)
     assert len(closed) == 1
+
+
+def test_the_title_of_a_copy_is_found_once_and_again_when_the_other_copy_is_gone(home: Path, folder: Path) -> None:
+    path = write_claude(home, SESSION, 10)
+    append(path, spelled([{"type": "custom-title", "customTitle": "quokka", "sessionId": SESSION}]))
+    copy = home / ".claude/projects/-copy" / path.name
+    copy.parent.mkdir()
+    copy.write_bytes(path.read_bytes())
+    run(home, folder)
+    assert hits(folder, "quokka") == 1 and indexed(folder) == searchable(folder)
+    append(copy, spelled(claude_lines(SESSION, 10, 5)))
+    run(home, folder)
+    assert hits(folder, "quokka") == 1 and indexed(folder) == searchable(folder)
+    copy.unlink()
+    run(home, folder)
+    assert hits(folder, "quokka") == 1 and indexed(folder) == searchable(folder)

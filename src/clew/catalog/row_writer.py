@@ -9,7 +9,7 @@ from clew.analysis.pricing import PriceTable, prices
 from clew.catalog.database import key_range
 from clew.catalog.rows import Row, Rows
 from clew.catalog.schema import SUMS, add_days, add_indices
-from clew.catalog.text_store import SourceTextWriter, mark_unindexed
+from clew.catalog.text_store import SourceTextWriter, mark_session_unindexed, mark_unindexed
 
 USAGE_TABLES = ("token_usage", "recorded_usage")
 MESSAGE_TABLES = ("message", "block", "call", "credential_call", "change", "todo")
@@ -65,6 +65,9 @@ class RowWriter:
         self._note_copies("token_usage", "usage_id", span)
         for table in USAGE_TABLES:
             self._db.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", span)
+        if self._db.execute("SELECT 1 FROM session WHERE id = ? AND is_visible = 0", (source,)).fetchone() is not None:
+            # The index does not hold its title. Written again, it is visible at first.
+            mark_session_unindexed(self._db, source)
         self._db.execute("DELETE FROM session WHERE id = ?", (source,))
         # Its sums stay as they are until they are computed again, so that statistics are whole meanwhile.
         self._db.execute("INSERT OR IGNORE INTO needs_dedupe VALUES (?)", (source,))
