@@ -16,7 +16,7 @@ import re2
 from clew.catalog import database, lookup
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.search import SEARCH_FIELDS, Hit, Request, Searcher, unmasked
-from clew.catalog.snippets import WIDTH
+from clew.catalog.snippets import WIDTH, snippet
 from clew.catalog.text_index import TextWriter
 from clew.catalog.text_scan import literals_of
 from clew.catalog.text_store import ChunkPacker, TextStore
@@ -499,3 +499,9 @@ def test_texts_are_read_for_the_hits_that_are_shown(tmp_path: Path) -> None:
     searcher.close()
     assert (found.total, len(found.matches), [hit.message for hit in found.hits]) == (10, 10, [8, 7])
     assert [text for text in masked if text.startswith("tide ")] == ["tide 7", "tide 6"]
+
+
+def test_what_is_found_within_a_mask_is_not_marked() -> None:
+    text = "the key [REDACTED:anthropic_key:abcdefgh] and another key"
+    found = snippet(text, lambda text: [match.span() for match in re.finditer("key", text)], str)
+    assert found.marked("<", ">") == "the <key> [REDACTED:anthropic_key:abcdefgh] and another <key>"

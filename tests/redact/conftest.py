@@ -12,5 +12,5 @@ from clew.redact import prefilter
 @pytest.fixture(autouse=True, scope="package")
 def prefilter_from_the_first_byte() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prefilter, "MIN_BYTES", -1)
+        patch.setattr(prefilter, "UNFILTERED_RUN_BYTES", -1)
         yield

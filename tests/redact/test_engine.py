@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import random
+import re
 import string
+import time
 from pathlib import Path
 from urllib.parse import quote
 
@@ -85,10 +87,10 @@ def simple_rules() -> list[tuple[str, str, str]]:
     """Rules of one beginning and one run, as (id, beginning, run)."""
     rules = builtin_rules()
     return [
-        (rule.id, begin, rule.then)
+        (rule.id, begin, rule.rest)
         for rule in rules
-        for begin in rule.at[:1]
-        if rule.then.partition("{")[0] in _EXAMPLES and rule.then.endswith("}") and rule.then.count("{") == 1
+        for begin in rule.prefixes[:1]
+        if rule.rest.partition("{")[0] in _EXAMPLES and rule.rest.endswith("}") and rule.rest.count("{") == 1
     ]
 
 
@@ -102,6 +104,63 @@ def test_a_key_made_by_the_book_is_found(rule: str, begin: str, then: str) -> No
         value = begin + value[len(begin) :].upper()
     found = scan(f"used {value} before")
     assert [(each.start, each.end) for each in found] == [(5, 5 + len(value))]
+
+
+@pytest.mark.parametrize("times", [2, 20])
+@pytest.mark.parametrize(
+    ("rule", "begin", "then"),
+    [each for each in simple_rules() if each[2].endswith(",}")],
+    ids=lambda value: str(value)[:24],
+)
+def test_a_key_that_has_grown_is_found_whole(rule: str, begin: str, then: str, times: int) -> None:
+    alphabet, _, least = then.partition("{")
+    value = begin + Planter(rule).chars(times * int(least.rstrip(",}")), _EXAMPLES[alphabet].rstrip("_-"))
+    assert [(each.start, each.end) for each in scan(f"used {value} before")] == [(5, 5 + len(value))]
+
+
+def test_a_long_key_directly_behind_another_is_found_whole() -> None:
+    plant = Planter("adjacent")
+    value = plant.github() + "github" + f"_pat_{plant.chars(22)}_{plant.chars(600)}"
+    assert [(each.start, each.end) for each in scan(f"used {value} before")] == [(5, 5 + len(value))]
+
+
+def test_only_a_prefix_that_needs_a_word_start_sets_an_upper_limit_to_the_last_run_of_a_key() -> None:
+    limited = [
+        rule.id for rule in builtin_rules() if not rule.needs_word_start and re.search(r"\]\{\d+,\d+\}$", rule.rest)
+    ]
+    assert limited == ["jwe"]
+
+
+@pytest.mark.parametrize("sizes", [(6_000, 9, 43), (9, 12_000, 43), (9, 9, 3_000), (3_000, 9_000, 2_500)])
+def test_a_web_token_of_long_parts_is_found_whole(sizes: tuple[int, int, int]) -> None:
+    plant = Planter("long parts")
+    parts = [{"alg": "RS256", "x5c": plant.chars(sizes[0])}, {"sub": plant.chars(sizes[1])}]
+    encoded = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts]
+    value = ".".join([*encoded, plant.chars(sizes[2])])
+    assert [(each.start, each.end) for each in scan(f"used {value} before")] == [(5, 5 + len(value))]
+
+
+def test_a_long_body_of_an_openssh_key_is_found_whole() -> None:
+    value = base64.b64encode(b"openssh-key-v1\0" + random.Random(5).randbytes(9_000)).decode()
+    assert [(each.start, each.end) for each in scan(f"used {value}")] == [(5, 5 + len(value))]
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+@pytest.mark.parametrize("size", [100, 600, 4_000])
+def test_every_line_of_a_putty_key_is_masked_and_the_lines_around_stay(line_end: str, size: int) -> None:
+    body = base64.b64encode(random.Random(size).randbytes(size)).decode()
+    lines = [body[start : start + 64] for start in range(0, len(body), 64)]
+    text = line_end.join(["Comment: a", f"Private-Lines: {len(lines)}", *lines, "Private-MAC: none", "Then words."])
+    masked = redact(text)
+    assert not any(line in masked for line in lines)
+    assert masked.startswith("Comment: a") and masked.endswith(line_end.join(["", "Private-MAC: none", "Then words."]))
+
+
+def test_thousands_of_prefixes_in_a_row_take_a_limited_time() -> None:
+    for prefix in ("sk-ant-", "sk-proj-", "tskey-", "eyJ-", "Private-Lines: 1 "):
+        begin = time.process_time()
+        scan(prefix * (100_000 // len(prefix)))
+        assert time.process_time() - begin < 5, prefix
 
 
 # --- RD04: layers

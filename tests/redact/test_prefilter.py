@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 from functools import partial
@@ -14,7 +15,7 @@ from clew.redact.masks import Marker
 from clew.redact.native_files import mask_file
 from clew.redact.prefilter import Prefilter, prefilter_for
 from clew.redact.redactor import MaskSettings, Redactor
-from clew.redact.scanner import default_rules
+from clew.redact.scanner import default_rules, scan
 from tests.redact import labelled
 from tests.redact.planted import Planter
 
@@ -91,7 +92,7 @@ def test_what_is_read_before_the_prefilter_is_built_is_masked_alike(
         return b"".join(mask_file(partial(BytesIO, lines), Redactor(MaskSettings(profile, Marker()))))
 
     masked = mask()
-    monkeypatch.setattr("clew.redact.prefilter.MIN_BYTES", 1 << 40)
+    monkeypatch.setattr("clew.redact.prefilter.UNFILTERED_RUN_BYTES", 1 << 40)
     assert mask() == masked != lines
 
 
@@ -100,7 +101,7 @@ def test_a_record_of_many_strings_without_a_candidate_stays_whatever_came_before
 ) -> None:
     line = json.dumps(["a"] * 200_001, separators=(",", ":")).encode() + b"\n"
     for min_bytes in (-1, 1 << 40):
-        monkeypatch.setattr("clew.redact.prefilter.MIN_BYTES", min_bytes)
+        monkeypatch.setattr("clew.redact.prefilter.UNFILTERED_RUN_BYTES", min_bytes)
         redactor = Redactor(MaskSettings("secrets", Marker()))
         assert b"".join(mask_file(partial(BytesIO, b"{}\n" + line), redactor)) == b"{}\n" + line
         assert redactor.learn_and_mask(["a"] * 200_001) == ["a"] * 200_001
@@ -176,3 +177,24 @@ def test_a_backslash_of_a_text_among_json_records_is_not_an_escape(line: str) ->
     text = json.dumps({"a": "see gh" + "p_ and figd_ here"}) + "\n" + line.format(token) + "\n"
     masked = b"".join(mask_file(partial(BytesIO, text.encode()), Redactor(MaskSettings("secrets", Marker()))))
     assert token.encode() not in masked
+
+
+def _multi_line_keys() -> list[str]:
+    """Bodies of keys of PuTTY and OpenSSH, with lines of 64 and 70 characters."""
+    chance = random.Random(11)
+    bodies = [base64.b64encode(start + chance.randbytes(600)).decode() for start in (b"", b"openssh-key-v1\0")]
+    lines = [[body[at : at + 64] for at in range(0, len(body), 64)] for body in bodies]
+    putty = [f"Private-Lines: {len(lines[0])}", *lines[0], "Private-MAC: none"]
+    return [end.join(key) for key in (putty, lines[1]) for end in ("\n", "\r\n")]
+
+
+@pytest.mark.parametrize(
+    "around", ["{}", "x\n{}\ny", "a\t{}", "({})", "\x1b[31m{}\x1b[0m", "\u00e9{}\u00e9", "\\n{}", "x\f{}"]
+)
+def test_no_record_passes_in_which_a_closer_look_finds_a_token(around: str) -> None:
+    chance = random.Random(around)
+    tokens = [make(chance) for make, _ in labelled.SECRETS.values()] + _multi_line_keys()
+    for text in (around.replace("{}", token) for token in tokens):
+        for layered in (text, json.dumps({"a": text}), json.dumps({"a": json.dumps({"b": text})})):
+            if scan(layered):
+                assert all(prefilter("secret").must_read(raw) for raw in spellings({"content": layered})), layered

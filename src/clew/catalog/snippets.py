@@ -33,14 +33,17 @@ class Snippet(NamedTuple):
 
 
 def snippet(text: str, find: Find, shown: Callable[[str], str]) -> Snippet:
-    """The text around the first place; `shown` makes a piece of it fit for one line."""
+    """The text around the first place, with no marks within a mask; `shown` makes a piece of it fit for one line."""
     places = find(text)
     begin = max(0, places[0][0] - _BEFORE) if places else 0
     end = min(len(text), begin + WIDTH)
     begin = max(0, min(begin, end - WIDTH))
     pieces, marks, length = list[str](), list[tuple[int, int]](), 0
     at = begin
-    for start, stop in [place for place in places if begin <= place[0] and place[1] <= end]:
+    masks = _masks_in(text)
+    for start, stop in places:
+        if start < begin or stop > end or any(first < stop and start < last for first, last in masks):
+            continue
         for piece, is_mark in ((text[at:start], False), (text[start:stop], True)):
             piece = _one_line(piece, shown, pieces)
             if is_mark and piece:
@@ -50,6 +53,14 @@ def snippet(text: str, find: Find, shown: Callable[[str], str]) -> Snippet:
         at = stop
     pieces.append(_one_line(text[at:end], shown, pieces).rstrip())
     return _framed("".join(pieces), marks, begin > 0, end < len(text))
+
+
+def _masks_in(text: str) -> list[tuple[int, int]]:
+    if "[REDACTED" not in text:
+        return []
+    from clew.redact.masks import MARKER
+
+    return [match.span() for match in MARKER.finditer(text)]
 
 
 def _one_line(piece: str, shown: Callable[[str], str], before: list[str]) -> str:

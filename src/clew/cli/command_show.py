@@ -188,7 +188,7 @@ def _print(session: StoredSession, wanted: Wanted, detail: Detail) -> None:
     pieces = show(session.session_object, messages, width, use_color(), detail, forks=forks, summary=summary)
     if sys.stdout.isatty():
         # less: quit if it fits on one screen, keep colours, leave the text on the screen.
-        os.environ.setdefault("LESS", "FRX")
+        os.environ.setdefault("LESS", "-FRX")
         click.echo_via_pager(pieces)
     else:
         for piece in pieces:

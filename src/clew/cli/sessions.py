@@ -36,6 +36,8 @@ def find_session(context: click.Context, homes: tuple[str, ...], reference: str)
 
         archived = in_archive(session.id, session.agent.id)
         hint = f"; {archived}" if archived else ""
+        if not session.is_complete:
+            hint = f"; some of its messages were not read before{hint}"
         print_message(f"clew: {session.path} was deleted; this is the text that the catalog keeps{hint}")
     return session
 

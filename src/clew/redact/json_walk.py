@@ -457,7 +457,7 @@ def classify_key(key: str) -> KeyClass:
 @lru_cache(maxsize=1)
 def _token_beginnings() -> tuple[str, ...]:
     """Return the beginnings of service tokens. A long token has the alphabet of a signature."""
-    return tuple(text for rule in builtin_rules() if not rule.weak for text in rule.at)
+    return tuple(text for rule in builtin_rules() if not rule.needs_word_start for text in rule.prefixes)
 
 
 def _has_token_beginning(text: str) -> bool:

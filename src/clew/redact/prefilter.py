@@ -53,7 +53,7 @@ _BOUNDARY = (
 _CUT = (rf'"(?:{"|".join(sorted(CUT_KEYS))}){_QUOTE}\s*:',)
 _CALL = lazy_compile(rf'"(?:{"|".join(CALL_IDS)})\\*"\s*:\s*\\*"([^"\\]{{1,200}})'.encode())
 _JSON_RECORD = lazy_compile(rb"\s*+[{\[]")
-MIN_BYTES = 4 << 20
+UNFILTERED_RUN_BYTES = 4 << 20
 """So many bytes of a run are read without the prefilter: building its automata takes longer than reading them."""
 _MAX_UNFILTERED_TEXT_BYTES = 512 << 10
 """A longer text is always filtered: a record with too many strings (`MAX_STRINGS`) is masked whole if it is read."""
@@ -125,10 +125,10 @@ class Prefilter:
         self._secrets, self._kinds = rules.secrets, kinds
         self._bytes_seen = 0
 
-    def is_worth_building(self, size: int) -> bool:
+    def count_and_should_filter(self, size: int) -> bool:
         """Count the bytes of a text to read; tell whether it is worth while to use the prefilter for it."""
         self._bytes_seen += size
-        return size > _MAX_UNFILTERED_TEXT_BYTES or self._bytes_seen > MIN_BYTES
+        return size > _MAX_UNFILTERED_TEXT_BYTES or self._bytes_seen > UNFILTERED_RUN_BYTES
 
     @cached_property
     def _finders(self) -> list[Find]:
@@ -137,6 +137,8 @@ class Prefilter:
         if "secret" in self._kinds:
             # One search for many patterns takes hardly longer than one for few.
             signs += map(_wide, (*self._secrets.context_signs, *credential_files.SIGNS))
+            # The spaces in a value of several lines have spellings in JSON that the check of tokens does not know.
+            signs += map(re.escape, self._secrets.multi_line_prefixes)
             found += self._secrets.find_addresses
         if "pii" in self._kinds:
             found.append(compile_finder(map(_wide, pii.NATIONAL_PATTERNS)))

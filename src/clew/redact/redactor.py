@@ -211,7 +211,9 @@ class Redactor:
             yield all_lines(text) if one_record_per_line else [(0, len(text))]
             return
         if not one_record_per_line:
-            must_read = not text or not self._prefilter.is_worth_building(len(text)) or self._prefilter.must_read(text)
+            must_read = (
+                not text or not self._prefilter.count_and_should_filter(len(text)) or self._prefilter.must_read(text)
+            )
             if must_read or any(True for _ in self._new_places(text)):
                 yield [(0, len(text))]
             return
@@ -229,7 +231,7 @@ class Redactor:
         key = _digest(text)
         spans = self._lines.get(key)
         if spans is None:
-            spans = prefilter.lines_to_read(text) if prefilter.is_worth_building(len(text)) else all_lines(text)
+            spans = prefilter.lines_to_read(text) if prefilter.count_and_should_filter(len(text)) else all_lines(text)
             if self._cached_lines < _MAX_CACHED_LINES:
                 self._cached_lines += len(spans) + 1
                 self._lines[key] = spans

@@ -83,6 +83,7 @@ class SecretRules:
     def __init__(self, services: Services) -> None:
         self._services = services
         self.token_signs = [*services.signs, *encodings.base64_signs(), *packed.SIGNS]
+        self.multi_line_prefixes = services.multi_line_prefixes
         self.context_signs = [*assignments.CANDIDATE_PATTERNS, *context_rules.CANDIDATE_PATTERNS]
         self.find_addresses = [compile_plain_finder(context_rules.ADDRESS_PATTERN)]
 

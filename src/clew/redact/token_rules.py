@@ -13,6 +13,8 @@ from clew.redact.token_formats import TOKEN_FORMATS, TokenFormat
 
 _WEAK_TAIL_CHARS = 12
 """Characters that must follow a weak prefix. Asking for some behind every prefix would give the search many states."""
+_MAX_TOKEN_BYTES = 32 << 10
+"""A longer token is masked up to here: candidates that are none must take a bounded time each."""
 _WINDOW_BEFORE_BYTES, _WINDOW_AFTER_BYTES = 120, 300
 _MAX_LINES = 3
 _MAX_PREFIX_BYTES = 12
@@ -46,62 +48,66 @@ class _CompiledRule:
 
     def __init__(self, rule: TokenFormat) -> None:
         self.rule = rule
-        self.prefixes = tuple(text.encode() for text in rule.at)
+        self.prefixes = tuple(text.encode() for text in rule.prefixes)
 
     @cached_property
-    def shape(self) -> re.Pattern[bytes]:
-        return re.compile(self.rule.shape.encode())
+    def sign(self) -> re.Pattern[bytes]:
+        return re.compile(self.rule.sign.encode())
 
     @cached_property
     def token(self) -> re.Pattern[bytes]:
         rule = self.rule
-        left, right = _WEAK_BOUNDARIES if rule.weak else _STRONG_BOUNDARIES
+        left, right = _WEAK_BOUNDARIES if rule.needs_word_start else _STRONG_BOUNDARIES
         if rule.pattern:
             return re.compile(f"{left}(?:{rule.pattern}){right}".encode())
-        prefixes = "|".join(re.escape(text) for text in sorted(rule.at, key=len, reverse=True))
-        return re.compile(f"{left}(?P<prefix>{prefixes})(?:{rule.then}){right}".encode())
+        prefixes = "|".join(re.escape(text) for text in sorted(rule.prefixes, key=len, reverse=True))
+        return re.compile(f"{left}(?P<prefix>{prefixes})(?:{rule.rest}){right}".encode())
 
     def check(self, match: re.Match[bytes]) -> Match | None:
         """Check the characters of a token behind its prefix, or behind the group `show`, which stays readable."""
         rule, groups = self.rule, match.re.groupindex
         start = match.end("show") if "show" in groups else match.start()
         checked = start if "show" in groups else match.end("prefix") if "prefix" in groups else match.start()
-        value = match[0] if rule.check in _CHECKS_WITH_PREFIX else match[0][checked - match.start() :]
-        if not _CHECKS[rule.check](value):
+        value = match[0] if rule.value_check in _CHECKS_WITH_PREFIX else match[0][checked - match.start() :]
+        if not _CHECKS[rule.value_check](value):
             return None
-        is_proven = rule.check in _CHECKS_WITH_PREFIX or (rule.check == "crc" and value_checks.has_crc(value))
-        return Match(start, match.end(), rule.id, 0.99 if is_proven else 0.8 if rule.weak else 0.95)
+        is_proven = rule.value_check in _CHECKS_WITH_PREFIX or (
+            rule.value_check == "crc" and value_checks.has_crc(value)
+        )
+        return Match(start, match.end(), rule.id, 0.99 if is_proven else 0.8 if rule.needs_word_start else 0.95)
 
 
 @lru_cache(maxsize=1)
 def builtin_rules() -> tuple[TokenFormat, ...]:
     """Return the built-in rules, also for prefixes with `-` in place of `_`."""
-    return tuple(rule if rule.weak else _with_dashes(rule) for rule in TOKEN_FORMATS)
+    return tuple(rule if rule.needs_word_start else _with_dashes(rule) for rule in TOKEN_FORMATS)
 
 
 def _with_dashes(rule: TokenFormat) -> TokenFormat:
     """Agents name folders after the paths of projects, with `-` for `_`."""
-    dashed = tuple(text.replace("_", "-") for text in rule.at if "_" in text)
-    return rule._replace(at=rule.at + dashed, then=rule.then.replace("}_[", "}[_-]["))
+    dashed = tuple(text.replace("_", "-") for text in rule.prefixes if "_" in text)
+    return rule._replace(prefixes=rule.prefixes + dashed, rest=rule.rest.replace("}_[", "}[_-]["))
 
 
 class Services:
-    """The token formats of all services, found by the first two characters of their prefix, or by their shape."""
+    """The token formats of all services, found by the first two characters of their prefix, or by their sign."""
 
     def __init__(self, rules: tuple[TokenFormat, ...]) -> None:
         compiled = [_CompiledRule(rule) for rule in rules]
-        self._with_shape = [each for each in compiled if each.rule.shape]
-        self._any_shape = lazy_compile("|".join(rule.shape for rule in rules if rule.shape).encode() or b"(?!)")
+        self._with_sign = [each for each in compiled if each.rule.sign]
+        self._any_sign = lazy_compile("|".join(rule.sign for rule in rules if rule.sign).encode() or b"(?!)")
         self._by_first_chars: dict[bytes, list[_CompiledRule]] = {}
         for each in compiled:
-            for key in {text[:2].encode() for text in each.rule.at}:
+            for key in {text[:2].encode() for text in each.rule.prefixes}:
                 self._by_first_chars.setdefault(key, []).append(each)
         self.signs = _candidate_patterns(rules)
+        self.multi_line_prefixes = tuple(text for rule in rules if r"\s" in rule.rest for text in rule.prefixes)
 
     def at(self, text: bytes, position: int) -> Match | None:
         """Match the token that begins at a position."""
+        stop = position + _MAX_TOKEN_BYTES
         for each in self._by_first_chars.get(text[position : position + 2], ()):
-            match = each.token.match(text, position) if text.startswith(each.prefixes, position) else None
+            match = each.token.match(text, position, stop) if text.startswith(each.prefixes, position) else None
             if match is not None and (hit := each.check(match)):
                 return hit
         return None
@@ -112,7 +118,7 @@ class Services:
         for match in _ADJACENT.finditer(text, begin, token.end + _MAX_PREFIX_BYTES):
             if match.start() > token.end:
                 break
-            hit = self.at(text[match.start() : match.start() + _WINDOW_AFTER_BYTES], 0)
+            hit = self.at(text[match.start() : match.start() + _MAX_TOKEN_BYTES], 0)
             if hit is not None:
                 return Match(match.start() + hit.start, match.start() + hit.end, hit.rule, hit.confidence)
         return None
@@ -136,11 +142,11 @@ class Services:
         return None
 
     def around(self, text: bytes, position: int) -> Match | None:
-        """Match the token whose shape is at a position."""
-        if not self._any_shape.match(text, position):
+        """Match the token whose sign is at a position."""
+        if not self._any_sign.match(text, position):
             return None
-        for each in self._with_shape:
-            if each.shape.match(text, position):
+        for each in self._with_sign:
+            if each.sign.match(text, position):
                 begin, end = max(0, position - _WINDOW_BEFORE_BYTES), position + _WINDOW_AFTER_BYTES
                 for match in each.token.finditer(text, begin, end):
                     if match.start() <= position < match.end() and (hit := each.check(match)):
@@ -161,11 +167,11 @@ def _line_break_in_word(text: bytes, position: int) -> tuple[int, int] | None:
 
 
 def _candidate_patterns(rules: tuple[TokenFormat, ...]) -> list[str]:
-    """Return the candidate patterns of all rules: strong prefixes, weak prefixes with some characters, shapes."""
-    strong = sorted({re.escape(text) for rule in rules if not rule.weak for text in rule.at})
-    weak = sorted({re.escape(text) for rule in rules if rule.weak for text in rule.at})
+    """Return the candidate patterns of all rules: strong prefixes, weak prefixes with some characters, signs."""
+    strong = sorted({re.escape(text) for rule in rules if not rule.needs_word_start for text in rule.prefixes})
+    weak = sorted({re.escape(text) for rule in rules if rule.needs_word_start for text in rule.prefixes})
     return [
         rf"(?:\b|_)(?:{'|'.join(strong)})",
         rf"\b(?:{'|'.join(weak)})[A-Za-z0-9_.+/=%-]{{{_WEAK_TAIL_CHARS}}}",
-        *[rule.shape for rule in rules if rule.shape],
+        *[rule.sign for rule in rules if rule.sign],
     ]

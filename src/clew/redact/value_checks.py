@@ -21,6 +21,8 @@ _MIN_DIGITS_OF_KEY = 20
 """Fewer digits are a number or a time: nanoseconds since 1970 have 19."""
 CHECKED_CHARS = 256
 """A longer value is judged by its beginning."""
+_MAX_CHECKED_CHARS_OF_TOKEN = 2_000
+"""The characters of a token that are checked, if it has a known prefix."""
 DIGITS = b"0123456789"
 _CAPITALS, _SMALL = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijklmnopqrstuvwxyz"
 _BASE62 = DIGITS + _CAPITALS + _SMALL
@@ -117,6 +119,7 @@ def _is_word(part: bytes) -> bool:
 
 def is_random(value: bytes) -> bool:
     """Return True for the rest of a token after a known prefix, unless it is made of words or a placeholder."""
+    value = value[:_MAX_CHECKED_CHARS_OF_TOKEN]
     if not has_enough_distinct_chars(value):
         return False
     return not _KEBAB_WORDS.fullmatch(value) or count_random_chars(value) >= min(12, len(value) // 2)
