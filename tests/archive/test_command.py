@@ -112,7 +112,7 @@ def test_a_live_session_is_not_read_twice(home: Path) -> None:
     before = rows("--home", home)
     next(home.rglob(f"{LATEST}.jsonl")).unlink()
     assert [row["id"] for row in rows("--source", "archive")] == [LATEST]
-    assert rows("--home", home, "--source", "archive") == before
+    assert rows("--home", home, "--source", "local", "--source", "archive") == before
     clew("archive", "restore", LATEST, "--to", home)
     assert clew("--source", "archive", "list").code == 1
     assert not list((home.parent / "own").rglob(f"{LATEST}.jsonl")), "what came back is no longer in the cache"
@@ -321,3 +321,8 @@ def test_a_home_named_with_the_archive_adds_none_of_its_sessions(home: Path) -> 
     (gone,) = home.rglob(f"{LATEST}.jsonl")
     gone.unlink()
     assert [row["id"] for row in rows("--home", home, "--source", "archive")] == [LATEST]
+
+
+def test_an_interval_needs_watch(home: Path) -> None:
+    done = clew("--home", home, "archive", "--every", "5")
+    assert done.code == 2 and "--every needs --watch" in done.err

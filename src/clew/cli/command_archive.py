@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from clew.cli.options import as_json_option, common, filtering, home_option, open_library, take_filters, wants_json
 from clew.cli.output import print_json, print_message, print_table
@@ -71,6 +72,8 @@ def command(
         context.find_root().obj["json"] = True
     if context.invoked_subcommand is not None:
         return
+    if not watch and context.get_parameter_source("every") is not ParameterSource.DEFAULT:
+        raise UsageError("--every needs --watch")
     library = open_library(context, homes)
     filters = take_filters(options, library)
     if watch:
@@ -376,7 +379,7 @@ def restore_command(
 def _restore_summary(restored: Restored) -> str:
     from clew.render.tables import count
 
-    summary = f"{count(restored.written)} files written"
+    summary = f"{count(restored.written)} {'file' if restored.written == 1 else 'files'} written"
     summary += f", {count(restored.same)} were there" if restored.same else ""
     return summary + (f", {count(len(restored.damaged))} could not be read" if restored.damaged else "")
 
