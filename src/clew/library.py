@@ -46,7 +46,7 @@ class Library:
 
     def __init__(
         self,
-        *hosts: Host,
+        *homes: Host | Path | str,
         agents: Iterable[str] | None = None,
         reference_filters: Filters | None = None,
         catalog_folder: Path | None = None,
@@ -55,11 +55,11 @@ class Library:
         on_progress: ProgressCallback | None = None,
         warn: Callable[[str], None] | None = None,
     ) -> None:
-        """Without hosts, `find_hosts` is called when they are first needed; `sync=False` uses the catalog as it is.
+        """Without homes, `find_hosts` is called when they are first needed; `sync=False` uses the catalog as it is.
 
         `@last`, `@2` and titles are looked for among the sessions that pass `reference_filters`.
         """
-        self._named_hosts = hosts
+        self._named_hosts = tuple(home if isinstance(home, Host) else _host_at(Path(home)) for home in homes)
         self._find_hosts = find_hosts or every_host
         self._agents = list(agents) if agents is not None else None
         self.reference_filters = reference_filters or Filters()
@@ -267,7 +267,13 @@ def every_host() -> tuple[Host, ...]:
     return hosts(chosen(sources(), ()))
 
 
+def _host_at(home: Path) -> Host:
+    if not home.is_dir():
+        raise SourceUnreadable(f"{home}: no such folder")
+    return host_at(home)
+
+
 def sessions(home: Path | str | None = None, **filters: JSON) -> Iterator[StoredSession]:
     """All sessions of a home folder (default: of every source), filtered by `agent=`, `project=`, `since=`, ..."""
-    library = Library() if home is None else Library(host_at(Path(home)))
+    library = Library() if home is None else Library(home)
     return library.sessions(Filters.of(**filters))

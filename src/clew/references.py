@@ -88,9 +88,15 @@ def named_path(reference: str) -> Path | None:
 
 def message_of(reference: str) -> int | None:
     """The index of the message that a reference names, of a path or of an id."""
-    path = Path(reference)
-    found = None if "/" in reference and path.exists() else _MESSAGE.search(reference)
+    found = None if "/" in reference and _exists(Path(reference)) else _MESSAGE.search(reference)
     return int(found[1]) if found else None
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # too long for the name of a file
+        return False
 
 
 def branch_of(reference: str) -> str | None:

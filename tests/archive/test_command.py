@@ -314,3 +314,10 @@ def test_sessions_of_each_variable_are_read_when_they_are_gone(world: World, tmp
     assert problems == []
     found = [one.source.path.stem[:8] for one in in_homes(hosts, ["claude-code"])]
     assert sorted(found) == ["00000001", "00000002", "0000000a"]
+
+
+def test_a_home_named_with_the_archive_adds_none_of_its_sessions(home: Path) -> None:
+    assert clew("--home", home, "archive").code == 0
+    (gone,) = home.rglob(f"{LATEST}.jsonl")
+    gone.unlink()
+    assert [row["id"] for row in rows("--home", home, "--source", "archive")] == [LATEST]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,14 +13,26 @@ from typing import Any
 import pytest
 
 from clew.catalog import database
-from clew.catalog.queries import list_rows
+from clew.catalog.queries import files, list_rows
 from clew.catalog.search import Request, Searcher, unmasked
-from clew.catalog.sync import rebuild_text_index
+from clew.catalog.sessions import open_session
+from clew.catalog.sync import forget, is_up_to_date, move_aside, rebuild_text_index, sync
 from clew.catalog.text_index import TextWriter
+from clew.catalog.upgrade import SessionCopier
 from clew.filters import Filters
 from clew.host import Host
 from clew.library import Library
-from tests.catalog.worlds import append, claude_lines, claude_path, run, spelled, write_claude
+from tests.catalog.worlds import (
+    append,
+    claude_lines,
+    claude_path,
+    indexed,
+    kill_at,
+    run,
+    searchable,
+    spelled,
+    write_claude,
+)
 from tests.cli.running import clew
 
 SESSION = "aaaaaaaa-0000-4000-8000-000000000000"
@@ -152,3 +165,158 @@ def test_odd_lines_of_any_agent_are_noted(home: Path, folder: Path) -> None:
         ("nul-run", 3),
         ("torn-tail", 4),
     }
+
+
+def test_a_session_deleted_after_a_killed_sync_is_shown_as_incomplete(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_claude(home, SESSION, 40)
+    folder = database.catalog_folder([home])
+    run(home, folder)
+    monkeypatch.setattr("clew.catalog.worker.MAX_BUFFERED_CHARS", 1)
+    monkeypatch.setattr("clew.catalog.ingest.FLUSH_CHARS", 100)
+    path.write_bytes(spelled(claude_lines(SESSION, 0, 40, seed=3)))
+    assert not kill_at(4, lambda: run(home, folder))
+    assert ask(folder, "SELECT count(*) FROM unread_messages") == [(1,)]
+    assert clew("--home", home, "list").code == 0
+    path.unlink()
+    shown = clew("--home", home, "show", SESSION)
+    assert shown.code == 0 and "some of its messages were not read before" in shown.err
+
+
+def test_statistics_are_whole_while_a_sync_is_interrupted(
+    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_claude(home, SESSION, 40)
+    run(home, folder)
+    calls = "SELECT sum(calls) FROM usage_days"
+    [(before,)] = ask(folder, calls)
+    append(path, spelled(claude_lines(SESSION, 40, 5)))
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr("clew.catalog.sync._finish_rows", killed)
+        with pytest.raises(Killed):
+            run(home, folder)
+    assert ask(folder, calls) == [(before,)]
+    run(home, folder)
+    assert ask(folder, calls)[0][0] == before + 1
+    path.write_bytes(b"")
+    run(home, folder)
+    path.unlink()
+    run(home, folder)
+
+
+def test_the_sums_of_a_source_go_with_its_session(home: Path, folder: Path) -> None:
+    path = write_claude(home, SESSION, 40)
+    run(home, folder)
+    forget(folder, str(path))
+    for table in ("usage_by_quarter_hour", "tools_by_quarter_hour", "changes_by_quarter_hour"):
+        assert ask(folder, f"SELECT count(*) FROM {table}") == [(0,)]
+
+
+def test_a_long_session_whose_file_is_gone_opens_in_time_that_grows_with_its_length(home: Path, folder: Path) -> None:
+    path = write_claude(home, SESSION, 400)
+    run(home, folder)
+    path.unlink()
+    run(home, folder)
+    db = database.open_reader(folder)
+    assert db is not None
+    queries: list[str] = []
+    db.set_trace_callback(queries.append)
+    session = open_session(db, 1)
+    assert session.facts.messages == 400
+    assert len([query for query in queries if "FROM block" in query or "FROM call" in query]) == 2
+    db.close()
+
+
+def test_hosts_that_are_not_local_are_compared_with_the_recorded_ones(home: Path, folder: Path) -> None:
+    write_claude(home, SESSION, 10)
+    hosts = [Host.at(home)._replace(kind="wsl", name="Debian")]
+    time.sleep(0.2)
+    for _ in range(2):
+        sync(hosts, folder, workers=1)
+    assert is_up_to_date(lambda: hosts, folder)
+    assert not is_up_to_date(list, folder)
+
+
+def test_a_full_disk_while_old_sessions_are_copied_leaves_them_to_the_next_sync(
+    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_claude(home, SESSION, 10)
+    run(home, folder)
+    path.unlink()
+    run(home, folder)
+    days = ask(folder, "SELECT day_utc FROM sessions")
+    move_aside(folder)
+
+    def full(*_: object) -> int:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SessionCopier, "_insert", full)
+        with pytest.raises(database.CatalogNotWritable, match="disk is full"):
+            run(home, folder)
+    run(home, folder)
+    assert ask(folder, "SELECT day_utc FROM sessions") == days and days != [(None,)]
+
+
+def test_a_session_that_names_a_file_in_two_ways_is_one_session_of_the_file(home: Path, folder: Path) -> None:
+    lines = claude_lines(SESSION, 0, 10)
+    lines[3]["message"]["content"][0]["input"]["file_path"] = "/home/mira/loom/part.py"
+    lines[8]["message"]["content"][0]["input"]["file_path"] = "part.py"
+    path = claude_path(home, SESSION)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(spelled(lines))
+    run(home, folder)
+    db = database.open_reader(folder)
+    assert db is not None
+    assert [(file.path, file.sessions, file.changes) for file in files(db)] == [("/home/mira/loom/part.py", 1, 2)]
+    db.close()
+
+
+def test_a_search_goes_on_while_another_process_rebuilds_the_index(home: Path, folder: Path) -> None:
+    write_claude(home, SESSION, 10)
+    run(home, folder)
+    searcher = Searcher(folder, unmasked)
+    try:
+        assert searcher.search(Request("shuttle0x2")).total == 1
+        rebuild_text_index(folder)
+        assert searcher.search(Request("shuttle0x2")).total == 1
+    finally:
+        searcher.close()
+
+
+def test_a_failed_update_of_the_index_lets_go_of_its_lock(
+    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_claude(home, SESSION, 10)
+    closed: list[TextWriter] = []
+
+    def stopped(_writer: TextWriter) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TextWriter, "commit", stopped)
+        patched.setattr(TextWriter, "close", lambda writer: closed.append(writer))
+        with pytest.raises(Killed):
+            run(home, folder)
+    assert len(closed) == 1
+
+
+def test_the_title_of_a_copy_is_found_once_and_again_when_the_other_copy_is_gone(home: Path, folder: Path) -> None:
+    path = write_claude(home, SESSION, 10)
+    append(path, spelled([{"type": "custom-title", "customTitle": "quokka", "sessionId": SESSION}]))
+    copy = home / ".claude/projects/-copy" / path.name
+    copy.parent.mkdir()
+    copy.write_bytes(path.read_bytes())
+    run(home, folder)
+    assert hits(folder, "quokka") == 1 and indexed(folder) == searchable(folder)
+    append(copy, spelled(claude_lines(SESSION, 10, 5)))
+    run(home, folder)
+    assert hits(folder, "quokka") == 1 and indexed(folder) == searchable(folder)
+    copy.unlink()
+    run(home, folder)
+    assert hits(folder, "quokka") == 1 and indexed(folder) == searchable(folder)

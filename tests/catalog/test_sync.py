@@ -504,7 +504,7 @@ def _is_steady(home: Path, folder: Path) -> bool:
     """The catalog is up to date, and the quick sync says so too."""
     time.sleep(2 * change_detection.MTIME_GRACE_NS / 1e9)
     run(home, folder)
-    return is_up_to_date(folder) and run(home, folder).work == (0, 0, 0, 0)
+    return is_up_to_date([Host.at(home)], folder) and run(home, folder).work == (0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("name", SIDE_FILES)
@@ -615,7 +615,7 @@ def test_a_full_sync_killed_in_a_long_session_is_gone_on_with(
     run(home, folder)
     # Every file is as it was read last, so that nothing but the catalog itself can tell.
     assert not kill_at(4, lambda: run(home, folder, full=True))
-    assert not is_up_to_date(folder, SyncLevel.SESSIONS)
+    assert not is_up_to_date([Host.at(home)], folder, SyncLevel.SESSIONS)
     run(home, folder, level=SyncLevel.SESSIONS)
     assert _count(folder, "sessions") == 2
     run(home, folder)
@@ -667,7 +667,8 @@ def test_sessions_come_before_text(home: Path, folder: Path) -> None:
     # Until then, the files may change again without another time.
     time.sleep(2 * change_detection.MTIME_GRACE_NS / 1e9)
     assert run(home, folder, level=SyncLevel.MESSAGES).work == (0, 0, 0, 0)
-    assert not is_up_to_date(folder) and is_up_to_date(folder, level=SyncLevel.MESSAGES)
+    hosts = [Host.at(home)]
+    assert not is_up_to_date(hosts, folder) and is_up_to_date(hosts, folder, level=SyncLevel.MESSAGES)
     report = run(home, folder, on_progress=lambda stage, _done, _total: stages.append(stage))
     assert report.work == (0, 0, 0, 0)
     assert set(stages) == {"sessions", "text"}
@@ -681,8 +682,9 @@ def test_sessions_and_usage_come_before_messages(home: Path, folder: Path) -> No
     found = dump(folder)
     assert {view: found[view] for view in SESSION_VIEWS} == {view: expected[view] for view in SESSION_VIEWS}
     assert found["messages"] == found["texts"] == []
-    assert is_up_to_date(folder, SyncLevel.SESSIONS) or run(home, folder, level=SyncLevel.SESSIONS).work.files == 0
-    assert not is_up_to_date(folder, SyncLevel.MESSAGES)
+    hosts, level = [Host.at(home)], SyncLevel.SESSIONS
+    assert is_up_to_date(hosts, folder, level) or run(home, folder, level=level).work.files == 0
+    assert not is_up_to_date(hosts, folder, SyncLevel.MESSAGES)
     assert run(home, folder, level=SyncLevel.MESSAGES).work.files == 2
     assert run(home, folder, level=SyncLevel.TEXT).work.files == 0
     check(home, folder)
@@ -706,7 +708,7 @@ def test_a_session_that_is_deleted_before_its_messages_are_read_keeps_its_usage(
     text = claude_path(home, ONE).read_bytes()
     claude_path(home, ONE).unlink()
     run(home, folder)
-    assert is_up_to_date(folder) or run(home, folder).work.files == 0
+    assert is_up_to_date([Host.at(home)], folder) or run(home, folder).work.files == 0
     assert _one(folder, "SELECT sum(output_tokens) FROM usage_days") == expected
     db = database.open_reader(folder)
     assert db is not None

@@ -163,8 +163,9 @@ def searchable(folder: Path) -> int:
     """How many blocks can be found: those with a text, of messages that are shown, titles and file names."""
     db = database.open_reader(folder)
     assert db is not None
-    query = "SELECT count(*) FROM block b LEFT JOIN message m ON m.id = b.message WHERE b.chars > 0 AND b.kind <> 0"
-    (count,) = db.execute(f"{query} AND coalesce(m.is_visible, 1) = 1").fetchone()
+    query = f"SELECT count(*) FROM block b JOIN session s ON s.id = b.id / {KEYS_PER_SOURCE}"
+    query += " LEFT JOIN message m ON m.id = b.message WHERE b.chars > 0 AND b.kind <> 0"
+    (count,) = db.execute(f"{query} AND coalesce(m.is_visible, s.is_visible) = 1").fetchone()
     db.close()
     return int(count)
 

@@ -164,6 +164,17 @@ def test_after_an_undo_every_command_knows_where_the_conversation_stands(tmp_pat
     assert "The conversation forks here:" in clew("--home", tmp_path, "show", "s").out
 
 
+def test_without_a_branch_the_current_one_is_named(tmp_path: Path) -> None:
+    with Store(tmp_path).session("s") as session:
+        session.user("a")
+        session.user("b")
+    assert clew("--home", tmp_path, "branch", "s", "--name", "tide").code == 0
+    assert [row["name"] for row in clew("--home", tmp_path, "branches", "s", "--json").json] == ["tide"]
+    done = clew("--home", tmp_path, "branch", "s", "--switch")
+    assert done.code == 2 and "which branch? `clew branches s` lists them" in done.err
+    assert len(clew("--home", tmp_path, "branch", "s", "1", "--json").lines) == 1
+
+
 def test_ids_and_types_of_messages_are_visible(place: Path) -> None:
     (path,) = place.rglob("messages.jsonl")
     path.write_text(path.read_text().replace('"q1"', '"\\u001b[31mq"'))

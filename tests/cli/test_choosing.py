@@ -432,3 +432,22 @@ def test_statistics_of_a_session_with_its_sub_agents(demo: Path) -> None:
     assert (alone["sessions"], alone["subagents"]) == (1, 0)
     assert (family["sessions"], family["subagents"]) == (1, 1)
     assert family["cost"] > alone["cost"]
+
+
+def test_a_home_that_is_a_file_is_said(tmp_path: Path) -> None:
+    (tmp_path / "gen.json").write_text("{}")
+    ran = clew("--home", tmp_path / "gen.json", "list")
+    assert ran.code == 3 and "gen.json is not a folder" in ran.err
+
+
+def test_help_is_a_command_too() -> None:
+    assert clew("help").out == clew("--help").out != ""
+
+
+def test_a_project_without_sessions_may_have_been_moved(
+    demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "new.py").write_text("x = 1\n")
+    assert "if the project was moved: `clew sources map OLD`" in clew("--home", demo, "list", "--here").err
+    assert "no session names new.py; --as PATH" in clew("--home", demo, "blame", "new.py").err

@@ -70,3 +70,9 @@ def test_a_healthy_store_is_silent(tmp_path: Path, home: Path) -> None:
 def test_a_place_without_a_store_is_said_so(tmp_path: Path) -> None:
     assert clew("doctor", tmp_path).code == 3
     assert clew("doctor").code == 0
+
+
+def test_a_home_without_a_store_has_no_problems(tmp_path: Path) -> None:
+    assert clew("--home", tmp_path, "doctor").code == 0
+    done = clew("doctor", tmp_path)
+    assert done.code == 3 and "no such folder" in done.err

@@ -171,3 +171,20 @@ def test_a_session_whose_messages_were_all_erased_is_not_called_empty(tmp_path: 
     assert clew("--home", tmp_path, "erase", "s", "m1", "--write").code == 0
     done = clew("--home", tmp_path, "validate", "s")
     assert done.code == 0 and "empty" not in done.out + done.err
+
+
+@pytest.mark.parametrize("names", [(), ("secret-1",), ("#2",), ("2", "1"), ("1", "2", "3")])
+def test_the_preview_counts_what_is_erased(place: Path, names: tuple[str, ...]) -> None:
+    preview = clew("erase", "s", *names, "--home", place, "--json").json
+    erased = clew("erase", "s", *names, "--home", place, "--json", "--write").json
+    counts = ("messages", "records", "files")
+    assert [preview[name] for name in counts] == [erased[name] for name in counts]
+
+
+def test_a_number_that_also_begins_a_uuid_is_not_guessed(tmp_path: Path) -> None:
+    with Store(tmp_path).session("s") as session:
+        for number in range(1001):
+            session.user("x", uuid=f"{number:04}-abc")
+    done = clew("erase", "s", "1000", "--home", tmp_path)
+    assert done.code != 0 and "names several messages" in done.err
+    assert clew("erase", "s", "#1000", "--home", tmp_path, "--json").json["messages"] == ["0999-abc"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -505,3 +507,30 @@ def test_of_several_documents_all_are_imported_or_none(demo: Path, tmp_path: Pat
     done = clew("import", tmp_path / "a.json", tmp_path / "b.json", "-o", home)
     assert done.code == (4 if second == "broken" else 6)
     assert [path for path in home.rglob("*") if path.is_file()] == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="file names on Windows are Unicode")
+def test_a_file_name_that_is_not_utf_8_is_exported_with_its_bytes_escaped(tmp_path: Path) -> None:
+    folder = tmp_path / "home" / ".claude" / "projects" / "-w"
+    folder.mkdir(parents=True)
+    path = folder / os.fsdecode(b"caf\xe9.jsonl")
+    path.write_text(json.dumps(claude_line("user", "u1", None, sessionId=SESSION)) + "\n")
+    home = tmp_path / "home"
+    assert clew("--home", home, "verify").code == 0
+    printed = clew("--home", home, "export", path)
+    assert printed.code == 0 and printed.json["session"]["source"]["path"].endswith(r"caf\xe9.jsonl")
+    for option, name in (("-o", "out"), ("--site", "site"), ("-o", "all.ndjson")):
+        assert clew("--home", home, "export", option, tmp_path / name).code == 0
+
+
+def test_a_site_leaves_out_what_cannot_be_read(demo: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(demo, home)
+    assert clew("--home", home, "sync").code == 0
+    by_agent = {session.agent.id: session.path for session in sources(home)}
+    for path in by_agent.values():
+        path.unlink()
+        os.mkfifo(path)
+    done = clew("--home", home, "--no-sync", "export", "--site", tmp_path / "site")
+    assert done.code == 3 and "not a regular file" in done.err
+    assert len(list((tmp_path / "site").glob("*.html"))) == 28 - len(by_agent) + 1

@@ -374,6 +374,25 @@ def test_the_message_that_writes_a_file_names_the_one_that_has_it(demo: Path) ->
     assert "changes it" not in before.err
 
 
+def test_a_restore_names_the_message_with_the_result_of_a_change(demo: Path, tmp_path: Path) -> None:
+    (tmp_path / "moon.py").write_text("mine\n")
+    words = ("--home", demo, "restore", "f005#6", "--into", tmp_path, "--write")
+    refused = clew(*words)
+    assert refused.code == 6 and "moon.py did not exist then; use --force to remove it" in refused.err
+    assert "message 6 changes it, and f005#7 is its result" in refused.err
+    assert "1 replaced or removed file is kept in" in clew(*words, "--force").err
+
+
+def test_what_is_no_message_number_is_said(demo: Path, tmp_path: Path) -> None:
+    done = clew("--home", demo, "restore", "f005#abc", "--into", tmp_path)
+    assert done.code == 2 and "'abc' is not a message number; try f005#12" in done.err
+
+
+def test_blame_refuses_a_device(demo: Path) -> None:
+    done = clew("--home", demo, "blame", "/dev/zero")
+    assert done.code == 3 and "not a regular file" in done.err
+
+
 def test_a_session_without_a_folder_is_not_restored_in_place(tmp_path: Path) -> None:
     said = {"type": "user", "uuid": "u-1", "sessionId": SESSION, "message": {"role": "user", "content": "tides"}}
     claude(tmp_path, said, session=SESSION)

@@ -222,3 +222,12 @@ def test_a_word_of_the_command_is_not_taken_for_a_secret(tmp_path: Path) -> None
     done = printed(home)
     assert done.err == "" and done.out.endswith(f"claude --resume {SESSION}\n")
     assert done.out.startswith("cd -- /home/ada/src/password && ")
+
+
+def test_what_was_converted_with_losses_is_resumed_without_asking_again(demo: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(demo, home)
+    assert clew("--home", home, "resume", "f005", "--in", "codex", "--print").code == 6
+    assert clew("--home", home, "convert", "f005", "--to", "codex", "--allow-loss").code == 0
+    done = clew("--home", home, "resume", "f005", "--in", "codex", "--print")
+    assert done.code == 0 and "codex resume" in done.out and "clew convert" not in done.out

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from clew.cli.command_stats import print_stats
 from clew.demo import write_demo
 from clew.render.tables import cost
 from clew.store import Store
@@ -256,6 +257,21 @@ def test_a_session_that_grew_since_the_last_sync_costs_no_column(tmp_path: Path)
 def test_a_small_cost_is_not_shown_as_nothing() -> None:
     shown = [cost({"cost": dollars, "cost_is_at_least": False}) for dollars in (None, 0.0, 0.0012, 0.006, 1234.5)]
     assert shown == ["-", "$0.00", "$0.0012", "$0.01", "$1,234.50"]
+
+
+def test_the_total_of_projects_has_a_name(demo: Path) -> None:
+    assert clew("stats", "--home", demo, "--by", "project").out.splitlines()[-1].startswith("total")
+
+
+def test_costs_that_are_lower_bounds_are_explained(capsys: pytest.CaptureFixture[str], demo: Path) -> None:
+    found = clew("stats", "--home", demo, "--json").json
+    model = next(iter(found["by_model"]))
+    found["totals"]["cost_is_at_least"] = found["by_model"][model]["cost_is_at_least"] = True
+    print_stats(found, "day")
+    assert capsys.readouterr().err == "costs are lower bounds: the tokens of some calls are unknown\n"
+    found["totals"]["unpriced_models"] = [model]
+    print_stats(found, "day")
+    assert capsys.readouterr().err == f"costs are lower bounds: no price is known for: {model}\n"
 
 
 def test_ids_of_sessions_are_long_enough_to_tell_them_apart(tmp_path: Path) -> None:

@@ -249,3 +249,10 @@ def test_usage_is_counted_again_only_where_the_source_changed(demo: Path, monkey
         assert found.usage == first and len(counted) == 2
     finally:
         os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+
+
+def test_a_library_takes_a_folder_by_its_name(tmp_path: Path) -> None:
+    assert list(clew.Library(str(tmp_path)).sources()) == []
+    with pytest.raises(SourceUnreadable, match="no such folder"):
+        clew.sessions(home=tmp_path / "nosuch")
+    assert dir(clew) == sorted(clew.__all__)

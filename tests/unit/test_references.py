@@ -242,3 +242,7 @@ def test_a_branch_stands_behind_the_id(tmp_path: Path) -> None:
 def test_who_takes_the_whole_session_refuses_a_branch(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="names a branch"):
         Library(Host.at(tmp_path)).get("f005@main")
+
+
+def test_a_reference_that_is_too_long_for_a_file_may_name_a_message() -> None:
+    assert message_of(f"{'a' * 300}/b#3") == 3

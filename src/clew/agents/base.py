@@ -21,6 +21,7 @@ from clew.analysis.tree import Tree
 from clew.errors import UsageError
 from clew.host import Host, Origin
 from clew.io.compress import SUFFIXES, damage, open_source
+from clew.io.paths import escape_invalid_utf8
 from clew.io.records import MAX_RECORD_BYTES, RawRecord, read_lines
 from clew.model import Message, Problem, Record, SourceRef
 from clew.model.codes import problem
@@ -302,6 +303,9 @@ def session_object(agent: Agent, source: SourceFile, facts: Facts) -> dict[str, 
     session = agent.session(source, facts)
     if source.origin is not None:
         session["source"] = source.origin._asdict()
+    # File names need not be UTF-8, and JSON must be.
+    session["id"] = escape_invalid_utf8(session["id"])
+    session["source"]["path"] = escape_invalid_utf8(session["source"]["path"])
     return session if source.mask is None else source.mask.value(session)
 
 

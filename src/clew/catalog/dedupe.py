@@ -14,7 +14,7 @@ from clew.catalog.database import key_range
 from clew.catalog.portable_sql import DUPLICATE_ORDER, SESSION_ORDER
 from clew.catalog.row_writer import COUNTS, RowWriter
 from clew.catalog.schema import KEYS_PER_SOURCE, SUMS
-from clew.catalog.text_store import mark_unindexed
+from clew.catalog.text_store import mark_session_unindexed, mark_unindexed
 
 MANY_SOURCES = 64
 """From so many sources on, one query over all keys is quicker than one for each source."""
@@ -130,3 +130,4 @@ def _update_sessions(db: sqlite3.Connection, sources: list[int]) -> None:
         for rank, (source, was_visible) in enumerate(db.execute(_SESSION_COPIES, (session,)).fetchall()):
             if was_visible != (rank == 0):
                 db.execute("UPDATE session SET is_visible = ? WHERE id = ?", (int(rank == 0), source))
+                mark_session_unindexed(db, source)

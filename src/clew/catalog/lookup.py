@@ -60,10 +60,19 @@ class TextReader:
         """See what was committed since; costs next to nothing where that is nothing."""
         if self._folder is None or not os.path.exists(f"{self._folder}/{META}"):  # noqa: PTH110
             self._index = None
-        elif self._index is None:
+            return
+        if self._index is not None:
+            try:
+                self._index.refresh()
+                return
+            except (OSError, ValueError):
+                # Another process has rebuilt the index: the old files are gone.
+                self._index = None
+        try:
             self._index = _OpenIndex(str(self._folder))
-        else:
-            self._index.refresh()
+        except FileNotFoundError:
+            # It is being rebuilt at this moment.
+            self._index = None
 
     def find(self, query: Query, scope: Scope, limit: int, *, newest: bool) -> tuple[int, list[Match]]:
         """How many blocks match, and the first of them."""

@@ -185,7 +185,7 @@ def _recorded_usage(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int,
 
 def _titles_from_summaries(db: sqlite3.Connection, found: Sequence[tuple[int, str, dict[str, JSON]]]) -> dict[int, str]:
     """Titles of sessions without one: a summary may be in any later file of its folder, with the id of a message."""
-    untitled = {number: Path(path).parent for number, path, header in found if not header["is_titled"]}
+    untitled = {number: Path(path_from_text(path)).parent for number, path, header in found if not header["is_titled"]}
     by_folder = _summaries_by_folder(db, set(untitled.values())) if untitled else {}
     titles: dict[int, str] = {}
     for number, folder in untitled.items():
@@ -204,7 +204,7 @@ def _summaries_by_folder(db: sqlite3.Connection, folders: set[Path]) -> dict[Pat
     query = "SELECT f.path, json_extract(s.header, '$.summaries') AS summaries"
     query += f" {_FROM} WHERE summaries <> '{{}}' AND f.state = 'live' ORDER BY f.agent, f.path"
     for path, summaries in db.execute(query):
-        if (folder := Path(path).parent) in folders:
+        if (folder := Path(path_from_text(path)).parent) in folders:
             named = json.loads(summaries).items()
             pairs = ((uuid.encode("utf-8", "surrogatepass"), summary) for uuid, summary in named)
             by_folder.setdefault(folder, []).extend(pairs)
@@ -434,20 +434,16 @@ def files(db: sqlite3.Connection) -> list[TouchedFile]:
     query += " sum(c.lines_removed), max(m.ts_us)"
     query += f" FROM change c JOIN message m ON m.id = c.message WHERE m.is_visible = 1 AND {_NAMED}"
     query += " GROUP BY number, c.path"
-    found: dict[str, TouchedFile] = {}
-    for number, path, *counts in db.execute(query):
-        name = absolute(path, folders.get(number))
-        found[name] = _with(found.get(name), TouchedFile(name, counts[0], 1, *counts[1:]))
-    return sorted(found.values(), key=lambda file: (-file.last_us, file.path))
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    for row in db.execute(query):
+        found.setdefault(absolute(row[1], folders.get(row[0])), []).append(row)
+    return sorted(map(_touched_file, found, found.values()), key=lambda file: (-file.last_us, file.path))
 
 
-def _with(one: TouchedFile | None, other: TouchedFile) -> TouchedFile:
-    """What became of a file in several sessions."""
-    if one is None:
-        return other
-    changes, sessions = one.changes + other.changes, one.sessions + other.sessions
-    added, removed = add_known((one.added, other.added)), add_known((one.removed, other.removed))
-    return TouchedFile(one.path, changes, sessions, added, removed, max(one.last_us, other.last_us))
+def _touched_file(path: str, rows: list[tuple[Any, ...]]) -> TouchedFile:
+    """What became of a file: a session may have recorded its path in several ways."""
+    numbers, _, changes, added, removed, times = zip(*rows, strict=True)
+    return TouchedFile(path, sum(changes), len(set(numbers)), add_known(added), add_known(removed), max(times))
 
 
 def sessions_of_file(db: sqlite3.Connection, path: str) -> list[tuple[Entry, list[Change]]]:

@@ -9,7 +9,7 @@ from clew.analysis.pricing import PriceTable, prices
 from clew.catalog.database import key_range
 from clew.catalog.rows import Row, Rows
 from clew.catalog.schema import SUMS, add_days, add_indices
-from clew.catalog.text_store import SourceTextWriter, mark_unindexed
+from clew.catalog.text_store import SourceTextWriter, mark_session_unindexed, mark_unindexed
 
 USAGE_TABLES = ("token_usage", "recorded_usage")
 MESSAGE_TABLES = ("message", "block", "call", "credential_call", "change", "todo")
@@ -65,9 +65,12 @@ class RowWriter:
         self._note_copies("token_usage", "usage_id", span)
         for table in USAGE_TABLES:
             self._db.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", span)
+        if self._db.execute("SELECT 1 FROM session WHERE id = ? AND is_visible = 0", (source,)).fetchone() is not None:
+            # The index does not hold its title. Written again, it is visible at first.
+            mark_session_unindexed(self._db, source)
         self._db.execute("DELETE FROM session WHERE id = ?", (source,))
-        for table in SUMS:
-            self._db.execute(f"DELETE FROM {table} WHERE source = ?", (source,))
+        # Its sums stay as they are until they are computed again, so that statistics are whole meanwhile.
+        self._db.execute("INSERT OR IGNORE INTO needs_dedupe VALUES (?)", (source,))
 
     def _note_copies(self, table: str, key: str, span: tuple[int, int]) -> None:
         """Note which rows of a source have copies in others, before they are deleted."""
@@ -85,7 +88,7 @@ class RowWriter:
         self.delete_rows(source)
         SourceTextWriter(self._db, source).finish()
         self._db.execute("DELETE FROM side_file WHERE owner = ?", (source,))
-        for table in ("needs_dedupe", "unread_messages"):
+        for table in ("needs_dedupe", "unread_messages", *SUMS):
             self._db.execute(f"DELETE FROM {table} WHERE source = ?", (source,))
         self._db.execute("DELETE FROM source WHERE id = ?", (source,))
 

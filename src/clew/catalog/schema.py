@@ -250,6 +250,10 @@ CREATE VIEW sources AS SELECT path, agent, state, size, problems FROM source;
 """
 
 
+VISIBLE_BLOCK = "coalesce(m.is_visible, s.is_visible) = 1"
+"""Whether a block is found: with its message `m`; titles and names of files, without one, with their session `s`."""
+
+
 def create(db: sqlite3.Connection) -> None:
     """Make all tables in an empty file."""
     db.executescript(f"BEGIN; {TABLES} {VIEWS} {TEXT_TABLES}")

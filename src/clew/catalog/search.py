@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 from clew.catalog import database
 from clew.catalog.lookup import MAX_HITS, Match, Scope, TextReader, in_order
 from clew.catalog.query import parse, required_phrases
-from clew.catalog.schema import KEYS_PER_SOURCE
+from clew.catalog.schema import KEYS_PER_SOURCE, VISIBLE_BLOCK
 from clew.catalog.snippets import Find, Snippet, finder, snippet
 from clew.catalog.text_index import KINDS, stale_ranges
 from clew.catalog.text_store import TextStore
@@ -40,7 +40,7 @@ _MAPPED = 1 << 30
 
 _ROW = f"""
 SELECT k.text, coalesce(m.ts_us, s.ended_us), b.message % {KEYS_PER_SOURCE}, s.agent, s.native_id, s.title, s.project,
-  coalesce(m.is_visible, s.is_visible)
+  {VISIBLE_BLOCK}
 FROM block b JOIN session s ON s.id = b.id / {KEYS_PER_SOURCE} JOIN string k ON k.id = b.kind LEFT JOIN message m
   ON m.id = b.message
 WHERE b.id = ?
@@ -48,7 +48,7 @@ WHERE b.id = ?
 _VISIBLE_BLOCKS = f"""
 SELECT b.id, k.text FROM block b JOIN session s ON s.id = b.id / {KEYS_PER_SOURCE} JOIN string k ON k.id = b.kind
 LEFT JOIN message m ON m.id = b.message
-WHERE b.id IN (SELECT value FROM json_each(?)) AND coalesce(m.is_visible, s.is_visible)
+WHERE b.id IN (SELECT value FROM json_each(?)) AND {VISIBLE_BLOCK}
 """
 
 

@@ -39,8 +39,18 @@ _KEPT_HEADER = (
 class CatalogOnlySession(StoredSession):
     """A session whose source is gone: who said what, and when. Arguments of tools are known as text alone."""
 
-    def __init__(self, agent: Agent, source: SourceFile, session: dict[str, JSON], messages: Iterable[JSON]) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        source: SourceFile,
+        session: dict[str, JSON],
+        messages: Iterable[JSON],
+        *,
+        is_complete: bool = True,
+    ) -> None:
         super().__init__(agent, source)
+        self.is_complete = is_complete
+        """False where the file was deleted before all of its messages were read."""
         self.__dict__["id"], self.__dict__["session_object"] = session["id"], session
         self._messages = list(messages)
 
@@ -52,7 +62,8 @@ class CatalogOnlySession(StoredSession):
         """The session with all that the redactor forbids masked."""
         redactor.learn(iter(self._messages))
         masked = [redactor.value(message) for message in self._messages]
-        return CatalogOnlySession(self.agent, self.source, redactor.value(self.session_object), masked)
+        header = redactor.value(self.session_object)
+        return CatalogOnlySession(self.agent, self.source, header, masked, is_complete=self.is_complete)
 
     def forget(self) -> None:
         """There is nothing to read again."""
@@ -69,11 +80,12 @@ def open_session(db: sqlite3.Connection, number: int, host: Host | None = None) 
     if state != "gone":
         return StoredSession(registry.get(agent), source, host)
     messages = list(_messages(db, number))
-    if not messages and has_unread_messages(db, number):
+    is_complete = not has_unread_messages(db, number)
+    if not messages and not is_complete:
         raise SourceUnreadable(f"{path_for_display(path)}: the file is gone, and its messages were not read before")
     known = json.loads(path_from_text(header))
     session = {name: known[name] for name in _KEPT_HEADER if known.get(name) is not None}
-    return CatalogOnlySession(registry.get(agent), source, session, messages)
+    return CatalogOnlySession(registry.get(agent), source, session, messages, is_complete=is_complete)
 
 
 def open_sessions(db: sqlite3.Connection, numbers: Collection[int], host: Host) -> list[StoredSession]:
@@ -199,11 +211,11 @@ def _unreadable_session(db: sqlite3.Connection, reference: Reference, host: Host
 
 
 def _messages(db: sqlite3.Connection, number: int) -> Iterator[dict[str, JSON]]:
-    store = TextStore(db)
+    content = _blocks_by_message(db, number)
     query = "SELECT m.id, r.text, m.ts_us, o.text FROM message m JOIN string r ON r.id = m.role"
     query += " JOIN string o ON o.id = m.model WHERE m.id BETWEEN ? AND ? ORDER BY m.id"
     for index, (key, role, time, model) in enumerate(db.execute(query, key_range(number)).fetchall(), 1):
-        message: dict[str, JSON] = {"index": index, "role": role, "content": list(_blocks(db, store, key, number))}
+        message: dict[str, JSON] = {"index": index, "role": role, "content": content.get(key, [])}
         if time:
             message["timestamp"] = spell_time(datetime.fromtimestamp(time / 1_000_000, UTC))
         if model:
@@ -211,27 +223,36 @@ def _messages(db: sqlite3.Connection, number: int) -> Iterator[dict[str, JSON]]:
         yield message
 
 
-def _blocks(db: sqlite3.Connection, store: TextStore, message: int, number: int) -> Iterator[dict[str, JSON]]:
-    query = "SELECT b.id, t.text, b.call_id, coalesce(n.text, '') FROM block b JOIN string t ON t.id = b.type"
-    query += " LEFT JOIN call c ON c.message = b.message AND c.call_id = b.call_id LEFT JOIN string n ON n.id = c.name"
-    query += " WHERE b.message = ? AND b.id BETWEEN ? AND ? ORDER BY b.id"
-    for doc, kind, call, name in db.execute(query, (message, *key_range(number))):
+def _blocks_by_message(db: sqlite3.Connection, number: int) -> dict[int, list[JSON]]:
+    """The content of all messages of a session, by their keys."""
+    store = TextStore(db)
+    query = "SELECT c.message, c.call_id, n.text FROM call c JOIN string n ON n.id = c.name"
+    calls = db.execute(f"{query} WHERE c.id BETWEEN ? AND ?", key_range(number))
+    names = {(message, call): name for message, call, name in calls}
+    query = "SELECT b.message, b.id, t.text, b.call_id FROM block b JOIN string t ON t.id = b.type"
+    found: dict[int, list[JSON]] = {}
+    for message, doc, kind, call in db.execute(f"{query} WHERE b.id BETWEEN ? AND ? ORDER BY b.id", key_range(number)):
         if kind not in _TEXT_FIELDS:
             continue
         text = store.get(doc) or ""
         block: dict[str, JSON] = {"type": kind, _TEXT_FIELDS[kind]: {"text": text} if kind == "tool_use" else text}
         if kind in ("tool_use", "tool_result"):
-            block |= {"tool_id": call or None, "tool_name": name or None}
-        yield block
+            block |= {"tool_id": call or None, "tool_name": names.get((message, call)) or None}
+        found.setdefault(message, []).append(block)
+    return found
 
 
 def calls_with_output(db: sqlite3.Connection, store: TextStore, number: int, calls: Iterable[str]) -> list[JSON]:
     """The blocks of some calls of a session and of their results, as messages have them."""
-    query = "SELECT b.id, t.text FROM block b JOIN string t ON t.id = b.type"
-    query += " WHERE b.id BETWEEN ? AND ? AND b.call_id = ?"
+    wanted = list(calls)
+    query = "SELECT b.call_id, b.id, t.text FROM block b JOIN string t ON t.id = b.type WHERE b.id BETWEEN ? AND ?"
+    query += " AND b.call_id IN (SELECT value FROM json_each(?)) ORDER BY b.id"
+    blocks: dict[str, list[tuple[int, str]]] = {}
+    for call, doc, kind in db.execute(query, (*key_range(number), json.dumps(wanted))).fetchall():
+        blocks.setdefault(call, []).append((doc, kind))
     return [
         {"type": kind, "tool_id": call, _TEXT_FIELDS[kind]: {"text": text} if kind == "tool_use" else text}
-        for call in calls
-        for doc, kind in db.execute(query, (*key_range(number), call))
+        for call in wanted
+        for doc, kind in blocks.get(call, ())
         if kind in _TEXT_FIELDS and (text := store.get(doc))
     ]

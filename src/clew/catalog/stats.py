@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from clew.analysis.pricing import NANO_DOLLARS
+from clew.analysis.pricing import NANO_DOLLARS, prices
 from clew.analysis.usage import FIELDS, Usage
 from clew.catalog import statements
 from clew.catalog.filters import CatalogSessions, Condition, SessionSelector, SourcesWithText, microseconds, no_text
@@ -204,7 +204,10 @@ class Stats:
 
     def totals(self) -> Row:
         """Everything in total."""
-        unpriced = [name for name, used in self.by_model().items() if used["cost_is_at_least"]]
+        table = prices()
+        unpriced = [
+            name for name, used in self.by_model().items() if used["cost_is_at_least"] and table.price(name) is None
+        ]
         # Days add up, and are mostly asked for anyway.
         tools = add_rows(tool_row(sums) for sums in self._sums(TOOLS, "day").values())
         done = {**session_row(self._sums(SESSIONS)[()]), **change_row(self._sums(CHANGES)[()])}

@@ -77,9 +77,9 @@ def sync(
         return _sync_locked(tuple(hosts() if callable(hosts) else hosts), folder, level, full, on_progress, workers)
 
 
-def is_up_to_date(folder: Path, level: SyncLevel = SyncLevel.TEXT) -> bool:
+def is_up_to_date(hosts: Hosts, folder: Path, level: SyncLevel = SyncLevel.TEXT) -> bool:
     """True where there is a catalog, and a sync would have nothing to do."""
-    return _report_if_unchanged(list, folder, level) is not None
+    return _report_if_unchanged(hosts, folder, level) is not None
 
 
 def _report_if_unchanged(hosts: Hosts, folder: Path, level: SyncLevel) -> SyncReport | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from clew.catalog.change_detection import text_index_exists, text_index_is_complete
 from clew.catalog.database import TEXT, transaction
-from clew.catalog.schema import KEYS_PER_SOURCE
+from clew.catalog.schema import KEYS_PER_SOURCE, VISIBLE_BLOCK
 from clew.catalog.text_store import TextStore
 from clew.catalog.tokenizer import camel_case_parts, has_overlong_word, normalize_text
 from clew.datadir import private_folder
@@ -116,17 +116,23 @@ def _update(db: sqlite3.Connection, folder: Path, on_progress: ProgressCallback 
     done = 0
     store = TextStore(db)
     writer = TextWriter(folder / TEXT, is_small=total <= SMALL_UPDATE_BYTES)
-    writer.remove(stale_ranges(db))
-    for portion in _portions(sizes):
-        for first, size in portion:
-            _add_chunk(db, store, writer, first)
-            done += size
-            if on_progress is not None:
-                on_progress(done, total)
-        writer.commit()
-        with transaction(db):
-            db.executemany("DELETE FROM unindexed_text WHERE first = ?", [(first,) for first, _ in portion])
-            db.execute("DELETE FROM removed_text")
+    try:
+        writer.remove(stale_ranges(db))
+        for portion in _portions(sizes):
+            for first, size in portion:
+                _add_chunk(db, store, writer, first)
+                done += size
+                if on_progress is not None:
+                    on_progress(done, total)
+            writer.commit()
+            with transaction(db):
+                db.executemany("DELETE FROM unindexed_text WHERE first = ?", [(first,) for first, _ in portion])
+                db.execute("DELETE FROM removed_text")
+    except BaseException:
+        # It holds a lock until it is closed.
+        with suppress(OSError, ValueError):
+            writer.close()
+        raise
     writer.close()
 
 
@@ -148,7 +154,7 @@ _VISIBLE_BLOCKS = f"""
 SELECT b.id, k.text, coalesce(m.ts_us, s.ended_us)
 FROM block b JOIN session s ON s.id = b.id / {KEYS_PER_SOURCE} JOIN string k ON k.id = b.kind
   LEFT JOIN message m ON m.id = b.message
-WHERE b.id BETWEEN ? AND ? AND b.chars > 0 AND coalesce(m.is_visible, 1) = 1
+WHERE b.id BETWEEN ? AND ? AND b.chars > 0 AND {VISIBLE_BLOCK}
 """
 """Titles and names of files belong to no message: they are as new as their session."""
 

@@ -147,6 +147,12 @@ def mark_unindexed(db: sqlite3.Connection, messages: Iterable[int]) -> None:
         db.executemany(insert, [(doc,) for doc in docs])
 
 
+def mark_session_unindexed(db: sqlite3.Connection, source: int) -> None:
+    """Have all text of a session indexed again: its title and its files are visible now, or hidden."""
+    query = "INSERT OR IGNORE INTO unindexed_text SELECT first FROM text_chunk WHERE first BETWEEN ? AND ?"
+    db.execute(query, key_range(source))
+
+
 class TextStore:
     """Reads stored texts."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,18 +45,35 @@ def copy_missing_sessions(folder: Path) -> int:
     return copied
 
 
+class _OldCatalogUnreadable(Exception):
+    """The catalog that was moved aside cannot be read."""
+
+
+@contextmanager
+def _reading_old_catalog() -> Iterator[None]:
+    """Tell errors of the old catalog from those of the new one, after which the next sync tries again."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _OldCatalogUnreadable(str(error)) from error
+
+
 def _copy_from(db: sqlite3.Connection, path: Path) -> int:
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as old:
+        with _reading_old_catalog():
+            old = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        with closing(old):
             old.row_factory = _as_dict
-            if old.execute("PRAGMA application_id").fetchone()["application_id"] != APPLICATION:
-                return 0
-            prices = old.execute("SELECT value FROM meta WHERE key = 'prices'").fetchone()
+            with _reading_old_catalog():
+                if old.execute("PRAGMA application_id").fetchone()["application_id"] != APPLICATION:
+                    return 0
+                prices = old.execute("SELECT value FROM meta WHERE key = 'prices'").fetchone()
+                sources = _sources_without_file(old)
             if prices is not None:
                 # The costs are copied, so the sync that follows must know which prices they were made with.
                 db.execute("INSERT OR IGNORE INTO meta VALUES ('prices', ?)", (prices["value"],))
-            return sum(SessionCopier(db, old, source).copy() for source in _sources_without_file(old))
-    except sqlite3.Error:
+            return sum(SessionCopier(db, old, source).copy() for source in sources)
+    except _OldCatalogUnreadable:
         return 0
 
 
@@ -84,7 +101,8 @@ class SessionCopier:
         self._db, self._old, self._source = db, old, source
         self._id = 0
         self._strings: dict[int, int] = {0: 0}
-        tables = old.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        with _reading_old_catalog():
+            tables = old.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         self._old_tables = {row["name"] for row in tables}
 
     def copy(self) -> bool:
@@ -94,15 +112,16 @@ class SessionCopier:
         try:
             with transaction(self._db):
                 self._copy_rows()
-        except (sqlite3.Error, KeyError):
+        except (_OldCatalogUnreadable, sqlite3.IntegrityError, KeyError):
             return False
         return True
 
     def _copy_rows(self) -> None:
         source = {**self._source, "id": None, "state": "gone", "size": max(0, self._source["size"])}
         self._id = self._insert("source", [source])
-        self._insert("session", [{**row, "id": self._id, "is_visible": 1} for row in self._rows("session")])
-        times: set[int] = set()
+        sessions = [{**row, "id": self._id, "is_visible": 1} for row in self._rows("session")]
+        self._insert("session", sessions)
+        times: set[int] = {row[name] for row in sessions for name in ("started_us", "ended_us")}
         for table, string_columns in _STRING_COLUMNS.items():
             rows = [self._with_new_keys(row, string_columns) for row in self._as_recorded(table)]
             times.update(row["ts_us"] for row in rows if "ts_us" in row)
@@ -111,7 +130,7 @@ class SessionCopier:
         self._copy_text()
         add_days(self._db, times)
         self._db.execute("INSERT INTO needs_dedupe VALUES (?)", (self._id,))
-        if "unread_messages" in self._old_tables and list(self._rows("unread_messages")):
+        if "unread_messages" in self._old_tables and self._rows("unread_messages"):
             self._db.execute("INSERT INTO unread_messages VALUES (?)", (self._id,))
 
     def _copy_credential_calls(self) -> None:
@@ -139,12 +158,13 @@ class SessionCopier:
     def _old_name(self, table: str) -> str:
         return table if table in self._old_tables else _NAMES_UNTIL_8.get(table, table)
 
-    def _rows(self, table: str) -> Iterator[Row]:
+    def _rows(self, table: str) -> list[Row]:
         source = self._source["id"]
         key = {"text_chunk": "first", "pending": "doc", "unread_messages": "source"}.get(table, "id")
         span = (source, source) if table in ("session", "unread_messages") else key_range(source)
         query = f"SELECT * FROM {self._old_name(table)} WHERE {key} BETWEEN ? AND ? ORDER BY {key}"
-        yield from self._old.execute(query, span)
+        with _reading_old_catalog():
+            return self._old.execute(query, span).fetchall()
 
     def _as_recorded(self, table: str) -> Iterator[Row]:
         """Rows as they were read from the source: visible, and with counters not merged with those of copies."""
@@ -163,7 +183,8 @@ class SessionCopier:
     def _string(self, key: int) -> int:
         if key not in self._strings:
             query = f"SELECT text FROM {self._old_name('string')} WHERE id = ?"
-            text = self._old.execute(query, (key,)).fetchone()["text"]
+            with _reading_old_catalog():
+                text = self._old.execute(query, (key,)).fetchone()["text"]
             self._db.execute("INSERT OR IGNORE INTO string (text) VALUES (?)", (text,))
             (self._strings[key],) = self._db.execute("SELECT id FROM string WHERE text = ?", (text,)).fetchone()
         return self._strings[key]

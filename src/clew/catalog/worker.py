@@ -194,17 +194,17 @@ class IngestWorker:
         """Delete what is going to be written again. Until the end of the source is written, it counts as not read."""
         source = read.task.id
         self._db.execute("UPDATE source SET size = -1 WHERE id = ?", (source,))
+        self._db.execute("INSERT OR IGNORE INTO unread_messages VALUES (?)", (source,))
         if read.text_writer is None:
-            self._db.execute("INSERT OR IGNORE INTO unread_messages VALUES (?)", (source,))
             self._writer.delete_session(source)
         else:
-            self._db.execute("DELETE FROM unread_messages WHERE source = ?", (source,))
             self._writer.delete_rows(source)
 
     def _write_end(self, read: _ReadSource) -> None:
         """Write the session of a source, and that it was read."""
         if read.text_writer is not None:
             read.text_writer.finish()
+            self._db.execute("DELETE FROM unread_messages WHERE source = ?", (read.task.id,))
         problems = [{"code": "unreadable", "line": 0, "message": read.error}]
         if read.end is not None:
             self._writer.write_session(read.task.id, read.end.session, read.end.message_uuids)

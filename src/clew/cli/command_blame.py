@@ -16,6 +16,7 @@ from clew.cli.sessions import suggest_moved_project
 from clew.errors import SourceUnreadable, UnknownReference
 from clew.file_history.blame import Line, Version, blame, mentions, plain_part, spellings, versions
 from clew.file_history.history import FileHistory
+from clew.io.compress import open_regular
 from clew.io.paths import escape_invalid_utf8
 from clew.library import Library
 from clew.model.json import JSON
@@ -42,7 +43,9 @@ def command(context: click.Context, /, file: str, recorded: str | None, homes: t
     """
     path, number = _taken_apart(file)
     try:
-        now = path.read_bytes()
+        opened, _ = open_regular(path)
+        with opened:
+            now = opened.readall()
     except OSError as error:
         raise SourceUnreadable(f"{path}: {error.strerror}") from None
     names = spellings(path) if recorded is None else {absolute(recorded, None)}
@@ -50,6 +53,9 @@ def command(context: click.Context, /, file: str, recorded: str | None, homes: t
     names = {known for name in names for known in moved_projects.recorded_paths(name, moved)}
     library = open_library(context, homes)
     lines, sessions = _blamed(library, names, now)
+    if not sessions:
+        hint = "--as PATH gives its recorded path; `clew sources map OLD` if the project was moved"
+        print_message(f"clew: no session names {path}; {hint}")
     if not any(line.origin for line in lines):
         parents = map(str, path.absolute().parents)
         suggest_moved_project(library, *(moved_projects.recorded_paths(parent, moved) for parent in parents))

@@ -20,6 +20,7 @@ from clew.errors import SourceUnreadable, UsageError
 from clew.io.paths import escape_invalid_utf8
 from clew.model.json import JSON
 from clew.references import branch_of
+from clew.render.shell import shell_word
 from clew.store.session import Session
 from clew.store.undo_plan import FileDifference
 
@@ -52,7 +53,7 @@ def command(
 ) -> None:
     """Show the messages of a branch; by default of the current one.
 
-    BRANCH is the name or id of a branch, the uuid of a message, or #12 for the twelfth message; REF@BRANCH works too.
+    BRANCH is the name or id of a branch, the uuid of a message, or 12 for the twelfth message; REF@BRANCH works too.
     Names and switches are appended to the log; no message is changed or lost.
     """
     session = own_session(context, homes, reference, branches=True)
@@ -62,9 +63,9 @@ def command(
     if other is not None:
         _compare(session, branch or session.head or "", other, json, masking)
     elif switch or name is not None:
-        if branch is None:
-            raise UsageError("name a branch")
-        _mark(session, branch, switch, name)
+        if branch is None and switch:
+            raise UsageError(f"which branch? `clew branches {shell_word(reference)}` lists them")
+        _mark(session, branch or session.head or "", switch, name)
         print_branches(session.branches(), json, masking)
     else:
         _print(session.messages(branch), json, masking)

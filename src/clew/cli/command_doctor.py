@@ -38,8 +38,8 @@ def command(
     """
     named = [*places, *(Path(home) for home in (*context.find_root().obj["homes"], *homes))]
     noted = _catalogued(context, homes, bool(places))
-    for place in named:
-        if not root_of(place).is_dir() and not noted:
+    for place in places:
+        if not root_of(place).is_dir():
             raise SourceUnreadable(f"{root_of(place)}: no such folder")
     for place in named if fix else ():
         refuse_copy(root_of(place))

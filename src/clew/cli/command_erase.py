@@ -19,8 +19,8 @@ from clew.host import data_dir
 from clew.model.json import JSON
 from clew.render.tables import counted
 from clew.render.text_safety import one_line
-from clew.store.conversation_tree import node_of
-from clew.store.erase import Erased, erase_record, erase_session, refuse_erasing
+from clew.store.conversation_tree import node_of, numbered_message
+from clew.store.erase import Erased, erase_record, erase_session, preview_erasing, refuse_erasing
 from clew.store.layout import MESSAGES, refuse_copy
 from clew.store.session import Session
 
@@ -47,7 +47,7 @@ def command(
 ) -> None:
     """Erase messages of a session in clew's own store, or without MESSAGE the whole session. This is final.
 
-    MESSAGE is a uuid, the beginning of one, or #12 for the twelfth message. The message is overwritten, together with
+    MESSAGE is a uuid, the beginning of one, or 12 for the twelfth message. The message is overwritten, together with
     its snapshots, copies of files that nothing else uses, and its text in the catalog. Its position in the conversation
     stays, but later messages are renumbered: name them by uuid from then on. Known copies that could not be erased are
     listed, so that you can remove them.
@@ -60,10 +60,9 @@ def command(
     masking = redaction(context, DATA if json else TEXT)
     masking.prepare()
     labels = _message_labels(session, uuids, masking)
-    done = Erased(len(uuids) or sum(1 for _ in session.records()), 0, [])
+    done = _erase(session, uuids) if write else preview_erasing(session.folder, uuids)
     copies = _copies(session)
     if write:
-        done = _erase(session, uuids)
         copies += _forget(session.folder / MESSAGES)
     row: dict[str, JSON] = {
         "erased": write,
@@ -111,11 +110,12 @@ def _uuid(session: Session, message: str, write: bool) -> str:
     tree = session.tree()
     node = node_of(tree, message)
     uuid = tree.uuids[node]
-    if write and message.startswith("#") and ERASED in tree.kinds[:node]:
+    is_number = numbered_message(tree, message) == node
+    if write and is_number and ERASED in tree.kinds[:node]:
         words = f"messages before it were erased, and those behind them are counted anew; it is {uuid} now"
         raise UsageError(f"{message}: {words}; check what it refers to, and name it that way")
-    if not message.startswith("#") and not uuid.startswith(message):
-        raise UsageError(f"{message} is a branch; name messages by uuid or as #12")
+    if not is_number and not uuid.startswith(message):
+        raise UsageError(f"{message} is a branch; name messages by uuid or number")
     return uuid
 
 

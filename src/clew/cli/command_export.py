@@ -28,6 +28,7 @@ from clew.model.json import JSON
 from clew.model.time import spell_time
 from clew.render.branching import Forks
 from clew.render.detail import DETAILS, Detail
+from clew.render.tables import counted
 from clew.stored_session import StoredSession
 
 FORMATS = {"json": ".json", "ndjson": ".ndjson", "markdown": ".md", "html": ".html"}
@@ -310,7 +311,8 @@ class Writer:
             written = enumerate(results)
             self.unreadable += do_each(sessions, finish)
         print_message(
-            f"{len(sessions) - self.unreadable} files in {folder}, one for each session and sub-agent", mask=False
+            f"{counted(len(sessions) - self.unreadable, 'file')} in {folder}, one for each session and sub-agent",
+            mask=False,
         )
 
     def _targets(self, sessions: Sequence[StoredSession], folder: Path) -> Iterator[Path | SourceUnreadable]:
@@ -355,7 +357,8 @@ class Writer:
             ),
         )
         print_message(
-            f"{len(sessions) - self.unreadable} files in {folder}, one for each session and sub-agent", mask=False
+            f"{counted(len(sessions) - self.unreadable, 'file')} in {folder}, one for each session and sub-agent",
+            mask=False,
         )
 
     def _header(self, session: StoredSession) -> dict[str, JSON]:

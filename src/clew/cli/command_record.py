@@ -59,7 +59,7 @@ def command(
     message one line {"uuid", "seq"} is printed when it is safely stored. A uuid that the session already has is not
     written again, so a message can be sent twice. Invalid lines are reported on stderr, the others are recorded, and
     the exit code is 4. With --redact, or if the store's configuration says so, messages are masked before they are
-    written.
+    written. Read it with `clew --home DIR list`.
     """
     masking = redaction(context, DATA)
     redact = masking.redactor() if masking.is_on else "none" if masking.was_asked else None

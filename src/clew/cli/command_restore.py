@@ -10,7 +10,7 @@ import click
 
 from clew.agents.file_evidence import absolute
 from clew.cli.completion import complete_session
-from clew.cli.file_history import describe_certainty, message_in, open_file_history, row
+from clew.cli.file_history import describe_certainty, describe_later_result, message_in, open_file_history, row
 from clew.cli.options import choosing_project, common, open_library, wants_json
 from clew.cli.output import print_json, print_message, print_table, refuse_stores
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
@@ -60,9 +60,9 @@ def command(
 ) -> int:
     """Restore files as they were at a message (REF#12): all files that the session used, or those named.
 
-    Without --write, only print what would be done and how each file is known. Either all files are restored or none: if
-    a step fails, the earlier ones are reverted. A restore that was killed is reverted by the next restore, undo or
-    redo, or by `clew doctor --fix`.
+    That is at the message, before the results of its own calls. Without --write, only print what would be done and how
+    each file is known. Either all files are restored or none: if a step fails, the earlier ones are reverted. A restore
+    that was killed is reverted by the next restore, undo or redo, or by `clew doctor --fix`.
     """
     message = message_in(reference)
     session, history = open_file_history(context, homes, reference)
@@ -81,6 +81,9 @@ def command(
     steps = _plan(history, message, paths, folder, base, options)
     if not json:
         _print(steps, masking)
+    for step in steps:
+        if changed := describe_later_result(history, reference, step.answer.path):
+            print_message(f"clew: {escape_invalid_utf8(step.path)}: {changed}")
     if options["write"]:
         _refuse(steps, options["force"])
         with restore_lock(place):
@@ -91,7 +94,8 @@ def command(
     elif not options["write"]:
         print_message("nothing was written; use --write to restore", mask=False)
     elif kept:
-        print_message(f"{len(kept)} replaced files are kept in {rescue}")
+        files = "1 replaced or removed file is" if len(kept) == 1 else f"{len(kept)} replaced or removed files are"
+        print_message(f"{files} kept in {rescue}")
     return 0
 
 
@@ -173,7 +177,10 @@ def _refuse(steps: list[RestoreStep], force: bool) -> None:
         )
     differing = [step for step in steps if step.verdict in ("conflict", "remove")]
     if differing and not force:
-        raise WouldLose(f"nothing was written: {differing[0].path} exists and differs; use --force to replace it")
+        path = differing[0].path
+        if differing[0].verdict == "remove":
+            raise WouldLose(f"nothing was written: {path} did not exist then; use --force to remove it")
+        raise WouldLose(f"nothing was written: {path} exists and differs; use --force to replace it")
 
 
 def _rows(steps: list[RestoreStep]) -> list[dict[str, JSON]]:

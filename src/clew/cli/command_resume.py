@@ -26,7 +26,7 @@ from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
 from clew.cli.session_argument import session_argument
 from clew.convert.losses import Converted, refusal, serious
-from clew.convert.prepare import Prepared, is_converted, prepare
+from clew.convert.prepare import is_converted, prepare
 from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.host import Host
 from clew.references import Reference, message_of, named_path
@@ -97,9 +97,11 @@ def command(
             home=host.home,
             workspace=folder if is_moved else None,
         )
-        described = _described(prepared, host.home, allow_loss)
+        described = prepared.describe(host.home)
+        was_converted = is_converted(agent, described)
+        _refuse_conversion(described, allow_loss or was_converted)
         argv = described.resume
-        if not is_converted(agent, described) and only_print:
+        if not was_converted and only_print:
             # Report now what would prevent the conversion.
             prepared.rehearse(host.home)
             is_exact = named_path(reference) is not None or session.id.startswith(Reference.parse(reference).id)
@@ -109,7 +111,7 @@ def command(
             words += ["--folder", folder] if is_moved else []
             words += ["--allow-loss"] if serious(described.losses) else []
             conversion = ["clew", *_sources(context), "convert", *words]
-        elif not is_converted(agent, described):
+        elif not was_converted:
             written = prepared.write(host.home, allow_loss=allow_loss)
             print_message(f"converted: {written.files[0]}")
             argv = written.resume
@@ -167,9 +169,8 @@ def _sources(context: click.Context) -> list[str]:
     return [*named, *(word for name in wanted_sources(context) for word in ("--source", name))]
 
 
-def _described(prepared: Prepared, home: Path, allow_loss: bool) -> Converted:
-    """The session as it would be converted; refuses what an agent cannot be started with, and losses."""
-    described = prepared.describe(home)
+def _refuse_conversion(described: Converted, allow_loss: bool) -> None:
+    """Print what a conversion loses; refuse an id that an agent cannot be started with, and serious losses."""
     if not described.resume:
         raise UsageError(
             f"{described.session_id!r} is not a safe id for a command line; `clew convert` gives it a new one"
@@ -180,7 +181,6 @@ def _described(prepared: Prepared, home: Path, allow_loss: bool) -> Converted:
         print_message(f"  and {len(described.losses) - _SHOWN} more; use `clew convert --dry-run --json` to list all")
     if serious(described.losses) and not allow_loss:
         raise WouldLose(refusal(described.losses))
-    return described
 
 
 def _program(name: str, folder: str) -> str:

@@ -19,8 +19,6 @@ from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.session_argument import session_argument
 from clew.cli.sessions import find_session
 from clew.errors import UnknownReference
-from clew.file_history.history import FileHistory
-from clew.file_history.timeline import OBSERVATIONS, STILL_RUNNING
 from clew.io.compress import seekable
 from clew.io.records import MAX_RECORD_BYTES, TOO_LONG
 from clew.model.json import JSON
@@ -39,7 +37,12 @@ _PIECE = 1 << 20
     help="How much to print; default: conversation, with --json full.",
 )
 @click.option("--raw", is_flag=True, help="Print the agent's own records, unchanged.")
-@click.option("--file", "path", metavar="PATH", help="Print this file as it was at message REF#12.")
+@click.option(
+    "--file",
+    "path",
+    metavar="PATH",
+    help="Print this file at message REF#12, before the results of its own calls.",
+)
 @click.option("--unproved", is_flag=True, help="With --file: print the content even if it is only inferred.")
 @redacting
 @choosing_project
@@ -185,7 +188,7 @@ def _print(session: StoredSession, wanted: Wanted, detail: Detail) -> None:
     pieces = show(session.session_object, messages, width, use_color(), detail, forks=forks, summary=summary)
     if sys.stdout.isatty():
         # less: quit if it fits on one screen, keep colours, leave the text on the screen.
-        os.environ.setdefault("LESS", "FRX")
+        os.environ.setdefault("LESS", "-FRX")
         click.echo_via_pager(pieces)
     else:
         for piece in pieces:
@@ -215,7 +218,14 @@ def show_file(
 ) -> None:
     """Print the content, byte for byte; how it is known goes to stderr."""
     # Loading the time machine takes 10 ms, which nobody waits for who reads a session.
-    from clew.cli.file_history import content, describe_certainty, message_in, open_file_history, row
+    from clew.cli.file_history import (
+        content,
+        describe_certainty,
+        describe_later_result,
+        message_in,
+        open_file_history,
+        row,
+    )
     from clew.io.paths import escape_invalid_utf8
 
     message = message_in(reference)
@@ -229,9 +239,8 @@ def show_file(
     if wants_json(context, as_json):
         print_json(masking.value({**row(answer), **content(state)}))
     hint = "; --unproved prints what was known last" if answer.certainty == "unproved" else ""
-    if (done := _changed_by(history, message, answer.path)) is not None:
-        after = f"{reference.rpartition('#')[0]}#{done}"
-        hint += f"; message {message} changes it, and {after} is its result: name that for the file after it"
+    if changed := describe_later_result(history, reference, answer.path):
+        hint += f"; {changed}"
     if isinstance(state, FileContent) and not wants_json(context, as_json):
         print_message(f"{escape_invalid_utf8(answer.path)}: {describe_certainty(answer)}{hint}")
         sys.stdout.buffer.write(state.body)
@@ -240,10 +249,3 @@ def show_file(
         raise UnknownReference(
             f"{escape_invalid_utf8(answer.path)} at message {message}: {describe_certainty(answer)}{hint}"
         )
-
-
-def _changed_by(history: FileHistory, message: int, path: str) -> int | None:
-    """The message with the result of the tool call by which a message changes a file; None where it does not."""
-    timeline = history.timelines.get(path)
-    changes = (one for one in timeline.all_evidence if one.action not in OBSERVATIONS) if timeline else ()
-    return next((one.done for one in changes if one.call == message < one.done < STILL_RUNNING), None)

@@ -235,11 +235,17 @@ def print_stats(found: Row, by: str) -> None:
     for row in found["rows"]:
         if row.get("is_active"):
             click.echo(describe_active_block(row))
+    if found["totals"]["cost_is_at_least"]:
+        click.echo(one_line(f"costs are lower bounds: {_why_lower_bound(found)}"), err=True)
+
+
+def _why_lower_bound(found: Row) -> str:
     unpriced = [name or "(no name)" for name in found["totals"]["unpriced_models"]]
-    if unpriced:
-        click.echo(
-            one_line(f"no price is known for these models, so costs are lower bounds: {', '.join(unpriced)}"), err=True
-        )
+    incomplete = [model for model, used in found["by_model"].items() if used["cost_is_at_least"]]
+    reasons = [f"no price is known for: {', '.join(unpriced)}"] if unpriced else []
+    if len(incomplete) > len(unpriced):
+        reasons.append("the tokens of some calls are unknown")
+    return "; ".join(reasons)
 
 
 def _session_cell(name: str, total: Row) -> Cell:

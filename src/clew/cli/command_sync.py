@@ -48,7 +48,7 @@ def command(
         print_message(f"{forget(folder)} sessions erased")
     while watch:
         time.sleep(WATCH_INTERVAL_SECONDS)
-        if not is_up_to_date(folder):
+        if not is_up_to_date(hosts, folder):
             _sync(hosts, folder, False, as_json)
     return 0
 

@@ -13,7 +13,7 @@ from clew.cli.undo_common import carry_out, going_back, rescue_of
 
 @click.command("undo")
 @click.argument("reference", metavar="REF", shell_complete=complete_session)
-@click.option("--to", metavar="MESSAGE", help="Go to this message (uuid or #12) or branch.")
+@click.option("--to", metavar="MESSAGE", help="Go to this message: its number, uuid or branch.")
 @click.option("--file", metavar="PATH", help="Restore only this file; the conversation is not changed.")
 @going_back
 @redacting_output

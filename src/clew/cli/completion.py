@@ -9,6 +9,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 
 import click
 from click.shell_completion import CompletionItem
@@ -102,7 +103,10 @@ def _from_catalog(
     named = (*context.find_root().params.get("homes", ()), *context.params.get("homes", ()))
     try:
         db = database.open_reader(database.catalog_folder(dict.fromkeys(named)))
-        return items(db) if db is not None else []
+        if db is None:
+            return []
+        with closing(db):
+            return items(db)
     except Exception:
         # A message in the middle of the command line would only disturb.
         return []

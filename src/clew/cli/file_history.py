@@ -12,7 +12,7 @@ from clew.cli.redaction import mask_by_session
 from clew.errors import UsageError
 from clew.file_history.fingerprint import Fingerprint
 from clew.file_history.history import FileHistory
-from clew.file_history.timeline import Answer
+from clew.file_history.timeline import OBSERVATIONS, STILL_RUNNING, Answer
 from clew.io.paths import escape_invalid_utf8
 from clew.model.json import JSON
 from clew.references import message_of
@@ -40,6 +40,9 @@ def open_file_history(
 def message_in(reference: str) -> int:
     """The message that a reference must name."""
     message = message_of(reference)
+    session, mark, number = reference.rpartition("#")
+    if message is None and mark and session:
+        raise UsageError(f"{number!r} is not a message number; try {session}#12")
     if message is None:
         raise UsageError(f"{reference} does not name a message; add one, as in {reference}#12")
     return message
@@ -63,6 +66,17 @@ def describe_certainty(answer: Answer) -> str:
     seen = f" (message {answer.seen})" if answer.seen is not None else ""
     why = f": {answer.reason}" if answer.reason and answer.certainty == "unproved" else ""
     return f"{known}{how}{seen}{why}"
+
+
+def describe_later_result(history: FileHistory, reference: str, path: str) -> str:
+    """Which message has the file after the call of the message in `reference` changed it; empty where it does not."""
+    message, timeline = message_in(reference), history.timelines.get(path)
+    changes = (one for one in timeline.all_evidence if one.action not in OBSERVATIONS) if timeline else ()
+    done = next((one.done for one in changes if one.call == message < one.done < STILL_RUNNING), None)
+    if done is None:
+        return ""
+    after = f"{reference.rpartition('#')[0]}#{done}"
+    return f"message {message} changes it, and {after} is its result: name that for the file after it"
 
 
 def row(answer: Answer) -> dict[str, JSON]:

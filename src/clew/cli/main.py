@@ -65,6 +65,9 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or suggest commands with a similar name."""
         name = args[0]
+        if name == "help":
+            click.echo(ctx.get_help(), color=ctx.color)
+            ctx.exit()
         if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
             from difflib import get_close_matches
 

@@ -81,7 +81,7 @@ def named_homes(context: click.Context, homes: tuple[str, ...]) -> tuple[str, ..
     named = (*context.find_root().obj["homes"], *homes)
     for home in named:
         if not Path(home).is_dir():
-            raise SourceUnreadable(f"{home}: no such folder")
+            raise SourceUnreadable(f"{home} is not a folder" if Path(home).exists() else f"{home}: no such folder")
     return named
 
 
@@ -184,7 +184,8 @@ def print_no_sessions(context: click.Context) -> None:
     from clew.cli.output import print_message
 
     if filters := given_filters(context):
-        print_message(f"no sessions match {filters}")
+        hint = "; if the project was moved: `clew sources map OLD`" if filters == "--here" else ""
+        print_message(f"no sessions match {filters}{hint}")
     else:
         print_message("no sessions found; `clew agents` lists the folders that are read", mask=False)
 
@@ -202,7 +203,9 @@ def open_library(context: click.Context, homes: tuple[str, ...]) -> Library:
     def find_hosts() -> list[Host]:
         from clew.sources.wsl import host_at
 
-        hosts = [host_at(Path(home)) for home in named]
+        # With `--source archive` alone, the homes' own sessions are not wanted.
+        is_archive_only = bool(wanted) and all(name.casefold() == "archive" for name in wanted)
+        hosts = [] if is_archive_only else [host_at(Path(home)) for home in named]
         return [*hosts, *_hosts(context, wanted)] if wanted or not named else hosts
 
     sync, warn = not context.meta.get(NO_SYNC), lambda text: print_message(f"clew: {text}")

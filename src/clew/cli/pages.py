@@ -71,7 +71,18 @@ class Pages:
     def many(self, sessions: Sequence[StoredSession], folder: Path, force: bool, *, with_index: bool) -> list[Entry]:
         """A page for each session, with links between them; returns the pages of those that could be read."""
         taken = {"index"}
-        names = [free_name(self._masking.file_name(session), taken) + ".html" for session in sessions]
+        names: list[str] = []
+        readable: list[StoredSession] = []
+        for session in sessions:
+            try:
+                names.append(free_name(self._masking.file_name(session), taken) + ".html")
+            except SourceUnreadable as error:
+                print_message(f"clew: {error}")
+            else:
+                readable.append(session)
+        if not readable:
+            return []
+        sessions = readable
         # In a folder that is empty, nothing can be in the way.
         for name in [*names, *[INDEX] * with_index] if not force and any(folder.iterdir()) else ():
             if (folder / name).exists():

@@ -36,6 +36,8 @@ def find_session(context: click.Context, homes: tuple[str, ...], reference: str)
 
         archived = in_archive(session.id, session.agent.id)
         hint = f"; {archived}" if archived else ""
+        if not session.is_complete:
+            hint = f"; some of its messages were not read before{hint}"
         print_message(f"clew: {session.path} was deleted; this is the text that the catalog keeps{hint}")
     return session
 
@@ -123,7 +125,7 @@ def print_unscanned(sessions: int) -> None:
 def own_session(context: click.Context, homes: tuple[str, ...], reference: str, *, branches: bool = False) -> Session:
     """The session of clew's own store that a reference names."""
     if message_of(reference) is not None:
-        raise UsageError(f"{reference} names a message; give the message after the session, as #12")
+        raise UsageError(f"{reference} names a message; give the number of the message after the session")
     library = open_library(context, homes)
     session = library.get(reference, branches=branches)
     for host in library.hosts:

@@ -92,7 +92,8 @@ def _print(done: UndoResult, json: bool, masking: Redaction) -> None:
 
     columns = [Column("step"), Column("file", flexible=True), Column("why", flexible=True)]
     cells = [[step.verdict, escape_invalid_utf8(step.path), step.reason or ""] for step in done.steps]
-    print_table(columns, cells, masking)
+    if cells:
+        print_table(columns, cells, masking)
     for step in done.steps:
         if step.verdict == "conflict":
             # The path tells of a credential file, of which everything is masked.

@@ -29,6 +29,7 @@ from clew.analysis.facts import collect_facts
 from clew.analysis.tree import Tree
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.io.compress import SUFFIXES, plain_name
+from clew.io.paths import escape_invalid_utf8
 from clew.io.records import read_lines
 from clew.model import SCHEMA_VERSION, Message, Problem, Record, Unknown
 from clew.model.blocks import block_type
@@ -145,7 +146,7 @@ class _Writer:
         names = (self._source.path.name, *self._source.parts, *self._source.sides)
         for number, name in enumerate(names):
             with open_file(self._source, "" if number == 0 else name) as stream:
-                path = dumps(self._masked(name))
+                path = dumps(self._masked(escape_invalid_utf8(name)))
                 self._out.write((b"," if number else b"") + b'{"path":' + path + b',"records":[' + self._layout)
                 verbatim_lines = self._written.verbatim_lines
                 self._write_file(stream)

@@ -30,7 +30,7 @@ from clew.store.log import whole_lines
 
 MAIN = "main"
 NONE = -1
-_MESSAGE_NUMBER = re.compile(r"#(\d{1,18})")
+_MESSAGE_NUMBER = re.compile(r"#?(\d{1,18})")
 _MIN_PREFIX_CHARS = 4
 """The shortest prefix of a uuid that names a message."""
 
@@ -238,24 +238,28 @@ def list_branches(tree: Tree) -> list[Branch]:
     ]
 
 
+def numbered_message(tree: Tree, target: str) -> int | None:
+    """The message that `12` or `#12` counts to; None where the target is not the number of a message."""
+    found = _MESSAGE_NUMBER.fullmatch(target)
+    messages = [node for node, kind in enumerate(tree.kinds) if kind in MESSAGE_ROLES] if found else []
+    return messages[int(found[1]) - 1] if found and 0 < int(found[1]) <= len(messages) else None
+
+
 def node_of(tree: Tree, target: str) -> int:
-    """Find the record that a branch name or id, a message's uuid (or a prefix of it), or `#12` refers to."""
+    """Find the record that a branch name or id, a message's uuid (or a prefix of it), `12` or `#12` refers to."""
     by_name = [branch for branch, name in tree.names.items() if name == target and branch in tree.heads]
     if by_name or target in tree.heads:
         return tree.heads[by_name[0] if by_name else target]
     if target in tree.places:
         return tree.places[target]
-    found = _MESSAGE_NUMBER.fullmatch(target)
-    if found:
-        messages = [node for node, kind in enumerate(tree.kinds) if kind in MESSAGE_ROLES]
-        number = int(found[1])
-        if 0 < number <= len(messages):
-            return messages[number - 1]
-    near: list[int] = []
+    numbered = numbered_message(tree, target)
+    if numbered is not None and target.startswith("#"):
+        return numbered
+    near = [] if numbered is None else [numbered]
     if len(target) >= _MIN_PREFIX_CHARS:
-        near = [node for uuid, node in tree.places.items() if uuid.startswith(target)]
+        near += [node for uuid, node in tree.places.items() if uuid.startswith(target) and node not in near]
     if len(near) > 1:
-        raise AmbiguousReference(f"{target!r} is the beginning of several ids")
+        raise AmbiguousReference(f"{target!r} names several messages; give more of the uuid, or the number as '#12'")
     if not near:
         names = ", ".join(tree.names.get(branch, branch) for branch in tree.heads) or MAIN
         raise UnknownReference(f"no branch or message matches {target!r}; branches: {names}")

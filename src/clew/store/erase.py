@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -51,12 +51,9 @@ class Erased(NamedTuple):
 def erase_record(folder: Path, uuid: str, system: System = SYSTEM, wait: float = LOCK_WAIT_SECONDS) -> Erased:
     """Erase a message of a session: its text, its snapshots and the backups that only they name."""
     refuse_erasing(folder, whole=False)
-    log, message = folder / MESSAGES, ErasedMessage(uuid)
+    log = folder / MESSAGES
     with locked(system, log, wait) as descriptor:
-        for line in complete_lines(log):
-            message.examine(record_in(line) or {})
-        if not message.records:
-            raise UnknownReference(f"session {folder.name}: no record has the uuid {uuid!r}")
+        message = _find_message(folder, uuid)
         copies = list(_other_names(log))
         other_metadata = list(_other_names(folder / METADATA))
         # The message itself comes last: after a crash it is still there, and can be erased again with the rest.
@@ -91,6 +88,33 @@ def erase_session(folder: Path, system: System = SYSTEM, wait: float = LOCK_WAIT
         system.rmdir(folder)
     sync_folder(system, folder.parent)
     return Erased(records, files, copies)
+
+
+def preview_erasing(folder: Path, uuids: Sequence[str]) -> Erased:
+    """Count what erasing these messages one after the other, or without one the whole session, would erase."""
+    if not uuids:
+        files = sum(len(names) for _, _, names in os.walk(folder, followlinks=False))
+        return Erased(sum(1 for _ in complete_lines(folder / MESSAGES)), files, [])
+    records = 0
+    log = folder / SNAPSHOTS
+    lines = list(complete_lines(log)) if log.exists() else []
+    files_erased: set[Path] = set()
+    for uuid in uuids:
+        message = _find_message(folder, uuid)
+        snapshots = _plan_snapshots(folder, message, lines)
+        records += len(message.records) + len(snapshots.erased.records)
+        files_erased |= snapshots.files
+        lines = snapshots.new_lines
+    return Erased(records, len(files_erased), [])
+
+
+def _find_message(folder: Path, uuid: str) -> ErasedMessage:
+    message = ErasedMessage(uuid)
+    for line in complete_lines(folder / MESSAGES):
+        message.examine(record_in(line) or {})
+    if not message.records:
+        raise UnknownReference(f"session {folder.name}: no record has the uuid {uuid!r}")
+    return message
 
 
 def refuse_erasing(folder: Path, *, whole: bool) -> None:
@@ -149,28 +173,45 @@ def _erase_snapshots(folder: Path, message: ErasedMessage, system: System, wait:
         return Erased(0, 0, [])
     with locked(system, log, wait) as descriptor:
         lines = list(complete_lines(log))
-        records = [record_in(line) or {} for line in lines]
-        erased = ErasedSnapshots(message, records)
-        backup_files = _backup_files(folder)
-        copies = [*_other_names(log), *_out_of_reach(folder, erased.records, backup_files)]
+        erased, _, files = _plan_snapshots(folder, message, lines)
+        copies = [*_other_names(log), *_out_of_reach(folder, erased.records, _backup_files(folder))]
         copies += [
             f"line {number} of {log}, which cannot be read"
             for number, line in enumerate(lines, 1)
             if line.strip() and record_in(line) is None
         ]
-        gone: set[Path] = set()
-        kept: set[Path] = set()
-        for record, line in zip(records, lines, strict=True):
-            changed = erased.replacement(record, len(line))
-            (kept if changed is None else gone).update(_named_backups(folder, record, backup_files))
-            if changed is not None:
-                kept.update(_named_backups(folder, record_in(changed) or {}, backup_files))
-        digests = {digest for path in gone - kept if (digest := digest_in(path.name)) is not None}
-        for path in sorted(gone - kept):
+        digests = {digest for path in files if (digest := digest_in(path.name)) is not None}
+        for path in sorted(files):
             copies += _erase_file(system, path)
         copies += _erase_scans(folder, erased, digests, system)
         with _rewritten(system, log, descriptor, erased.replacement):
-            return Erased(len(erased.records), len(gone - kept), copies)
+            return Erased(len(erased.records), len(files), copies)
+
+
+class _SnapshotPlan(NamedTuple):
+    """What erasing a message does to the snapshots of its session."""
+
+    erased: ErasedSnapshots
+    new_lines: list[bytes]
+    """The lines of the snapshot log afterwards."""
+    files: set[Path]
+    """The backups that no snapshot names afterwards."""
+
+
+def _plan_snapshots(folder: Path, message: ErasedMessage, lines: Sequence[bytes]) -> _SnapshotPlan:
+    records = [record_in(line) or {} for line in lines]
+    erased = ErasedSnapshots(message, records)
+    backup_files = _backup_files(folder)
+    new_lines: list[bytes] = []
+    gone: set[Path] = set()
+    kept: set[Path] = set()
+    for record, line in zip(records, lines, strict=True):
+        changed = erased.replacement(record, len(line))
+        new_lines.append(line if changed is None else changed)
+        (kept if changed is None else gone).update(_named_backups(folder, record, backup_files))
+        if changed is not None:
+            kept.update(_named_backups(folder, record_in(changed) or {}, backup_files))
+    return _SnapshotPlan(erased, new_lines, gone - kept)
 
 
 def _erase_scans(folder: Path, erased: ErasedSnapshots, digests: set[str], system: System) -> Iterator[str]:
