@@ -28,6 +28,8 @@ from clew.redact import (
     scan,
     scan_all,
 )
+from clew.redact.prefilter import Prefilter
+from clew.redact.scanner import default_rules
 from clew.redact.token_rules import builtin_rules
 from tests.redact import labelled
 from tests.redact.planted import Planter
@@ -122,6 +124,28 @@ def test_a_long_key_directly_behind_another_is_found_whole() -> None:
     plant = Planter("adjacent")
     value = plant.github() + "github" + f"_pat_{plant.chars(22)}_{plant.chars(600)}"
     assert [(each.start, each.end) for each in scan(f"used {value} before")] == [(5, 5 + len(value))]
+
+
+@pytest.mark.parametrize("width", [40, 76, 120])
+@pytest.mark.parametrize("before", ["", "export KEY="])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_wrapped_key_is_masked_in_every_line_and_what_follows_stays(width: int, before: str, line_end: str) -> None:
+    plant, prefilter = Planter("wrapped"), Prefilter(default_rules(), frozenset({"secret"}))
+    parts = [{"alg": "RS256"}, {"sub": plant.chars(500)}]
+    encoded = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts]
+    for value in ("sk-" + "proj-" + plant.chars(156), plant.anthropic(), ".".join([*encoded, plant.chars(342)])):
+        text = before + value
+        lines = [text[start : start + width] for start in range(0, len(text), width)]
+        record = json.dumps({"a": line_end.join(lines)})
+        assert all(prefilter.must_read(raw.encode()) for raw in (record, json.dumps({"a": record})))
+        masked = redact(line_end.join([*lines, "The next line", "3f2a9c0d17"]))
+        assert not any(line in masked for line in lines if len(line) >= 12)
+        assert masked.endswith(line_end.join(["", "The next line", "3f2a9c0d17"]))
+
+
+def test_keys_in_lines_of_their_own_are_each_masked() -> None:
+    keys = [Planter(str(number)).github() for number in range(5)]
+    assert len(scan("\n".join(keys))) == 5
 
 
 def test_only_a_prefix_that_needs_a_word_start_sets_an_upper_limit_to_the_last_run_of_a_key() -> None:

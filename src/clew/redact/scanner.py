@@ -127,6 +127,9 @@ class SecretRules:
                 return ((hit,), hit.end) if hit else ((), end)
             begin = start + 1 if text[start] == 0x5F else start
             token = services.at(text, begin) or services.split(text, begin) or services.around(text, start)
+            wrapped = services.wrapped(text, begin)
+            if wrapped is not None and (token is None or wrapped.end > token.end):
+                token = wrapped
             if token is not None:
                 found = [token, *_aws_secrets_near(text, token)]
                 while (glued := services.glued(text, token)) and glued.end > token.end:

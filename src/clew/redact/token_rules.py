@@ -23,6 +23,11 @@ _LINE_END = lazy_compile(rb"[\r\n]")
 _LINE_NUMBER = rb"(?:[ \t]{0,8}[0-9]{1,6}[ \t]{0,2}(?:\t|\xe2\x86\x92|[:|]| {6}))?"
 _NEXT_LINE = lazy_compile(rb"[\r\n]+" + _LINE_NUMBER + rb"[ \t>|+]{0,12}[\"']?(?=[A-Za-z0-9_-])")
 _BROKEN_WORD = lazy_compile(rb"[A-Za-z0-9_.+/-]{4,256}[\"']?[ \t]*[+\\]?[\r\n]")
+# A token that was wrapped: full lines of one word, and a shorter one at the end. Line ends may be escaped in JSON.
+_WORD_AT_LINE_END = lazy_compile(rb"[A-Za-z0-9_.+/=-]{4,512}(?=[ \t\\]{0,8}[\r\n])")
+_LINE_OF_ONE_WORD = lazy_compile(
+    rb"[ \t\\]{0,8}[\r\n][ \\\r\n]{0,16}([A-Za-z0-9_.+/=-]{4,512})(?=\\*[\"']|[ \t\\]*(?:[\r\n]|\Z))"
+)
 # A token may follow another one directly.
 _ADJACENT_PREFIXES = r"gh[pousr]_|github_pat_|glpat-|xox[bp]-|sk-|AKIA|ASIA|AIza|npm_"
 _ADJACENT = lazy_compile(_ADJACENT_PREFIXES.encode())
@@ -139,6 +144,35 @@ class Services:
                 removed = sum(end - start for start, end in cuts)
                 offset = position - len(before)
                 return Match(offset + hit.start, offset + hit.end + removed, hit.rule, 0.7)
+        return None
+
+    def wrapped(self, text: bytes, position: int) -> Match | None:
+        """Match the token that begins at a position and was wrapped into lines of the same width."""
+        first = (
+            _WORD_AT_LINE_END.match(text, position) if text[position : position + 2] in self._by_first_chars else None
+        )
+        if first is None:
+            return None
+        spans, width = [first.span()], 0
+        while line := _LINE_OF_ONE_WORD.match(text, spans[-1][1], position + _MAX_TOKEN_BYTES):
+            word = line[1]
+            width = width or len(word)
+            is_part = len(word) <= width and value_checks.has_digits_and_both_cases(word)
+            if not is_part or self.at(text, line.start(1)):
+                break
+            spans.append(line.span(1))
+            if len(word) < width:
+                break
+        before = text[max(0, position - 1) : position]
+        joined = before + b"".join(text[start:end] for start, end in spans)
+        hit = self.at(joined, len(before)) if len(spans) > 1 else None
+        if hit is None:
+            return None
+        left = hit.end - len(before)
+        for start, end in spans:
+            if left <= end - start:
+                return Match(position + hit.start - len(before), start + left, hit.rule, 0.7)
+            left -= end - start
         return None
 
     def around(self, text: bytes, position: int) -> Match | None:
