@@ -7,11 +7,19 @@ import os
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clew.archive import clean as cleaning
+from clew.archive.capture import Outcome
 from clew.archive.records import archive_folder
+from clew.catalog.change_detection import Hosts
+from clew.catalog.database import CatalogNotWritable
+from clew.catalog.sync import sync
+from clew.catalog.sync_report import SyncReport
+from clew.errors import Busy
+from clew.host import data_dir
 from clew.io.filesystem import SYSTEM
 from tests.cli.running import clew
 from tests.counting.homes import claude
@@ -60,8 +68,8 @@ def test_old_sessions_are_archived_and_removed_and_come_back(home: Path) -> None
     done = clew("--home", home, "clean", "--older-than", "90d", "--yes")
     assert done.code == 0, done.err
     assert content(home) == {name: bytes_ for name, bytes_ in before.items() if OLD not in name}
-    assert f"clew archive restore {OLD} --to {home}" in done.err
-    assert clew("archive", "restore", OLD, "--to", home).code == 0
+    assert f"clew archive restore claude-code:{OLD} --in-place --home {home}" in done.err
+    assert clew("archive", "restore", f"claude-code:{OLD}", "--in-place", "--home", home).code == 0
     assert content(home) == before
 
 
@@ -142,7 +150,7 @@ def test_damage_in_the_archive_keeps_the_session(home: Path, monkeypatch: pytest
         for at in range(100, len(raw) // 2):
             raw[at] ^= 0xFF
         pack.write_bytes(raw)
-    monkeypatch.setattr(cleaning, "capture", lambda *_: None)
+    monkeypatch.setattr(cleaning, "capture", lambda *_: Outcome())
     done = clew("--home", home, "clean", "--older-than", "90d", "--yes")
     assert done.code == 1 and content(home) == before
 
@@ -188,7 +196,7 @@ def test_a_session_that_is_only_archived_is_said_to_be_there(home: Path, words: 
     done = clew("--home", home, *words)
     assert done.code == 1
     assert f"clew show claude-code:{OLD} --source archive" in done.err
-    assert f"clew archive restore claude-code:{OLD} --to DIR" in done.err
+    assert f"clew archive restore claude-code:{OLD} --in-place" in done.err
 
 
 def test_a_session_that_is_gone_is_shown_and_the_archive_named(home: Path) -> None:
@@ -207,3 +215,143 @@ def test_the_list_of_the_archive_shows_when_a_session_was_used(home: Path) -> No
     assert 99 < age.days + 1 < 102
     assert rows[OLD]["modified_at"] > rows[OLD]["last_activity"]
     assert list(rows) == [NEW, OLD]
+
+
+def test_what_only_the_archive_has_is_not_pruned_without_allow_loss(home: Path) -> None:
+    assert clew("--home", home, "clean", "--older-than", "90d", "--yes").code == 0
+    prune = ("archive", "prune", "--keep-days", "50")
+    shown = clew(*prune)
+    assert shown.code == 0 and all(line.endswith("  (only copy)") for line in shown.out.splitlines())
+    assert len(clew(*prune, "--json").json["only_copies"]) == 2
+    refused = clew(*prune, "--apply")
+    assert refused.code == 6 and "files of 1 session exist only in the archive" in refused.err
+    assert [row["id"] for row in clew("archive", "list", "--json").json] == [OLD]
+    done = clew(*prune, "--apply", "--allow-loss")
+    assert done.code == 0 and "2 file versions removed; the archive has" in done.err
+    assert clew("archive", "list").code == 1
+
+
+def test_a_prune_of_what_is_still_in_its_place_loses_nothing(home: Path) -> None:
+    assert clew("--home", home, "archive").code == 0
+    done = clew("archive", "prune", "--keep-days", "50", "--apply")
+    assert done.code == 0 and "only copy" not in done.out
+
+
+def test_sessions_are_not_removed_without_a_sync(home: Path) -> None:
+    before = content(home)
+    assert clew("--home", home, "list").code == 0
+    for words in (["--no-sync", "clean"], ["clean", "--no-sync"]):
+        done = clew("--home", home, *words, "--older-than", "90d", "--yes")
+        assert done.code == 2 and "leave out --no-sync" in done.err
+    assert clew("--home", home, "--no-sync", "clean", "--older-than", "90d").code == 0
+    assert content(home) == before
+
+
+def test_sessions_are_not_removed_while_another_sync_runs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = content(home)
+    assert clew("--home", home, "list").code == 0
+
+    def refuse(*_: object, **__: object) -> None:
+        raise Busy("another process holds the lock")
+
+    monkeypatch.setattr("clew.catalog.access.sync", refuse)
+    done = clew("--home", home, "clean", "--older-than", "90d", "--yes")
+    assert done.code == 5 and "another sync is running" in done.err
+    assert content(home) == before
+
+
+def test_sessions_are_not_removed_with_a_temporary_catalog(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = content(home)
+
+    def refuse(hosts: Hosts, folder: Path, *_: Any, **options: Any) -> SyncReport:
+        if folder.is_relative_to(data_dir()):
+            raise CatalogNotWritable("read-only")
+        return sync(hosts, folder, *_, **options)
+
+    monkeypatch.setattr("clew.catalog.access.sync", refuse)
+    done = clew("--home", home, "clean", "--older-than", "90d", "--yes")
+    assert done.code == 3 and "cannot be written" in done.err
+    assert content(home) == before
+
+
+def test_a_session_whose_messages_were_not_read_is_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = content(home)
+    path = next(home.rglob(f"{OLD}.jsonl"))
+    monkeypatch.setattr("clew.cli.command_clean.unread_paths", lambda _: {path})
+    done = clew("--home", home, "clean", "--older-than", "90d", "--yes")
+    assert done.code == 1 and "its messages are not in the catalog yet" in done.err
+    assert content(home) == before
+
+
+def test_a_session_that_was_removed_in_part_is_reported_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = next(home.rglob(f"{OLD}.jsonl"))
+    unlink = SYSTEM.unlink
+
+    def refuse(file: Path) -> None:
+        if file == path:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
+        unlink(file)
+
+    monkeypatch.setattr(SYSTEM, "unlink", refuse, raising=False)
+    done = clew("--home", home, "clean", "--older-than", "90d", "--yes")
+    assert done.code == 1
+    assert f"partly removed claude-code:{OLD}: 1 of 2 files are only in the archive; {path}: Permission" in done.err
+
+
+def test_a_home_that_is_named_twice_is_cleaned_once(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(home)
+    for other in (f"{home}/./", f"{home}/../home", tmp_path / "link"):
+        found = clew("--home", home, "--home", other, "clean", "--older-than", "90d", "--json").json
+        assert [row["id"] for row in found["sessions"]] == [OLD]
+
+
+def test_why_a_file_could_not_be_archived_is_said(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = next(home.rglob(f"{OLD}.jsonl"))
+    assert clew("--home", home, "archive").code == 0
+    monkeypatch.setattr(cleaning, "capture", lambda *_: Outcome(problems=[f"{path}: Input/output error"]))
+    done = clew("--home", home, "clean", "--older-than", "90d", "--yes")
+    assert done.code == 1 and f"kept claude-code:{OLD}: {path}: Input/output error" in done.err
+
+
+def test_a_session_of_a_folder_outside_the_home_comes_back_to_it(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside = tmp_path / "outside"
+    shutil.move(home / ".claude", outside)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(outside))
+    before = content(outside)
+    done = clew("clean", "--older-than", "90d", "--yes")
+    assert done.code == 0 and f"clew archive restore claude-code:{OLD} --in-place\n" in done.err
+    assert len(content(outside)) == 2
+    assert clew("archive", "restore", f"claude-code:{OLD}", "--in-place").code == 0
+    assert content(outside) == before and not content(home)
+
+
+def test_a_session_that_two_homes_have_comes_back_to_its_own(home: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(home, other)
+    before = content(home)
+    for one in (home, other):
+        assert clew("--home", one, "clean", "--older-than", "90d", "--yes").code == 0
+    cleaned = content(other)
+    assert clew("archive", "restore", OLD, "--in-place", "--home", home).code == 0
+    assert content(home) == before and content(other) == cleaned
+
+
+def test_a_restore_in_place_replaces_nothing_and_follows_no_link(home: Path, tmp_path: Path) -> None:
+    path = next(home.rglob(f"{OLD}.jsonl"))
+    assert clew("--home", home, "clean", "--older-than", "90d", "--yes").code == 0
+    path.write_text("other")
+    done = clew("archive", "restore", OLD, "--in-place")
+    assert done.code == 6 and path.read_text() == "other" and len(content(home)) == 3
+    path.unlink()
+    shutil.move(path.parent, tmp_path / "elsewhere")
+    path.parent.symlink_to(tmp_path / "elsewhere")
+    assert clew("archive", "restore", OLD, "--in-place").code == 4
+    assert not (tmp_path / "elsewhere" / path.name).exists()
+
+
+@pytest.mark.parametrize("words", [[], [OLD], ["--in-place"], [OLD, "--in-place", "--to", "x"]])
+def test_a_restore_needs_one_target(home: Path, words: list[str]) -> None:
+    assert clew("archive", "restore", *words).code == 2

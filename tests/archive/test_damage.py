@@ -44,7 +44,7 @@ def restored(world: World, target: Path) -> tuple[dict[str, bytes], list[Damage]
     """Return what a restore writes, and what it could not restore."""
     shutil.rmtree(target, ignore_errors=True)
     with open_archive(world.archive) as archive:
-        damaged = restore(archive, plan_restore(list(archive.newest())), target).damaged
+        damaged = restore(archive, {target: plan_restore(list(archive.newest()))}).damaged
     return {path.name: path.read_bytes() for path in target.rglob("*.jsonl")}, damaged
 
 

@@ -17,7 +17,7 @@ from tests.archive.worlds import PROJECT, World, lines
 
 def restored(world: World, target: Path, *references: str, force: bool = False, at_us: int | None = None) -> int:
     with open_archive(world.archive) as archive:
-        return restore(archive, plan(choose(archive, references, at_us)), target, force).written
+        return restore(archive, {target: plan(choose(archive, references, at_us))}, force).written
 
 
 def named(world: World, target: Path, path: str) -> None:
@@ -26,7 +26,7 @@ def named(world: World, target: Path, path: str) -> None:
         (version,) = archive.newest()
         is_absolute = path.startswith(("/", "\\")) or path[1:2] == ":"
         hostile = os.fsencode(path if is_absolute else f"{version.home.path}/{path}")
-        restore(archive, plan([msgspec.structs.replace(version, path=hostile)]), target)
+        restore(archive, {target: plan([msgspec.structs.replace(version, path=hostile)])})
 
 
 @pytest.mark.skipif(os.name == "nt", reason="modes are POSIX")

@@ -162,3 +162,10 @@ def test_after_an_undo_every_command_knows_where_the_conversation_stands(tmp_pat
     with Store(tmp_path).session("s") as session:
         session.user("words 5", uuid="m5")
     assert "The conversation forks here:" in clew("--home", tmp_path, "show", "s").out
+
+
+def test_ids_and_types_of_messages_are_visible(place: Path) -> None:
+    (path,) = place.rglob("messages.jsonl")
+    path.write_text(path.read_text().replace('"q1"', '"\\u001b[31mq"'))
+    out = clew("branch", "tides", "--home", place).out
+    assert "␛[31mq" in out and "\x1b" not in out

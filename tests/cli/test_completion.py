@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 
 from clew.cli.command_completion import SHELLS
 from clew.host import data_dir
-from tests.cli.running import clew
+from tests.cli.running import clew, state
 
 Complete = Callable[..., str]
 
@@ -24,7 +25,7 @@ def complete(*words: str, shell: str = "fish") -> list[str]:
     if shell != "fish":
         asked["COMP_CWORD"] = str(len(words))
     done = subprocess.run(
-        [sys.executable, "-c", "import sys; sys.argv[0] = 'clew'; from clew.cli.main import run; run()"],
+        [sys.executable, "-m", "clew"],
         env=os.environ | asked,
         capture_output=True,
         text=True,
@@ -93,13 +94,64 @@ def test_a_secret_in_a_title_is_masked(tmp_path: Path) -> None:
     assert "0a6c1f5e" in found and "use" in found and token not in found
 
 
+SECRET = "sk-ant-api03-" + "a1B2c3D4e5F6g7H8" * 5 + "i9J0k1L2m3N4o-AA"
+UNSAFE_NAMES = (
+    "x\x1b[31mred",
+    "x\nplain,forged",
+    "`touch owned`",
+    "x;touch$IFS'owned'",
+    "$(touch owned)",
+    "--allow-loss",
+)
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish"])
+def test_unsafe_ids_and_projects_are_not_completed(tmp_path: Path, shell: str) -> None:
+    for name in (SECRET, *UNSAFE_NAMES):
+        write_session(tmp_path, name, f"/srv/{name}")
+    assert clew("--home", tmp_path, "sync").code == 0
+    (found,) = complete("--home", str(tmp_path), "show", "", shell=shell)
+    assert found.split("\t")[0] == f"plain,{SECRET[:8]}" and SECRET not in found
+    assert complete("--home", str(tmp_path), "show", SECRET[:12], shell=shell) == []
+    assert complete("list", "--home", str(tmp_path), "--project", "", shell=shell) == []
+
+
+def test_a_name_with_a_space_is_quoted_for_bash(tmp_path: Path) -> None:
+    write_session(tmp_path, "0a6c1f5e", "/srv/low tide")
+    assert clew("--home", tmp_path, "sync").code == 0
+    words = ("list", "--home", str(tmp_path), "--project", "low")
+    assert complete(*words, shell="bash") == ["plain,'low tide'"]
+    assert any("low tide" in line for line in complete(*words))
+
+
+def test_a_message_of_a_session_is_not_completed_as_a_file(synced: Path) -> None:
+    assert complete("--home", str(synced), "show", "f005#") == []
+
+
+def test_completion_writes_nothing(synced: Path) -> None:
+    before = state(data_dir())
+    assert complete("--home", str(synced), "show", "f00")
+    assert state(data_dir()).keys() == before.keys()
+
+
+def test_named_sources_are_not_completed_from_another_catalog(synced: Path) -> None:
+    assert complete("--source", "archive", "--home", str(synced), "show", "f00") == []
+
+
+def write_session(home: Path, name: str, folder: str) -> None:
+    """A session of Claude Code with this id, in this folder."""
+    path = home / ".claude" / "projects" / "-p" / f"{name}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    record = {"type": "user", "uuid": "u1", "cwd": folder, "timestamp": "2026-11-01T10:00:00Z"}
+    path.write_text(json.dumps(record | {"message": {"role": "user", "content": "Hello"}}) + "\n")
+
+
 @pytest.fixture
 def with_shell(tmp_path: Path) -> Complete:
     """Runs a script in a shell that finds `clew` on its path; skips where the shell is missing."""
     program = tmp_path / "bin" / "clew"
     program.parent.mkdir()
-    code = "import sys; sys.argv[0] = 'clew'; from clew.cli.main import run; run()"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{code}" "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m clew "$@"\n')
     program.chmod(0o755)
 
     def run(shell: str, script: str, *options: str) -> str:

@@ -92,12 +92,27 @@ def test_a_dry_run_finds_what_is_in_the_way(demo: Path, tmp_path: Path) -> None:
     assert "exists already" in real.err and "exists already" in dry.err
 
 
-def test_what_was_converted_before_is_told_how_to_go_on_with(demo: Path, tmp_path: Path) -> None:
+def test_what_was_converted_before_is_told_how_to_go_on_with(
+    demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     words: list[str | Path] = ["--home", demo, "convert", PLAIN, "--to", "codex", "--home", tmp_path, "--allow-loss"]
     first = clew(*words, "--json")
     again = clew(*words)
     assert again.code == 6
-    assert f"it was converted before; continue with: codex resume {first.json['session_id']}" in again.err
+    command = f"cd -- /home/ada/src/tidepool && HOME={tmp_path} codex resume {first.json['session_id']}"
+    assert f"it was converted before; continue with: {command}" in again.err
+
+
+def test_the_command_to_go_on_with_is_complete(demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    words: list[str | Path] = ["--home", demo, "convert", PLAIN, "--to", "codex", "--allow-loss"]
+    done = clew(*words, "--home", tmp_path / "new")
+    assert f"continue with: cd -- /home/ada/src/tidepool && HOME={tmp_path / 'new'} codex resume " in done.err
+    assert f"created {tmp_path / 'new'}\n" in done.err
+    done = clew(*words, "--home", tmp_path / "new", "--folder", tmp_path)
+    assert f"continue with: cd -- {tmp_path} && HOME={tmp_path / 'new'} codex resume " in done.err
+    assert "created" not in done.err
 
 
 def test_an_original_that_is_there_was_not_converted(demo: Path, tmp_path: Path) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clew.agents.base import Agent
 from clew.agents.claude_code import ClaudeCode
+from clew.library import Library
 from tests.cli.running import Ran, clew, state
+from tests.counting.homes import claude
 from tests.files.claude import SESSION, Transcript
 from tests.files.test_within import SPELLINGS, tree
 
@@ -272,6 +275,37 @@ def test_blame_names_the_message_and_the_prompt(world: World) -> None:
     assert (row["line"], row["certainty"], row["text"]) == (2, "exact", "    return 'DONG'")
 
 
+def test_blame_prints_a_hostile_session_id_visible_and_masked(world: World) -> None:
+    Path(world.bell).write_bytes(b"def ring():\n    return 'dong'\n")
+    secret = "sk-ant-api03-" + "Ab3" * 31 + "AA"
+    for hostile, shown in (("\x1b[31mred", "␛[31mred"), (f"{secret}1", "sk-ant-a")):
+        for record in world.said.records:
+            record["sessionId"] = hostile
+        world.said.write(world.home)
+        (path,) = world.home.rglob("*.jsonl")
+        path.rename(path.with_name(f"{hostile}.jsonl"))
+        done = clew("blame", world.bell, "--home", world.home)
+        assert f"claude-code:{shown}" in done.out
+        assert "\x1b" not in done.out + done.err and secret not in done.out + done.err
+        path.with_name(f"{hostile}.jsonl").unlink()
+
+
+def test_blame_syncs_at_most_twice(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for the lines, and once for hints about all folders above the file."""
+    opened: list[object] = []
+    catalog = Library.catalog
+
+    def counted(*given: Any) -> Any:
+        opened.append(given)
+        return catalog(*given)
+
+    monkeypatch.setattr(Library, "catalog", counted)
+    other = world.project / "other.py"
+    other.write_bytes(b"x\n")
+    assert world.run("blame", other).code == 1
+    assert len(opened) == 2
+
+
 def test_blame_of_what_nobody_wrote(world: World) -> None:
     other = world.project / "other.py"
     other.write_bytes(b"x\n")
@@ -338,3 +372,10 @@ def test_the_message_that_writes_a_file_names_the_one_that_has_it(demo: Path) ->
     assert clew("--home", demo, "show", "f005#7", "--file", "moon.py").code == 0
     before = clew("--home", demo, "show", "71960#7", "--file", "predict.py")
     assert "changes it" not in before.err
+
+
+def test_a_session_without_a_folder_is_not_restored_in_place(tmp_path: Path) -> None:
+    said = {"type": "user", "uuid": "u-1", "sessionId": SESSION, "message": {"role": "user", "content": "tides"}}
+    claude(tmp_path, said, session=SESSION)
+    done = clew("restore", f"{SESSION}#1", "--in-place", "--home", tmp_path)
+    assert (done.code, done.err) == (2, "clew: the session does not record its folder; use --into DIR\n")

@@ -44,7 +44,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def test_mappings_are_added_listed_and_removed(world: World) -> None:
-    assert clew("sources", "map").code == 1
+    ran = clew("sources", "map")
+    assert (ran.code, ran.err) == (1, "no project is mapped; `clew sources map OLD NEW` adds one\n")
     ran = clew("sources", "map", world.old)
     assert (ran.code, ran.err) == (0, f"{world.old}: now {world.new}\n")
     assert clew("sources", "map", "--json").json == {str(world.old): str(world.new)}

@@ -101,6 +101,7 @@ def test_a_folder_that_vanished_is_said(tmp_path: Path, demo: Path) -> None:
         (["add", "box;x"], 2, "is not a host for ssh; try host, user@host or ssh://user@host:port\n"),
         (["add", "box", "--name", "../x"], 2, "cannot be the name of a source: letters, digits and ._@- only\n"),
         (["add", "box", "--name", "local"], 2, "cannot be the name of a source: that name is reserved\n"),
+        (["add", "box", "--name", "Archive"], 2, "cannot be the name of a source: that name is reserved\n"),
         (["remove", "nowhere"], 2, "clew: unknown source 'nowhere'; known: local\n"),
         (["remove", "local"], 2, "clew: your own home is always a source; --source NAME reads others only\n"),
         (["check", "nowhere"], 2, "clew: unknown source 'nowhere'; known: local\n"),

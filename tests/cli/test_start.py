@@ -17,7 +17,7 @@ def test_the_agents_that_come_with_clew_are_those_it_is_installed_with() -> None
 def test_an_interrupt_before_anything_is_loaded_says_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def stopped() -> None:
+    def stopped(**_: str) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sys, "argv", ["clew", "list"])

@@ -15,6 +15,7 @@ import pytest
 
 from clew.demo import write_demo
 from clew.render.tables import cost
+from clew.store import Store
 from tests.cli.running import COMMAND, clew, run
 from tests.counting.homes import SESSION, SONNET, claude, prompt, reply
 from tests.redact.planted import Planter
@@ -255,3 +256,12 @@ def test_a_session_that_grew_since_the_last_sync_costs_no_column(tmp_path: Path)
 def test_a_small_cost_is_not_shown_as_nothing() -> None:
     shown = [cost({"cost": dollars, "cost_is_at_least": False}) for dollars in (None, 0.0, 0.0012, 0.006, 1234.5)]
     assert shown == ["-", "$0.00", "$0.0012", "$0.01", "$1,234.50"]
+
+
+def test_ids_of_sessions_are_long_enough_to_tell_them_apart(tmp_path: Path) -> None:
+    with Store(tmp_path).session("tides-of-may") as session:
+        session.user("one")
+    with Store(tmp_path).session("tides-of-june") as session:
+        session.user("two")
+    lines = clew("stats", "--by", "session", "--home", tmp_path).out.splitlines()[1:]
+    assert sorted(line.split()[0] for line in lines) == ["tides-of-j", "tides-of-m", "total"]

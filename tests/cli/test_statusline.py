@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from clew.cli import command_statusline
 from clew.cli.main import main
-from tests.cli.running import COMMAND
+from tests.cli.running import COMMAND, clew
 from tests.counting.homes import SESSION, claude, prompt, reply
 
 GIVEN: dict[str, Any] = {
@@ -101,6 +101,22 @@ def test_the_catalog_is_brought_up_to_date_behind_it(working: Path, started: lis
     line(GIVEN, "--home", working)
     line(GIVEN, "--home", working)
     assert [words[-6:] for words in started] == [["--home", str(working), "stats", "--since", "today", "--json"]]
+
+
+def test_a_source_is_read_and_brought_up_to_date(working: Path, started: list[list[str]]) -> None:
+    clew("sources", "add", working, "--name", "desk")
+    clew("stats", "--source", "desk")
+    assert line({"session_id": SESSION}, "--source", "desk").startswith("$3.00 session · ")
+    assert [words[-6:] for words in started] == [["--source", "desk", "stats", "--since", "today", "--json"]]
+
+
+def test_json_may_be_asked_for_before_the_command(working: Path) -> None:
+    facts = json.loads(line(GIVEN, "--home", working, "--json"))
+    assert (facts["model"], facts["session_cost"]) == ("Sonnet 4.5", 0.384)
+
+
+def test_a_small_cost_does_not_look_like_nothing(tmp_path: Path) -> None:
+    assert line({"cost": {"total_cost_usd": 0.0012}}, "--home", tmp_path).startswith("$0.0012 session · ")
 
 
 @pytest.mark.slow

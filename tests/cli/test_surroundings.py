@@ -203,10 +203,10 @@ def on_a_terminal(*words: str | Path, settings: Mapping[str, str] = PLAIN) -> st
 @pytest.mark.parametrize(
     ("settings", "flags", "is_coloured"),
     [
-        ({}, "-R", True),
+        ({}, "FRX", True),
         ({"LESS": "-R -X"}, "-R -X", True),
         ({"LESS": "-X"}, "-X", False),
-        ({"NO_COLOR": "1"}, "-R", False),
+        ({"NO_COLOR": "1"}, "FRX", False),
     ],
 )
 def test_a_session_is_paged_in_colours_where_the_pager_shows_them(

@@ -103,3 +103,14 @@ def test_where_there_is_nothing_to_show_it_is_said(demo: Path) -> None:
         done = clew(command, QUIET, "--home", demo)
         assert (done.code, done.out, done.err) == (1, "", f"clew: {words}\n")
         assert clew(command, QUIET, "--home", demo, "--json").json == []
+
+
+def test_the_level_of_thinking_is_one_visible_line(tmp_path: Path) -> None:
+    with Store(tmp_path).session("tides") as session:
+        session.user("plan", thinking=Thinking(level="high"))
+        session.assistant("so", todos=[item("measure", "pending")])
+    (path,) = tmp_path.rglob("messages.jsonl")
+    path.write_text(path.read_text().replace('"high"', r'"\u001b]0;owned\u0007high\n"'))
+    for reference in ("tides", "tides#2"):
+        done = clew("todos", reference, "--home", tmp_path)
+        assert "high" in done.out and "\x1b" not in done.out and "\x07" not in done.out

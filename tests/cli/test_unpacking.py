@@ -43,3 +43,22 @@ def test_R15_a_hostile_archive_is_refused_whole(tmp_path: Path, home: Path) -> N
     done = clew("import", made, "-o", tmp_path / "new", "--home", tmp_path)
     assert done.code == 4 and ".bashrc" in done.err
     assert sorted(path for path in tmp_path.rglob("*")) == before
+
+
+def test_a_document_that_cannot_be_read_leaves_nothing_of_an_archive(tmp_path: Path, home: Path) -> None:
+    made = shutil.make_archive(str(tmp_path / "backup"), "tar", home)
+    bad = tmp_path / "bad.json"
+    bad.write_text("{x")
+    done = clew("import", made, bad, "-o", tmp_path / "new", "--home", tmp_path)
+    assert done.code == 4 and f"{bad}: " in done.err
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_was_in_the_folder_stays_where_an_archive_is_refused(tmp_path: Path, home: Path) -> None:
+    made = shutil.make_archive(str(tmp_path / "backup"), "tar", home)
+    document = tmp_path / "tides.json"
+    document.write_bytes(clew("export", "tides", "--home", home).raw)
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "mine").write_text("mine")
+    assert clew("import", document, made, "-o", tmp_path / "new", "--home", tmp_path).code == 6
+    assert [path.name for path in (tmp_path / "new").rglob("*") if path.is_file()] == ["mine"]

@@ -48,7 +48,7 @@ class Shell:
         self._home, self.status = home, 0
 
     def run(self, command: str) -> str:
-        """What a command prints, on both streams; the home is shown as `~`."""
+        """What a command prints, on both streams; the home is shown as `~`, the current folder as /home/ada."""
         if command == STATUS:
             return f"{self.status}\n"
         program, *arguments = shlex.split(command)
@@ -63,6 +63,7 @@ class Shell:
     def shown(self, text: str) -> str:
         """The text as a page shows it."""
         text = text.replace(str(Path.cwd() / self._home), "~").replace(str(self._home), "~")
+        text = text.replace(str(Path.cwd()), "/home/ada")
         return "\n".join(line.rstrip() for line in text.splitlines()) + ("\n" if text else "")
 
 

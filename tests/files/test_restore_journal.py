@@ -234,7 +234,7 @@ def test_R10_the_next_command_takes_it_back_and_says_so(
     }[by]
     told = clew(*done, "--home", tmp_path / "home")
     assert told.code == (6 if by == "restore" else 0), told.err  # the file that the tool wrote is there and differs
-    assert "cut off half-way" in told.out + told.err
+    assert "interrupted" in told.out + told.err
     assert not restore_journals(tmp_path / "own")
     now = tree(work)
     assert {name: now[name] for name in before if name != "other"} == {

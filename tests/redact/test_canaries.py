@@ -463,7 +463,9 @@ def test_every_canary_is_in_some_output_that_is_not_masked(subject: Subject) -> 
 
 @pytest.mark.slow
 @every_home
-def test_no_command_gives_out_a_canary(subject: Subject) -> None:
+def test_no_command_gives_out_a_canary(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    # `statusline` would start a process that is still running when the test ends.
+    monkeypatch.setattr("clew.cli.command_statusline.Popen", lambda *_, **__: None)
     crowded = Counter[str]()
     for command, templates in INVOCATIONS.items():
         for template in templates:

@@ -58,15 +58,40 @@ def test_what_cannot_be_mapped(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.mkdir()
     two.mkdir()
+    (tmp_path / "other").mkdir()
     with pytest.raises(SourceUnreadable, match="no such folder"):
         add("/old", str(tmp_path / "missing"))
     for old, new in ((one, one), (one, tmp_path), (tmp_path, one)):
-        with pytest.raises(UsageError, match="to itself, below itself or above itself"):
+        with pytest.raises(UsageError, match="must not contain each other"):
             add(str(old), str(new))
     add(str(one), str(two))
     with pytest.raises(UsageError, match=f"{one} is mapped to {two}"):
         add(str(two), str(one))
     add(str(one), str(two))
+    with pytest.raises(UsageError, match=f"clew sources unmap {one}"):
+        add(str(one), str(tmp_path / "other"))
+    assert load() == {str(one): str(two)}
+
+
+def test_mappings_that_lead_in_a_circle_are_refused(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    for folder in (one / "sub", two / "sub"):
+        folder.mkdir(parents=True)
+    add(str(one), str(two))
+    with pytest.raises(UsageError, match=f"clew sources unmap {one}"):
+        add(str(two), str(one / "sub"))
+    remove(str(one))
+    add(str(one / "sub"), str(two / "sub"))
+    with pytest.raises(UsageError, match="would lead back to itself"):
+        add(str(two), str(one))
+    assert load() == {str(one / "sub"): str(two / "sub")}
+
+
+@pytest.mark.parametrize("moved", [{"/a": "/b", "/b": "/a/sub"}, {"/a/s": "/b", "/b": "/a"}, {"/a": "/b", "/b": "/a"}])
+def test_a_file_with_a_circle_stops_nothing(moved: dict[str, str]) -> None:
+    for path in ("/a/f", "/b/f", "/a/s/f", "/b/s/f"):
+        assert current_path(path, moved).endswith("/f")
+        assert path in recorded_paths(path, moved)
 
 
 def test_a_damaged_file_is_named() -> None:

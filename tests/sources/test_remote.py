@@ -274,7 +274,7 @@ def test_a_host_that_is_down_is_one_line(added: Box) -> None:
     assert clew("verify").code == 0
     never = clew("list", "--source", "down")
     assert (never.code, never.out) == (7, "")
-    assert never.err == "clew: down: nothing was fetched yet; `clew sources fetch` does\n"
+    assert never.err == "clew: down: not fetched yet; run `clew sources fetch`\n"
     assert clew("show", "@last", "--source", "down", "--refresh").code == 7
 
 

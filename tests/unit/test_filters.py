@@ -269,6 +269,8 @@ def test_here_is_also_the_same_folder_of_other_worktrees(tmp_path: Path, monkeyp
     monkeypatch.chdir(main)
     assert passes(tmp_path, with_cwd(f"{other}/src"), here=True)
     assert not passes(tmp_path, with_cwd(f"{other}-2"), here=True)
+    (main / ".git/worktrees/tide-fix/gitdir").write_text("../../../../tide-fix/.git\n")
+    assert passes(tmp_path, with_cwd(f"{other}/src"), here=True)
 
 
 def test_a_moved_project_is_found_by_its_new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,3 +126,11 @@ def test_columns_are_left_out_by_rank_where_the_terminal_is_narrow() -> None:
     narrow = list(table(columns, rows, width=20))
     assert narrow[0].split() == ["id", "model"]
     assert narrow[1] == "12345678  claude-op…\n"
+
+
+def test_a_column_is_not_narrower_than_its_title() -> None:
+    columns = [Column("moved project", flexible=True, least=4), Column("now", flexible=True, least=4)]
+    assert list(table(columns, [["/home/ada/tide", "/srv/ada/tide"]], width=20)) == [
+        "moved project  now\n",
+        "/home/ada/ti…  /srv…\n",
+    ]

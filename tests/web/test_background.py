@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from clew.demo import write_demo
 from clew.host import Host, data_dir
 from clew.library import every_host
 from clew.sources.config import FILE
+from clew.web import background
 from clew.web.background import CatalogUpdater, SecretScan, SyncUpdate
 from clew.web.context import AppContext
 from tests.catalog.worlds import append
@@ -105,3 +107,25 @@ def wait_for(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.05)
+
+
+def test_an_update_follows_the_first_at_once_however_short_the_machine_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "POLL_MS", 10)
+    monkeypatch.setattr(background, "MAX_SECONDS_BETWEEN_UPDATES", time.monotonic() + 3600)
+    ran, second = [], threading.Event()
+
+    class Counted:
+        def run(self) -> bool:
+            ran.append(True)
+            if len(ran) == 2:
+                second.set()
+            return True
+
+        def cancel(self) -> None:
+            pass
+
+    updater = CatalogUpdater(Counted())
+    updater.start()
+    assert second.wait(10)
+    updater.stop()
+    assert len(ran) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import OrderedDict
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -13,7 +14,8 @@ from urllib.parse import quote, unquote_plus
 import pytest
 
 from clew.store import Store
-from clew.web.context import MaskingOptions, set_masking_options
+from clew.web import context
+from clew.web.context import MaskingOptions, masking, resolve_reference, set_masking_options
 from tests.cli.running import run
 from tests.counting.homes import SESSION, claude, prompt, reply
 from tests.redact.planted import Planter
@@ -178,3 +180,13 @@ def test_rules_that_cannot_be_used_are_reported_at_the_start(tmp_path: Path, wor
     done = run("--home", tmp_path, "web", "--port", "0", "--no-sync", *words)
     assert (done.code, done.out) == (2, "")
     assert "redaction.toml" in done.err and "Traceback" not in done.err
+
+
+def test_the_references_used_least_recently_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context, "MAX_REFERENCED_VALUES", 2)
+    monkeypatch.setattr(context, "_referenced_values", OrderedDict())
+    one, two, three = SECRETS["project"], SECRETS["branch"], SECRETS["model"]
+    references = [masking("secrets").reference(secret) for secret in (one, two)]
+    assert resolve_reference(references[0]) == one
+    references.append(masking("secrets").reference(three))
+    assert [resolve_reference(reference) for reference in references] == [one, references[1], three]

@@ -71,6 +71,12 @@ def test_every_page_has_its_landmarks(demo: Shown, path: str) -> None:
     assert "talk" in every and wanted <= every
 
 
+def test_the_footer_names_where_the_rows_come_from(demo: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert words(demo.page("/sources").iter("footer")).startswith("Read from this machine. Times are in ")
+    monkeypatch.setattr(demo.context, "engine", "postgresql://box/clew")
+    assert words(demo.page("/sources").iter("footer")).startswith("Read from postgresql://box/clew. Times are in ")
+
+
 @pytest.mark.slow
 def test_S03_no_page_changes_anything_below_the_home(tmp_path: Path) -> None:
     home = tmp_path / "home"

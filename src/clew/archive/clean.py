@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from clew.agents.sage_agent.locate import AGENT as OWN_STORE
 from clew.archive.archive import Archive
-from clew.archive.capture import FileToCapture, capture, files_of, newest_by_path, without_duplicates
+from clew.archive.capture import FileToCapture, capture, files_of, newest_by_path, source_home, without_duplicates
 from clew.archive.records import Version
 from clew.archive.writer import open_writer
 from clew.errors import ClewError, PathRefused, SourceUnreadable, UsageError
@@ -50,11 +50,20 @@ class OldSession(NamedTuple):
         return self.files[-1].path
 
 
+class Kept(NamedTuple):
+    """A session that was not removed, or not completely."""
+
+    session: OldSession
+    reason: str
+    removed_files: int = 0
+    """So many of its files were removed before an error, and are only in the archive."""
+
+
 class Cleaned(NamedTuple):
-    """What was removed, and what was kept for which reason."""
+    """What was removed, and what was kept."""
 
     removed: list[OldSession]
-    kept: list[tuple[OldSession, str]]
+    kept: list[Kept]
 
 
 def find_old(
@@ -66,17 +75,16 @@ def find_old(
     store, which has `clew erase`, are left alone.
     """
     if before > now - MIN_AGE:
-        raise UsageError("a session of the last day may be running; choose an older time, as --older-than 90d")
-    files: dict[tuple[int, Path], list[FileToCapture]] = {}
+        raise UsageError("--older-than must be at least one day ago, such as 90d: a newer session may be running")
+    files: dict[Path, list[FileToCapture]] = {}
     for file in without_duplicates(_files([host for host in hosts if host.base is None])):
-        if file.role != "shared":
-            files.setdefault((id(file.host), file.main), []).append(file)
-    found = []
-    for (_, main), own in files.items():
-        if main in last_messages and own[0].agent != OWN_STORE:
-            session = _describe(main, own, last_messages[main])
-            if session is not None and session.last_activity < before:
-                found.append(session)
+        if file.role != "shared" and file.main in last_messages and file.agent != OWN_STORE:
+            own = files.setdefault(file.main.resolve(), [])
+            # Two homes may be the same folder, or share the folder of an agent: the first one counts.
+            if not own or own[0].host is file.host:
+                own.append(file)
+    described = (_describe(own[0].main, own, last_messages[own[0].main]) for own in files.values())
+    found = [session for session in described if session is not None and session.last_activity < before]
     return sorted(found, key=lambda session: (session.last_activity, session.path))
 
 
@@ -106,18 +114,20 @@ def clean(
     """Archive the sessions in the archive in `folder`, verify their archived bytes, and remove their files."""
     done = Cleaned([], [])
     with open_writer(folder, system) as writer:
-        capture(writer, [file for session in sessions for file in session.files], now)
+        problems = capture(writer, [file for session in sessions for file in session.files], now).problems
     # Opened again, the archive is read from the disk. While it is open, no other process can prune it.
     with open_writer(folder, system) as archive:
         versions = newest_by_path(archive)
-        in_use = open_files()
         for session in sessions:
+            removed_files = 0
             try:
-                signatures = [_verify(archive, versions, file, in_use) for file in session.files]
+                signatures = [_verify(archive, versions, file, problems) for file in session.files]
+                _refuse_open_files(session)
                 for file, signature in zip(session.files, signatures, strict=True):
                     _remove(system, file.path, signature)
+                    removed_files += 1
             except (ClewError, OSError) as error:
-                done.kept.append((session, _reason(error)))
+                done.kept.append(Kept(session, _reason(error), removed_files))
             else:
                 done.removed.append(session)
                 _remove_empty_folders(session)
@@ -125,13 +135,19 @@ def clean(
 
 
 def _verify(
-    archive: Archive, versions: Mapping[tuple[object, ...], Version], file: FileToCapture, in_use: Collection[Path]
+    archive: Archive, versions: Mapping[tuple[object, ...], Version], file: FileToCapture, problems: Collection[str]
 ) -> Signature:
-    """Prove that the archive has the bytes of a file; returns what the file looks like. Raises where it has not."""
+    """Prove that the archive has the bytes of a file; returns what the file looks like. Raises where it has not.
+
+    `problems` are those of the capture.
+    """
     path = file.path
     link = link_on_way(_folder_of_agent(file), path)
     if link is not None:
         raise PathRefused(f"{link}: is a symbolic link, and is not followed")
+    for problem in problems:
+        if problem.startswith(f"{path}: "):
+            raise SourceUnreadable(problem)
     version = versions.get(file.archive_key())
     if version is None:
         raise SourceUnreadable(f"{path}: is not in the archive")
@@ -140,10 +156,15 @@ def _verify(
         digest.update(piece)
     signature, content = _read(path)
     if content != digest.digest():
-        raise SourceUnreadable(f"{path}: changed while it was archived")
-    if path.resolve() in in_use:
-        raise SourceUnreadable(f"{path}: a program has it open")
+        raise SourceUnreadable(f"{path}: differs from its archived copy")
     return signature
+
+
+def _refuse_open_files(session: OldSession) -> None:
+    in_use = open_files()
+    for file in session.files:
+        if file.path.resolve() in in_use:
+            raise SourceUnreadable(f"{file.path}: a program has it open")
 
 
 def _folder_of_agent(file: FileToCapture) -> Path:
@@ -151,7 +172,9 @@ def _folder_of_agent(file: FileToCapture) -> Path:
     from clew.agents import registry
 
     roots = [root for root in registry.get(file.agent).roots(file.host) if file.path.is_relative_to(root)]
-    return max(roots, key=lambda root: len(root.parts), default=file.host.home)
+    if roots:
+        return max(roots, key=lambda root: len(root.parts))
+    return source_home(file.host).folder_above(file.path.absolute()) or file.host.home
 
 
 def _read(path: Path) -> tuple[Signature, bytes]:

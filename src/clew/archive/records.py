@@ -49,6 +49,11 @@ class SourceHome(msgspec.Struct, frozen=True, array_like=True):
     base: str = ""
     """For the mirror of another machine: the local folder that holds the copy of its root."""
 
+    def folder_above(self, path: Path) -> Path | None:
+        """The folder that a file lies below: the home, or one that a variable names; None for any other file."""
+        folders = [self.path, *(folder for _, value in self.env for folder in value.split(","))]
+        return next((Path(folder) for folder in folders if Path(folder) in path.parents), None)
+
 
 class EarlierState(msgspec.Struct, frozen=True, array_like=True):
     """A replaced version of a file, whose content is the beginning of the version that replaced it."""

@@ -1,10 +1,10 @@
-"""Restoring archived files below a folder that the user names, with their content, modes and times."""
+"""Restoring archived files with content, modes and times, below a folder that the user names or where they were."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from clew.agents import registry
 from clew.archive.archive import Archive, open_archive
 from clew.archive.records import Damage, SourceHome, Version, archive_folder
 from clew.datadir import private_folder
-from clew.errors import AmbiguousReference, ClewError, SourceUnreadable, UnknownReference, WouldLose
+from clew.errors import AmbiguousReference, ClewError, SourceUnreadable, UnknownReference, UsageError, WouldLose
 from clew.io.batches import batches_by_size
 from clew.io.paths import file_name
 from clew.io.safe_write import Change, Within, refuse_twins
@@ -71,7 +71,7 @@ def in_archive(start: str, agent: str | None) -> UnknownReference | None:
             found = ":".join(_session(archive.newest(), name, None))
     except (ClewError, OSError):
         return None
-    read, restored = f"`clew show {found} --source archive`", f"`clew archive restore {found} --to DIR`"
+    read, restored = f"`clew show {found} --source archive`", f"`clew archive restore {found} --in-place`"
     return UnknownReference(f"{found} is no longer in its place, but the archive has it: {read} or {restored}")
 
 
@@ -85,6 +85,20 @@ def plan(versions: Sequence[Version]) -> list[Step]:
         steps.append(Step(version, f"{folders[version.home]}/{below}" if len(homes) > 1 else below))
     refuse_twins([step.path for step in steps])
     return steps
+
+
+def plan_in_place(versions: Sequence[Version]) -> dict[Path, list[Step]]:
+    """Return the files by the folder they go below: their home, or a folder that a variable of their agent named."""
+    found: dict[Path, list[Step]] = {}
+    for version in versions:
+        home, path = version.home, Path(os.fsdecode(version.path))
+        if home.base or not path.is_absolute():
+            raise UsageError(f"{path}: is a file of another machine; use --to DIR")
+        folder = home.folder_above(path)
+        if folder is None:
+            raise UsageError(f"{path}: lies neither in its home nor in a folder of its agent; use --to DIR")
+        found.setdefault(folder, []).append(Step(version, path.relative_to(folder).as_posix()))
+    return found
 
 
 def _folder_names(homes: Sequence[SourceHome]) -> dict[SourceHome, str]:
@@ -114,14 +128,22 @@ class Restored(NamedTuple):
     """Files that could not be restored."""
 
 
-def restore(archive: Archive, steps: Sequence[Step], target: Path, force: bool = False) -> Restored:
-    """Write the files that can be read. A file that is there and differs is replaced only with `force`."""
-    private_folder(str(target))
-    written, same, damaged = 0, 0, list[Damage]()
-    with Within(target, folder_mode=0o700) as folder:
-        differing = [step for step in steps if _compare(folder, step) == "other"] if not force else []
+def restore(archive: Archive, targets: Mapping[Path, Sequence[Step]], force: bool = False) -> Restored:
+    """Write the files that can be read below their folders; one that differs is replaced only with `force`."""
+    for target, steps in targets.items():
+        private_folder(str(target))
+        with Within(target, folder_mode=0o700) as folder:
+            differing = [step for step in steps if _compare(folder, step) == "other"] if not force else []
         if differing:
             raise WouldLose(f"nothing was written: {differing[0].path} exists and differs; use --force to replace it")
+    results = [_restore_below(archive, steps, target) for target, steps in targets.items()]
+    damaged = [damage for result in results for damage in result.damaged]
+    return Restored(sum(result.written for result in results), sum(result.same for result in results), damaged)
+
+
+def _restore_below(archive: Archive, steps: Sequence[Step], target: Path) -> Restored:
+    written, same, damaged = 0, 0, list[Damage]()
+    with Within(target, folder_mode=0o700) as folder:
         # All files of a batch are written, or none.
         for batch in batches_by_size(steps, lambda step: step.version.size, _BATCH_BYTES):
             changes = []

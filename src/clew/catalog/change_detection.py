@@ -91,6 +91,12 @@ def count_unread_sources(db: sqlite3.Connection) -> int:
     return int(db.execute(f"SELECT count(*) FROM ({UNREAD})").fetchone()[0])
 
 
+def unread_paths(db: sqlite3.Connection) -> set[Path]:
+    """The main files of the sources whose messages are not in the catalog, or not as they are now."""
+    found = db.execute(f"SELECT path FROM source WHERE id IN ({UNREAD})")
+    return {Path(path_from_text(path)) for (path,) in found}
+
+
 def has_unread_messages(db: sqlite3.Connection, source: int) -> bool:
     """True where the messages of a source are not in the catalog, or not as its file has or had them last."""
     return db.execute("SELECT 1 FROM unread_messages WHERE source = ?", (source,)).fetchone() is not None

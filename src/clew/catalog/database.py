@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from clew.catalog.schema import APPLICATION, KEYS_PER_SOURCE, VERSION, create
 from clew.datadir import data_path, private_folder
@@ -54,9 +54,14 @@ def open_reader(folder: Path | str) -> sqlite3.Connection | None:
     is_immutable = not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
     mode = "mode=ro&immutable=1" if is_immutable else "mode=ro"
     # A connection is used by one thread at a time; the web app closes those of its threads when it ends.
-    options: dict[str, Any] = {"timeout": BUSY_TIMEOUT_SECONDS, "isolation_level": None, "check_same_thread": False}
     try:
-        db: sqlite3.Connection = sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, **options)
+        db = sqlite3.connect(
+            f"{path.as_uri()}?{mode}",
+            timeout=BUSY_TIMEOUT_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            uri=True,
+        )
     except sqlite3.OperationalError as error:
         raise CatalogNotWritable(f"{path}: {error}") from error
     try:

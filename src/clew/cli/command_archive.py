@@ -18,7 +18,7 @@ from clew.cli.options import as_json_option, common, filtering, home_option, ope
 from clew.cli.output import print_json, print_message, print_table
 from clew.cli.progress import progress_bar
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
-from clew.errors import Busy, SourceUnreadable, UsageError
+from clew.errors import Busy, SourceUnreadable, UsageError, WouldLose
 from clew.filters import Filters, point_in_time
 from clew.host import data_dir
 from clew.library import Library
@@ -314,39 +314,57 @@ def verify_command(context: click.Context, /, chosen: str | None, as_json: bool)
 
 @command.command("restore")
 @click.argument("references", nargs=-1, metavar="[REF]...")
-@click.option("--to", "target", required=True, metavar="DIR", help="The target folder.")
+@click.option("--to", "target", metavar="DIR", help="The target folder.")
+@click.option("--in-place", is_flag=True, help="Restore each file of the named sessions to where it was.")
 @click.option("--at", metavar="TIME", help="Restore the versions archived at a time: 2026-11-01, 3d, yesterday.")
 @click.option("--force", is_flag=True, help="Replace files that exist and differ.")
 @_archive_option
 @redacting_output
+@home_option
 @as_json_option
 @click.pass_context
 def restore_command(
     context: click.Context,
     /,
     references: tuple[str, ...],
-    target: str,
+    target: str | None,
+    in_place: bool,
     at: str | None,
     force: bool,
     chosen: str | None,
+    homes: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Restore archived files into a folder, with their bytes, modes and times: all, or those of some sessions.
+    """Restore archived files, with their bytes, modes and times: all, or those of some sessions.
 
-    Each file gets its path relative to its home. Links are not followed, and nothing outside the folder is changed.
+    With --to, each file gets its path relative to its home; nothing outside the folder is changed. With --in-place, the
+    files of the named sessions go to the paths they were archived from. With --home, only files of these home folders
+    are restored. Links are not followed.
     """
     from clew.archive import restore
     from clew.archive.archive import open_archive
     from clew.host import Host
 
+    if (target is None) != in_place:
+        raise UsageError("give a target: --to DIR, or --in-place for where the files were")
+    if in_place and not references:
+        raise UsageError("--in-place needs the sessions to restore")
     at_us = round(point_in_time(at, Host.local().now()).timestamp() * 1e6) if at else None
+    folders = {os.path.realpath(home) for home in (*context.find_root().obj["homes"], *homes)}
     with open_archive(_folder(context, chosen)) as archive:
-        steps = restore.plan(restore.choose(archive, references, at_us))
-        restored = restore.restore(archive, steps, Path(target), force)
+        versions = [
+            version
+            for version in restore.choose(archive, references, at_us)
+            if not folders or os.path.realpath(version.home.path) in folders
+        ]
+        targets = {Path(target): restore.plan(versions)} if target is not None else restore.plan_in_place(versions)
+        restored = restore.restore(archive, targets, force)
+    steps = [step for below in targets.values() for step in below]
     for damage in (*archive.problems, *restored.damaged):
         print_message(f"clew: {damage}")
     if wants_json(context, as_json):
-        found = {**msgspec.to_builtins(restored._asdict()), "files": [step.path for step in steps]}
+        files = [os.fsdecode(step.version.path) if in_place else step.path for step in steps]
+        found = {**msgspec.to_builtins(restored._asdict()), "files": files}
         print_json(redaction(context, DATA).value(found))
     else:
         print_message(_restore_summary(restored))
@@ -372,6 +390,7 @@ def _restore_summary(restored: Restored) -> str:
 @click.option("--repack", is_flag=True, help="Compress everything that is kept again.")
 @click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="zstd compression level, 1 to 19.")
 @click.option("--apply", "for_good", is_flag=True, help="Remove them; without this, only print what would be removed.")
+@click.option("--allow-loss", is_flag=True, help="Also remove sessions that exist only in the archive.")
 @_archive_option
 @redacting_output
 @as_json_option
@@ -385,12 +404,14 @@ def prune_command(
     repack: bool,
     level: int,
     for_good: bool,
+    allow_loss: bool,
     chosen: str | None,
     as_json: bool,
 ) -> int:
     """Remove archived versions by a policy. Without --apply it only shows what would be removed.
 
-    All limits apply together. A record that a kept version needs stays.
+    All limits apply together. A record that a kept version needs stays. If a file exists only in the archive, such as
+    after `clew clean`, nothing is removed without --allow-loss.
     """
     from clew.archive import prune
     from clew.archive.archive import open_archive
@@ -406,12 +427,18 @@ def prune_command(
     folder, now_us = _folder(context, chosen), round(Host.local().now().timestamp() * 1e6)
     if not for_good:
         with open_archive(folder) as archive:
-            _print_plan(context, prune.plan(archive, policy, now_us), False, as_json)
+            decided = prune.plan(archive, policy, now_us)
+            _print_plan(context, decided, _only_copies(archive, decided), False, as_json)
         return 0
     if not folder.is_dir():
         raise SourceUnreadable(f"{folder}: there is no archive")
     with open_writer(folder, level=level) as writer:
         decided = prune.plan(writer, policy, now_us)
+        only_copies = _only_copies(writer, decided)
+        if only_copies and not allow_loss:
+            sessions = len({version.session_key for version in only_copies})
+            some = "files of 1 session exist" if sessions == 1 else f"files of {sessions} sessions exist"
+            raise WouldLose(f"nothing was removed: {some} only in the archive; use --allow-loss to remove them")
         if decided.dropped or repack:
             prune.prune(writer, decided, repack)
             clear_cache()
@@ -419,25 +446,36 @@ def prune_command(
         damaged = [name for name, row in writer.index.packs().items() if row.damage]
     for name in damaged:
         print_message(f"clew: {name}.pack: damaged, so it was not rewritten; it may still contain removed data")
-    _print_plan(context, decided, True, as_json)
+    _print_plan(context, decided, only_copies, True, as_json)
     return 0
 
 
-def _print_plan(context: click.Context, decided: Plan, done: bool, as_json: bool) -> None:
+def _only_copies(archive: Archive, decided: Plan) -> set[Version]:
+    """The newest versions that would be removed of files that are no longer on this machine."""
+    from clew.archive.archived_home import is_gone
+
+    newest = set(archive.newest())
+    return {version for version in decided.dropped if version in newest and is_gone(version)}
+
+
+def _print_plan(context: click.Context, decided: Plan, only_copies: set[Version], done: bool, as_json: bool) -> None:
     from clew.render.tables import count, size
 
     paths = [os.fsdecode(version.path) for version in decided.dropped]
     if wants_json(context, as_json):
         figures = {"kept": len(decided.kept), "size": decided.size, "left": decided.left}
-        print_json(redaction(context, DATA).value({"applied": done, "dropped": paths, **figures}))
+        lost = [os.fsdecode(version.path) for version in decided.dropped if version in only_copies]
+        print_json(redaction(context, DATA).value({"applied": done, "dropped": paths, "only_copies": lost, **figures}))
         return
     from clew.render.text_safety import visible
 
-    for path in redaction(context, TEXT).value(paths):
-        click.echo(visible(path))
-    said = f"{count(len(paths))} versions of files {'went' if done else 'would go'}"
-    print_message(f"{said}: {size(decided.size)} {'became' if done else 'would become'} {size(decided.left)}")
-    if not done:
+    for path, version in zip(redaction(context, TEXT).value(paths), decided.dropped, strict=True):
+        click.echo(visible(path) + ("  (only copy)" if version in only_copies else ""))
+    number, left, before = count(len(paths)), size(decided.left), size(decided.size)
+    if done:
+        print_message(f"{number} file versions removed; the archive has {left} now ({before} before)")
+    else:
+        print_message(f"{number} file versions would be removed; the archive would have {left} ({before} now)")
         print_message("nothing was changed; use --apply to remove", mask=False)
 
 

@@ -51,8 +51,8 @@ def command(context: click.Context, /, file: str, recorded: str | None, homes: t
     library = open_library(context, homes)
     lines, sessions = _blamed(library, names, now)
     if not any(line.origin for line in lines):
-        for folder in path.absolute().parents:
-            suggest_moved_project(library, moved_projects.recorded_paths(str(folder), moved))
+        parents = map(str, path.absolute().parents)
+        suggest_moved_project(library, *(moved_projects.recorded_paths(parent, moved) for parent in parents))
     if number is not None:
         if not 0 < number <= len(lines):
             raise UnknownReference(f"{path} has {len(lines)} lines")
@@ -137,9 +137,12 @@ def _text(line: Line) -> str:
 
 
 def _print(lines: list[Line], masking: Redaction, path: str) -> None:
+    from clew.cli.command_list import short_ids
     from clew.render.text_safety import one_line, visible
 
-    names = [_name(line) for line in lines]
+    ids = {line.origin.session for line in lines if line.origin is not None}
+    short = short_ids(ids, ids)
+    names = list(map(one_line, masking.names([_name(line, short) for line in lines])))
     width = max(map(len, names), default=0)
     said: set[str] = set()
     texts = masking.lines([_text(line) for line in lines], path)
@@ -152,8 +155,8 @@ def _print(lines: list[Line], masking: Redaction, path: str) -> None:
             print_message(f"{name}: {text if len(text) <= _SHOWN * 2 else text[: _SHOWN * 2] + '…'}")
 
 
-def _name(line: Line) -> str:
+def _name(line: Line, short: dict[str, str]) -> str:
     if line.origin is None:
         return "unknown"
     mark = "?" if line.origin.certainty == "unproved" else ""
-    return f"{line.origin.agent}:{line.origin.session[:8]}#{line.origin.message}{mark}"
+    return f"{line.origin.agent}:{short[line.origin.session]}#{line.origin.message}{mark}"

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import click
 
 from clew.agents.file_evidence import ABSENT, FileContent, KnownContent
+from clew.agents.sage_agent.locate import AGENT
 from clew.agents.sage_agent.records import summary_line
 from clew.cli.command_branches import print_branches
 from clew.cli.options import choosing_project, common, wants_json
@@ -24,7 +25,7 @@ from clew.store.undo_plan import FileDifference
 
 
 @click.command("branch")
-@session_argument()
+@session_argument(agent=AGENT)
 @click.argument("branch", required=False, metavar="[BRANCH]")
 @click.option("--switch", is_flag=True, help="Switch to BRANCH: the next message follows it.")
 @click.option("--name", metavar="NAME", help="Give BRANCH this name.")
@@ -116,7 +117,5 @@ def _print(records: Iterable[dict[str, JSON]], json: bool, masking: Redaction, i
         if json:
             print_line(record)
         else:
-            kind = record.get("type") or record.get("role")
-            click.echo(
-                f"{indent}{str(record.get('uuid', ''))[:8]:<8}  {kind!s:<11}  {one_line(summary_line(record))[:100]}"
-            )
+            uuid, kind = one_line(str(record.get("uuid", ""))), one_line(str(record.get("type") or record.get("role")))
+            click.echo(f"{indent}{uuid[:8]:<8}  {kind:<11}  {one_line(summary_line(record))[:100]}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 import msgspec
 
+from clew.agents.sage_agent.locate import AGENT
 from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_json, print_table
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
@@ -14,7 +15,7 @@ from clew.store import Branch
 
 
 @click.command("branches")
-@session_argument()
+@session_argument(agent=AGENT)
 @redacting
 @choosing_project
 @common
@@ -39,7 +40,7 @@ def print_branches(branches: list[Branch], json: bool, masking: Redaction) -> No
         Column("messages", right=True),
         Column("from"),
         Column("last"),
-        Column("stands at"),
+        Column("current message"),
     ]
     print_table(
         columns,

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-from clew.archive.clean import Cleaned, OldSession, clean, find_old
+from clew.archive.clean import Cleaned, Kept, OldSession, clean, find_old
 from clew.archive.records import archive_folder
+from clew.catalog.access import OpenCatalog
+from clew.catalog.change_detection import unread_paths
 from clew.catalog.queries import last_messages
 from clew.catalog.sync_level import SyncLevel
-from clew.cli.options import common, filtering, open_library, take_filters, wants_json
+from clew.cli.options import NO_SYNC, common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import print_json, print_message, print_table
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
+from clew.errors import Busy, SourceUnreadable, UsageError
 from clew.filters import point_in_time
+from clew.io.paths import is_own_home
 from clew.model.json import JSON
 from clew.model.time import spell_time
 from clew.render.shell import shell_line
@@ -43,24 +49,27 @@ def command(
 
     Without --yes it only shows what would be removed. With it, the files of each session are archived, the archived
     bytes are read back and compared, and only then removed, with the copies of files that the agent keeps for that
-    session. A session whose files changed meanwhile, are links, or are open in a program is kept. Sessions of other
-    machines and of clew's own store are left alone. `clew archive restore` brings a session back.
+    session. A session whose files changed meanwhile, are links or, on Linux, are open in a program is kept. Sessions of
+    other machines and of clew's own store are left alone. `clew archive restore REF --in-place` brings a session back.
 
     Exit code 1: there is nothing to remove, or a session was kept.
     """
     library = open_library(context, homes)
     now = library.now()
     filters = take_filters(options, library)
-    # What is removed can still be shown and searched: the catalog keeps its messages.
+    if yes and context.meta.get(NO_SYNC):
+        raise UsageError("clean --yes needs a sync; leave out --no-sync")
     with library.catalog(SyncLevel.MESSAGES if yes else SyncLevel.SESSIONS, filters) as catalog:
-        last = last_messages(catalog.db)
+        if yes:
+            _refuse_incomplete_catalog(catalog)
+        last, unread = last_messages(catalog.db), unread_paths(catalog.db)
     passing = {session.path for session in library.sessions(filters)}
     wanted = {path: time for path, time in last.items() if path in passing}
     sessions = find_old(library.hosts, wanted, point_in_time(older_than, now), now)
     masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
     masking.prepare()
     folder = archive_folder(chosen)
-    done = clean(folder, sessions, library.now) if yes and sessions else Cleaned([], [])
+    done = _clean(folder, sessions, unread, library.now) if yes else Cleaned([], [])
     if wants_json(context, as_json):
         print_json(masking.value(_report(sessions, done, folder, yes)))
     else:
@@ -84,8 +93,28 @@ def command(
     return 1 if done.kept or not sessions else 0
 
 
+def _refuse_incomplete_catalog(catalog: OpenCatalog) -> None:
+    """What is removed can still be shown and searched, because the catalog keeps its messages: it must have them."""
+    if catalog.is_temporary:
+        raise SourceUnreadable("nothing was removed: the folder of the catalog cannot be written")
+    if catalog.report is None:
+        raise Busy("nothing was removed: another sync is running; try again when it is done")
+
+
+def _clean(folder: Path, sessions: list[OldSession], unread: Collection[Path], now: Callable[[], datetime]) -> Cleaned:
+    """Clean the sessions whose messages are in the catalog; the others are kept."""
+    ready = [session for session in sessions if session.path not in unread]
+    done = clean(folder, ready, now) if ready else Cleaned([], [])
+    done.kept.extend(
+        Kept(session, "its messages are not in the catalog yet") for session in sessions if session.path in unread
+    )
+    return done
+
+
 def _report(sessions: list[OldSession], done: Cleaned, folder: Path, yes: bool) -> dict[str, JSON]:
-    reasons = {session.path: reason for session, reason in done.kept}
+    reasons = {one.session.path: one.reason for one in done.kept}
+    removed_files = {one.path: len(one.files) for one in done.removed}
+    removed_files |= {one.session.path: one.removed_files for one in done.kept}
     rows: list[JSON] = [
         {
             "id": one.id,
@@ -95,6 +124,7 @@ def _report(sessions: list[OldSession], done: Cleaned, folder: Path, yes: bool) 
             "bytes": one.bytes,
             "last_activity": spell_time(one.last_activity),
             "removed": one in done.removed,
+            "removed_files": removed_files.get(one.path, 0),
             "reason": reasons.get(one.path),
         }
         for one in sessions
@@ -113,10 +143,18 @@ def _say_result(sessions: list[OldSession], done: Cleaned, yes: bool, chosen: st
             mask=False,
         )
         return
-    for session, reason in done.kept:
-        print_message(f"clew: kept {session.agent}:{session.id}: {reason}")
+    for session, reason, removed_files in done.kept:
+        name = f"{session.agent}:{session.id}"
+        if removed_files:
+            files = f"{removed_files} of {len(session.files)} files are only in the archive"
+            print_message(f"clew: partly removed {name}: {files}; {reason}")
+        else:
+            print_message(f"clew: kept {name}: {reason}")
     if done.removed:
-        words = ["clew", "archive", "restore", done.removed[0].id, "--to", str(done.removed[0].files[0].host.home)]
+        first = done.removed[0]
+        words = ["clew", "archive", "restore", f"{first.agent}:{first.id}", "--in-place"]
+        home = first.files[0].host.home
+        words += [] if is_own_home(home) else ["--home", str(home)]
         words += ["--archive", chosen] if chosen else []
         freed = size(sum(one.bytes for one in done.removed))
         print_message(

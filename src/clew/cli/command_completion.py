@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from clew.cli.completion import COMPLETE_VARIABLE
 from clew.cli.options import common
 
 SHELLS = ("bash", "zsh", "fish")
@@ -26,4 +27,4 @@ def command(context: click.Context, /, shell: str, homes: tuple[str, ...], as_js
     """
     completion = get_completion_class(shell)
     assert completion is not None
-    click.echo(completion(context.find_root().command, {}, "clew", "_CLEW_COMPLETE").source())
+    click.echo(completion(context.find_root().command, {}, "clew", COMPLETE_VARIABLE).source())

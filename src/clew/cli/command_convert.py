@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
 import msgspec
 
 from clew.agents import registry
+from clew.cli.agent_command import AgentCommand, agent_command
 from clew.cli.options import (
     as_json_option,
     choosing_project,
@@ -26,7 +29,6 @@ from clew.convert.losses import Converted, refusal, serious
 from clew.convert.prepare import Prepared, is_converted, prepare, prepare_original
 from clew.errors import UsageError, WouldLose
 from clew.references import message_of
-from clew.render.shell import shell_line
 from clew.sources.moved_projects import full_path
 
 _SHOWN = 20
@@ -77,12 +79,12 @@ def command(
     library, session = find_to_convert(context, reference, host)
     masking = redaction(context, DATA)
     children, session = library.subagents(session), masking.session(session)
+    workspace = full_path(folder) if folder is not None else None
     if original:
         _check_alone(branch or folder, masking.is_on)
         prepared = prepare_original(session.source, target)
     else:
         whole = not masking.is_on
-        workspace = full_path(folder) if folder is not None else None
         prepared = prepare(
             session.agent,
             session.source,
@@ -94,26 +96,32 @@ def command(
             workspace=workspace,
         )
     refused = bool(serious(prepared.losses)) and not allow_loss and not dry_run
+    started = partial(agent_command, folder=workspace or session.header.workspace, host=host)
+    is_new_home = not home.exists()
     if dry_run:
         outcome = prepared.rehearse(home)
     else:
-        outcome = prepared.describe(home) if refused else _written(prepared, target, home, allow_loss)
+        outcome = prepared.describe(home) if refused else _written(prepared, target, home, allow_loss, started)
+    if is_new_home and home.exists():
+        print_message(f"created {home}")
     if wants_json(context, as_json):
         shown = outcome if not refused else msgspec.structs.replace(outcome, files=[])
         print_json(masking.value(msgspec.to_builtins(shown)))
     else:
-        _report(outcome, refused, redaction(context, TEXT))
+        _report(outcome, refused, redaction(context, TEXT), started)
     return WouldLose.exit_code if refused else 0
 
 
-def _written(prepared: Prepared, target: str, home: Path, allow_loss: bool) -> Converted:
+def _written(
+    prepared: Prepared, target: str, home: Path, allow_loss: bool, started: Callable[[list[str]], AgentCommand]
+) -> Converted:
     try:
         return prepared.write(home, allow_loss=allow_loss)
     except WouldLose as error:
         before = prepared.describe(home)
         if not isinstance(prepared, Conversion) or not is_converted(registry.get(target), before):
             raise
-        hint = f"it was converted before; continue with: {shell_line(before.resume)}"
+        hint = f"it was converted before; continue with: {started(before.resume).shell_line(str)}"
         raise WouldLose(f"{error}: {hint}") from None
 
 
@@ -122,7 +130,9 @@ def _check_alone(changed: str | None, is_masked: bool) -> None:
         raise UsageError("--original restores the session byte for byte; it cannot be combined with other changes")
 
 
-def _report(outcome: Converted, refused: bool, masking: Redaction) -> None:
+def _report(
+    outcome: Converted, refused: bool, masking: Redaction, started: Callable[[list[str]], AgentCommand]
+) -> None:
     from clew.render.text_safety import visible
 
     for loss in outcome.losses[:_SHOWN]:
@@ -136,4 +146,4 @@ def _report(outcome: Converted, refused: bool, masking: Redaction) -> None:
     for file in outcome.files:
         click.echo(visible(masking.text(str(file))))
     if outcome.resume:
-        print_message(f"continue with: {shell_line(outcome.resume)}")
+        print_message(f"continue with: {started(outcome.resume).shell_line(masking.text)}")

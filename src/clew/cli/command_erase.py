@@ -17,6 +17,8 @@ from clew.cli.sessions import own_session
 from clew.errors import Busy, UsageError
 from clew.host import data_dir
 from clew.model.json import JSON
+from clew.render.tables import counted
+from clew.render.text_safety import one_line
 from clew.store.conversation_tree import node_of
 from clew.store.erase import Erased, erase_record, erase_session, refuse_erasing
 from clew.store.layout import MESSAGES, refuse_copy
@@ -81,24 +83,14 @@ def command(
 def _print_result(row: dict[str, JSON], some: bool, masking: Redaction) -> None:
     for number, uuid in enumerate(row["messages"] or ()):
         # What is gone is not said again: terminals are recorded.
-        shown = _one_line(masking.text(uuid))
-        click.echo(f"{shown}  {_one_line(row['words'][number])}" if row["words"] else shown)
-    counts = f"{_some(row['records'], 'record')}, {_some(row['files'], 'file')}"
-    click.echo(_one_line(f"{'of ' if some else ''}session {masking.text(row['session'])}: {counts}"))
+        shown = one_line(masking.text(uuid))
+        click.echo(f"{shown}  {one_line(row['words'][number])}" if row["words"] else shown)
+    counts = f"{counted(row['records'], 'record')}, {counted(row['files'], 'file')}"
+    click.echo(one_line(f"{'of ' if some else ''}session {masking.text(row['session'])}: {counts}"))
     for copy in row["copies"]:
         print_message(f"clew: not erased: {copy}")
     if not row["erased"]:
         print_message("nothing was changed; use --write to erase for good", mask=False)
-
-
-def _some(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
-
-
-def _one_line(text: str) -> str:
-    from clew.render.text_safety import visible
-
-    return visible(" ".join(text.split()))
 
 
 def _message_labels(session: Session, uuids: Sequence[str], masking: Redaction) -> dict[str, str]:

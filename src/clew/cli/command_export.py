@@ -17,7 +17,7 @@ from clew.cli.completion import complete_session
 from clew.cli.options import common, filtering, open_library, take_filters
 from clew.cli.output import open_output, print_message, refuse_stores
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
-from clew.cli.sessions import UNREADABLE, do_each, for_each_session
+from clew.cli.sessions import do_each, for_each_session
 from clew.datadir import private_folder
 from clew.errors import SourceUnreadable, UnknownReference, UsageError
 from clew.export.document import LINES, ONE_LINE, write_document
@@ -121,7 +121,7 @@ def command(
     masking = redaction(context, TEXT if form in _TEXT_FORMATS and layout is None else DATA)
     if form == "html" and layout is None:
         return _write_pages(library, masking, found, site, output, detail, carry, compression, force) or (
-            UNREADABLE if unreadable else 0
+            SourceUnreadable.exit_code if unreadable else 0
         )
     timestamp = spell_time(library.hosts[0].now())
     writer = Writer(form or "json", compression, detail, timestamp, force, masking, native=not no_native)
@@ -132,7 +132,7 @@ def command(
             writer.write_to_one_file(found, output)
         else:
             writer.write_to_folder(found, _folder(output))
-    return UNREADABLE if unreadable or writer.unreadable else 0
+    return SourceUnreadable.exit_code if unreadable or writer.unreadable else 0
 
 
 def _format_of_file_name(form: str | None, output: Path | None) -> str | None:
@@ -140,10 +140,10 @@ def _format_of_file_name(form: str | None, output: Path | None) -> str | None:
     if output is None or output.is_dir():
         return form
     suffix = _suffix(output)
-    said = next((name for name, known in FORMATS.items() if known == suffix), _OTHER_NAMES.get(suffix[1:]))
-    if form is not None and said is not None and said != form:
+    suffix_format = next((name for name, known in FORMATS.items() if known == suffix), _OTHER_NAMES.get(suffix[1:]))
+    if form is not None and suffix_format is not None and suffix_format != form:
         raise UsageError(f"{output.name} and --to {form} cannot be combined")
-    return form or said
+    return form or suffix_format
 
 
 def _suffix(output: Path) -> str:
@@ -279,7 +279,7 @@ class Writer:
                 self.unreadable += do_each(sessions, append_part)
             if self.unreadable == len(sessions):
                 # Leaving this way, no empty file takes the place of what was there.
-                raise click.exceptions.Exit(UNREADABLE)
+                raise click.exceptions.Exit(SourceUnreadable.exit_code)
         return None
 
     def write_to_folder(self, sessions: list[StoredSession], folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,7 +55,7 @@ def command(
 
     An archive (.tar, also .gz and .zst, and .zip) of a home folder, or of any folder with sessions, is unpacked into a
     new folder. An archive with links, or with names that lead outside of the folder, is refused as a whole. If one of
-    several documents cannot be imported, none is, unless --force is given.
+    several files cannot be imported, none is, unless --force is given.
     """
     for path in documents:
         if not path.exists():
@@ -62,18 +63,22 @@ def command(
     if output is None and not stdout:
         raise UsageError("give a folder with -o, or use --stdout")
     written: list[dict[str, JSON]] = []
+    is_unpacked = False
     try:
         for path in documents:
             if is_archive(path):
-                written += _unpacked(path, output)
+                if output is None:
+                    raise UsageError(f"{path}: an archive needs a folder; give one with -o")
+                files = unpack(path, output)
+                is_unpacked = True
+                print_message(f"{path}: {len(files)} files -> {output}")
+                written += _sessions_in(output) if files else []
             else:
                 for row in _imported(path, None if stdout else output, force, from_messages):
                     written.append(row)
     except BaseException:
-        if not force:
-            # None of these files was there before.
-            for file in (file for row in written if "exact" in row for file in row["files"]):
-                Path(file).unlink(missing_ok=True)
+        if not force and output is not None:
+            _remove_written(output, is_unpacked, written)
         raise
     exact = all(row.pop("exact", True) for row in written)
     if wants_json(context, as_json):
@@ -87,7 +92,7 @@ def command(
 def _imported(path: Path, output: Path | None, force: bool, from_messages: bool) -> Iterator[dict[str, JSON]]:
     """Write the sessions of a file of documents below a home, or their main files to stdout."""
     found = False
-    with _opened(path) as stream:
+    with _named_in_errors(path), _opened(path) as stream:
         for document in read_documents(stream):
             found = True
             if stamp_of(document.header.extensions) is not None:
@@ -123,17 +128,33 @@ def _warn(path: Path, restored: Restored) -> None:
         )
 
 
-def _unpacked(path: Path, output: Path | None) -> list[dict[str, JSON]]:
-    """What came out of an archive: its sessions."""
-    if output is None:
-        raise UsageError(f"{path}: an archive needs a folder; give one with -o")
-    files = unpack(path, output)
-    print_message(f"{path}: {len(files)} files -> {output}")
-    found = [(one.agent, one.source) for one in at_path(output)] if files else []
+def _sessions_in(folder: Path) -> list[dict[str, JSON]]:
+    """The sessions of a folder that an archive was unpacked into."""
     return [
-        {"session_id": agent.session_id(source), "agent": agent.id, "files": [str(source.path)]}
-        for agent, source in found
+        {"session_id": one.agent.session_id(one.source), "agent": one.agent.id, "files": [str(one.source.path)]}
+        for one in at_path(folder)
     ]
+
+
+def _remove_written(output: Path, is_unpacked: bool, written: list[dict[str, JSON]]) -> None:
+    """Remove what was written; none of these files was there before."""
+    if is_unpacked:
+        # An archive is only unpacked into a new or empty folder.
+        shutil.rmtree(output, ignore_errors=True)
+        return
+    for row in written:
+        for file in row["files"]:
+            Path(file).unlink(missing_ok=True)
+
+
+@contextmanager
+def _named_in_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except InvalidDocument as error:
+        if str(error).startswith(f"{path}: "):
+            raise
+        raise InvalidDocument(f"{path}: {error}") from error
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import click
 from clew.cli.options import as_json_option, common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import print_json, print_message
 from clew.cli.progress import progress_bar
+from clew.errors import SourceUnreadable
 from clew.warehouse.columns import LEVELS
 from clew.warehouse.extras import require_extra
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from clew.warehouse.lake.verify import VerifyReport
     from clew.warehouse.lake.write import WriteReport
 
-_UNREADABLE_EXIT_CODE = 3
 _DAMAGED_EXIT_CODE = 5
 
 
@@ -66,7 +66,7 @@ def write_command(
         print_json({**report._asdict(), "level": level, "unreadable": len(report.unreadable)})
     else:
         print_message(_write_summary(report))
-    return _UNREADABLE_EXIT_CODE if report.unreadable else 0
+    return SourceUnreadable.exit_code if report.unreadable else 0
 
 
 def _write_summary(report: WriteReport) -> str:

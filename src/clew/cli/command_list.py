@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from clew.catalog.queries import SORTS
-from clew.cli.options import common, filtering, open_library, say_no_sessions, take_filters, wants_json
+from clew.cli.options import common, filtering, open_library, print_no_sessions, take_filters, wants_json
 from clew.cli.output import print_json, print_message, print_table
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import SourceUnreadable
@@ -80,7 +80,7 @@ def command(
     elif paths:
         print_message("no sessions found", mask=False)
     else:
-        say_no_sessions(context)
+        print_no_sessions(context)
     return 0 if listed else 1
 
 

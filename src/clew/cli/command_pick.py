@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from clew.cli.options import common, wanted_sources
+from clew.cli.options import NO_SYNC, common, wanted_sources
+from clew.cli.redaction import TEXT, redaction
 from clew.cli.session_argument import is_interactive
 from clew.errors import UsageError
+from clew.io.paths import file_name
+
+if TYPE_CHECKING:
+    from clew.cli.picker import Choice
 
 
 @click.command("pick")
@@ -16,15 +23,21 @@ def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) ->
     """Choose a session from a list that is filtered while you type, with a preview.
 
     Enter shows the session, Ctrl-R resumes it in its agent, Ctrl-E exports it to a Markdown file in the current
-    folder, Esc quits. Commands that need a session open the same list when it is missing. Needs a terminal.
+    folder, Esc quits. Commands that read a session open the same list when it is missing. Needs a terminal.
     """
     if not is_interactive():
         raise UsageError("`clew pick` needs a terminal; `clew list --json` prints the sessions for scripts")
     from clew.cli.picker import ACTIONS, pick
 
-    action, session = pick(context, homes, ACTIONS)
+    action, choice = pick(context, homes, ACTIONS)
     root = context.find_root()
     words = [word for home in (*root.obj["homes"], *homes) for word in ("--home", home)]
     words += [word for name in wanted_sources(context) for word in ("--source", name)]
-    more = ["-o", f"{session}.md"] if action == "export" else []
-    root.command.main([*words, action, session, *more], prog_name="clew")
+    words += ["--no-sync"] if context.meta.get(NO_SYNC) else []
+    more = ["-o", _export_name(context, choice)] if action == "export" else []
+    root.command.main([*words, action, *more, "--", choice.reference], prog_name="clew")
+
+
+def _export_name(context: click.Context, choice: Choice) -> str:
+    """A file in the current folder: an id may hold a secret, or lead elsewhere."""
+    return file_name(redaction(context, TEXT).text(f"{choice.agent}-{choice.id}")) + ".md"

@@ -9,14 +9,13 @@ import click
 from clew.cli.options import common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import print_json, print_message
 from clew.cli.progress import progress_bar
-from clew.errors import UsageError
+from clew.errors import SourceUnreadable, UsageError
 from clew.warehouse.columns import LEVELS
 
 if TYPE_CHECKING:
     from clew.library import Library
     from clew.warehouse.postgres.push import PushReport
 
-_UNREADABLE_EXIT_CODE = 3
 _MAX_PRINTED_PROBLEMS = 20
 
 
@@ -61,7 +60,7 @@ def command(
         print_json(report.as_dict())
     else:
         _print_report(report, dry_run)
-    return _UNREADABLE_EXIT_CODE if unreadable else 0
+    return SourceUnreadable.exit_code if unreadable else 0
 
 
 def _push(url: str, sessions: Library, level: str, dry_run: bool, options: dict[str, Any], as_json: bool) -> PushReport:

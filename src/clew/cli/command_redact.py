@@ -23,7 +23,7 @@ from clew.cli.completion import complete_session
 from clew.cli.options import as_json_option, common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import open_output, print_json, print_message, print_table, refuse_stores
 from clew.cli.redaction import STANDARD, TEXT, Redaction, redacting, redaction
-from clew.cli.sessions import UNREADABLE, for_each_session, print_unscanned
+from clew.cli.sessions import for_each_session, print_unscanned
 from clew.errors import Busy, ClewError, SourceUnreadable, UsageError
 from clew.filters import Filters
 from clew.host import ARCHIVED, REMOTES, data_dir, is_copy
@@ -127,7 +127,7 @@ def scan_command(
     library = open_library(context, homes)
     unreadable = for_each_session(library, references, take_filters(options, library), report.add)
     report.finish(unreadable)
-    return 1 if report.count else UNREADABLE if unreadable else 0
+    return 1 if report.count else SourceUnreadable.exit_code if unreadable else 0
 
 
 @command.command("scrub")
@@ -170,7 +170,7 @@ def scrub_command(
     if not references:
         scrub.name_links(admitted)
     finish()
-    return UNREADABLE if scrub.unreadable else 0 if scrub.rows and not scrub.refused else 1
+    return SourceUnreadable.exit_code if scrub.unreadable else 0 if scrub.rows and not scrub.refused else 1
 
 
 class Report:
@@ -274,7 +274,7 @@ class Scrub:
     """The cleaning of some sessions."""
 
     def __init__(self, library: Library, masking: Redaction, *, write: bool) -> None:
-        self._shelf, self._masking, self._write = library, masking, write
+        self._library, self._masking, self._write = library, masking, write
         self._kept = data_dir() / "rescue" / f"scrub-{library.hosts[0].now():%Y%m%dT%H%M%S%f}"
         self.rows: list[dict[str, JSON]] = []
         self.refused: list[dict[str, JSON]] = []
@@ -296,7 +296,7 @@ class Scrub:
         if not steps:
             return
         self._values |= redactor.values.keys()
-        for host in self._shelf.hosts:
+        for host in self._library.hosts:
             self._folders |= dict.fromkeys(root.parent for root in session.agent.roots(host))
         if self._refuses(session, steps):
             return
@@ -326,7 +326,7 @@ class Scrub:
     def name_links(self, filters: Filters) -> None:
         """Name session files that are symbolic links and pass the filters: what they hold is not looked at."""
         seen: set[Path] = set()
-        for host, agent in product(self._shelf.hosts, load_all()):
+        for host, agent in product(self._library.hosts, load_all()):
             for root in agent.roots(host) if not filters.agent or agent.id in filters.agent else ():
                 for path in _linked_files(root):
                     if path in seen:
@@ -341,7 +341,7 @@ class Scrub:
 
     def _refusal(self, path: Path) -> str | None:
         """Why a file is not replaced; None where it may be."""
-        homes = [host.base or host.home for host in self._shelf.hosts]
+        homes = [host.base or host.home for host in self._library.hosts]
         link = next(filter(None, (link_to_session(path, home) for home in homes)), None)
         if link is not None:
             return link_refusal(link)
@@ -352,7 +352,7 @@ class Scrub:
     def finish(self, *, as_json: bool, catalog: Path) -> None:
         """Say what was done, and where the same values still lie. The catalog is made to forget them."""
         if self._write and self.rows and (catalog / DATABASE).exists():
-            _purge(self._shelf, catalog)
+            _purge(self._library, catalog)
         left = sorted({str(path) for path in leftovers(self._values, self._folders)} - self._files())
         archive = archive_folder(None)
         archives = [str(archive)] if is_archived(archive, self._sessions()) else []

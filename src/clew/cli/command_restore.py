@@ -116,9 +116,11 @@ def _folder(into: str | None, in_place: bool, history: FileHistory) -> Path:
         raise UsageError("give a target: --into DIR, or --in-place for the session's own folder")
     if into is not None:
         folder, hint = Path(into), ""
+    elif not history.workspace:
+        raise UsageError("the session does not record its folder; use --into DIR")
     else:
-        folder = Path(current_path(history.workspace or "/nowhere", moved_projects.load()))
-        hint = f"; if it was moved: `clew sources map {shell_word(str(folder))} NEW`" if history.workspace else ""
+        folder = Path(current_path(history.workspace, moved_projects.load()))
+        hint = f"; if it was moved: `clew sources map {shell_word(str(folder))} NEW`"
     if not folder.is_dir():
         raise SourceUnreadable(f"{folder}: no such folder{hint}")
     return folder

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -13,6 +11,7 @@ from clew.agents import registry
 from clew.agents.base import Agent
 from clew.agents.file_evidence import absolute
 from clew.agents.target_profile import TargetProfile
+from clew.cli.agent_command import agent_command, is_path
 from clew.cli.options import (
     as_json_option,
     choosing_project,
@@ -101,7 +100,7 @@ def command(
         described = _described(prepared, host.home, allow_loss)
         argv = described.resume
         if not is_converted(agent, described) and only_print:
-            # What stands in the way of the conversion is said now.
+            # Report now what would prevent the conversion.
             prepared.rehearse(host.home)
             is_exact = named_path(reference) is not None or session.id.startswith(Reference.parse(reference).id)
             named = reference if is_exact and message_of(reference) is None else session.id
@@ -114,23 +113,23 @@ def command(
             written = prepared.write(host.home, allow_loss=allow_loss)
             print_message(f"converted: {written.files[0]}")
             argv = written.resume
-    # An agent looks below HOME, so one that is to look elsewhere is told so.
-    environment = {} if host.home == Path.home() else {"HOME": str(host.home.absolute())}
+    started = agent_command(argv, folder, host)
     if wants_json(context, as_json):
-        cwd = folder if _is_place(folder) else None
-        found = {"convert": conversion, "argv": argv, "cwd": cwd, "environment": environment}
+        cwd = folder if is_path(folder) else None
+        changes = {"environment": started.environment, "unset": started.unset}
+        found = {"convert": conversion, "argv": argv, "cwd": cwd, **changes}
         print_json(redaction(context, DATA).value(found))
     elif only_print:
-        if not _is_place(folder):
+        if not is_path(folder):
             print_message(
                 f"clew: only the name {folder!r} of this session's folder is known; run it in the project's folder"
             )
         mask = redaction(context, TEXT).text
         if conversion is not None:
             click.echo(f"{shell_line(map(mask, conversion))} &&")
-        click.echo(_shell_command(argv, folder, environment, mask))
+        click.echo(started.shell_line(mask))
     else:
-        _start(program, argv, folder, environment)
+        started.start(program)
     return 0
 
 
@@ -149,23 +148,10 @@ def _refuse_subagent(session: StoredSession, agent: Agent) -> None:
 def _current_folder(session: StoredSession) -> tuple[str, bool]:
     """The folder of a session's project, and whether it was moved since."""
     recorded = session.header.workspace
-    if not _is_place(recorded):
+    if not is_path(recorded):
         return recorded, False
     current = current_path(recorded, moved_projects.load())
     return (current, True) if current != absolute(recorded, None) else (recorded, False)
-
-
-def _is_place(folder: str) -> bool:
-    """False for a mere name, such as the hash of a folder that nobody knows, and for what no folder can be named."""
-    return ("/" in folder or "\\" in folder) and _is_file_name(folder)
-
-
-def _is_file_name(text: str) -> bool:
-    try:
-        os.fsencode(text)
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in text
 
 
 def _is_at_home(session: StoredSession, host: Host, receiver: TargetProfile) -> bool:
@@ -205,21 +191,9 @@ def _program(name: str, folder: str) -> str:
     found = shutil.which(name)
     if found is None:
         raise UsageError(f"{name} is not installed; use --print to see the command")
-    if not _is_place(folder) or not Path(folder).is_dir():
-        hint = f"; if it was moved: `clew sources map {shell_word(folder)} NEW`" if _is_place(folder) else ""
-        missing = f"{folder or 'nowhere'}: the session's folder does not exist"
-        raise SourceUnreadable(f"{missing}; use --print to see the command{hint}")
+    if not folder:
+        raise SourceUnreadable("the session does not record its folder; use --print to see the command")
+    if not is_path(folder) or not Path(folder).is_dir():
+        hint = f"; if it was moved: `clew sources map {shell_word(folder)} NEW`" if is_path(folder) else ""
+        raise SourceUnreadable(f"{folder}: the session's folder does not exist; use --print to see the command{hint}")
     return str(Path(found).absolute())
-
-
-def _shell_command(argv: list[str], folder: str, environment: dict[str, str], mask: Callable[[str], str]) -> str:
-    """The command for a shell. Each word is masked by itself and then quoted: a marker is a pattern for a shell."""
-    settings = "".join(f"{name}={shell_word(mask(value))} " for name, value in environment.items())
-    place = f"cd -- {shell_word(mask(folder))} && " if _is_place(folder) else ""
-    return f"{place}{settings}{shell_line(map(mask, argv))}"
-
-
-def _start(program: str, argv: list[str], folder: str, environment: dict[str, str]) -> None:
-    """Become the agent; returns only by an error."""
-    os.chdir(folder)
-    os.execve(program, argv, {**os.environ, **environment})

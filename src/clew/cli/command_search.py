@@ -22,6 +22,7 @@ from clew.errors import SourceUnreadable, UsageError
 from clew.library import Library
 from clew.model.time import from_microseconds
 from clew.render.tables import cell_width, truncate
+from clew.render.text_safety import one_line, visible
 from clew.timezone import format_minute
 
 MARKS = "«", "»"
@@ -92,7 +93,7 @@ def command(
         else:
             found, unindexed, ids = _search_catalog(library, request, redact, may_repair=not context.meta.get(NO_SYNC))
     except BadQuery as error:
-        click.echo(_visible(f"clew: {error}\n"), err=True, nl=False)
+        click.echo(visible(f"clew: {error}\n"), err=True, nl=False)
         return error.exit_code
     if unindexed:
         print_message(f"clew: {unindexed} texts are not indexed yet and were not searched; run `clew sync`", mask=False)
@@ -101,7 +102,7 @@ def command(
     else:
         for line in _text_lines(found, ids, redact):
             click.echo(line, nl=False, color=sys.stdout.isatty())
-        _say_count(context, request, found)
+        _print_count(context, request, found)
     if not found.hits and engine is None:
         from clew.cli.sessions import suggest_moved_project
 
@@ -180,7 +181,7 @@ def _print_json(found: Found, unindexed: int, redact: Redact) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, **layout))
 
 
-def _say_count(context: click.Context, request: Request, found: Found) -> None:
+def _print_count(context: click.Context, request: Request, found: Found) -> None:
     """Say which part of the hits is shown, or that there are none and which filters were set."""
     end = request.offset + len(found.hits)
     if not found.hits:
@@ -215,15 +216,15 @@ def _text_lines(found: Found, ids: dict[str, str], redact: Redact) -> Iterator[s
         name = redact(hits[0].session)
         if name == hits[0].session:
             name = ids.get(name, name)
-        name = _one_line(name)
+        name = one_line(name)
         yield _session_line(hits[0], name, color)
         for hit in hits:
             yield _hit_line(hit, name, color)
 
 
 def _session_line(hit: Hit, name: str, color: bool) -> str:
-    title = _one_line(hit.title or "") or "(no title)"
-    rest = "".join(f" · {_one_line(word)}" for word in (hit.project, hit.agent, name) if word)
+    title = one_line(hit.title or "") or "(no title)"
+    rest = "".join(f" · {one_line(word)}" for word in (hit.project, hit.agent, name) if word)
     if (width := terminal_width()) is not None:
         title = truncate(title, max(MIN_TITLE_CELLS, width - cell_width(rest)))
     return f"{_BOLD}{title}{_PLAIN}{_DIM}{rest}{_PLAIN}\n" if color else f"{title}{rest}\n"
@@ -239,17 +240,3 @@ def _hit_line(hit: Hit, name: str, color: bool) -> str:
     if color:
         return f"{_DIM}{label}{_PLAIN}{hit.snippet.marked(_HIT, _PLAIN)}\n"
     return f"{label}{hit.snippet.marked(*MARKS)}\n"
-
-
-def _visible(text: str) -> str:
-    from clew.render.text_safety import visible
-
-    return visible(text)
-
-
-def _one_line(text: str) -> str:
-    if text.isascii() and text.isprintable():
-        return " ".join(text.split())
-    from clew.render.text_safety import one_line
-
-    return one_line(text)

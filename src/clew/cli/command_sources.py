@@ -24,8 +24,6 @@ from clew.sources.fetch import FetchResult, fetch, fetch_dry_run
 from clew.sources.local import in_homes
 from clew.sources.registry import Source, sources
 
-_UNREADABLE = 3
-
 
 @click.group("sources", invoke_without_command=True)
 @common
@@ -253,7 +251,7 @@ def check_command(context: click.Context, /, names: tuple[str, ...], as_json: bo
         print_json(rows)
     else:
         _print_checks(rows)
-    return _UNREADABLE if any(not row["reached"] and row["kind"] != "ssh" for row in rows) else 0
+    return SourceUnreadable.exit_code if any(not row["reached"] and row["kind"] != "ssh" for row in rows) else 0
 
 
 def _checked(source: Source, result: FetchResult | RemoteFailed | None) -> dict[str, JSON]:
@@ -287,8 +285,8 @@ def _print_checks(rows: list[dict[str, JSON]]) -> None:
 
 
 @command.command("map")
-@click.argument("old", metavar="[OLD", required=False)
-@click.argument("new", metavar="[NEW]]", default=".")
+@click.argument("old", required=False)
+@click.argument("new", default=".")
 @as_json_option
 @click.pass_context
 def map_command(context: click.Context, /, old: str | None, new: str, as_json: bool) -> int:
@@ -303,6 +301,8 @@ def map_command(context: click.Context, /, old: str | None, new: str, as_json: b
             print_json(moved)
         elif moved:
             _print_moved(moved)
+        else:
+            print_message("no project is mapped; `clew sources map OLD NEW` adds one", mask=False)
         return 0 if moved else 1
     old, new = moved_projects.add(old, new)
     if wants_json(context, as_json):

@@ -17,8 +17,9 @@ from clew.catalog.ids import session_key
 from clew.catalog.queries import with_subagents
 from clew.catalog.stats import BLOCK, BY, Row, Stats, catalog_stats, report, with_names
 from clew.catalog.sync_level import SyncLevel
+from clew.cli.command_list import short_ids
 from clew.cli.completion import complete_session
-from clew.cli.options import common, filtering, open_library, say_no_sessions, take_filters, wants_json
+from clew.cli.options import common, filtering, open_library, print_no_sessions, take_filters, wants_json
 from clew.cli.output import CsvOutput, print_table
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.cli.sessions import open_catalog_of, suggest_moved_project
@@ -27,7 +28,7 @@ from clew.filters import Filters
 from clew.library import Library
 from clew.references import named_path
 from clew.render.csv import write_csv
-from clew.render.tables import Column, clock, cost, count, time_left
+from clew.render.tables import Column, clock, cost, count, dollars, time_left
 from clew.render.text_safety import one_line
 from clew.timezone import zone_label
 
@@ -35,7 +36,6 @@ TIMES = ("day", "week", "month", BLOCK)
 """Groupings whose row names are times."""
 _BAR = 12
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-_SHORT = 8
 _BARS = ""
 _SESSION = ("title", "project")
 _DROPPED_FIRST = (
@@ -119,7 +119,7 @@ def command(
     elif found["rows"]:
         print_stats(found, by)
     else:
-        say_no_sessions(context)
+        print_no_sessions(context)
     return 0 if found["rows"] else 1
 
 
@@ -221,9 +221,11 @@ def print_stats(found: Row, by: str) -> None:
     if by == "tool":
         _print([(by, lambda row: str(row[by])), *_TOOLS], found["rows"], lambda row: float(row["tool_calls"]))
         return
-    total = {**found["totals"], by: "total", **dict.fromkeys(_SESSION, " ")}
+    total = {**found["totals"], by: "total"}
+    ids = [str(row[by]) for row in found["rows"]] if by == "session" else []
+    short = short_ids(ids, ids)
     heading = f"{by} ({zone_label()})" if by in TIMES else by
-    names: list[tuple[str, Cell]] = [(heading, lambda row: _name(row, by))]
+    names: list[tuple[str, Cell]] = [(heading, lambda row: "total" if row is total else _name(row, by, short))]
     if by == "session":
         names += [(name, _session_cell(name, total)) for name in _SESSION]
     if by == BLOCK:
@@ -244,11 +246,11 @@ def _session_cell(name: str, total: Row) -> Cell:
     return lambda row: row.get(name) or ("" if row is total else "-")
 
 
-def _name(row: Row, by: str) -> str:
+def _name(row: Row, by: str, short: dict[str, str]) -> str:
     name = str(row[by])
-    if by == "session" and name != "total":
-        return name[: _SHORT + 6] if name.startswith("agent-") else name[:_SHORT]
-    if by == BLOCK and name != "in all":
+    if by == "session":
+        return short[name]
+    if by == BLOCK:
         return clock(name) or name
     return name or "(unknown)"
 
@@ -262,7 +264,10 @@ def describe_active_block(row: Row) -> str:
     """The time left in the active block, and what it will have cost at its end."""
     parts = [f"active block: {time_left(row['remaining_seconds'])} left"]
     if row["projected_cost"] is not None:
-        parts += [f"${row['cost_per_hour']:,.2f} an hour", f"${row['projected_cost']:,.2f} at its end at this rate"]
+        parts += [
+            f"{dollars(row['cost_per_hour'])} an hour",
+            f"{dollars(row['projected_cost'])} at its end at this rate",
+        ]
     return ", ".join(parts)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from clew.cli.options import common, open_library, wanted_sources
+from clew.cli.options import common, open_library, wanted_sources, wants_json
 
 AGENT = "claude-code"
 MAX_INPUT_CHARS = 1 << 20
@@ -42,7 +42,7 @@ def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) ->
         _refresh_in_background(context, homes, folder)
     except Exception as error:
         facts["problem"] = f"clew: {type(error).__name__}"
-    click.echo(json.dumps(facts) if as_json else _line(facts))
+    click.echo(json.dumps(facts) if wants_json(context, as_json) else _line(facts))
     return 0
 
 
@@ -102,7 +102,7 @@ def _catalog_facts(folder: Path, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _line(facts: dict[str, Any]) -> str:
-    from clew.render.tables import time_left, truncate
+    from clew.render.tables import dollars, time_left, truncate
     from clew.render.text_safety import one_line
 
     parts = []
@@ -110,7 +110,7 @@ def _line(facts: dict[str, Any]) -> str:
         parts.append(truncate(one_line(facts["model"]), MAX_MODEL_CHARS))
     for name, label in (("session_cost", "session"), ("today_cost", "today"), ("block_cost", "block")):
         if facts.get(name) is not None:
-            parts.append(f"${facts[name]:,.2f} {label}")
+            parts.append(f"{dollars(facts[name])} {label}")
     if facts.get("block_remaining_seconds") is not None:
         parts.append(f"{time_left(facts['block_remaining_seconds'])} left")
     if facts.get("problem"):
@@ -125,6 +125,7 @@ def _refresh_in_background(context: click.Context, homes: tuple[str, ...], folde
         return
     marker.touch()
     named = [word for home in (*context.find_root().obj["homes"], *homes) for word in ("--home", home)]
+    named += [word for source in wanted_sources(context) for word in ("--source", source)]
     Popen(
         # -P: no module is loaded from the current folder, which may be a repository of anybody.
         [sys.executable, "-P", "-m", "clew", *named, "stats", "--since", "today", "--json"],

@@ -77,11 +77,9 @@ def _sync(hosts: Hosts, folder: Path, full: bool, as_json: bool) -> None:
 
 
 def _print_summary(report: SyncReport) -> None:
-    read = f"{_counted(report.work.files, 'file')} read, {_counted(report.work.lines, 'line')}"
-    print_message(f"{read}; {_counted(report.sources, 'source')}, {report.gone} of them deleted")
+    from clew.render.tables import counted
+
+    read = f"{counted(report.work.files, 'file')} read, {counted(report.work.lines, 'line')}"
+    print_message(f"{read}; {counted(report.sources, 'source')}, {report.gone} of them deleted")
     if report.problems:
-        print_message(f"{_counted(report.problems, 'source')} with problems; `clew doctor` lists them")
-
-
-def _counted(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
+        print_message(f"{counted(report.problems, 'source')} with problems; `clew doctor` lists them")

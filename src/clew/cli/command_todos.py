@@ -20,6 +20,7 @@ from clew.errors import UnknownReference
 from clew.model import Todo
 from clew.model.json import JSON
 from clew.references import branch_of, message_of
+from clew.render.text_safety import one_line
 from clew.stored_session import StoredSession
 
 _MARKS = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]"}
@@ -108,14 +109,14 @@ def _at(states: list[TodoState], levels: dict[int, str], index: int) -> dict[str
 
 def _print_list(todos: list[Todo], level: str | None) -> None:
     if level is not None:
-        click.echo(f"thinking: {level}")
+        click.echo(f"thinking: {one_line(level)}")
     for todo in todos:
         click.echo(_line(todo))
 
 
 def _print_change(state: TodoState, level: str | None) -> None:
     done = sum(todo.status == "completed" for todo in state.todos)
-    thinking = f", thinking {level}" if level is not None else ""
+    thinking = f", thinking {one_line(level)}" if level is not None else ""
     click.echo(f"message {state.index}: {_drawn(state.todos)} {done} of {len(state.todos)} done{thinking}")
     for change in state.changes:
         click.echo(f"  {_changed(change)}")
@@ -138,8 +139,6 @@ def _changed(change: TodoChange) -> str:
 
 
 def _line(todo: Todo) -> str:
-    from clew.render.text_safety import one_line
-
     status = todo.status if todo.status is not UNSET else ""
     doing = todo.active_form if status == "in_progress" and isinstance(todo.active_form, str) else None
     words = todo.content if todo.content is not UNSET else doing or ""

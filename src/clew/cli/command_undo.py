@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import click
 
+from clew.cli.completion import complete_session
 from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
-from clew.cli.session_argument import session_argument
 from clew.cli.sessions import own_session
 from clew.cli.undo_common import carry_out, going_back, rescue_of
 
 
 @click.command("undo")
-@session_argument()
+@click.argument("reference", metavar="REF", shell_complete=complete_session)
 @click.option("--to", metavar="MESSAGE", help="Go to this message (uuid or #12) or branch.")
 @click.option("--file", metavar="PATH", help="Restore only this file; the conversation is not changed.")
 @going_back

@@ -13,8 +13,8 @@ from clew.cli.completion import complete_session
 from clew.cli.options import common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
-from clew.cli.sessions import UNREADABLE, for_each_session
-from clew.errors import UnknownReference
+from clew.cli.sessions import for_each_session
+from clew.errors import SourceUnreadable, UnknownReference
 from clew.model import Problem
 from clew.stored_session import StoredSession
 
@@ -68,7 +68,7 @@ def command(
             click.echo(line(problem, masking))
         if not problems:
             print_message(f"no problems found in {len(checked)} session{'' if len(checked) == 1 else 's'}", mask=False)
-    return 1 if problems else UNREADABLE if unreadable else 0
+    return 1 if problems else SourceUnreadable.exit_code if unreadable else 0
 
 
 def line(problem: Problem, masking: Redaction) -> str:

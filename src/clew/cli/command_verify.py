@@ -11,8 +11,8 @@ from clew.cli.completion import complete_session
 from clew.cli.options import common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
-from clew.cli.sessions import UNREADABLE, for_each_session
-from clew.errors import UnknownReference
+from clew.cli.sessions import for_each_session
+from clew.errors import SourceUnreadable, UnknownReference
 from clew.export.verify import Proof, verify
 
 
@@ -40,14 +40,14 @@ def command(
     if not proof.files and not unreadable:
         raise UnknownReference("no session to verify; `clew agents` lists the folders that are read")
     if not proof.files:
-        return UNREADABLE
+        return SourceUnreadable.exit_code
     json = wants_json(context, as_json)
     masking = redaction(context, DATA if json else TEXT)
     if json:
         print_json(masking.value(msgspec.to_builtins(proof)))
     else:
         _report(proof, masking)
-    return 1 if not proof.holds else UNREADABLE if unreadable else 0
+    return 1 if not proof.holds else SourceUnreadable.exit_code if unreadable else 0
 
 
 def _report(proof: Proof, masking: Redaction) -> None:

@@ -54,7 +54,7 @@ def command(
     metrics have no text.
     """
     from clew.web.context import MaskingOptions, set_masking_options
-    from clew.web.server import WILDCARD_HOSTS, WebServer, bind_preferred
+    from clew.web.server import LOOPBACK_HOSTS, WILDCARD_HOSTS, WebServer, bind_preferred
 
     masking = redaction(context, DATA)
     # Rules that cannot be used are reported now, and not on every page. Each page has a switch that hides secrets, so
@@ -69,7 +69,7 @@ def command(
         hosts, updater = _hosts_and_updater(context, library := open_library(context, homes), homes)
         listening = bind_preferred(host, port, PORT, allow_remote)
         server = WebServer(hosts, library.catalog_folder, listening, host, profile=profile, updater=updater)
-    if host not in ("127.0.0.1", "::1", "localhost"):
+    if host not in LOOPBACK_HOSTS:
         print_message(
             f"clew: other machines can reach {host}; anyone with the link can read everything; use a trusted network"
         )

@@ -6,14 +6,19 @@ Completion must be fast and silent: nothing is synced, and any error means that 
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import click
 from click.shell_completion import CompletionItem
 
+COMPLETE_VARIABLE = "_CLEW_COMPLETE"
+"""The environment variable by which the script of a shell asks for completions."""
 MAX_SESSIONS = 100
 """More session ids would only fill the screen."""
+_SAFE_VALUE = re.compile(r"(?!-)[\w.:@/+ -]+")
+"""Characters without a meaning for a shell; a value that begins with - would be an option."""
 
 ShellComplete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
@@ -22,7 +27,7 @@ def complete_session(context: click.Context, parameter: click.Parameter, incompl
     """Session ids that begin with the text, newest first, with titles where the shell shows descriptions."""
     if incomplete.startswith("@"):
         return [CompletionItem("@last", help="the newest session")]
-    if any(char in incomplete for char in "/.~#"):
+    if any(char in incomplete for char in "/.~"):
         return [CompletionItem(incomplete, type="file")]
     return _from_catalog(context, lambda db: _session_items(db, incomplete))
 
@@ -39,13 +44,7 @@ def _session_items(db: sqlite3.Connection, incomplete: str) -> list[CompletionIt
     ).fetchall()
     short = short_ids([name for name, _, _ in found], list_ids(db))
     ids = [short[name] if short[name].startswith(incomplete) else name for name, _, _ in found]
-    if os.environ.get("_CLEW_COMPLETE") == "bash_complete":
-        return [CompletionItem(name) for name in ids]
-    from clew.cli.redaction import TEXT, Redaction
-    from clew.render.text_safety import one_line
-
-    texts = [one_line(" · ".join(filter(None, (title, project)))) for _, title, project in found]
-    return [CompletionItem(name, help=text) for name, text in zip(ids, Redaction(TEXT).names(texts), strict=True)]
+    return _safe_items(ids, [" · ".join(filter(None, (title, project))) for _, title, project in found])
 
 
 def complete_filter(name: str) -> ShellComplete:
@@ -54,28 +53,52 @@ def complete_filter(name: str) -> ShellComplete:
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         from clew.catalog.queries import names
 
-        return _from_catalog(context, lambda db: _beginning_with(incomplete, names(db)[name]))
+        return _from_catalog(
+            context, lambda db: _safe_items([value for value in names(db)[name] if value.startswith(incomplete)])
+        )
 
     return complete
+
+
+def _safe_items(values: list[str], descriptions: list[str] | None = None) -> list[CompletionItem]:
+    """Items of values from sessions. Those that a shell could run, that hide something, or with secrets are left out.
+
+    bash inserts a value as it is, so it is quoted for it; other shells quote by themselves. bash shows no descriptions.
+    """
+    from clew.cli.redaction import TEXT, Redaction
+    from clew.render.shell import shell_word
+    from clew.render.text_safety import one_line
+
+    # Plain markers need no key, which would be created in the data folder.
+    mask = Redaction(TEXT, plain=True).names
+    is_bash = os.environ.get(COMPLETE_VARIABLE) == "bash_complete"
+    texts = mask(list(map(one_line, descriptions))) if descriptions and not is_bash else [None] * len(values)
+    return [
+        CompletionItem(shell_word(value) if is_bash else value, help=text)
+        for value, masked, text in zip(values, mask(values), texts, strict=True)
+        if value == masked == one_line(value) and _SAFE_VALUE.fullmatch(value)
+    ]
 
 
 def complete_has(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Completion of the values of --has."""
     from clew.filters import HAS
 
-    return _beginning_with(incomplete, HAS)
-
-
-def _beginning_with(incomplete: str, values: Iterable[str]) -> list[CompletionItem]:
-    return [CompletionItem(value) for value in values if value.startswith(incomplete)]
+    return [CompletionItem(value) for value in HAS if value.startswith(incomplete)]
 
 
 def _from_catalog(
     context: click.Context, items: Callable[[sqlite3.Connection], list[CompletionItem]]
 ) -> list[CompletionItem]:
-    """Items from the catalog over the homes that were named; none if there is no catalog, or it cannot be read."""
-    from clew.catalog import database
+    """Items from the catalog over the homes that were named; none if there is no catalog, or it cannot be read.
 
+    Also none with --source: finding the catalog of named sources may ask other machines.
+    """
+    from clew.catalog import database
+    from clew.cli.options import wanted_sources
+
+    if wanted_sources(context):
+        return []
     named = (*context.find_root().params.get("homes", ()), *context.params.get("homes", ()))
     try:
         db = database.open_reader(database.catalog_folder(dict.fromkeys(named)))

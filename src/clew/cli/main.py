@@ -14,9 +14,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from clew.cli import ABOUT, COMMAND_GROUPS, COMMANDS, OPTIONS
+from clew.cli.completion import COMPLETE_VARIABLE
 from clew.cli.options import FAILED, common
 from clew.datadir import environment_problem
-from clew.errors import ClewError, RemoteFailed, UsageError
+from clew.errors import ClewError, RemoteFailed, SourceUnreadable, UsageError
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
@@ -129,7 +130,7 @@ def report_error(error: BaseException) -> int:
     except OSError as failure:
         place = f"{failure.filename}: " if failure.filename else ""
         _print_error(f"{place}{failure.strerror or failure}")
-        return 3
+        return SourceUnreadable.exit_code
     except Exception as unexpected:
         if os.environ.get("CLEW_DEBUG"):
             raise
@@ -195,6 +196,6 @@ def main(context: click.Context, homes: tuple[str, ...], as_json: bool, version:
 def run() -> None:
     """Run the command line; an interrupt while modules are loading ends it without a traceback."""
     try:
-        main()
+        main(prog_name="clew", complete_var=COMPLETE_VARIABLE)
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)

@@ -179,7 +179,7 @@ def given_filters(context: click.Context) -> str:
     return " ".join(given)
 
 
-def say_no_sessions(context: click.Context) -> None:
+def print_no_sessions(context: click.Context) -> None:
     """Say why there is no result: the filters, or that no agent has sessions in the folders that are read."""
     from clew.cli.output import print_message
 

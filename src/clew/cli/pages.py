@@ -13,7 +13,6 @@ from clew.agents.base import show, with_current_size
 from clew.analysis.session import project_of
 from clew.cli.output import open_output, print_message
 from clew.cli.redaction import Redaction
-from clew.cli.sessions import UNREADABLE
 from clew.datadir import private_folder
 from clew.errors import SourceUnreadable, WouldLose
 from clew.export.html import write_html, write_pieces
@@ -28,6 +27,7 @@ from clew.render.outline import session_title
 from clew.render.page.fragments import Nested
 from clew.render.page.index import Entry, index, session_counts
 from clew.render.page.session import inside
+from clew.render.tables import counted
 from clew.stored_session import StoredSession
 
 INDEX = "index.html"
@@ -48,7 +48,7 @@ class Pages:
     """Writes pages of sessions of a library."""
 
     def __init__(self, library: Library, masking: Redaction, style: Style) -> None:
-        self._shelf, self._masking, self._style = library, masking, style
+        self._library, self._masking, self._style = library, masking, style
         self._index: str | None = None
 
     def one(self, session: StoredSession, out: IO[bytes]) -> None:
@@ -57,16 +57,16 @@ class Pages:
         if session.source.mask is not None:
             from clew.agents.masking import learn_subagents
 
-            learn_subagents(session.agent, session.source, self._shelf.subagents(session))
+            learn_subagents(session.agent, session.source, self._library.subagents(session))
         self._write(session, out, {}, self._nested(session, 1))
 
     def fill(self, sessions: Sequence[StoredSession], folder: Path, force: bool, *, with_index: bool) -> int:
         """A folder with a page for each session; says how many there are, and returns the exit code."""
         private_folder(str(folder))
         entries = self.many(sessions, folder, force, with_index=with_index)
-        counts = ", ".join(f"{number} {name}{'' if number == 1 else 's'}" for name, number in session_counts(entries))
+        counts = ", ".join(counted(number, name) for name, number in session_counts(entries))
         print_message(f"{counts} in {folder}", mask=False)
-        return UNREADABLE if len(entries) < len(sessions) else 0
+        return SourceUnreadable.exit_code if len(entries) < len(sessions) else 0
 
     def many(self, sessions: Sequence[StoredSession], folder: Path, force: bool, *, with_index: bool) -> list[Entry]:
         """A page for each session, with links between them; returns the pages of those that could be read."""
@@ -153,7 +153,7 @@ class Pages:
         """Gives the sub-agents of a session, as deep as it is sensible."""
         if depth > DEEPEST:
             return None
-        find = self._shelf.subagents(session)
+        find = self._library.subagents(session)
 
         def nested(identity: str, prefix: str) -> Iterator[str] | None:
             source = find(identity)

@@ -6,10 +6,12 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 
 import click
+import msgspec
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Point
@@ -20,13 +22,15 @@ from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.output import create_output
 
+from clew.catalog.access import OpenCatalog
 from clew.cli.command_list import short_ids
 from clew.cli.options import open_library
 from clew.cli.redaction import TEXT, redaction
+from clew.filters import Filters
 from clew.library import Library
 from clew.model.time import parse_time
 from clew.render.tables import ago, pad, truncate
-from clew.render.text_safety import one_line
+from clew.render.text_safety import one_line, visible
 
 PREVIEW_MESSAGES = 12
 PREVIEW_CHARS = 4_000
@@ -38,45 +42,69 @@ ACTIONS = {"enter": "show", "c-r": "resume", "c-e": "export"}
 
 
 class Choice(NamedTuple):
-    """A session of the list: its id, and the line that is shown and searched."""
+    """A session of the list, and the line that is shown and searched."""
 
+    agent: str
     id: str
     line: str
 
+    @property
+    def reference(self) -> str:
+        """How a command is told of the session."""
+        return f"{self.agent}:{self.id}"
 
-def pick_session(context: click.Context, homes: tuple[str, ...]) -> str:
-    """The id of the session that the person chose; leaving the list aborts the command."""
-    return pick(context, homes, {"enter": "choose"})[1]
+
+def pick_session(context: click.Context, homes: tuple[str, ...], agent: str | None = None) -> str:
+    """A reference to the session that the person chose, of one agent or of all; leaving the list aborts the command."""
+    return pick(context, homes, {"enter": "choose"}, agent)[1].reference
 
 
-def pick(context: click.Context, homes: tuple[str, ...], actions: dict[str, str]) -> tuple[str, str]:
-    """The action and the id of the session that the person chose; leaving the list aborts the command."""
+def pick(
+    context: click.Context, homes: tuple[str, ...], actions: dict[str, str], agent: str | None = None
+) -> tuple[str, Choice]:
+    """The action and the session that the person chose; leaving the list aborts the command."""
     library = open_library(context, homes)
-    choices = _choices(context, library)
+    filters = library.reference_filters
+    if agent is not None:
+        filters = msgspec.structs.replace(filters, agent=(agent,))
+    with library.catalog(filters=filters) as catalog:
+        choices = _choices(context, catalog, filters, library.now())
+        is_temporary = catalog.is_temporary
     if not choices:
         raise click.UsageError("there is no session to choose from", context)
-    with ThreadPoolExecutor(1) as pool:
-        picker = Picker(choices, actions, lambda choice: _preview(context, library, choice), pool)
-        chosen = picker.run()
+    # The list is up to date: previews need no sync, and a warning would disturb the screen.
+    previewed = Library(
+        catalog_folder=library.catalog_folder,
+        find_hosts=lambda: library.hosts,
+        sync=is_temporary,
+        warn=lambda _: None,
+    )
+    pool = ThreadPoolExecutor(1)
+    try:
+        chosen = Picker(choices, actions, lambda choice: _preview(context, previewed, choice), pool).run()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
     if chosen is None:
         raise click.Abort
     return chosen
 
 
-def _choices(context: click.Context, library: Library) -> list[Choice]:
+def _choices(context: click.Context, catalog: OpenCatalog, filters: Filters, now: datetime) -> list[Choice]:
+    from clew.catalog.filters import catalog_condition
     from clew.catalog.queries import list_ids, list_rows
 
-    with library.catalog() as catalog:
-        rows = list_rows(catalog.db, subagents=False)
-        short = short_ids([row["id"] for row in rows], list_ids(catalog.db))
-    mask, now = redaction(context, TEXT).names, library.now()
+    condition = catalog_condition(catalog.db, filters, catalog.sources_with_text)
+    rows = list_rows(catalog.db, condition, subagents=False)
+    short = short_ids([row["id"] for row in rows], list_ids(catalog.db))
+    mask = redaction(context, TEXT).names
+    ids = mask([short[row["id"]] for row in rows])
     projects = mask([row["project"] or "" for row in rows])
     titles = mask([row["title"] or "" for row in rows])
     choices = []
-    for row, project, title in zip(rows, projects, titles, strict=True):
-        start = f"{short[row['id']]}  {ago(parse_time(row['ended_at']), now):<10}  {row['agent']:<11}"
+    for row, name, project, title in zip(rows, ids, projects, titles, strict=True):
+        start = f"{one_line(name)}  {ago(parse_time(row['ended_at']), now):<10}  {row['agent']:<11}"
         project = pad(truncate(one_line(project), PROJECT_CELLS), PROJECT_CELLS)
-        choices.append(Choice(row["id"], f"{start}  {project}  {one_line(title)}"))
+        choices.append(Choice(row["agent"], row["id"], f"{start}  {project}  {one_line(title)}"))
     return choices
 
 
@@ -86,12 +114,15 @@ def _preview(context: click.Context, library: Library, choice: Choice) -> str:
     from clew.render.terminal import show
 
     try:
-        session = redaction(context, TEXT).session(library.get(choice.id))
+        session = redaction(context, TEXT).session(library.get(choice.reference))
         messages = (unit.value for unit in session.units() if unit.is_message)
         pieces = show(session.session_object, islice(messages, PREVIEW_MESSAGES), 80, False, "conversation")
         return "".join(pieces)[:PREVIEW_CHARS].expandtabs(4)
     except (ClewError, OSError) as error:
-        return redaction(context, TEXT).text(str(error))
+        return visible(redaction(context, TEXT).text(str(error)))
+    except Exception:
+        # A preview must not end the list; the command that is run on the session reports the error.
+        return "cannot be previewed"
 
 
 def matching(choices: Sequence[Choice], query: str) -> list[Choice]:
@@ -120,18 +151,18 @@ class Picker:
     ) -> None:
         self._choices, self._actions = choices, actions
         self._preview, self._pool = preview, pool
-        self._previews: dict[str, str] = {}
+        self._previews: dict[Choice, str] = {}
         self._shown, self._selected = list(choices), 0
         self._query = Buffer(multiline=False, on_text_changed=self._filter)
         output = create_output(stdout=sys.stderr)
-        self._app: Application[tuple[str, str] | None] = Application(
+        self._app: Application[tuple[str, Choice] | None] = Application(
             layout=self._layout(output.get_size().columns),
             key_bindings=self._keys(),
             full_screen=True,
             output=output,
         )
 
-    def run(self) -> tuple[str, str] | None:
+    def run(self) -> tuple[str, Choice] | None:
         """Show the screen until the person chooses or leaves."""
         self._request_preview()
         return self._app.run()
@@ -160,7 +191,7 @@ class Picker:
 
     def _leave(self, event: KeyPressEvent, action: str) -> None:
         if self._shown:
-            event.app.exit(result=(action, self._shown[self._selected].id))
+            event.app.exit(result=(action, self._shown[self._selected]))
 
     def _move(self, step: int) -> None:
         self._selected = max(0, min(len(self._shown) - 1, self._selected + step))
@@ -176,16 +207,16 @@ class Picker:
         ]
 
     def _preview_text(self) -> str:
-        return self._previews.get(self._shown[self._selected].id, "…") if self._shown else "no session matches"
+        return self._previews.get(self._shown[self._selected], "…") if self._shown else "no session matches"
 
     def _request_preview(self) -> None:
         """Load the preview in the background: a long session must not keep the person from typing."""
-        if self._shown and self._shown[self._selected].id not in self._previews:
+        if self._shown and self._shown[self._selected] not in self._previews:
             self._pool.submit(self._load_preview, self._shown[self._selected])
 
     def _load_preview(self, choice: Choice) -> None:
         if self._shown and self._shown[self._selected] == choice:
-            self._previews[choice.id] = self._preview(choice)
+            self._previews[choice] = self._preview(choice)
             self._app.invalidate()
 
 

@@ -1,4 +1,4 @@
-"""What is masked in what a command gives out: the options that say so, and the word on stderr of what was.
+"""Masking of a command's output: its options, and the report on stderr.
 
 Text for people is masked unless they say otherwise; what programs read is whole unless somebody asks.
 """

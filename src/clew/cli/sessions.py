@@ -25,9 +25,6 @@ from clew.stored_session import StoredSession
 if TYPE_CHECKING:
     from clew.store.session import Session
 
-UNREADABLE = 3
-"""Exit code where a session could not be read."""
-
 
 def find_session(context: click.Context, homes: tuple[str, ...], reference: str) -> StoredSession:
     """The one session that a reference names, also one whose file is gone."""
@@ -105,20 +102,24 @@ def _passing(session: StoredSession, filters: Filters) -> Iterator[StoredSession
     return filter_sessions([session], filters)
 
 
-def suggest_moved_project(library: Library, folders: Sequence[str]) -> None:
-    """Say which sessions may belong to a folder in which none was found; `folders`: all paths it is known by."""
+def suggest_moved_project(library: Library, *folders: Sequence[str]) -> None:
+    """Say which sessions may belong to folders in which none was found; each with all paths it is known by."""
     from clew.catalog.queries import moved_project_hints
 
-    if folders:
+    known = [paths for paths in folders if paths]
+    if known:
         with library.catalog() as catalog:
-            for hint in moved_project_hints(catalog.db, folders):
-                print_message(f"clew: {hint}")
+            hints = [hint for paths in known for hint in moved_project_hints(catalog.db, paths)]
+        for hint in hints:
+            print_message(f"clew: {hint}")
 
 
 def print_unscanned(sessions: int) -> None:
     """Say how many sessions were not scanned for secrets."""
+    from clew.render.tables import counted
+
     if sessions:
-        print_message(f"clew: {sessions} session{'s' if sessions > 1 else ''} could not be scanned", mask=False)
+        print_message(f"clew: {counted(sessions, 'session')} could not be scanned", mask=False)
 
 
 def own_session(context: click.Context, homes: tuple[str, ...], reference: str, *, branches: bool = False) -> Session:

@@ -53,7 +53,7 @@ def carry_out(session: Session, go: Go, *, json: bool, dry_run: bool, masking: R
     """Look, do it unless it is only to be looked at, and print what came of it."""
     refuse_copy(session.folder)
     if not dry_run:
-        settle_all(session)
+        _revert_interrupted(session)
     plan = go(True)
     try:
         done = plan if dry_run else go(False)
@@ -69,8 +69,8 @@ def carry_out(session: Session, go: Go, *, json: bool, dry_run: bool, masking: R
         print_message(f"copies of the files changed outside of the session are in {done.rescue}")
 
 
-def settle_all(session: Session) -> None:
-    """Take back what was cut off half-way: it would be taken for somebody's work."""
+def _revert_interrupted(session: Session) -> None:
+    """Revert interrupted restores and undos first: their half-written files would count as changes by the user."""
     for path in roll_back_interrupted_restores(data_dir()):
         print_message(f"an interrupted restore was reverted: {path} is as it was before")
     for path in session.roll_back_interrupted_undo():
@@ -78,7 +78,7 @@ def settle_all(session: Session) -> None:
 
 
 def rescue_of(context: click.Context, homes: tuple[str, ...], session: Session) -> Path:
-    """Where copies go of files that somebody changed."""
+    """The folder for copies of files that were changed outside the session."""
     now = open_library(context, homes).hosts[0].now().strftime("%Y%m%dT%H%M%S%f")
     return data_dir() / "rescue" / f"sage-agent-{session.id[:8]}-{now}"
 

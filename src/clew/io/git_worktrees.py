@@ -28,5 +28,11 @@ def _common_folder(git: Path) -> Path:
 
 def _worktrees(common: Path) -> list[Path]:
     linked = sorted((common / "worktrees").glob("*/gitdir"))
-    others = [Path(file.read_text().strip()).parent for file in linked]
+    others = [_linked_worktree(file) for file in linked]
     return [common.parent, *others] if common.name == ".git" else others
+
+
+def _linked_worktree(file: Path) -> Path:
+    """The worktree that a file `gitdir` names: its path is absolute, or relative to the file."""
+    git = Path(file.read_text().strip())
+    return git.parent if git.is_absolute() else (file.parent / git).resolve().parent

@@ -55,8 +55,7 @@ def _natural(columns: Sequence[Column], cells: list[list[str]]) -> list[int]:
 def _columns_that_fit(columns: Sequence[Column], widths: Sequence[int], width: int | None) -> list[int]:
     """The positions of the columns that stay: as many as fit when every flexible one is as narrow as it may be."""
     kept = list(range(len(columns)))
-    least = [min(natural, max(column.least, cell_width(column.title))) if column.flexible else natural
-             for column, natural in zip(columns, widths, strict=True)]  # fmt: skip
+    least = list(map(_least, columns, widths))
     while width is not None and sum(least[at] + len(GAP) for at in kept) - len(GAP) > width:
         last = max(kept, key=lambda at: columns[at].drop_rank)
         if not columns[last].drop_rank:
@@ -65,11 +64,18 @@ def _columns_that_fit(columns: Sequence[Column], widths: Sequence[int], width: i
     return kept
 
 
+def _least(column: Column, natural: int) -> int:
+    """The width that a column keeps: for a flexible one, `least` cells and its title."""
+    return min(natural, max(column.least, cell_width(column.title))) if column.flexible else natural
+
+
 def _fit(columns: Sequence[Column], widths: list[int], width: int | None) -> list[int]:
     """Narrow the widest flexible column again and again, until the table fits or no column can be narrowed."""
-    excess = sum(widths) + len(GAP) * (len(widths) - 1) - (width or 0) if width is not None else 0
-    for _ in range(excess):
-        giving = [at for at, column in enumerate(columns) if column.flexible and widths[at] > column.least]
+    if width is None:
+        return widths
+    least = list(map(_least, columns, widths))
+    for _ in range(sum(widths) + len(GAP) * (len(widths) - 1) - width):
+        giving = [at for at in range(len(widths)) if widths[at] > least[at]]
         if not giving:
             break
         widths[max(giving, key=widths.__getitem__)] -= 1
@@ -159,10 +165,17 @@ def cost(row: Mapping[str, Any]) -> str:
     """The cost in a row; where some of it has no price, that it was at least this; "-" where nothing is known."""
     if row.get("cost") is None:
         return "-"
-    dollars = row["cost"]
-    # What is less than half a cent must not look like nothing.
-    digits = 4 if 0 < dollars < 0.005 else 2
-    return f"{'≥ ' if row['cost_is_at_least'] else ''}${dollars:,.{digits}f}"
+    return f"{'≥ ' if row['cost_is_at_least'] else ''}{dollars(row['cost'])}"
+
+
+def dollars(amount: float) -> str:
+    """An amount as "$1,234.50"; less than half a cent has more digits, as it must not look like nothing."""
+    return f"${amount:,.{4 if 0 < amount < 0.005 else 2}f}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things as "1 file" or "2 files"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def count(number: int | None) -> str:

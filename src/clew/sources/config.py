@@ -58,7 +58,7 @@ def load(env: Mapping[str, str] | None = None) -> Configuration:
 
 def checked(entry: Entry) -> Entry:
     """Return the entry; raises UsageError for a bad name, host or folder."""
-    if entry.name in ("local", "archive"):
+    if entry.name.casefold() in ("local", "archive"):
         raise UsageError(f"{entry.name!r} cannot be the name of a source: that name is reserved")
     if not _NAME.fullmatch(entry.name):
         raise UsageError(f"{entry.name!r} cannot be the name of a source: letters, digits and ._@- only")

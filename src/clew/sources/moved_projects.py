@@ -36,10 +36,15 @@ def add(old: str, new: str, env: Mapping[str, str] | None = None) -> tuple[str, 
     if not Path(new).is_dir():
         raise SourceUnreadable(f"{new}: no such folder")
     if _rest(old, new) is not None or _rest(new, old) is not None:
-        raise UsageError(f"{old} and {new}: a folder cannot be moved to itself, below itself or above itself")
-    if new in moved:
-        raise UsageError(f"{new} is mapped to {moved[new]}; `clew sources unmap {new}` first")
-    _write({**moved, old: new}, env)
+        raise UsageError(f"{old} and {new}: OLD and NEW must not contain each other")
+    mapped = old if moved.get(old, new) != new else _mapping_of(new, moved)
+    if mapped is not None:
+        raise UsageError(f"{mapped} is mapped to {moved[mapped]}; `clew sources unmap {mapped}` first")
+    changed = {**moved, old: new}
+    for folder in changed:
+        if _follow(folder, changed)[1]:
+            raise UsageError(f"{old} and {new}: with the other mappings, {folder} would lead back to itself")
+    _write(changed, env)
     return old, new
 
 
@@ -66,22 +71,30 @@ def full_path(path: str) -> str:
 
 def current_path(path: str, moved: Mapping[str, str]) -> str:
     """Where a recorded file or folder is now: the path itself where nothing above it was moved."""
-    seen = set()
-    path = absolute(path, None)
-    while path not in seen:
-        seen.add(path)
-        for old in sorted(moved, key=len, reverse=True):
-            rest = _rest(path, old)
-            if rest is not None:
-                path = moved[old] + rest
-                break
-    return path
+    return _follow(absolute(path, None), moved)[0]
+
+
+def _follow(path: str, moved: Mapping[str, str]) -> tuple[str, bool]:
+    """Where a path is now, and True if it would need a mapping twice: each is used at most once."""
+    used = set[str]()
+    while (old := _mapping_of(path, moved)) is not None:
+        if old in used:
+            return path, True
+        used.add(old)
+        path = moved[old] + (_rest(path, old) or "")
+    return path, False
+
+
+def _mapping_of(path: str, moved: Mapping[str, str]) -> str | None:
+    """The innermost old folder that a path is at or below; None where nothing above it was moved."""
+    return max((old for old in moved if _rest(path, old) is not None), key=len, default=None)
 
 
 def recorded_paths(path: str, moved: Mapping[str, str]) -> list[str]:
     """The paths under which sessions may know what is at or below a path now: itself, and the old ones."""
-    found = [absolute(path, None)]
-    for known in found:
+    found = [(absolute(path, None), frozenset[str]())]
+    names = {found[0][0]}
+    for known, used in found:
         for old, new in moved.items():
             if (rest := _rest(known, new)) is not None:
                 name = old + rest
@@ -89,9 +102,10 @@ def recorded_paths(path: str, moved: Mapping[str, str]) -> list[str]:
                 name = old
             else:
                 continue
-            if name not in found:
-                found.append(name)
-    return found
+            if name not in names and old not in used:
+                names.add(name)
+                found.append((name, used | {old}))
+    return [name for name, _ in found]
 
 
 def _rest(path: str, folder: str) -> str | None:

@@ -6,6 +6,7 @@ reads a pickled call of one of its own functions from standard input and writes 
 
 from __future__ import annotations
 
+import math
 import pickle
 import subprocess
 import sys
@@ -79,7 +80,7 @@ class CatalogUpdater:
         while not self._stop.is_set():
             folders = self._folders()
             # An update comes at once: files may have changed before they were watched.
-            updated_at = 0.0
+            updated_at = -math.inf
             for has_changes in self._watch(folders):
                 if self._stop.is_set():
                     return

@@ -10,6 +10,7 @@ import hmac
 import secrets
 import sqlite3
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -46,6 +47,7 @@ MAX_CACHED_RESULTS = 64
 MAX_CACHED_REDACTORS = 16
 REFERENCE_PREFIX = "~"
 REFERENCE_HEX_DIGITS = 24
+MAX_REFERENCED_VALUES = 10_000
 
 
 class MaskingOptions(NamedTuple):
@@ -57,8 +59,9 @@ class MaskingOptions(NamedTuple):
 
 _options = MaskingOptions()
 _reference_key = secrets.token_bytes(32)
-_referenced_values: dict[str, str] = {}
-"""Masked values by the references that stand for them in addresses, for as long as the process runs."""
+_referenced_values: OrderedDict[str, str] = OrderedDict()
+"""Masked values by the references that stand for them in addresses, least recently used first."""
+_referenced_values_lock = threading.Lock()
 _session_redactor: ContextVar[Redactor | None] = ContextVar("session_redactor", default=None)
 """A redactor that has learned the secrets of the session a page is about."""
 
@@ -86,7 +89,11 @@ def use_redactor(redactor: Redactor | None) -> Iterator[None]:
 
 def resolve_reference(text: str) -> str:
     """The value that a reference in an address stands for; any other text is returned as it is."""
-    return _referenced_values.get(text, text) if text.startswith(REFERENCE_PREFIX) else text
+    with _referenced_values_lock:
+        if text not in _referenced_values:
+            return text
+        _referenced_values.move_to_end(text)
+        return _referenced_values[text]
 
 
 class Masking:
@@ -136,7 +143,11 @@ class Masking:
             return text
         digest = hmac.digest(_reference_key, text.encode("utf-8", "surrogatepass"), "sha256").hex()
         reference = REFERENCE_PREFIX + digest[:REFERENCE_HEX_DIGITS]
-        _referenced_values[reference] = text
+        with _referenced_values_lock:
+            _referenced_values[reference] = text
+            _referenced_values.move_to_end(reference)
+            if len(_referenced_values) > MAX_REFERENCED_VALUES:
+                _referenced_values.popitem(last=False)
         return reference
 
     def learned_redactor(self, session: StoredSession) -> Redactor:
@@ -210,6 +221,7 @@ class AppContext:
         self._thread = threading.local()
         self._opened: list[sqlite3.Connection | Searcher] = []
         """What the threads have open."""
+        self._opened_lock = threading.Lock()
         self._transcripts = TranscriptCache()
         self._results: dict[str, tuple[object, Any]] = {}
         self._redactors: dict[tuple[object, ...], Redactor] = {}
@@ -226,7 +238,9 @@ class AppContext:
         """End the threads and a running scan."""
         self.scan.stop()
         self._pool.shutdown(wait=False, cancel_futures=True)
-        for opened in self._opened:
+        with self._opened_lock:
+            still_open = self._opened[:]
+        for opened in still_open:
             opened.close()
 
     def now(self) -> datetime:
@@ -247,7 +261,7 @@ class AppContext:
             if db is None:
                 raise NoCatalog("there is no catalog yet")
             self._close_replaced()
-            self._opened.append(db)
+            self._note_opened(db)
             self._thread.db, self._thread.identity, self._thread.searchers = db, identity, {}
         connection: sqlite3.Connection = self._thread.db
         return connection
@@ -256,8 +270,13 @@ class AppContext:
         """Close what this thread has open of a catalog that was replaced."""
         if hasattr(self._thread, "db"):
             for opened in (self._thread.db, *self._thread.searchers.values()):
-                self._opened.remove(opened)
+                with self._opened_lock:
+                    self._opened.remove(opened)
                 opened.close()
+
+    def _note_opened(self, opened: sqlite3.Connection | Searcher) -> None:
+        with self._opened_lock:
+            self._opened.append(opened)
 
     def _catalog_identity(self) -> tuple[int, int]:
         try:
@@ -272,7 +291,7 @@ class AppContext:
         searchers: dict[str, Searcher] = self._thread.searchers
         if profile not in searchers:
             searchers[profile] = Searcher(self.folder, masking(profile).text)
-            self._opened.append(searchers[profile])
+            self._note_opened(searchers[profile])
         return searchers[profile]
 
     def cached(self, key: str, compute: Callable[[], T]) -> T:

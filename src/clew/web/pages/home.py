@@ -11,6 +11,7 @@ from starlette.responses import Response
 from clew.catalog import queries
 from clew.catalog.queries import Entry
 from clew.catalog.stats import Row, catalog_stats
+from clew.render.tables import counted
 from clew.timezone import local_time
 from clew.web.charts import Cells, Day, heatmap, mask_cell_names, usage_chart
 from clew.web.context import AppContext, masking
@@ -30,8 +31,7 @@ HEATMAP_ENDS_TODAY_DAYS = 300
 class Overview(NamedTuple):
     """Sums of the whole catalog."""
 
-    used: Row
-    held: Row
+    totals: Row
     heat: Markup
     days: list[tuple[str, Day]]
     cells: Cells
@@ -86,7 +86,7 @@ def _load_overview(context: AppContext, today: date) -> Overview:
     latest_first = [(day.isoformat(), activity) for day, activity in sorted(days.items(), reverse=True)]
     chart_days = [(last - timedelta(days=ago)).isoformat() for ago in reversed(range(CHART_DAYS))]
     chart_cells = [cell for cell in cells if chart_days[0] <= cell[0] <= chart_days[-1]]
-    return Overview(totals, totals, heat, latest_first, chart_cells, chart_days)
+    return Overview(totals, heat, latest_first, chart_cells, chart_days)
 
 
 def _describe_days(cells: Cells, sessions_by_day: dict[str, int]) -> dict[date, Day]:
@@ -98,7 +98,7 @@ def _describe_days(cells: Cells, sessions_by_day: dict[str, int]) -> dict[date, 
     days = {}
     for day in {*calls, *sessions_by_day}:
         sessions = sessions_by_day.get(day, 0)
-        started = f"{sessions} session{'s' * (sessions != 1)} started"
+        started = f"{counted(sessions, 'session')} started"
         text = f"{calls.get(day, 0):,} model calls, {tokens.get(day, 0):,} tokens, {started}"
         days[date.fromisoformat(day)] = Day(calls.get(day, 0), text)
     return days
