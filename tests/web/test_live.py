@@ -174,7 +174,7 @@ def test_the_command_prints_a_link_and_ends_quietly(tmp_path: Path) -> None:
         port, token = int(found[1]), found[2]
         cookie = enter(port, token)
         fresh = running.stderr.readline()
-        assert "fresh one: http://127.0.0.1:" in fresh and token not in fresh
+        assert "a new link: http://127.0.0.1:" in fresh and token not in fresh
         end = time.monotonic() + 60
         while b"Remove the jump at midnight" not in ask(port, "/sessions", cookie):
             assert time.monotonic() < end, "the catalog does not come"

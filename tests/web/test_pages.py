@@ -119,10 +119,12 @@ def test_every_link_leads_somewhere(demo: Shown) -> None:
 def test_home_says_what_the_catalog_comes_to(demo: Shown, rows: sqlite3.Connection) -> None:
     sums = "sum(calls), sum(input_tokens) + sum(output_tokens)"
     calls, tokens = rows.execute(f"SELECT {sums} FROM usage_days").fetchone()
-    sessions, messages = rows.execute("SELECT count(*), sum(message_count) FROM sessions").fetchone()
+    counts = "sum(1 - is_agent_session), sum(is_agent_session), sum(message_count)"
+    sessions, subagents, messages = rows.execute(f"SELECT {counts} FROM sessions").fetchone()
     tree = demo.page("/")
     facts = {words(one.findall("dt")): words(one.findall("dd")) for one in named(tree, "dl", "totals")[0]}
-    assert facts["Sessions and sub-agents"] == f"{sessions:,}" and facts["Messages"] == f"{messages:,}"
+    assert facts["Sessions"] == f"{sessions:,}" and facts["Sub-agents"] == f"{subagents:,}"
+    assert facts["Messages"] == f"{messages:,}"
     assert facts["Model calls"] == f"{calls:,}" and facts["Tokens"] == f"{tokens:,}"
     (day,) = rows.execute("SELECT max(day_utc) FROM usage_days").fetchone()
     (used,) = rows.execute("SELECT sum(calls) FROM usage_days WHERE day_utc = ?", (day,)).fetchone()
