@@ -67,5 +67,5 @@ def test_restore_of_a_session(home: Path, project: Path) -> None:
     for path in project.rglob("f.txt"):
         path.write_text("changed since\n")
     done = limited(*words, "--force", open_files=64)
-    assert done.code == 0 and f"{FOLDERS} replaced files are kept in" in done.err
+    assert done.code == 0 and f"{FOLDERS} replaced or removed files are kept in" in done.err
     assert (project / "d007/e/f.txt").read_text() == "7\n"
