@@ -11,8 +11,8 @@ from clew.model.time import from_microseconds
 DAY_US = 86_400_000_000
 FIRST_YEAR, LAST_YEAR = 2020, 2037
 """Changes of a zone's offset are looked up in these years. Before and after, the nearest known offset counts."""
-PROBE = timedelta(days=28)
-"""No zone changes its offset twice in this time; Morocco does within five weeks."""
+PROBE_STEP = timedelta(days=28)
+"""Shorter than the shortest time between two changes of a zone's offset in these years (Morocco, 35 days)."""
 
 
 class OffsetPeriod(NamedTuple):
@@ -35,7 +35,7 @@ class LocalDays(NamedTuple):
         stamp = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC)
         offset = _offset(stamp, zone)
         while stamp.year <= LAST_YEAR:
-            before, stamp = stamp, stamp + PROBE
+            before, stamp = stamp, stamp + PROBE_STEP
             if _offset(stamp, zone) != offset:
                 change = _find_change(before, stamp, zone)
                 periods.append(OffsetPeriod(_microseconds(change - _EPOCH), _microseconds(offset)))

@@ -13,7 +13,7 @@ class SyncLevel(IntEnum):
     """What is up to date after a sync; each level includes those before it."""
 
     SESSIONS = 1
-    """Sessions and token usage."""
+    """Sessions and token usage. Messages of an earlier sync stay; `unread_messages` lists their sources."""
     MESSAGES = 2
     """Messages, blocks, tool calls, file changes and todos, and the stored text."""
     TEXT = 3

@@ -27,7 +27,7 @@ class AgentCommand(NamedTuple):
         return f"{place}{'env ' if unset else ''}{unset}{settings}{shell_line(map(mask, self.argv))}"
 
     def start(self, program: str) -> None:
-        """Become the agent; returns only by an error."""
+        """Replace this process by the agent; returns only by an error."""
         os.chdir(self.folder)
         kept = {name: value for name, value in os.environ.items() if name not in self.unset}
         os.execve(program, self.argv, kept | self.environment)
@@ -47,7 +47,7 @@ def agent_command(argv: list[str], folder: str, host: Host) -> AgentCommand:
 
 
 def is_path(folder: str) -> bool:
-    """False for a mere name, such as the hash of a folder that nobody knows, and for what no folder can be named."""
+    """True for text that can be the path of a folder; False for a bare name, such as the hash of a project folder."""
     return ("/" in folder or "\\" in folder) and _is_file_name(folder)
 
 

@@ -24,13 +24,13 @@ from clew.io.paths import is_own_home
 from clew.model.json import JSON
 from clew.model.time import spell_time
 from clew.render.shell import shell_line
-from clew.render.tables import Column, ago, count, size
+from clew.render.tables import Column, ago, count, counted, size
 
 
 @click.command("clean")
 @click.option("--older-than", required=True, metavar="TIME", help="Sessions not used since: 90d, 2026-06-01.")
 @click.option("--yes", is_flag=True, help="Do it; without this, only show what would be removed.")
-@click.option("--archive", "chosen", metavar="DIR", help="Folder of the archive (default: in clew's data folder).")
+@click.option("--archive", metavar="DIR", help="Folder of the archive (default: in clew's data folder).")
 @redacting_output
 @filtering
 @common
@@ -40,7 +40,7 @@ def command(
     /,
     older_than: str,
     yes: bool,
-    chosen: str | None,
+    archive: str | None,
     homes: tuple[str, ...],
     as_json: bool,
     **options: Any,
@@ -68,7 +68,7 @@ def command(
     sessions = find_old(library.hosts, wanted, point_in_time(older_than, now), now)
     masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
     masking.prepare()
-    folder = archive_folder(chosen)
+    folder = archive_folder(archive)
     done = _clean(folder, sessions, unread, library.now) if yes else Cleaned([], [])
     if wants_json(context, as_json):
         print_json(masking.value(_report(sessions, done, folder, yes)))
@@ -89,7 +89,7 @@ def command(
                 [[*row, str(one.path)] for row, one in zip(cells, shown, strict=True)],
                 masking,
             )
-        _say_result(sessions, done, yes, chosen)
+        _print_result(sessions, done, yes, archive)
     return 1 if done.kept or not sessions else 0
 
 
@@ -132,14 +132,14 @@ def _report(sessions: list[OldSession], done: Cleaned, folder: Path, yes: bool) 
     return {"applied": yes, "archive": str(folder), "sessions": rows}
 
 
-def _say_result(sessions: list[OldSession], done: Cleaned, yes: bool, chosen: str | None) -> None:
+def _print_result(sessions: list[OldSession], done: Cleaned, yes: bool, archive: str | None) -> None:
     if not sessions:
         print_message("no session is that old; nothing was removed", mask=False)
         return
     if not yes:
         total = sum(one.bytes for one in sessions)
         print_message(
-            f"{_sessions(len(sessions))}, {size(total)}: nothing was removed; --yes archives and removes them",
+            f"{counted(len(sessions), 'session')}, {size(total)}: nothing was removed; --yes archives and removes them",
             mask=False,
         )
         return
@@ -155,12 +155,7 @@ def _say_result(sessions: list[OldSession], done: Cleaned, yes: bool, chosen: st
         words = ["clew", "archive", "restore", f"{first.agent}:{first.id}", "--in-place"]
         home = first.files[0].host.home
         words += [] if is_own_home(home) else ["--home", str(home)]
-        words += ["--archive", chosen] if chosen else []
+        words += ["--archive", archive] if archive else []
         freed = size(sum(one.bytes for one in done.removed))
-        print_message(
-            f"{_sessions(len(done.removed))} archived and removed, {freed}; to bring one back: {shell_line(words)}"
-        )
-
-
-def _sessions(number: int) -> str:
-    return f"{number} session{'' if number == 1 else 's'}"
+        removed = counted(len(done.removed), "session")
+        print_message(f"{removed} archived and removed, {freed}; to bring one back: {shell_line(words)}")

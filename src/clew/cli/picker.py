@@ -50,7 +50,7 @@ class Choice(NamedTuple):
 
     @property
     def reference(self) -> str:
-        """How a command is told of the session."""
+        """The reference that commands take."""
         return f"{self.agent}:{self.id}"
 
 

@@ -56,7 +56,7 @@ def remove(old: str, env: Mapping[str, str] | None = None) -> str:
             new = moved.pop(name)
             _write(moved, env)
             return new
-    raise UnknownReference(f"{old} is not mapped; `clew sources` shows what is")
+    raise UnknownReference(f"{old} is not mapped; `clew sources map` lists the mappings")
 
 
 def _write(moved: dict[str, str], env: Mapping[str, str] | None) -> None:
