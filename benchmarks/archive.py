@@ -99,7 +99,7 @@ def _outward(folder: Path, raw: int) -> Iterator[str]:
     yield f"  clew, verify           {cost}, {raw / cost.cpu / 1e6:6.1f} MB/s"
     with open_archive(folder / "archive") as archive:
         steps = restore.plan(list(archive.newest()))
-        cost = timed(lambda: restore.restore(archive, steps, folder / "out"))
+        cost = timed(lambda: restore.restore(archive, {folder / "out": steps}))
     differing = sum(_digest(folder / "out" / step.path) != step.version.digest for step in steps)
     rate = f"{raw / cost.cpu / 1e6:6.1f} MB/s"
     yield f"  clew, restore          {cost}, {rate}; {differing} of {len(steps):,} files differ"

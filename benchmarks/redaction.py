@@ -22,9 +22,11 @@ from clew.redact.native_files import mask_file
 from clew.redact.redactor import MaskSettings, Redactor
 from tests.redact import labelled
 from tests.redact.labelled import Record
-from tests.redact.scoring import SHARED, Score, Spans, load_generator, mask_lines, ours, score
+from tests.redact.scoring import SECRETS_GENERATOR, Score, Spans, load_generator, mask_lines, ours, score
 
-CORPUS = SHARED.parents[1] / "corpus"
+_SHARED = Path(__file__).resolve().parents[2] / "shared"
+GENERATOR = _SHARED / SECRETS_GENERATOR
+CORPUS = _SHARED / "corpus"
 _TRANSCRIPTS = {".jsonl", ".json", ".md"}
 _PEERS = Path(__file__).with_name("redaction_peers.py")
 
@@ -143,14 +145,14 @@ def _by_kind(scores: list[tuple[str, Score]]) -> Iterator[str]:
 
 def report(options: Options) -> Iterator[str]:
     """The lines of the report."""
-    return lines(range(1, options.rounds + 1), SHARED, options.peers or sys.executable, every_kind=False)
+    return lines(range(1, options.rounds + 1), GENERATOR, options.peers or sys.executable, every_kind=False)
 
 
 def main() -> None:
     """As a program of its own, with more to choose."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="1-20", help="from-to")
-    parser.add_argument("--generator", type=Path, default=SHARED, help="a file with generate(seed)")
+    parser.add_argument("--generator", type=Path, default=GENERATOR, help="a file with generate(seed)")
     parser.add_argument(
         "--peers", type=Path, default=Path(sys.executable), help="the interpreter that has the other tools"
     )

@@ -47,9 +47,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test in a slow folder as slow."""
+    """Mark the tests in slow folders and those that read the shared corpus as slow."""
     for item in items:
-        if SLOW_FOLDERS.intersection(item.path.relative_to(ROOT).parts):
+        is_in_slow_folder = SLOW_FOLDERS.intersection(item.path.relative_to(ROOT).parts)
+        if is_in_slow_folder or "shared" in getattr(item, "fixturenames", ()):
             item.add_marker("slow")
 
 

@@ -115,7 +115,7 @@ def generated_home(home: Path, shared: Path) -> None:
     subprocess.run([*tool, "--out", str(home)], check=True, capture_output=True)
 
 
-HOMES = ("demo", "corpus", pytest.param("generated", marks=pytest.mark.slow))
+HOMES = ("demo", *(pytest.param(name, marks=pytest.mark.slow) for name in ("corpus", "generated")))
 
 
 def make_home(kind: str, home: Path, request: pytest.FixtureRequest) -> None:

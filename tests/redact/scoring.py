@@ -20,7 +20,8 @@ from clew.redact.native_files import mask_file
 from clew.redact.redactor import MaskSettings, Redactor
 from tests.redact.labelled import Record
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "tools" / "make_secrets.py"
+SECRETS_GENERATOR = "tools/make_secrets.py"
+"""Below the folder of shared reference material."""
 _MARKER = re.compile(MARKER.pattern)
 _MIN_COVERED_SHARE = 0.95
 Spans = list[list[tuple[int, int]]]

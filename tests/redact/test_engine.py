@@ -33,7 +33,7 @@ from clew.redact.scanner import default_rules
 from clew.redact.token_rules import builtin_rules
 from tests.redact import labelled
 from tests.redact.planted import Planter
-from tests.redact.scoring import SHARED, load_generator, ours
+from tests.redact.scoring import SECRETS_GENERATOR, load_generator, ours
 
 MIXED = string.ascii_letters + string.digits
 
@@ -59,10 +59,8 @@ def test_RD01_our_own_set_is_found_whole_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 7, 20, 101])
-def test_RD01_the_shared_set(seed: int) -> None:
-    if not SHARED.is_file():
-        pytest.skip("the shared generator is not here")
-    score = ours(load_generator(SHARED).generate(seed))
+def test_RD01_the_shared_set(shared: Path, seed: int) -> None:
+    score = ours(load_generator(shared / SECRETS_GENERATOR).generate(seed))
     assert score.recall("secret") >= 99.5
     assert score.recall("pii") == 100
     assert score.precision() >= 99.5
@@ -180,6 +178,7 @@ def test_every_line_of_a_putty_key_is_masked_and_the_lines_around_stay(line_end:
     assert masked.startswith("Comment: a") and masked.endswith(line_end.join(["", "Private-MAC: none", "Then words."]))
 
 
+@pytest.mark.slow
 def test_thousands_of_prefixes_in_a_row_take_a_limited_time() -> None:
     for prefix in ("sk-ant-", "sk-proj-", "tskey-", "eyJ-", "Private-Lines: 1 "):
         begin = time.process_time()

@@ -16,7 +16,7 @@ from clew.redact import scanner as scanning
 from clew.redact.matcher import TOO_MANY_CANDIDATES
 from clew.redact.scanner import rule_ids
 from tests.redact import labelled
-from tests.redact.scoring import SHARED, load_generator
+from tests.redact.scoring import SECRETS_GENERATOR, load_generator
 
 MIXED = string.ascii_letters + string.digits
 KEYS = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"]
@@ -194,10 +194,8 @@ def test_RD11_our_own_negatives_stay() -> None:
             assert scan(row["text"], "pii") == [], row["kind"]
 
 
-def test_RD11_every_kind_of_negative_of_the_shared_set_stays() -> None:
-    if not SHARED.is_file():
-        pytest.skip("the shared generator is not here")
-    negatives = load_generator(SHARED).negatives(33, 610)
+def test_RD11_every_kind_of_negative_of_the_shared_set_stays(shared: Path) -> None:
+    negatives = load_generator(shared / SECRETS_GENERATOR).negatives(33, 610)
     assert len({row["kind"] for row in negatives}) == 61
     assert [row["kind"] for row in negatives if scan(row["text"], "pii")] == []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from functools import partial
 from io import BytesIO
@@ -17,7 +16,7 @@ from clew.redact.native_files import mask_file
 from clew.redact.redactor import MaskSettings, Redactor
 from tests.cli.running import clew
 from tests.redact.planted import forms
-from tests.redact.scoring import mask_lines, score
+from tests.redact.scoring import SECRETS_GENERATOR, load_generator, mask_lines, score
 
 IDS = ("type", "uuid", "parentUuid", "sessionId", "cwd", "version", "timestamp")
 
@@ -25,15 +24,7 @@ IDS = ("type", "uuid", "parentUuid", "sessionId", "cwd", "version", "timestamp")
 @pytest.fixture(scope="module")
 def maker(shared: Path) -> ModuleType:
     """The generator of the set."""
-    path = shared / "tools" / "make_secrets.py"
-    if not path.is_file():
-        pytest.skip("no generator of secrets beside the checkout")
-    spec = importlib.util.spec_from_file_location("make_secrets", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_generator(shared / SECRETS_GENERATOR)
 
 
 def wrapped(maker: ModuleType, seed: int, negatives: int = 61) -> list[tuple[dict[str, Any], dict[str, Any]]]:

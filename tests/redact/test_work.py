@@ -89,6 +89,7 @@ def test_RD09_a_secret_behind_any_density_of_signs_is_masked(unit: str) -> None:
     assert value not in redact(f"{unit * 20_000}\nDB_PASSWORD={value}\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["token,", "token|", "token\t", "token," * 160 + "\n", "| token " * 120 + "\n"])
 def test_RD09_the_time_for_names_of_secrets_grows_with_the_length_of_a_text(unit: str) -> None:
     scan(unit)

@@ -21,7 +21,6 @@ from clew.render.markdown import markdown
 from clew.render.terminal import show
 from tests.render.pages import page, parse, sessions, words
 
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 TOKEN = re.compile(r"zq\d+zq")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _MARKED = {"text": "text", "thinking": "thinking", "tool_use": "tool_name", "unknown": "value", "document": "document"}
@@ -72,10 +71,9 @@ def test_every_face_shows_the_same_blocks_in_the_same_order(tmp_path: Path) -> N
     assert check(sessions(tmp_path), DETAILS) > 500
 
 
-def test_every_face_shows_the_same_of_real_sessions(tmp_path: Path) -> None:
-    if not CORPUS.is_dir():
-        pytest.skip("no corpus beside the project")
-    found = [one for folder in sorted(CORPUS.iterdir()) if folder.is_dir() for one in _in(folder, tmp_path)]
+def test_every_face_shows_the_same_of_real_sessions(shared: Path, tmp_path: Path) -> None:
+    folders = sorted((shared / "corpus").iterdir())
+    found = [one for folder in folders if folder.is_dir() for one in _in(folder, tmp_path)]
     assert check(found, ("full",)) > 1_000
 
 
