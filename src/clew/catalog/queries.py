@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from clew.agents.file_evidence import absolute
 from clew.analysis.pricing import NANO_DOLLARS
 from clew.analysis.usage import Usage
+from clew.catalog.change_detection import recorded_unreadable_folders
 from clew.catalog.database import key_range
 from clew.catalog.filters import Condition
 from clew.catalog.portable_sql import CACHE_5M_TOKENS
@@ -523,7 +524,9 @@ def source_problems(db: sqlite3.Connection, limit: int) -> list[tuple[str, str, 
 def problems(db: sqlite3.Connection) -> list[Problem]:
     """Every problem that the last sync recorded, in the order of the files."""
     query = "SELECT path, problems FROM source WHERE problems NOT IN ('', '[]') AND state <> 'gone' ORDER BY path"
-    return [_problem(path, recorded) for path, text in db.execute(query) for recorded in json.loads(text)]
+    folders = {path: reason for path, _, reason in recorded_unreadable_folders(db)}
+    found = [_problem(path, {"code": "unreadable", "line": 0, "message": reason}) for path, reason in folders.items()]
+    return found + [_problem(path, recorded) for path, text in db.execute(query) for recorded in json.loads(text)]
 
 
 def _problem(path: str, recorded: dict[str, str | int]) -> Problem:
@@ -539,11 +542,16 @@ def _problem(path: str, recorded: dict[str, str | int]) -> Problem:
 
 
 def unreadable_sources(db: sqlite3.Connection, agents: Collection[str] = ()) -> list[str]:
-    """The sources that could not be read at all, of some agents or of all, with the reason."""
+    """The folders and sources of some agents or of all that could not be read at all, with the reason."""
     query = "SELECT f.agent, f.path, f.problems FROM source f LEFT JOIN session s ON s.id = f.id"
     query += " WHERE s.id IS NULL AND f.state <> 'gone' ORDER BY f.path"
     found = [(path, text) for agent, path, text in db.execute(query) if not agents or agent in agents]
-    return [_unreadable(path, json.loads(text or "[]")) for path, text in found]
+    folders = {
+        f"{path_for_display(path)}: {reason}": None
+        for path, agent, reason in recorded_unreadable_folders(db)
+        if not agents or agent in agents
+    }
+    return [*folders, *(_unreadable(path, json.loads(text or "[]")) for path, text in found)]
 
 
 def _unreadable(path: str, recorded: list[dict[str, JSON]]) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from clew.agents import registry
 from clew.agents.base import SourceFile, with_current_size
@@ -29,7 +31,7 @@ TRANSACTION_BYTES = 4 << 20
 MIN_TASK_COST = 4096
 """What a source costs besides its bytes, in bytes."""
 MAX_BUFFERED_CHARS = 48 << 20
-"""Characters of text whose rows wait in memory; a larger source is written in several transactions."""
+"""Characters of text whose rows wait in memory; the rows of a larger source wait in a temporary file."""
 BAD_SOURCE = (ClewError, OSError, RecursionError, ValueError, TypeError, LookupError, AttributeError, AssertionError)
 """What reading a source may raise. One bad file never stops a sync: the error is recorded as a problem of the file."""
 
@@ -54,13 +56,42 @@ class _ReadSource:
     rows: list[Rows] = field(default_factory=list)
     chunks: list[PackedChunk] = field(default_factory=list)
     buffered_chars: int = 0
-    is_begun: bool = False
-    """True once rows of it were written."""
+    spill_file: IO[bytes] | None = None
+    """Holds rows and chunks that do not fit in memory, until all of them are written in one transaction."""
+    spilled_portions: int = 0
     end: Ingested | None = None
     fingerprint: bytes = b""
     error: str = ""
     keeps_session: bool = False
     """True where the file cannot be read now: what was read from it before stays."""
+
+    def spill(self, folder: Path) -> None:
+        """Move the rows and chunks from memory to a temporary file in a folder; the file has no name there."""
+        if self.spill_file is None:
+            self.spill_file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed when the rows were written
+        pickle.dump((self.rows, self.chunks), self.spill_file, pickle.HIGHEST_PROTOCOL)
+        self.spilled_portions += 1
+        self._clear_memory()
+
+    def portions(self) -> Iterator[tuple[list[Rows], list[PackedChunk]]]:
+        """The rows and chunks, in the order in which they were read."""
+        if self.spill_file is not None:
+            self.spill_file.seek(0)
+            for _ in range(self.spilled_portions):
+                yield pickle.load(self.spill_file)
+        yield self.rows, self.chunks
+
+    def discard_rows(self) -> None:
+        """Forget the rows and chunks: they were written, or the source could not be read to its end."""
+        if self.spill_file is not None:
+            self.spill_file.close()
+        self.spill_file, self.spilled_portions = None, 0
+        self._clear_memory()
+
+    def _clear_memory(self) -> None:
+        self.rows.clear()
+        self.chunks.clear()
+        self.buffered_chars = 0
 
 
 def ingest_sources(
@@ -106,6 +137,7 @@ class IngestWorker:
     """Reads sources and writes their rows, with one connection."""
 
     def __init__(self, folder: Path, level: SyncLevel) -> None:
+        self._folder = folder
         self._db = open_writer(folder)
         self._level = level
         self._writer = RowWriter(self._db)
@@ -129,6 +161,9 @@ class IngestWorker:
         except BaseException:
             self._writer.forget_strings()
             raise
+        finally:
+            for read in reads:
+                read.discard_rows()
         lines = sum(read.end.lines for read in reads if read.end is not None)
         size = sum(read.stat.st_size for read in reads)
         return SyncCounts(len(tasks), lines, self._writer.written - written_before, size)
@@ -143,9 +178,8 @@ class IngestWorker:
         try:
             self._read_rows(read)
         except BAD_SOURCE as error:
-            read.rows.clear()
-            read.chunks.clear()
-            read.is_begun, read.end = False, None
+            read.discard_rows()
+            read.end = None
             read.text_writer = SourceTextWriter(self._db, task.id)
             read.error = _describe(error, task.source.path)
             # What its content says may never change; that it cannot be opened may.
@@ -175,25 +209,20 @@ class IngestWorker:
             read.rows.append(step)
             read.buffered_chars += step.chars
             if read.buffered_chars > MAX_BUFFERED_CHARS:
-                with transaction(self._db):
-                    self._write_rows(read)
+                read.spill(self._folder)
 
     def _write_rows(self, read: _ReadSource) -> None:
-        if not read.is_begun:
-            self._delete_rows(read)
-            read.is_begun = True
-        for rows in read.rows:
-            self._writer.write(rows)
-        if read.text_writer is not None:
-            read.text_writer.write(read.chunks)
-        read.rows.clear()
-        read.chunks.clear()
-        read.buffered_chars = 0
+        """Replace the rows of a source; what was there before stays if the transaction is rolled back."""
+        self._delete_rows(read)
+        for portion, chunks in read.portions():
+            for rows in portion:
+                self._writer.write(rows)
+            if read.text_writer is not None:
+                read.text_writer.write(chunks)
 
     def _delete_rows(self, read: _ReadSource) -> None:
-        """Delete what is going to be written again. Until the end of the source is written, it counts as not read."""
+        """Delete what is going to be written again."""
         source = read.task.id
-        self._db.execute("UPDATE source SET size = -1 WHERE id = ?", (source,))
         self._db.execute("INSERT OR IGNORE INTO unread_messages VALUES (?)", (source,))
         if read.text_writer is None:
             self._writer.delete_session(source)

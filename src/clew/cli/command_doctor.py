@@ -45,7 +45,8 @@ def command(
         refuse_copy(root_of(place))
     rows = [_treat(finding, fix) for place in named or [Path.home()] for finding in examine(place)]
     rows += [_treat(finding, fix) for finding in _restores()]
-    rows += [(Finding(problem), False) for problem in noted]
+    reported = {(finding.problem.code, finding.problem.file) for finding, _ in rows}
+    rows += [(Finding(problem), False) for problem in noted if (problem.code, problem.file) not in reported]
     json = wants_json(context, as_json)
     masking = redaction(context, DATA if json else TEXT)
     if json:
