@@ -139,6 +139,12 @@ def last_messages(db: sqlite3.Connection, *, gone: bool = False) -> dict[Path, d
     }
 
 
+def subagent_paths(db: sqlite3.Connection) -> set[Path]:
+    """The main files of the sessions of sub-agents."""
+    query = f"SELECT f.path {_FROM} WHERE s.is_agent_session = 1"
+    return {Path(path_from_text(path)) for (path,) in db.execute(query)}
+
+
 def list_ids(db: sqlite3.Connection, condition: Condition | None = None) -> list[str]:
     """The ids of the sessions of a list, to tell how much of an id is enough to name one."""
     where, values = _list_condition(condition, True)
