@@ -135,6 +135,13 @@ def test_an_unreadable_folder_deep_below_is_reported_and_all_else_is_listed(home
     assert reported(home, ["list", "--agent", "codex"], day) == 1
 
 
+def test_doctor_reports_an_unreadable_folder_before_the_first_sync(home: Path) -> None:
+    folder = home / ".claude/projects/-other"
+    folder.chmod(0)
+    assert reported(home, ["doctor"], folder) == 1
+    assert clew("--home", home, "doctor").code == 1
+
+
 def test_agents_shows_all_agents_while_a_folder_cannot_be_read(home: Path) -> None:
     (home / ".gemini/tmp").mkdir(parents=True)
     (home / ".gemini").chmod(0)

@@ -20,7 +20,7 @@ from clew.catalog.portable_sql import CACHE_5M_TOKENS
 from clew.catalog.row_writer import COUNTS
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.stats import UsageTotals, add_known, catalog_stats
-from clew.io.paths import path_for_display, path_from_text, path_to_text
+from clew.io.paths import escape_controls, path_for_display, path_from_text, path_to_text
 from clew.model import Problem
 from clew.model.codes import CODES
 from clew.model.json import JSON
@@ -530,9 +530,7 @@ def source_problems(db: sqlite3.Connection, limit: int) -> list[tuple[str, str, 
 def problems(db: sqlite3.Connection) -> list[Problem]:
     """Every problem that the last sync recorded, in the order of the files."""
     query = "SELECT path, problems FROM source WHERE problems NOT IN ('', '[]') AND state <> 'gone' ORDER BY path"
-    folders = {path: reason for path, _, reason in recorded_unreadable_folders(db)}
-    found = [_problem(path, {"code": "unreadable", "line": 0, "message": reason}) for path, reason in folders.items()]
-    return found + [_problem(path, recorded) for path, text in db.execute(query) for recorded in json.loads(text)]
+    return [_problem(path, recorded) for path, text in db.execute(query) for recorded in json.loads(text)]
 
 
 def _problem(path: str, recorded: dict[str, str | int]) -> Problem:
@@ -553,7 +551,7 @@ def unreadable_sources(db: sqlite3.Connection, agents: Collection[str] = ()) -> 
     query += " WHERE s.id IS NULL AND f.state <> 'gone' ORDER BY f.path"
     found = [(path, text) for agent, path, text in db.execute(query) if not agents or agent in agents]
     folders = {
-        f"{path_for_display(path)}: {reason}": None
+        f"{escape_controls(path_for_display(path))}: {reason}": None
         for path, agent, reason in recorded_unreadable_folders(db)
         if not agents or agent in agents
     }
@@ -562,4 +560,4 @@ def unreadable_sources(db: sqlite3.Connection, agents: Collection[str] = ()) -> 
 
 def _unreadable(path: str, recorded: list[dict[str, JSON]]) -> str:
     message = next((str(one["message"]) for one in recorded if one.get("message")), "cannot be read")
-    return f"{path_for_display(path)}: {message}"
+    return f"{escape_controls(path_for_display(path))}: {message}"

@@ -6,7 +6,7 @@ import sqlite3
 from typing import NamedTuple
 
 from clew.catalog.change_detection import recorded_unreadable_folders
-from clew.io.paths import path_for_display
+from clew.io.paths import escape_controls, path_for_display
 
 
 class SyncCounts(NamedTuple):
@@ -49,5 +49,6 @@ def read_report(db: sqlite3.Connection, work: SyncCounts) -> SyncReport:
     SELECT count(*), coalesce(sum(state = 'gone'), 0), coalesce(sum(problems NOT IN ('', '[]')), 0),
       coalesce(sum(problems LIKE '%"unreadable"%' AND state <> 'gone'), 0)
     FROM source"""
-    folders = {f"{path_for_display(path)}: {reason}": None for path, _, reason in recorded_unreadable_folders(db)}
-    return SyncReport(work, *db.execute(query).fetchone(), tuple(folders))
+    folders = [(escape_controls(path_for_display(path)), reason) for path, _, reason in recorded_unreadable_folders(db)]
+    unreadable = tuple(dict.fromkeys(f"{path}: {reason}" for path, reason in folders))
+    return SyncReport(work, *db.execute(query).fetchone(), unreadable_folders=unreadable)

@@ -23,7 +23,7 @@ from clew.catalog.sync_level import SyncLevel
 from clew.catalog.sync_report import SyncCounts
 from clew.catalog.text_store import ChunkPacker, PackedChunk, SourceTextWriter
 from clew.errors import ClewError, LimitExceeded, SourceUnreadable
-from clew.io.paths import path_for_display
+from clew.io.paths import escape_controls, path_for_display
 from clew.io.workers import run_in_workers
 
 TRANSACTION_BYTES = 4 << 20
@@ -257,6 +257,6 @@ def _describe(error: BaseException, path: Path) -> str:
         text = str(error)
     else:
         text = f"{type(error).__name__}: {error}"
-    for name in (str(path), path_for_display(str(path))):
+    for name in (str(path), path_for_display(str(path)), escape_controls(str(path))):
         text = text.removeprefix(f"{name}: ")
     return text.encode("utf-8", "replace").decode()

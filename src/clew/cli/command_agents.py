@@ -42,7 +42,11 @@ def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) ->
         for row in rows
         for root in row["roots"]
     ]
-    print_table([Column("agent"), Column("name"), Column("folder", flexible=True, least=30), Column("")], lines, None)
+    print_table(
+        [Column("agent"), Column("name"), Column("folder", is_path=True, flexible=True, least=30), Column("")],
+        lines,
+        None,
+    )
 
 
 def _describe(root: Path) -> dict[str, JSON]:

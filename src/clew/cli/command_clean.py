@@ -89,7 +89,7 @@ def command(
         ]
         if cells:
             print_table(
-                [*columns, Column("file", flexible=True)],
+                [*columns, Column("file", is_path=True, flexible=True)],
                 [[*row, str(one.path)] for row, one in zip(cells, shown, strict=True)],
                 masking,
             )

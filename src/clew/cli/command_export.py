@@ -258,6 +258,7 @@ class Writer:
         if target is not None and target.is_dir():
             return self.write_to_folder(sessions, target)
 
+        done = 0
         with tempfile.TemporaryDirectory() as parts, open_output(target, self.compression, self.force) as out:
 
             def write_part(number: int) -> Masked | None:
@@ -278,7 +279,7 @@ class Writer:
                     shutil.copyfileobj(part, out)
                 return Path(parts, str(number)).unlink()
 
-            sizes, done = self._sizes(sessions), 0
+            sizes = self._sizes(sessions)
             with closing(write_in_workers(write_part, sizes)) as results:
                 written = enumerate(results)
                 try:

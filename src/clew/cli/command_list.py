@@ -89,7 +89,7 @@ def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, masking
         Column("id"),
         Column("agent", drop_rank=2),
         Column("last", drop_rank=1),
-        Column("project", flexible=True, drop_rank=4),
+        Column("project", is_path=True, flexible=True, drop_rank=4),
         Column("messages", right=True, drop_rank=5),
         Column("tokens", right=True, drop_rank=7),
         Column("cost", right=True, drop_rank=6),

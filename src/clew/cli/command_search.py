@@ -66,7 +66,8 @@ def command(
     """Search prompts, answers, thinking, tool calls, tool output, file names and titles.
 
     All words must occur. "Quoted words" must occur side by side; pre* matches words that begin with pre; OR, NOT and
-    parentheses combine; -word excludes. snake_case, paths and dotted.names are found whole and in parts.
+    parentheses combine; -word excludes. snake_case, paths and dotted.names are found whole and in parts. Backups of
+    files that agents keep are not searched, although `clew diff` shows them.
 
     Hits are grouped by session and begin with a reference: `clew show 7c1e5f2a#4` prints that message. Exit code 1:
     nothing was found.

@@ -236,6 +236,14 @@ def path_for_display(text: str) -> str:
     return text if text.isascii() else text.translate(_TO_DISPLAY)
 
 
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), 0x7F)} | {9: "\\t", 10: "\\n", 13: "\\r"}
+
+
+def escape_controls(path: str) -> str:
+    """A path on one line that can be copied: a newline as `\\n`, other control characters as `\\t` or `\\x1b`."""
+    return path.translate(_CONTROLS)
+
+
 def escape_invalid_utf8(text: str) -> str:
     """A name or text from the file system as valid text: bytes that are not UTF-8 become `\\xff`."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -14,7 +14,7 @@ from clew.agents import registry
 from clew.agents.base import Agent, Claim, SourceFile
 from clew.errors import SourceUnreadable
 from clew.host import Host
-from clew.io.paths import blocking_folder, path_for_display, path_to_text, walk
+from clew.io.paths import blocking_folder, escape_controls, path_for_display, path_to_text, walk
 
 
 class Found(NamedTuple):
@@ -33,7 +33,7 @@ class UnreadableFolder(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
-        return f"{path_for_display(self.path)}: {self.reason}"
+        return f"{escape_controls(path_for_display(self.path))}: {self.reason}"
 
 
 def folders_below(root: Path, on_error: Callable[[OSError], None]) -> Iterator[str]:
@@ -126,11 +126,11 @@ def _at_path(path: Path, hosts: Iterable[Host], on_unreadable: Callable[[str], N
     seen: set[Path] = set()
     for file in _files_below(path, on_unreadable):
         try:
-            agent = _owner(file, places)
+            owner = _owner(file, places)
         except SourceUnreadable as error:
             on_unreadable(str(error))
             continue
-        found = Found(agent, agent.locate(file)) if agent is not None else None
+        found = Found(owner, owner.locate(file)) if owner is not None else None
         if found is not None and found.source.path not in seen:
             seen.add(found.source.path)
             yield found
@@ -140,7 +140,7 @@ def _files_below(folder: Path, on_unreadable: Callable[[str], None]) -> Iterator
     """Yield every file below a folder, without links: they could lead to files that the user did not name."""
 
     def report(error: OSError) -> None:
-        on_unreadable(f"{os.fsdecode(error.filename)}: {error.strerror or error}")
+        on_unreadable(f"{escape_controls(os.fsdecode(error.filename))}: {error.strerror or error}")
 
     for below, names, files in walk(folder, report):
         names.sort()
