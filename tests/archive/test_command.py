@@ -15,12 +15,12 @@ from clew.archive.archive import open_archive
 from clew.archive.archived_home import archived_hosts, is_gone
 from clew.archive.records import SourceHome, Version, pack_names, pack_path
 from clew.archive.writer import open_writer
-from clew.demo import write_demo
 from clew.host import Host
 from clew.sources.local import in_homes
 from clew.sources.mirror import Mirror
 from tests.archive.worlds import World, lines
 from tests.cli.running import LATEST, clew
+from tests.demo_home import write_small_demo
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,7 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A demo home that may be changed, and a folder of clew's own for it."""
     monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "own"))
     monkeypatch.delenv("CLEW_ARCHIVE_DIR", raising=False)
-    write_demo(tmp_path / "home")
+    write_small_demo(tmp_path / "home")
     return tmp_path / "home"
 
 
@@ -38,6 +38,15 @@ def rows(*words: str | Path) -> list[dict[str, Any]]:
     """What `clew list` says, without the place of the files."""
     listed = [{**row, "path": None} for row in clew(*words, "list", "--json").json]
     return sorted(listed, key=lambda row: row["id"])
+
+
+def test_a_list_without_sessions_says_what_to_do(home: Path, tmp_path: Path) -> None:
+    assert "`clew archive` creates one" in clew("archive", "list").err
+    assert clew("archive", "--home", home).code == 0
+    (tmp_path / "other").mkdir()
+    listed = clew("archive", "list", "--home", tmp_path / "other")
+    assert (listed.code, listed.out) == (1, "")
+    assert f"nothing is archived from {tmp_path / 'other'}; `clew archive` copies" in listed.err
 
 
 def test_a_home_is_archived_listed_verified_and_restored(home: Path, tmp_path: Path) -> None:
@@ -214,7 +223,7 @@ def test_sessions_of_another_machine_keep_their_origin(tmp_path: Path, monkeypat
     monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "own"))
     mirror = Mirror(tmp_path / "mirror", "box")
     world = World(tmp_path / "world")
-    write_demo(mirror.place("/home/ada"))
+    write_small_demo(mirror.place("/home/ada"))
     world.host = mirror.host("/home/ada", {"CODEX_HOME": "/home/ada/.codex"})
     world.capture(agents=("claude-code", "codex"))
     shutil.rmtree(mirror.folder)

@@ -13,6 +13,7 @@ import pytest
 
 from clew.cli.command_list import short_ids
 from tests.cli.running import BELL, FORKED, LATEST, WITH_AGENTS, clew
+from tests.demo_home import write_small_demo
 from tests.unit.samples import SESSION, claude_line
 
 EVERY = ("list", "show", "graph", "export", "verify", "validate")
@@ -97,9 +98,9 @@ def test_thinking_is_a_filter(demo: Path) -> None:
     ("words", "hint"),
     [
         (["--has", "nothing"], "choose from error, thinking, subagent, edit"),
-        (["--since", "soon"], "not a time I understand: 'soon'"),
-        (["--until", "9" * 30 + "d"], "not a time I understand"),
-        (["--since", "99999999999d"], "not a time I understand"),
+        (["--since", "soon"], "unknown time 'soon'"),
+        (["--until", "9" * 30 + "d"], "unknown time"),
+        (["--since", "99999999999d"], "unknown time"),
     ],
 )
 @pytest.mark.parametrize("command", ["list", "export", "verify", "validate"])
@@ -151,7 +152,7 @@ def test_a_path_with_a_number_sign(tmp_path: Path) -> None:
 
 def test_the_last_session_is_the_one_written_last(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    clew("demo", home)
+    write_small_demo(home)
     for number, path in enumerate(sorted(path for path in home.rglob("*") if path.is_file())):
         os.utime(path, (number, number))
     (bell,) = home.rglob(f"{BELL}/messages.jsonl")
@@ -288,7 +289,7 @@ def test_no_sessions_to_export(tmp_path: Path, demo: Path) -> None:
 
 def test_without_a_home_the_own_one_is_read(home: Path) -> None:
     assert clew("list").code == 1
-    clew("demo", home / "demo")
+    write_small_demo(home / "demo")
     (home / "demo" / ".claude").rename(home / ".claude")
     assert WITH_AGENTS[:8] in clew("list").out
 
@@ -451,3 +452,10 @@ def test_a_project_without_sessions_may_have_been_moved(
     (tmp_path / "new.py").write_text("x = 1\n")
     assert "if the project was moved: `clew sources map OLD`" in clew("--home", demo, "list", "--here").err
     assert "no session names new.py; --as PATH" in clew("--home", demo, "blame", "new.py").err
+
+
+def test_months_are_not_minutes(demo: Path) -> None:
+    ran = clew("--home", demo, "clean", "--older-than", "6m")
+    assert ran.code == 2
+    assert "such as 90d or 6mo (6m is 6 minutes)" in ran.err
+    assert "one day ago" not in clew("--home", demo, "clean", "--older-than", "6mo").err

@@ -63,9 +63,11 @@ def test_control_characters_of_a_file_name_are_shown_so_that_they_can_be_copied(
     assert clew("--home", tmp_path, "sync").code == 0
     assert shown in clew("--home", tmp_path, "doctor").out
     path.unlink()
+    assert clew("--home", tmp_path, "sync", "--forget-gone").code == 0
     os.mkfifo(path)
-    for words in (["list"], ["stats"], ["validate"], ["show", str(path)]):
+    for words in (["list"], ["stats"], ["export"]):
         assert f"clew: {shown}: not a regular file" in clew("--home", tmp_path, *words).err.splitlines(), words
+    assert "two\\nlines" in clew("--home", tmp_path, "show", path).err
 
 
 def test_control_characters_of_a_changed_file_are_shown_so_that_they_can_be_copied(tmp_path: Path) -> None:
