@@ -127,6 +127,16 @@ CREATE TABLE todo (
 );
 """
 
+STRING_COLUMNS = {
+    "message": ("kind", "role", "model", "git_branch"),
+    "block": ("type", "kind"),
+    "call": ("name",),
+    "token_usage": ("model", "git_branch"),
+    "change": ("op",),
+    "usage_by_quarter_hour": ("model", "git_branch"),
+    "tools_by_quarter_hour": ("name",),
+}
+"""The columns of each table that refer to the table `string`."""
 _INDICES = {"message": ("message_by_event", "event"), "token_usage": ("usage_by_id", "usage_id")}
 """What finds copies: the index of each table, and its column."""
 

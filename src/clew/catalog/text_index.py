@@ -7,7 +7,6 @@ and removes what is stale: after a sync, after a crash and for a new index it is
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -97,10 +96,18 @@ def update(db: sqlite3.Connection, folder: Path, on_progress: ProgressCallback |
 
 
 def rebuild(db: sqlite3.Connection, folder: Path, on_progress: ProgressCallback | None = None) -> None:
-    """Delete the index and make another one. Files of the old one hold no deleted text afterwards."""
-    _mark_all_unindexed(db)
-    shutil.rmtree(folder / TEXT, ignore_errors=True)
+    """Delete the index and make another one."""
+    delete(db, folder)
     _update(db, folder, on_progress)
+
+
+def delete(db: sqlite3.Connection, folder: Path) -> None:
+    """Delete the files of the index. Raises OSError for one that cannot be deleted: it may hold erased text."""
+    _mark_all_unindexed(db)
+    if (folder / TEXT).exists():
+        for path in (folder / TEXT).iterdir():
+            # A search that ends meanwhile deletes its lock file.
+            path.unlink(missing_ok=True)
 
 
 def _mark_all_unindexed(db: sqlite3.Connection) -> None:
