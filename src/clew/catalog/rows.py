@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from msgspec import UNSET
@@ -15,7 +14,7 @@ from clew.catalog.schema import KEYS_PER_SOURCE, SESSION_BLOCKS
 from clew.catalog.searchable_text import FILE, TITLE, BlockText, block_texts, metadata_of
 from clew.catalog.sync_level import SyncLevel
 from clew.model.message import Message
-from clew.model.time import parse_time
+from clew.model.time import microseconds
 from clew.redact.json_walk import credential_file_in
 
 Row: TypeAlias = tuple[Any, ...]
@@ -26,7 +25,6 @@ MAX_OPEN_CALLS = 10_000
 """Tool calls that wait for their result."""
 CREATED_MESSAGE_CHARS = 200
 """The result of a write says within so many characters that the file is new."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SIDECHAIN, _META = 1, 2
 
 
@@ -49,21 +47,9 @@ class Rows:
         self.chars = 0
 
 
-def microseconds(time: Any) -> int:
-    """A point in time as it is stored; 0 where it is none, or before 1970."""
-    if type(time) is str and len(time) == 24 and time[10] == "T" and time[23] == "Z":
-        # Nearly all times are written like this.
-        try:
-            return _since_epoch(datetime.fromisoformat(time))
-        except ValueError:
-            pass
-    stamp = parse_time(time)
-    return _since_epoch(stamp) if stamp is not None else 0
-
-
-def _since_epoch(stamp: datetime) -> int:
-    span = stamp - _EPOCH
-    return max(0, (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds)
+def stored_time(time: Any) -> int:
+    """A point in time in microseconds since 1970; 0 where it is none, or earlier."""
+    return max(0, microseconds(time) or 0)
 
 
 @dataclass
@@ -105,7 +91,7 @@ class RowBuilder:
     def add(self, message: Message) -> None:
         """Add the next message of the source: its rows, unless only sessions and usage are wanted."""
         self._messages += 1
-        time = microseconds(message.timestamp) if message.timestamp else 0
+        time = stored_time(message.timestamp) if message.timestamp else 0
         gap = max(0, time - self._last_us) if time and self._last_us else 0
         self.active_us += gap if gap < IDLE_US else 0
         self._last_us = time or self._last_us

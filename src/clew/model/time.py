@@ -13,6 +13,8 @@ from clew.model.json import JSON
 _CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z")
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d+))?\s*(Z|z|[+-]\d\d(?::?\d\d)?)?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DAY_US = 86_400_000_000
+"""Microseconds of a day."""
 
 
 def is_canonical(text: str) -> bool:
@@ -85,8 +87,11 @@ def _parse_epoch(number: float) -> datetime | None:
 def microseconds(value: JSON) -> int | None:
     """A point in time as microseconds since 1970; None where it is none."""
     stamp = parse_time(value)
-    if stamp is None:
-        return None
+    return None if stamp is None else to_microseconds(stamp)
+
+
+def to_microseconds(stamp: datetime) -> int:
+    """The exact microseconds from 1970 to a point in time."""
     since = stamp - _EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
