@@ -19,9 +19,6 @@ from clew.timezone import local_time, user_zone
 
 FILTER_NAMES = ("agent", "project", "here", "branch", "model", "since", "until", "tool", "file", "has", "text")
 HAS = ("error", "thinking", "subagent", "edit")
-EDITING_TOOLS = frozenset(
-    {"Edit", "Write", "MultiEdit", "NotebookEdit", "write_file", "replace", "edit_file", "apply_patch"}
-)
 _AGO = re.compile(r"(\d{1,18})\s*(min|m|h|d|w)")
 _UNITS = {"min": "minutes", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?")

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from clew.agents.file_evidence import is_windows
+from clew.agents.tools import FILE_CHANGE_TOOLS
 from clew.analysis.session import project_of
 from clew.errors import UsageError
-from clew.filters import EDITING_TOOLS, Filters
+from clew.filters import Filters
 from clew.io.paths import encode_claude, path_to_text
 from clew.model.time import to_microseconds
 
@@ -164,7 +165,7 @@ class CatalogRows:
 
     def has(self, feature: str) -> Condition:
         if feature == "edit":
-            return self._in_header("tools", in_list("value", sorted(EDITING_TOOLS)))
+            return self._in_header("tools", in_list("lower(value)", sorted(FILE_CHANGE_TOOLS)))
         if feature == "subagent":
             parents = "SELECT parent_session_id FROM session WHERE parent_session_id <> ''"
             return Condition(f"json_extract(header, '$.starts_subagents') OR session_id IN ({parents})")
@@ -227,7 +228,7 @@ class WarehouseRows:
         if feature == "error":
             return Condition("error_count > 0")
         if feature == "edit":
-            return self._with("tool_calls", in_list("name", sorted(EDITING_TOOLS)))
+            return self._with("tool_calls", in_list("lower(name)", sorted(FILE_CHANGE_TOOLS)))
         if feature == "subagent":
             parents = f"SELECT parent_session_id FROM {self._current('sessions')} WHERE parent_session_id <> ''"
             return Condition(f"has_subagent_records = 1 OR session_id IN ({parents})")

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from msgspec import UNSET
 
-from clew.catalog import changes
+from clew.catalog import tool_arguments
 from clew.catalog.ids import event_key, key_of, packed_uuid
 from clew.catalog.schema import KEYS_PER_SOURCE, SESSION_BLOCKS
 from clew.catalog.searchable_text import FILE, TITLE, BlockText, block_texts, metadata_of
@@ -60,7 +60,7 @@ class _OpenCall:
     message: int
     time_us: int
     writes_file: bool
-    changes: list[changes.Change]
+    changes: list[tool_arguments.RequestedChange]
 
 
 class RowBuilder:
@@ -159,14 +159,16 @@ class RowBuilder:
         self.rows.calls.append(row)
         if credential_file_in(arguments) is not None:
             self.rows.credential_calls.append((key,))
-        for idx, (content, status) in enumerate(changes.todos_of(name, arguments)):
+        for idx, (content, status) in enumerate(tool_arguments.requested_todos(name, arguments)):
             self._todos += 1
             self.rows.todos.append((self._base + self._todos, message, idx, content, status))
-        self._paths.update(dict.fromkeys(changes.files_of(arguments)))
+        if path := tool_arguments.named_file(arguments):
+            self._paths[path] = None
         if block.call_id:
             self._call_rows[key] = row
-            call = _OpenCall(key, message, time, changes.is_write(name), changes.changes_of(name, arguments))
-            self._open_calls[block.call_id] = call
+            changes = tool_arguments.requested_changes(name, arguments)
+            writes_file = tool_arguments.writes_whole_files(name)
+            self._open_calls[block.call_id] = _OpenCall(key, message, time, writes_file, changes)
             if len(self._open_calls) > MAX_OPEN_CALLS:
                 del self._open_calls[next(iter(self._open_calls))]
 
