@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from clew.archive.archive import open_archive
 from clew.archive.packs import open_pack, read_chunks
-from clew.archive.prune import MAX_SMALL_PACKS, Plan, Policy, plan, prune
+from clew.archive.prune import DAY_US, MAX_SMALL_PACKS, Plan, Policy, plan, prune
 from clew.archive.verify import verify
 from clew.archive.writer import open_writer
 from clew.errors import Busy
-from clew.model.time import DAY_US
 from tests.archive.worlds import World, lines
 
 NOW_US = 1_800_000_000_000_000

@@ -14,8 +14,8 @@ from clew.archive.index import INTACT, UNREADABLE
 from clew.archive.packs import RECORD_COPIES
 from clew.archive.records import FileKey, SourceHome, Version
 from clew.archive.writer import ArchiveWriter
-from clew.model.time import DAY_US
 
+DAY_US = 86_400_000_000
 MAX_SMALL_PACKS = 32
 """A capture that leaves more small packs than this merges them into one."""
 SMALL_PACK_BYTES = 4 << 20

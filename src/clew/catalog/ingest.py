@@ -15,6 +15,7 @@ from clew.analysis.usage import scoped
 from clew.catalog.ids import session_key
 from clew.catalog.rows import RowBuilder, Rows, stored_time
 from clew.catalog.sync_level import SyncLevel
+from clew.errors import ClewError
 from clew.io.paths import path_to_text
 from clew.model import Message, Problem
 
@@ -22,6 +23,11 @@ FLUSH_CHARS = 4 << 20
 """Characters of text after which rows are handed over."""
 MAX_PROBLEMS = 20
 """Problems of a source that are kept."""
+SOURCE_ERRORS = (
+    *(ClewError, OSError, RecursionError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError),
+    AssertionError,
+)
+"""What reading a source may raise. One bad source never stops the others."""
 
 
 class Ingested(NamedTuple):

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import NamedTuple
 
-from clew.model.time import DAY_US, from_microseconds, to_microseconds
+from clew.catalog.schema import DAY_US
+from clew.model.time import from_microseconds, to_microseconds
 
 FIRST_YEAR, LAST_YEAR = 2020, 2037
 """Changes of a zone's offset are looked up in these years. Before and after, the nearest known offset counts."""

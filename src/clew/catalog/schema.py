@@ -7,10 +7,7 @@ A message that several files repeat has a row for each of them, of which one is 
 
 from __future__ import annotations
 
-from datetime import date, timedelta
-
 from clew.catalog.portable_sql import CACHE_5M_TOKENS
-from clew.model.time import DAY_US, month_of, week_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +21,7 @@ KEYS_PER_SOURCE = 1 << 26
 SESSION_BLOCKS = KEYS_PER_SOURCE // 2
 """Blocks of the session as a whole (title, names of files) are numbered from here, so that appended messages do not
 change the keys of others."""
+DAY_US = 86_400_000_000
 QUARTER_HOUR_US = 900_000_000
 """Sums are kept for each quarter of an hour: in every zone of today, a day begins with one."""
 APPLICATION = 0x636C6577
@@ -295,6 +293,11 @@ def day_row(day: int) -> tuple[int, str, str, str]:
     """The names of a day, counted from 1970: itself, its week and its month. Day 0 stands for no time at all."""
     if day == 0:
         return 0, "", "", ""
+    # A search needs neither, and loads nothing that it does not need.
+    from datetime import date, timedelta
+
+    from clew.model.time import month_of, week_of
+
     name = (date(1970, 1, 1) + timedelta(days=day)).isoformat()
     return day, name, week_of(name), month_of(name)
 

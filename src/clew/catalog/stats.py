@@ -15,11 +15,11 @@ from clew.catalog import statements
 from clew.catalog.filters import CatalogSessions, Condition, SessionSelector, SourcesWithText, no_text
 from clew.catalog.ids import session_key
 from clew.catalog.local_days import UTC_DAYS, LocalDays, day_name
-from clew.catalog.schema import QUARTER_HOUR_US
+from clew.catalog.schema import DAY_US, QUARTER_HOUR_US
 from clew.catalog.statements import CHANGES, SESSIONS, TOOLS, USAGE, Statement, Table, aggregate
 from clew.errors import UsageError
 from clew.filters import Filters
-from clew.model.time import DAY_US, format_utc, month_of, to_microseconds, week_of
+from clew.model.time import format_utc, month_of, to_microseconds, week_of
 from clew.timezone import user_zone
 
 BLOCK_US = 5 * 3_600_000_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,6 +19,7 @@ from clew.catalog.schema import KEYS_PER_SOURCE, VISIBLE_BLOCK
 from clew.catalog.text_store import TextStore
 from clew.catalog.tokenizer import camel_case_parts, has_overlong_word, normalize_text
 from clew.datadir import private_folder
+from clew.io.batches import batches_by_size
 
 if TYPE_CHECKING:
     import tantivy
@@ -125,15 +126,16 @@ def _update(db: sqlite3.Connection, folder: Path, on_progress: ProgressCallback 
     writer = TextWriter(folder / TEXT, is_small=total <= SMALL_UPDATE_BYTES)
     try:
         writer.remove(stale_ranges(db))
-        for portion in _portions(sizes):
-            for first, size in portion:
+        # One commit also where there is nothing to add: something may have to be removed.
+        for chunks in list(batches_by_size(sizes, lambda chunk: chunk[1], COMMIT_BYTES)) or [[]]:
+            for first, size in chunks:
                 _add_chunk(db, store, writer, first)
                 done += size
                 if on_progress is not None:
                     on_progress(done, total)
             writer.commit()
             with transaction(db):
-                db.executemany("DELETE FROM unindexed_text WHERE first = ?", [(first,) for first, _ in portion])
+                db.executemany("DELETE FROM unindexed_text WHERE first = ?", [(first,) for first, _ in chunks])
                 db.execute("DELETE FROM removed_text")
     except BaseException:
         # It holds a lock until it is closed.
@@ -141,20 +143,6 @@ def _update(db: sqlite3.Connection, folder: Path, on_progress: ProgressCallback 
             writer.close()
         raise
     writer.close()
-
-
-def _portions(sizes: list[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
-    """Chunks to be committed together; at least one portion, which may be empty: something may have to be removed."""
-    portion: list[tuple[int, int]] = []
-    size = 0
-    for chunk in sizes:
-        portion.append(chunk)
-        size += chunk[1]
-        if size >= COMMIT_BYTES:
-            yield portion
-            portion, size = [], 0
-    if portion or not sizes:
-        yield portion
 
 
 _VISIBLE_BLOCKS = f"""

@@ -13,8 +13,6 @@ from clew.model.json import JSON
 _CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z")
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d+))?\s*(Z|z|[+-]\d\d(?::?\d\d)?)?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-DAY_US = 86_400_000_000
-"""Microseconds of a day."""
 
 
 def is_canonical(text: str) -> bool:

@@ -16,8 +16,7 @@ from clew.analysis.pricing import PriceTable
 from clew.catalog.ids import session_key
 from clew.catalog.ingest import Ingested
 from clew.catalog.rows import Rows
-from clew.catalog.schema import day_row
-from clew.model.time import DAY_US
+from clew.catalog.schema import DAY_US, day_row
 from clew.warehouse.columns import COUNTS, RATES, TABLES, Table
 from clew.warehouse.privacy import FieldMasker
 
