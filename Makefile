@@ -15,7 +15,7 @@ PIP    := $(PY) -m pip --disable-pip-version-check install -qq --no-compile
 CHECKED = $(wildcard src tests benchmarks scripts)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-slow test-again test-real test-scale sshd browser postgres axe lint bench docs clean
+.PHONY: help run test test-all test-slow test-again test-real test-build test-scale sshd browser postgres axe lint bench docs clean
 
 help:
 	@echo 'make run        start clew and its app on your own history, or on a demo if there is none'
@@ -23,6 +23,7 @@ help:
 	@echo 'make test-all   run lint and all tests: test, test-slow, test-real, test-scale'
 	@echo 'make test-slow  run the slow tests, and those that need ssh, Chromium or PostgreSQL, where they are installed'
 	@echo 'make test-real  run the tests with the real agents, offline; downloads them (Linux, root, node with npm)'
+	@echo 'make test-build build the wheel and the sdist, and test them with every Python found'
 	@echo 'make test-scale run the tests with a Spark cluster; downloads Spark, needs Java 17'
 	@echo 'make test-again run the tests that failed last'
 	@echo 'make lint       run ruff, mypy and the import contracts'
@@ -81,6 +82,10 @@ axe:
 	@if [ ! -f $(LAB)/axe/package/axe.min.js ] && command -v npm >/dev/null; then \
 	  mkdir -p $(LAB)/axe && cd $(LAB)/axe && timeout 60 npm pack --silent $(AXE) >/dev/null 2>&1 && tar xzf axe-core-*.tgz; \
 	fi; [ -f $(CURDIR)/$(LAB)/axe/package/axe.min.js ] || echo 'No axe-core: the accessibility tests are skipped. `npm` downloads it.'
+
+# Part of `test-slow` too.
+test-build: $(VENV)/.dev-installed
+	@$(PY) -m pytest tests/release
 
 # The lab is marked with the versions it holds, so a new version downloads the agents again.
 test-real: $(VENV)/.dev-installed
