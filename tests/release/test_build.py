@@ -7,6 +7,7 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 from urllib.parse import urljoin
@@ -84,18 +85,39 @@ def test_sdist_holds_what_a_distributor_needs(built: Built) -> None:
     assert not [name for name in names if generated.search(name) and "fixtures" not in name]
 
 
+@pytest.fixture(scope="module")
+def environments(built: Built, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A new environment with the wheel for each Python. pip mostly waits for the registry, so they are made at once."""
+    folders = {version: tmp_path_factory.mktemp("python") for version in PYTHONS}
+
+    def create(version: str) -> None:
+        run(PYTHONS[version], "-m", "venv", "--without-pip", folders[version] / "venv")
+        install(folders[version], built.wheel)
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(create, PYTHONS))
+    return folders
+
+
+def install(folder: Path, package: Path, *options: str) -> None:
+    pip = (sys.executable, "-m", "pip", "--python", folder / "venv", "--disable-pip-version-check")
+    run(*pip, "install", "--quiet", "--no-compile", *options, package)
+
+
 @pytest.mark.parametrize("version", PYTHONS)
-def test_installed_package_works(version: str, built: Built, tmp_path: Path) -> None:
-    run(PYTHONS[version], "-m", "venv", tmp_path / "venv")
-    programs = tmp_path / "venv" / "bin"
-    python, clew = programs / "python", programs / "clew"
-    install = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile")
-    run(*install, built.wheel)
-    check_command_line(clew, tmp_path)
-    check_library(python, tmp_path)
-    check_web(clew, tmp_path)
-    run(*install, "--force-reinstall", "--no-deps", built.sdist)
-    assert run(clew, "--version", cwd=tmp_path) == f"clew {__version__}\n"
+def test_installed_wheel_works(version: str, environments: dict[str, Path]) -> None:
+    folder = environments[version]
+    programs = folder / "venv" / "bin"
+    check_command_line(programs / "clew", folder)
+    check_library(programs / "python", folder)
+    check_web(programs / "clew", folder)
+
+
+def test_sdist_can_be_installed(built: Built, environments: dict[str, Path]) -> None:
+    """One Python is enough: `built` made the wheel, which all of them have, from this sdist."""
+    folder = next(iter(environments.values()))
+    install(folder, built.sdist, "--force-reinstall", "--no-deps")
+    assert run(folder / "venv" / "bin" / "clew", "--version", cwd=folder) == f"clew {__version__}\n"
 
 
 def check_command_line(clew: Path, folder: Path) -> None:

@@ -78,4 +78,4 @@ def test_citation_names_this_version() -> None:
 
 def test_newest_section_of_the_changelog_is_this_version() -> None:
     headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert [heading for heading in headings if heading != "Unreleased"][0] == __version__
+    assert next(heading for heading in headings if heading != "Unreleased") == __version__
