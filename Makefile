@@ -85,7 +85,6 @@ axe:
 	  mkdir -p $(LAB)/axe && cd $(LAB)/axe && timeout 60 npm pack --silent $(AXE) >/dev/null 2>&1 && tar xzf axe-core-*.tgz; \
 	fi; [ -f $(CURDIR)/$(LAB)/axe/package/axe.min.js ] || echo 'No axe-core: the accessibility tests are skipped. `npm` downloads it.'
 
-# Part of `test-slow` too.
 test-build: $(VENV)/.dev-installed
 	@$(PY) -m pytest tests/release
 

@@ -139,7 +139,7 @@ def check_library(python: Path, folder: Path) -> None:
 
 def check_web(clew: Path, folder: Path) -> None:
     """Start the app, and fetch the page that its link leads to and a static file of that page."""
-    command = [clew, "--home", folder / "demo", "web", "--port", "0"]
+    command = [str(clew), "--home", str(folder / "demo"), "web", "--port", "0"]
     # The link is the first line on stdout.
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as app:
         try:
