@@ -147,8 +147,8 @@ def list_ids(db: sqlite3.Connection, condition: Condition | None = None) -> list
 def sessions_with_id_prefix(db: sqlite3.Connection, prefix: str, limit: int) -> list[tuple[str, str, str]]:
     """Id, title and project of the sessions whose id begins with a text, without sub-agents, the latest first."""
     query = f"SELECT s.native_id, s.title, s.project {_FROM} WHERE f.state = 'live' AND s.is_agent_session = 0"
-    query += " AND substr(s.native_id, 1, length(?1)) = ?1 ORDER BY s.ended_us DESC LIMIT ?2"
-    return db.execute(query, (prefix, limit)).fetchall()
+    query += " AND substr(s.native_id, 1, length(:prefix)) = :prefix ORDER BY s.ended_us DESC LIMIT :limit"
+    return db.execute(query, {"prefix": prefix, "limit": limit}).fetchall()
 
 
 def _list_condition(condition: Condition | None, subagents: bool) -> tuple[str, tuple[Any, ...]]:
