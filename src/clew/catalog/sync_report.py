@@ -51,4 +51,5 @@ def read_report(db: sqlite3.Connection, work: SyncCounts) -> SyncReport:
     FROM source"""
     folders = [(escape_controls(path_for_display(path)), reason) for path, _, reason in recorded_unreadable_folders(db)]
     unreadable = tuple(dict.fromkeys(f"{path}: {reason}" for path, reason in folders))
-    return SyncReport(work, *db.execute(query).fetchone(), unreadable_folders=unreadable)
+    sources, gone, problems, unreadable_sources = db.execute(query).fetchone()
+    return SyncReport(work, sources, gone, problems, unreadable_sources, unreadable)
