@@ -173,6 +173,22 @@ def test_a_large_source_that_fails_midway_keeps_what_was_read_before(
     check(home, folder)
 
 
+def test_a_full_disk_while_a_large_source_is_read_is_no_problem_of_the_source(
+    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("clew.catalog.worker.MAX_BUFFERED_CHARS", 1)
+        patch.setattr("clew.catalog.worker.tempfile.TemporaryFile", fail)
+        with pytest.raises(database.CatalogNotWritable, match="No space left"):
+            run(home, folder)
+    assert _count(folder, "message") == 0
+    assert run(home, folder).unreadable == 0
+    check(home, folder)
+
+
 def test_what_finds_copies_is_there_after_every_sync(home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*_: object) -> None:
         raise KeyboardInterrupt

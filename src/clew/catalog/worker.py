@@ -15,7 +15,7 @@ from typing import IO, NamedTuple
 from clew.agents import registry
 from clew.agents.base import SourceFile, with_current_size
 from clew.catalog.change_detection import fingerprint, record_unreadable, trusted_mtime
-from clew.catalog.database import open_writer, transaction
+from clew.catalog.database import CatalogNotWritable, open_writer, transaction
 from clew.catalog.ingest import SOURCE_ERRORS, Ingested, ingest
 from clew.catalog.row_writer import RowWriter
 from clew.catalog.rows import Rows
@@ -66,9 +66,13 @@ class _ReadSource:
 
     def spill(self, folder: Path) -> None:
         """Move the rows and chunks from memory to a temporary file in a folder; the file has no name there."""
-        if self.spill_file is None:
-            self.spill_file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed when the rows were written
-        pickle.dump((self.rows, self.chunks), self.spill_file, pickle.HIGHEST_PROTOCOL)
+        try:
+            if self.spill_file is None:
+                self.spill_file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed when the rows were written
+            pickle.dump((self.rows, self.chunks), self.spill_file, pickle.HIGHEST_PROTOCOL)
+        except OSError as error:
+            reason = error.strerror or error
+            raise CatalogNotWritable(f"{folder}: the catalog cannot be written: {reason}") from error
         self.spilled_portions += 1
         self._clear_memory()
 
@@ -167,6 +171,9 @@ class IngestWorker:
             return None
         try:
             self._read_rows(read)
+        except CatalogNotWritable:
+            read.discard_rows()
+            raise
         except SOURCE_ERRORS as error:
             read.discard_rows()
             read.end = None
