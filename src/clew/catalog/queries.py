@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -552,17 +553,23 @@ def _problem(path: str, recorded: dict[str, str | int]) -> Problem:
     )
 
 
-def unreadable_sources(db: sqlite3.Connection, agents: Collection[str] = ()) -> list[str]:
-    """The folders and sources of some agents or of all that could not be read at all, with the reason."""
+def unreadable_sources(
+    db: sqlite3.Connection, agents: Collection[str] = (), *, with_old_rows: bool = False
+) -> list[str]:
+    """The folders and sources of some agents or of all that cannot be read, with the reason.
+
+    With `with_old_rows`, also the sources that were read before, whose rows may be out of date.
+    """
+    folders = {path: reason for path, agent, reason in recorded_unreadable_folders(db) if not agents or agent in agents}
+    inside = tuple(f"{path}{os.sep}" for path in folders)
+    condition = "s.id IS NULL" + (" OR f.problems LIKE '%\"unreadable\"%'" if with_old_rows else "")
     query = "SELECT f.agent, f.path, f.problems FROM source f LEFT JOIN session s ON s.id = f.id"
-    query += " WHERE s.id IS NULL AND f.state <> 'gone' ORDER BY f.path"
+    query += f" WHERE ({condition}) AND f.state <> 'gone' ORDER BY f.path"
     found = [(path, text) for agent, path, text in db.execute(query) if not agents or agent in agents]
-    folders = {
-        f"{escape_controls(path_for_display(path))}: {reason}": None
-        for path, agent, reason in recorded_unreadable_folders(db)
-        if not agents or agent in agents
-    }
-    return [*folders, *(_unreadable(path, json.loads(text or "[]")) for path, text in found)]
+    return [
+        *(f"{escape_controls(path_for_display(path))}: {reason}" for path, reason in folders.items()),
+        *(_unreadable(path, json.loads(text or "[]")) for path, text in found if not path.startswith(inside)),
+    ]
 
 
 def _unreadable(path: str, recorded: list[dict[str, JSON]]) -> str:

@@ -63,10 +63,10 @@ def open_catalog_of(
 
 
 def print_unreadable(db: sqlite3.Connection, agents: Collection[str] = ()) -> None:
-    """Say which files and folders of some agents, or of all, cannot be read and are missing in the result."""
+    """Say which files and folders of some agents, or of all, cannot be read: the result lacks them, or what is new."""
     from clew.catalog.queries import unreadable_sources
 
-    for problem in unreadable_sources(db, agents):
+    for problem in unreadable_sources(db, agents, with_old_rows=True):
         print_message(f"clew: {problem}")
 
 
