@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -774,7 +775,7 @@ def test_a_session_that_is_deleted_before_its_messages_are_read_keeps_its_usage(
         open_session(db, int(str(_one(folder, "SELECT id FROM session WHERE native_id = ?", ONE))))
     # A new version of the catalog takes it along as it is.
     db.close()
-    with sqlite3.connect(folder / database.DATABASE) as old:
+    with closing(sqlite3.connect(folder / database.DATABASE)) as old:
         old.execute("PRAGMA user_version = 1")
     run(home, folder)
     assert _one(folder, "SELECT sum(output_tokens) FROM usage_days") == expected

@@ -148,17 +148,17 @@ class Searcher:
     """Answers requests from one catalog; may live long, and sees what later syncs add."""
 
     def __init__(self, folder: Path | str, redact: Redact = secrets_masked) -> None:
+        self._reader = TextReader(f"{folder}/{database.TEXT}")
         db = database.open_reader(folder)
         if db is None:
             raise UsageError("there is no catalog yet; run `clew sync`")
         self._db: sqlite3.Connection = db
         db.execute(f"PRAGMA mmap_size = {_MAPPED}")
-        self._reader = TextReader(f"{folder}/{database.TEXT}")
         self._store: TextStore | None = None
         self._redact = redact
 
     def close(self) -> None:
-        """Let go of the catalog."""
+        """Close the catalog."""
         self._db.close()
 
     @property
