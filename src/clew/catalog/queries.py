@@ -156,6 +156,8 @@ def _list_row(agent: str, header: dict[str, JSON], usage: Usage, size: int, path
         "id": header["id"],
         "agent": agent,
         **{name: header[name] for name in _HEADER_COLUMNS},
+        "turns": header["prompt_count"],
+        "user_messages": header["turn_count"],
         "workspace": header["workspace"] and path_for_display(header["workspace"]),
         "project": header["project"] and path_for_display(header["project"]),
         "tokens": {name: getattr(usage, name) for name in ("calls", *COUNTS)},
@@ -169,8 +171,7 @@ def _list_row(agent: str, header: dict[str, JSON], usage: Usage, size: int, path
 
 
 _HEADER_COLUMNS = (
-    "title workspace project git_branch slug models started_at ended_at duration_seconds messages turn_count "
-    "prompt_count tool_calls has_errors"
+    "title workspace project git_branch slug models started_at ended_at duration_seconds messages tool_calls has_errors"
 ).split()
 
 

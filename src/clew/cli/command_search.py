@@ -21,7 +21,7 @@ from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import SourceUnreadable, UsageError
 from clew.library import Library
 from clew.model.time import from_microseconds
-from clew.render.tables import cell_width, truncate
+from clew.render.tables import cell_width, short_project, truncate
 from clew.render.text_safety import one_line, visible
 from clew.timezone import format_minute
 
@@ -224,7 +224,8 @@ def _text_lines(found: Found, ids: dict[str, str], redact: Redact) -> Iterator[s
 
 def _session_line(hit: Hit, name: str, color: bool) -> str:
     title = one_line(hit.title or "") or "(no title)"
-    rest = "".join(f" · {one_line(word)}" for word in (hit.project, hit.agent, name) if word)
+    words = (short_project(hit.project or ""), hit.agent, name)
+    rest = "".join(f" · {one_line(word)}" for word in words if word)
     if (width := terminal_width()) is not None:
         title = truncate(title, max(MIN_TITLE_CELLS, width - cell_width(rest)))
     return f"{_BOLD}{title}{_PLAIN}{_DIM}{rest}{_PLAIN}\n" if color else f"{title}{rest}\n"
