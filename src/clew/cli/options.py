@@ -38,8 +38,8 @@ _FILTERS = (
     click.option(
         "--since",
         metavar="TIME",
-        help="Only sessions with activity since TIME: today, monday, last week, 3d, 2026-11, 2026-11-03. Usage is"
-        " counted within it.",
+        help="Only sessions with activity since TIME: today, monday, last week, 3d, 6mo, october, 2026-11-03. Usage"
+        " is counted within it.",
     ),
     click.option(
         "--until", metavar="TIME", help="Only sessions with activity before TIME. Usage is counted within it."
