@@ -19,6 +19,7 @@ from clew.cli.command_stats import print_stats
 from clew.render.tables import cost
 from clew.store import Store
 from tests.cli.running import COMMAND, clew, run
+from tests.cli.running import FORKED as SHOWN
 from tests.counting.homes import SESSION, SONNET, claude, prompt, reply
 from tests.demo_home import write_small_demo
 from tests.redact.planted import Planter
@@ -227,6 +228,27 @@ def test_csv_sends_no_control_sequences_to_a_terminal(tmp_path: Path) -> None:
         assert (model if "sql" in words else "so␛]0;owned␇n\\x9b31met") in piped
         assert "so␛]0;owned␇n\\x9b31met" in shown
         assert not {"\x1b", "\x07", "\x9b", "␍"} & set(shown)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [("list",), ("show", SHOWN), ("stats", "--by", "session"), ("graph", SHOWN)])
+def test_a_terminal_without_unicode_gets_ascii(
+    demo: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAGER", "cat")
+    assert any(byte > 127 for byte in _on_terminal("--home", demo, *words))
+    monkeypatch.setenv("LC_ALL", "C")
+    assert not any(byte > 127 for byte in _on_terminal("--home", demo, *words))
+
+
+@pytest.mark.slow
+def test_a_narrow_table_keeps_what_it_is_grouped_or_sorted_by(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    heads = [
+        _on_terminal("--home", demo, *words).decode().splitlines()[0]
+        for words in (("stats", "--by", "project"), ("list", "--sort", "cost"), ("list", "--sort", "tokens"))
+    ]
+    assert "project" in heads[0] and "cost" in heads[1] and "tokens" in heads[2]
 
 
 def test_a_masked_id_is_not_cut_in_its_mask(tmp_path: Path) -> None:

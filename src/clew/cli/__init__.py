@@ -116,7 +116,6 @@ OTHER_OPTIONS = {
     "--before": "--until",
     "--format": "--to",
     "--full": "--detail",
-    "--into": "--in",
-    "--to": "--in",
+    "--into": "--to",
 }
 """Names that other tools, or other commands, have for an option; suggested where the command has the second one."""

@@ -76,7 +76,7 @@ def command(
         ids = [names[row["id"]] for row in listed]
         # The rows are masked with their keys, which say that a title may be cut, and then once more with the ids.
         shown = masking.value([{name: row[name] for name in _SHOWN_COLUMNS} for row in listed])
-        _print(shown, ids, library.now(), masking)
+        _print(shown, ids, library.now(), sort, masking)
     elif paths:
         print_message("no sessions found", mask=False)
     else:
@@ -84,7 +84,7 @@ def command(
     return 0 if listed else 1
 
 
-def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, masking: Redaction) -> None:
+def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, sort: str, masking: Redaction) -> None:
     from clew.render.tables import Column, ago, cost, count, short_project
 
     foreign = any(row["source"]["type"] != "local" for row in listed)
@@ -100,6 +100,8 @@ def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, masking
         Column("title", flexible=True, least=20),
         *([Column("from", drop_rank=3)] if foreign else []),
     ]
+    # What the rows are sorted by is not left out.
+    columns = [column._replace(drop_rank=0) if column.title == sort else column for column in columns]
     cells = [
         [
             name,

@@ -301,7 +301,7 @@ def _column(title: str, *, is_first: bool) -> Column:
         right=not is_name and title != _BARS,
         flexible=is_name and title != "session",
         least=_MIN_NAME_CELLS.get(title, 12),
-        drop_rank=_DROP_RANKS.get(title, 0),
+        drop_rank=0 if is_first else _DROP_RANKS.get(title, 0),
     )
 
 
