@@ -76,15 +76,10 @@ def complete_session(context: click.Context, parameter: click.Parameter, incompl
 def _session_items(db: sqlite3.Connection, agent: str, start: str) -> list[CompletionItem]:
     """Items of session ids that begin with `start`, as `agent:id` where an agent is named."""
     from clew.agents import registry
-    from clew.catalog.queries import list_ids
+    from clew.catalog.queries import list_ids, sessions_with_id_prefix
     from clew.cli.command_list import short_ids
 
-    found = db.execute(
-        "SELECT s.native_id, s.title, s.project FROM session s JOIN source f ON f.id = s.id"
-        " WHERE f.state = 'live' AND s.is_agent_session = 0 AND substr(s.native_id, 1, length(?1)) = ?1"
-        " AND (?2 = '' OR s.agent = ?2) ORDER BY s.ended_us DESC LIMIT ?3",
-        (start, agent and registry.match(agent), MAX_SESSIONS),
-    ).fetchall()
+    found = sessions_with_id_prefix(db, start, MAX_SESSIONS, agent=registry.match(agent) if agent else "")
     short = short_ids([name for name, _, _ in found], list_ids(db))
     prefix = f"{agent}:" if agent else ""
     ids = [prefix + (short[name] if short[name].startswith(start) else name) for name, _, _ in found]

@@ -159,7 +159,7 @@ def report_error(error: BaseException) -> int:
         raise error
     except click.ClickException as complaint:
         if isinstance(complaint, click.NoSuchOption):
-            _suggest_option(complaint)
+            complaint = _suggest_option(complaint)
         complaint.show()
         return complaint.exit_code
     except ClewError as complaint:
@@ -183,11 +183,12 @@ def report_error(error: BaseException) -> int:
         return 1
 
 
-def _suggest_option(error: click.NoSuchOption) -> None:
+def _suggest_option(error: click.NoSuchOption) -> click.NoSuchOption:
     """Suggest the option that has another name here, instead of those with a similar name."""
     option = OTHER_OPTIONS.get(error.option_name)
     if option and error.ctx is not None and any(option in parameter.opts for parameter in error.ctx.command.params):
-        error.possibilities = [option]
+        return click.NoSuchOption(error.option_name, possibilities=[option], ctx=error.ctx)
+    return error
 
 
 def _exit_code(context: click.Context, code: Any) -> Any:
