@@ -144,11 +144,17 @@ def list_ids(db: sqlite3.Connection, condition: Condition | None = None) -> list
     return [row[0] for row in db.execute(f"SELECT s.native_id {_FROM} WHERE {where}", values)]
 
 
-def sessions_with_id_prefix(db: sqlite3.Connection, prefix: str, limit: int) -> list[tuple[str, str, str]]:
-    """Id, title and project of the sessions whose id begins with a text, without sub-agents, the latest first."""
+def sessions_with_id_prefix(
+    db: sqlite3.Connection, prefix: str, limit: int, *, agent: str = ""
+) -> list[tuple[str, str, str]]:
+    """Id, title and project of the sessions whose id begins with a text, without sub-agents, the latest first.
+
+    With `agent`, only its sessions.
+    """
     query = f"SELECT s.native_id, s.title, s.project {_FROM} WHERE f.state = 'live' AND s.is_agent_session = 0"
-    query += " AND substr(s.native_id, 1, length(:prefix)) = :prefix ORDER BY s.ended_us DESC LIMIT :limit"
-    return db.execute(query, {"prefix": prefix, "limit": limit}).fetchall()
+    query += " AND substr(s.native_id, 1, length(:prefix)) = :prefix AND :agent IN ('', s.agent)"
+    query += " ORDER BY s.ended_us DESC LIMIT :limit"
+    return db.execute(query, {"prefix": prefix, "limit": limit, "agent": agent}).fetchall()
 
 
 def _list_condition(condition: Condition | None, subagents: bool) -> tuple[str, tuple[Any, ...]]:
@@ -163,6 +169,8 @@ def _list_row(agent: str, header: dict[str, JSON], usage: Usage, size: int, path
         "id": header["id"],
         "agent": agent,
         **{name: header[name] for name in _HEADER_COLUMNS},
+        "turns": header["prompt_count"],
+        "user_messages": header["turn_count"],
         "workspace": header["workspace"] and path_for_display(header["workspace"]),
         "project": header["project"] and path_for_display(header["project"]),
         "tokens": {name: getattr(usage, name) for name in ("calls", *COUNTS)},
@@ -176,8 +184,7 @@ def _list_row(agent: str, header: dict[str, JSON], usage: Usage, size: int, path
 
 
 _HEADER_COLUMNS = (
-    "title workspace project git_branch slug models started_at ended_at duration_seconds messages turn_count "
-    "prompt_count tool_calls has_errors"
+    "title workspace project git_branch slug models started_at ended_at duration_seconds messages tool_calls has_errors"
 ).split()
 
 

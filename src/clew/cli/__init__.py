@@ -115,5 +115,6 @@ OTHER_OPTIONS = {
     "--after": "--since",
     "--before": "--until",
     "--full": "--detail",
+    "--into": "--to",
 }
 """Names that other tools, or other commands, have for an option; suggested where the command has the second one."""

@@ -21,7 +21,7 @@ from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import SourceUnreadable, UsageError
 from clew.library import Library
 from clew.model.time import from_microseconds
-from clew.render.tables import cell_width, truncate
+from clew.render.tables import cell_width, short_project, truncate
 from clew.render.text_safety import one_line, visible
 from clew.timezone import format_minute
 
@@ -29,7 +29,8 @@ MARKS = "«", "»"
 MIN_TITLE_CELLS = 12
 WIDE_CELLS = 80
 """On a narrower terminal, hits are printed without their times."""
-_BOLD, _HIT, _DIM, _PLAIN = "\x1b[1m", "\x1b[1;33m", "\x1b[2m", "\x1b[0m"
+_BOLD, _HIT, _PLAIN = "\x1b[1m", "\x1b[1;4m", "\x1b[0m"
+"""Without colours, which may be unreadable on a light or on a dark background."""
 
 
 @click.command("search")
@@ -224,10 +225,11 @@ def _text_lines(found: Found, ids: dict[str, str], redact: Redact) -> Iterator[s
 
 def _session_line(hit: Hit, name: str, color: bool) -> str:
     title = one_line(hit.title or "") or "(no title)"
-    rest = "".join(f" · {one_line(word)}" for word in (hit.project, hit.agent, name) if word)
+    words = (short_project(hit.project or ""), hit.agent, name)
+    rest = "".join(f" · {one_line(word)}" for word in words if word)
     if (width := terminal_width()) is not None:
         title = truncate(title, max(MIN_TITLE_CELLS, width - cell_width(rest)))
-    return f"{_BOLD}{title}{_PLAIN}{_DIM}{rest}{_PLAIN}\n" if color else f"{title}{rest}\n"
+    return f"{_BOLD}{title}{_PLAIN}{rest}\n" if color else f"{title}{rest}\n"
 
 
 def _hit_line(hit: Hit, name: str, color: bool) -> str:
@@ -237,6 +239,5 @@ def _hit_line(hit: Hit, name: str, color: bool) -> str:
     if (terminal_width() or WIDE_CELLS) >= WIDE_CELLS:
         time = format_minute(from_microseconds(hit.when)) if hit.when > 0 else ""
         label += f"{time:<16}  "
-    if color:
-        return f"{_DIM}{label}{_PLAIN}{hit.snippet.marked(_HIT, _PLAIN)}\n"
-    return f"{label}{hit.snippet.marked(*MARKS)}\n"
+    marks = (_HIT, _PLAIN) if color else MARKS
+    return f"{label}{hit.snippet.marked(*marks)}\n"
