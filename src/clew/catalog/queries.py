@@ -147,8 +147,8 @@ def list_ids(db: sqlite3.Connection, condition: Condition | None = None) -> list
 def sessions_with_id_prefix(db: sqlite3.Connection, prefix: str, limit: int) -> list[tuple[str, str, str]]:
     """Id, title and project of the sessions whose id begins with a text, without sub-agents, the latest first."""
     query = f"SELECT s.native_id, s.title, s.project {_FROM} WHERE f.state = 'live' AND s.is_agent_session = 0"
-    query += " AND substr(s.native_id, 1, length(?1)) = ?1 ORDER BY s.ended_us DESC LIMIT ?2"
-    return db.execute(query, (prefix, limit)).fetchall()
+    query += " AND substr(s.native_id, 1, length(:prefix)) = :prefix ORDER BY s.ended_us DESC LIMIT :limit"
+    return db.execute(query, {"prefix": prefix, "limit": limit}).fetchall()
 
 
 def _list_condition(condition: Condition | None, subagents: bool) -> tuple[str, tuple[Any, ...]]:
@@ -457,8 +457,8 @@ def sessions_of_file(db: sqlite3.Connection, path: str) -> list[tuple[Entry, lis
     """The sessions that changed a file, the latest first, with their changes."""
     query = f"SELECT DISTINCT c.id / {KEYS_PER_SOURCE} FROM change c JOIN message m ON m.id = c.message"
     query += " WHERE m.is_visible = 1"
-    query += " AND (substr(c.path, -length(?1)) = ?1 OR c.path LIKE 'file:%')"
-    numbers = [row[0] for row in db.execute(query, (path.rpartition("/")[2],))]
+    query += " AND (substr(c.path, -length(:name)) = :name OR c.path LIKE 'file:%')"
+    numbers = [row[0] for row in db.execute(query, {"name": path.rpartition("/")[2]})]
     entries = sorted(_entries(db, numbers), key=lambda entry: (entry.ended_us, entry.number), reverse=True)
     found = ((one, [change for change in recorded_changes(db, one.number) if change.path == path]) for one in entries)
     return [(one, changes) for one, changes in found if changes]

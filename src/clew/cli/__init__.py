@@ -76,7 +76,7 @@ COMMAND_GROUPS = {
     },
     "Maintenance": {
         "sync": "Update the catalog that the other commands read.",
-        "sources": "List, add and fetch home folders and remote hosts.",
+        "sources": "Manage home folders, remote hosts and moved projects.",
         "agents": "List the supported agents and their folders.",
         "doctor": "Check the store and the catalog for damage, and repair it.",
         "migrate": "Convert old Sage sessions to the current format.",
@@ -87,3 +87,36 @@ COMMAND_GROUPS = {
 }
 """The commands in the order and groups of `clew --help`."""
 COMMANDS = {name: text for commands in COMMAND_GROUPS.values() for name, text in commands.items()}
+OTHER_NAMES = {
+    "cat": "show",
+    "continue": "resume",
+    "cost": "stats",
+    "costs": "stats",
+    "delete": "clean",
+    "find": "search",
+    "grep": "search",
+    "log": "show",
+    "ls": "list",
+    "move": "sources map",
+    "mv": "sources map",
+    "open": "resume",
+    "read": "show",
+    "remove": "clean",
+    "rm": "clean",
+    "serve": "web",
+    "sessions": "list",
+    "share": "export",
+    "tree": "graph",
+    "usage": "stats",
+    "view": "show",
+}
+"""Names that other tools have for a command; `clew` suggests its own."""
+OTHER_OPTIONS = {
+    "--after": "--since",
+    "--before": "--until",
+    "--format": "--to",
+    "--full": "--detail",
+    "--into": "--in",
+    "--to": "--in",
+}
+"""Names that other tools, or other commands, have for an option; suggested where the command has the second one."""

@@ -28,7 +28,7 @@ from clew.render.tables import Column, ago, count, counted, size
 
 
 @click.command("clean")
-@click.option("--older-than", required=True, metavar="TIME", help="Sessions not used since: 90d, 2026-06-01.")
+@click.option("--older-than", required=True, metavar="TIME", help="Sessions not used since: 90d, 6mo, 2026-06-01.")
 @yes_option()
 @click.option("--archive", metavar="DIR", help="Folder of the archive (default: in clew's data folder).")
 @redacting_output

@@ -36,7 +36,7 @@ _FILTERS = (
         "--model", metavar="TEXT", shell_complete=complete_filter("model"), help="Only models whose name contains TEXT."
     ),
     click.option(
-        "--since", metavar="TIME", help="Active since TIME: today, monday, last week, 3d, 2026-11, 2026-11-03."
+        "--since", metavar="TIME", help="Active since TIME: today, monday, last week, 3d, 6mo, october, 2026-11-03."
     ),
     click.option("--until", metavar="TIME", help="Started before TIME."),
     click.option("--tool", metavar="TEXT", help="Only sessions that called a tool whose name contains TEXT."),
