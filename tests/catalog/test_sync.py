@@ -350,6 +350,7 @@ def test_what_is_gone_comes_along_from_a_catalog_of_version_8(home: Path, folder
         db.execute(f"ALTER TABLE {new} RENAME TO {old}")
     for table in ("message", "session", "use"):
         db.execute(f"ALTER TABLE {table} RENAME COLUMN is_visible TO shown")
+    db.execute("ALTER TABLE source RENAME COLUMN source_json TO found")
     db.execute("ALTER TABLE text DROP COLUMN fingerprint")
     db.execute("CREATE TABLE pending (doc INTEGER PRIMARY KEY, text TEXT NOT NULL)")
     db.execute("INSERT INTO pending VALUES (?, ?)", (doc, text))
