@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 from clew.agents.file_evidence import absolute
 from clew.analysis.pricing import NANO_DOLLARS
 from clew.analysis.usage import Usage
+from clew.catalog.change_detection import recorded_unreadable_folders
 from clew.catalog.database import key_range
 from clew.catalog.filters import Condition
 from clew.catalog.portable_sql import CACHE_5M_TOKENS
 from clew.catalog.row_writer import COUNTS
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.stats import UsageTotals, add_known, catalog_stats
-from clew.io.paths import path_for_display, path_from_text, path_to_text
+from clew.io.paths import escape_controls, path_for_display, path_from_text, path_to_text
 from clew.model import Problem
 from clew.model.codes import CODES
 from clew.model.json import JSON
@@ -136,6 +137,12 @@ def last_messages(db: sqlite3.Connection, *, gone: bool = False) -> dict[Path, d
         Path(path_from_text(path)): datetime.fromtimestamp(ended_us / 1e6, UTC) if ended_us > 0 else None
         for path, ended_us in db.execute(query)
     }
+
+
+def subagent_paths(db: sqlite3.Connection) -> set[Path]:
+    """The main files of the sessions of sub-agents."""
+    query = f"SELECT f.path {_FROM} WHERE s.is_agent_session = 1"
+    return {Path(path_from_text(path)) for (path,) in db.execute(query)}
 
 
 def list_ids(db: sqlite3.Connection, condition: Condition | None = None) -> list[str]:
@@ -553,13 +560,18 @@ def _problem(path: str, recorded: dict[str, str | int]) -> Problem:
 
 
 def unreadable_sources(db: sqlite3.Connection, agents: Collection[str] = ()) -> list[str]:
-    """The sources that could not be read at all, of some agents or of all, with the reason."""
+    """The folders and sources of some agents or of all that could not be read at all, with the reason."""
     query = "SELECT f.agent, f.path, f.problems FROM source f LEFT JOIN session s ON s.id = f.id"
     query += " WHERE s.id IS NULL AND f.state <> 'gone' ORDER BY f.path"
     found = [(path, text) for agent, path, text in db.execute(query) if not agents or agent in agents]
-    return [_unreadable(path, json.loads(text or "[]")) for path, text in found]
+    folders = {
+        f"{escape_controls(path_for_display(path))}: {reason}": None
+        for path, agent, reason in recorded_unreadable_folders(db)
+        if not agents or agent in agents
+    }
+    return [*folders, *(_unreadable(path, json.loads(text or "[]")) for path, text in found)]
 
 
 def _unreadable(path: str, recorded: list[dict[str, JSON]]) -> str:
     message = next((str(one["message"]) for one in recorded if one.get("message")), "cannot be read")
-    return f"{path_for_display(path)}: {message}"
+    return f"{escape_controls(path_for_display(path))}: {message}"

@@ -195,7 +195,7 @@ def _rows(steps: list[RestoreStep]) -> list[dict[str, JSON]]:
 def _print(steps: list[RestoreStep], masking: Redaction) -> None:
     from clew.render.tables import Column
 
-    columns = [Column("step"), Column("file", flexible=True), Column("known", flexible=True, least=12)]
+    columns = [Column("step"), Column("file", is_path=True, flexible=True), Column("known", flexible=True, least=12)]
     print_table(columns, [[step.verdict, escape_invalid_utf8(step.path), _known(step)] for step in steps], masking)
 
 

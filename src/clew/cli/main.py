@@ -18,6 +18,7 @@ from clew.cli.completion import COMPLETE_VARIABLE
 from clew.cli.options import FAILED, common
 from clew.datadir import environment_problem
 from clew.errors import ClewError, RemoteFailed, SourceUnreadable, UsageError
+from clew.io.paths import escape_controls
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
@@ -172,7 +173,7 @@ def report_error(error: BaseException) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
     except OSError as failure:
-        place = f"{failure.filename}: " if failure.filename else ""
+        place = f"{escape_controls(str(failure.filename))}: " if failure.filename else ""
         _print_error(f"{place}{failure.strerror or failure}")
         return SourceUnreadable.exit_code
     except Exception as unexpected:
