@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import difflib
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -25,7 +24,7 @@ from clew.demo.sessions import (
     TokenCounter,
     Turn,
 )
-from clew.demo.text import json_lines, timestamp
+from clew.demo.text import json_lines, json_text, timestamp
 
 Record = dict[str, object]
 
@@ -57,7 +56,7 @@ def claude_code_files(session: Session) -> Iterator[tuple[str, bytes]]:
     for name, content in transcript.backups.items():
         yield f"file-history/{transcript.session_id}/{name}", content
     for number, task in enumerate(transcript.tasks, 1):
-        yield f"tasks/{transcript.session_id}/{number}.json", json.dumps(task, separators=(",", ":")).encode()
+        yield f"tasks/{transcript.session_id}/{number}.json", json_text(task).encode()
     yield PROMPT_HISTORY, json_lines(transcript.history())
 
 
@@ -172,7 +171,7 @@ class _Transcript:
         """One API reply, with a record for each of its blocks; returns their uuids."""
         session = self._session
         message_id, request_id = self._api_id("msg_01"), self._api_id("req_011C")
-        usage = self._usage(json.dumps(blocks))
+        usage = self._usage(json_text(blocks))
         if thought is not None:
             assert isinstance(thought.work, Thought)
             text = thought.work.text if session.is_older else ""
@@ -282,7 +281,7 @@ class _Transcript:
         }
         if not session.is_older:
             meta = {"agentType": "Explore", "description": helper.description}
-            self.agent_files[f"agent-{agent_id}.meta.json"] = json.dumps(meta, separators=(",", ":")).encode()
+            self.agent_files[f"agent-{agent_id}.meta.json"] = json_text(meta).encode()
         arguments: Record = {
             "description": helper.description,
             "prompt": helper.prompt,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
@@ -208,7 +207,7 @@ class _Rollout:
             name="apply_patch",
             input=f"*** Begin Patch\n{body}*** End Patch",
         )
-        output = json.dumps({"output": stdout, "metadata": {"exit_code": 0, "duration_seconds": 0.0}})
+        output = json_text({"output": stdout, "metadata": {"exit_code": 0, "duration_seconds": 0.0}})
         self._item(step.done, "custom_tool_call_output", call_id=call_id, output=output)
         self._event(
             step.done,

@@ -188,7 +188,8 @@ def _project_sessions(book: dict[str, Any], project: dict[str, Any], now: dateti
 def _working_hour(now: datetime, days: int, random: Random) -> datetime:
     """An hour of the day, most often not on a weekend."""
     day = (now - timedelta(days=days)).replace(hour=0, minute=0, second=0, microsecond=0)
-    if day.weekday() >= 5 and random.random() < 0.75:
+    works_on_weekend = random.random() < 0.25
+    if day.weekday() >= 5 and not works_on_weekend:
         day -= timedelta(days=day.weekday() - 4)
     return day + timedelta(hours=random.choice((8, 9, 9, 10, 11, 13, 14, 15, 16, 20)), seconds=random.randrange(3600))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from datetime import datetime
+
+import msgspec
 
 
 def timestamp(time: datetime) -> str:
@@ -13,8 +14,8 @@ def timestamp(time: datetime) -> str:
 
 
 def json_text(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return msgspec.json.encode(value).decode()
 
 
 def json_lines(records: Iterable[object]) -> bytes:
-    return "".join(f"{json_text(record)}\n" for record in records).encode()
+    return b"".join(msgspec.json.encode(record) + b"\n" for record in records)
