@@ -87,7 +87,7 @@ class _Parser:
         found = self._some()
         rest = self._take()
         if rest is not None:
-            raise BadQuery(self._query, rest.place, "nothing was opened that this could close")
+            raise BadQuery(self._query, rest.place, "unexpected `)`: no matching `(`")
         return found
 
     def _take(self) -> _Token | None:
@@ -115,11 +115,11 @@ class _Parser:
     def _one(self) -> Query:
         token = self._take()
         if token is None:
-            raise BadQuery(self._query, len(self._query), "something to look for is missing at the end")
+            raise BadQuery(self._query, len(self._query), "a word to search for is missing at the end")
         if token.kind in ("NOT", "-", "("):
             return self._nested(token)
         if token.kind:
-            raise BadQuery(self._query, token.place, f"something to look for is missing before {token.kind}")
+            raise BadQuery(self._query, token.place, f"a word to search for is missing before {token.kind}")
         return self._phrase(token)
 
     def _nested(self, token: _Token) -> Query:

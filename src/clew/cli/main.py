@@ -13,13 +13,12 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from clew.cli import ABOUT, COMMAND_GROUPS, COMMANDS, OPTIONS, OTHER_NAMES, OTHER_OPTIONS
+from clew.cli import ABOUT, COMMAND_GROUPS, COMMANDS, INTERRUPTED, OPTIONS, OTHER_NAMES, OTHER_OPTIONS
 from clew.cli.completion import COMPLETE_VARIABLE
 from clew.cli.options import FAILED, common
 from clew.datadir import environment_problem
 from clew.errors import ClewError, RemoteFailed, SourceUnreadable, UsageError
 
-_INTERRUPTED = 130
 _BROKEN_PIPE = 141
 
 
@@ -121,16 +120,14 @@ def report_error(error: BaseException) -> int:
     try:
         raise error
     except click.ClickException as complaint:
-        if isinstance(complaint, click.NoSuchOption):
-            _suggest_option(complaint)
-        complaint.show()
+        (_suggest_option(complaint) if isinstance(complaint, click.NoSuchOption) else complaint).show()
         return complaint.exit_code
     except ClewError as complaint:
         _print_error(f"{complaint}")
         return complaint.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("clew: interrupted", err=True)
-        return _INTERRUPTED
+        return INTERRUPTED
     except (_OutputClosed, BrokenPipeError):
         # Python flushes stdout once more at exit, which must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -146,11 +143,12 @@ def report_error(error: BaseException) -> int:
         return 1
 
 
-def _suggest_option(error: click.NoSuchOption) -> None:
+def _suggest_option(error: click.NoSuchOption) -> click.NoSuchOption:
     """Suggest the option that has another name here, instead of those with a similar name."""
     option = OTHER_OPTIONS.get(error.option_name)
     if option and error.ctx is not None and any(option in parameter.opts for parameter in error.ctx.command.params):
-        error.possibilities = [option]
+        return click.NoSuchOption(error.option_name, possibilities=[option], ctx=error.ctx)
+    return error
 
 
 def _exit_code(context: click.Context, code: Any) -> Any:
@@ -213,4 +211,4 @@ def run() -> None:
     try:
         main(prog_name="clew", complete_var=COMPLETE_VARIABLE)
     except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
