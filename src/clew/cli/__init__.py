@@ -18,8 +18,19 @@ OPTIONS = {
     "--no-sync": "Use the catalog as it is, without updating it first.",
     "--timezone ZONE": "Show and read times in this zone, such as Europe/Berlin or UTC; default: that of the system.",
     "--json": "Print JSON.",
+    "--yes": "Do it; without this, only print what would be done.",
+    "--dry-run": "Print what would be done; change nothing.",
     "--version": "Show the version and exit.",
+    "-o, --output PATH": "Write to this file or folder.",
+    "--into DIR": "Restore into this folder; it is created if its parent exists.",
+    "--in-place": "Restore files to where they were.",
+    "--to AGENT": "The agent that the session is converted for.",
+    "--folder DIR": "The project's folder.",
+    "--format FORMAT": "Format of the output.",
+    "--force": "Replace files that exist.",
+    "--allow-loss": "Continue even if something is lost.",
 }
+"""Options that mean the same in every command that has them; the help of a command may say more."""
 COMMAND_GROUPS = {
     "Read": {
         "list": "List sessions, newest first.",

@@ -143,11 +143,11 @@ def report_error(error: BaseException) -> int:
         return 1
 
 
-def _suggest_option(error: click.NoSuchOption) -> click.NoSuchOption:
+def _suggest_option(error: click.NoSuchOption) -> click.UsageError:
     """Suggest the option that has another name here, instead of those with a similar name."""
     option = OTHER_OPTIONS.get(error.option_name)
     if option and error.ctx is not None and any(option in parameter.opts for parameter in error.ctx.command.params):
-        return click.NoSuchOption(error.option_name, possibilities=[option], ctx=error.ctx)
+        return click.UsageError(f"No such option '{error.option_name}'. Did you mean '{option}'?", error.ctx)
     return error
 
 
