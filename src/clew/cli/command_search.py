@@ -96,7 +96,8 @@ def command(
         else:
             found, unindexed, ids = _search_catalog(library, request, redact, may_repair=not context.meta.get(NO_SYNC))
     except BadQuery as error:
-        click.echo(visible(f"clew: {error}\n"), err=True, nl=False)
+        hint = "" if regex or substring else "--substring searches for the text as it is\n"
+        click.echo(visible(f"clew: {error}\n{hint}"), err=True, nl=False)
         return error.exit_code
     if unindexed:
         print_message(f"clew: {unindexed} texts are not indexed yet and were not searched; run `clew sync`", mask=False)
