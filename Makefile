@@ -15,7 +15,7 @@ PIP    := $(PY) -m pip --disable-pip-version-check install -qq --no-compile
 CHECKED = $(wildcard src tests benchmarks scripts)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-slow test-again test-real test-scale sshd browser postgres axe lint bench docs clean
+.PHONY: help run test test-all test-slow test-again test-real test-scale sshd browser postgres axe lint bench docs docs-serve clean
 
 help:
 	@echo 'make run        start clew and its app on your own history, or on a demo if there is none'
@@ -27,7 +27,8 @@ help:
 	@echo 'make test-again run the tests that failed last'
 	@echo 'make lint       run ruff, mypy and the import contracts'
 	@echo 'make bench      run the benchmarks'
-	@echo 'make docs       generate the reference pages'
+	@echo 'make docs       generate the reference pages and build the site into build/site'
+	@echo 'make docs-serve serve the site on this machine, and rebuild it on changes'
 	@echo 'make clean      remove everything that make created'
 
 # Exit code 1 of plain `clew` means that no history was found. The app starts where somebody sits at a terminal, who can
@@ -100,10 +101,13 @@ bench: $(VENV)/.dev-installed
 
 docs: $(VENV)/.dev-installed
 	@$(PY) scripts/docs.py
-	@$(PY) scripts/seeds.py
+	@$(VENV)/bin/zensical build --clean --strict
+
+docs-serve: $(VENV)/.dev-installed
+	@$(VENV)/bin/zensical serve --dev-addr 127.0.0.1:8000
 
 clean:
-	@rm -rf .venv .venv-* $(DEMO) $(LAB) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf .venv .venv-* $(DEMO) $(LAB) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .cache
 	@find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/.run-installed: pyproject.toml | $(PY)

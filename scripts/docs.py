@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def commands() -> str:
-    """docs/commands.md: the help of every command."""
+    """docs/reference/commands.md: the help of every command."""
     pages = ["# Commands\n\nMade from the commands' own help by `make docs`.\n", "## clew\n\n" + _help(main, "clew")]
     context = click.Context(main, info_name="clew")
     for name in main.list_commands(context):
@@ -33,7 +33,7 @@ def _help(command: click.Command, name: str) -> str:
 
 def write() -> None:
     """Write all pages, and the screens that tests compare."""
-    (ROOT / "docs" / "commands.md").write_text(commands(), encoding="utf-8", newline="\n")
+    (ROOT / "docs" / "reference" / "commands.md").write_text(commands(), encoding="utf-8", newline="\n")
     for script in ("problems.py", "schema.py", "seeds.py"):
         subprocess.run([sys.executable, str(ROOT / "scripts" / script)], check=True)
     for module in ("tests.docs.examples", "tests.cli.test_snapshots"):

@@ -1,11 +1,11 @@
-"""Write docs/problems.md, the list of all problem codes, from clew.model.codes."""
+"""Write docs/reference/problems.md, the list of all problem codes, from clew.model.codes."""
 
 from pathlib import Path
 
 from clew.model.codes import CODES, Code
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "problems.md"
+PAGE = ROOT / "docs" / "reference" / "problems.md"
 
 INTRODUCTION = """\
 # Problems
@@ -20,12 +20,12 @@ a *note* is harmless. This page is generated from `src/clew/model/codes.py`: run
 
 
 def render_page() -> str:
-    """The whole of docs/problems.md."""
+    """The whole of docs/reference/problems.md."""
     return INTRODUCTION + "".join(f"{_row(name, code)}\n" for name, code in sorted(CODES.items()))
 
 
 def write_page() -> None:
-    """Write docs/problems.md afresh."""
+    """Write docs/reference/problems.md afresh."""
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(render_page(), encoding="utf-8", newline="\n")
 

@@ -1,4 +1,4 @@
-"""The table of items and the tests that cover them: docs/seeds.md.
+"""The table of items and the tests that cover them: docs/development/seeds.md.
 
 Marks are read from the syntax tree of the test files, so that no test has to run or even be importable.
 """
@@ -12,7 +12,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests"
 ITEMS = TESTS / "seed_items.toml"
-PAGE = ROOT / "docs" / "seeds.md"
+PAGE = ROOT / "docs" / "development" / "seeds.md"
 
 SECTIONS = {
     "S0": "sage-emacs",
@@ -86,7 +86,7 @@ def unknown_ids(checklist: Checklist, coverage: Coverage) -> list[str]:
 
 
 def render_page(checklist: Checklist, coverage: Coverage) -> str:
-    """The whole of docs/seeds.md."""
+    """The whole of docs/development/seeds.md."""
     covered = sum(item.id in coverage and not item.later for item in checklist.items)
     waiting = sum(bool(item.later) for item in checklist.items)
     parts = [
@@ -102,7 +102,7 @@ def render_page(checklist: Checklist, coverage: Coverage) -> str:
 
 
 def write_page() -> None:
-    """Write docs/seeds.md afresh."""
+    """Write docs/development/seeds.md afresh."""
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(render_page(load_checklist(), collect_marks()), encoding="utf-8", newline="\n")
 

@@ -1,4 +1,4 @@
-"""Every item asked for has a test or waits for a named part, and docs/seeds.md says which."""
+"""Every item asked for has a test or waits for a named part, and docs/development/seeds.md says which."""
 
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def test_every_marked_id_is_an_item() -> None:
 def test_the_page_is_fresh() -> None:
     page = render_page(load_checklist(), collect_marks())
     print(page)
-    assert PAGE.read_text(encoding="utf-8") == page, "docs/seeds.md is stale: run `make docs`"
+    assert PAGE.read_text(encoding="utf-8") == page, "docs/development/seeds.md is stale: run `make docs`"
 
 
 def test_marks_are_read_without_importing(tmp_path: Path) -> None:

@@ -5,10 +5,12 @@ it prints; a block with a title is a file of that name. `sh` is for commands tha
 """
 
 import re
+import unicodedata
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
 GENERATED = {"commands.md", "problems.md", "seeds.md"}
 KINDS = {"console", "json", "jsonl", "python", "sh", "sql", "text", "toml"}
 
@@ -27,8 +29,12 @@ class Fence(NamedTuple):
 
 def pages() -> list[Path]:
     """Every page that is written by hand."""
-    written = [path for path in sorted((ROOT / "docs").rglob("*.md")) if path.name not in GENERATED]
-    return [*sorted(ROOT.glob("*.md")), *written]
+    return [page for page in pages_with_generated() if page.name not in GENERATED]
+
+
+def pages_with_generated() -> list[Path]:
+    """Every page of the site, and those in the root of the project."""
+    return [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 
 
 def name_of(page: Path) -> str:
@@ -42,3 +48,20 @@ def fences(text: str) -> list[Fence]:
 
 def line_of(text: str, place: int) -> int:
     return text.count("\n", 0, place) + 1
+
+
+def without_code(text: str) -> str:
+    """The page without fenced blocks and code in lines."""
+    return re.sub(r"`[^`\n]+`", "`code`", _FENCE.sub("", text))
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as Python-Markdown spells them."""
+    found: set[str] = set()
+    for heading in re.findall(r"^#+ (.+)$", _FENCE.sub("", text), re.MULTILINE):
+        plain = unicodedata.normalize("NFKD", heading).encode("ascii", "ignore").decode("ascii")
+        slug = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
+        while slug in found:
+            slug = f"{slug}_1"
+        found.add(slug)
+    return found

@@ -1,4 +1,4 @@
-"""docs/adding-an-agent.md: its files, written to a folder, make an agent that keeps every law."""
+"""docs/development/adding-an-agent.md: its files, written to a folder, make an agent that keeps every law."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ from clew import Host, Library
 from clew.agents import registry
 from tests.docs.pages import ROOT, fences
 
-PAGE = (ROOT / "docs" / "adding-an-agent.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "development" / "adding-an-agent.md").read_text(encoding="utf-8")
 GROUP = "clew.agents"
 
 

@@ -8,7 +8,7 @@ from clew.agents import registry
 from tests.docs.pages import ROOT
 
 FOLDER = ROOT / "docs" / "agents"
-PAGE = (FOLDER / "README.md").read_text(encoding="utf-8")
+PAGE = (FOLDER / "index.md").read_text(encoding="utf-8")
 COMPARISON = "## sage-emacs and Claude Code, field by field"
 
 CLAUDE = (

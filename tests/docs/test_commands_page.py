@@ -1,4 +1,4 @@
-"""docs/commands.md says what the commands' own help says; the layout may differ from one click to the next."""
+"""The command pages say what the commands' own help says; the layout may differ from one click to the next."""
 
 import re
 
@@ -8,7 +8,7 @@ import pytest
 from clew.cli.main import main
 from tests.docs.pages import ROOT
 
-PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
 CONTEXT = click.Context(main)
 
 
@@ -25,5 +25,5 @@ def test_every_option_is_explained_as_in_the_help(name: str) -> None:
     options = [option for option in command.params if isinstance(option, click.Option) and not option.hidden]
     missing = [option.name for option in options if plain(option.help or "") not in section]
     missing += [word for option in options for word in option.opts if word not in section]
-    assert not missing, "docs/commands.md is stale: run `make docs`"
+    assert not missing, "docs/reference/commands.md is stale: run `make docs`"
     assert plain(command.help or "") in section

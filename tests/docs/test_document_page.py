@@ -1,4 +1,4 @@
-"""docs/document.md: its example is what clew writes, and it names every field there is."""
+"""docs/reference/document.md: its example is what clew writes, and it names every field there is."""
 
 import io
 import json
@@ -43,7 +43,7 @@ from clew.model import (
 )
 from tests.docs.pages import ROOT, Fence, fences
 
-PAGE = (ROOT / "docs" / "document.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference" / "document.md").read_text(encoding="utf-8")
 WORDS = [Document, Session, Source, Subagent, Message, Metadata, ModelUse, ThinkingSettings, Todo, TokenUsage]
 WORDS += [Native, NativeFile, Problem, SourceRef, Record, Snapshot, TrackedFile, Graph, ForkPoint, ForkBranch]
 BLOCKS = [Text, Thinking, ToolUse, ToolResult, Image, DocumentBlock, Unknown]

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGES = ROOT / "docs" / "images"
-_SHOWN = re.compile(r"!\[[^\]]+\]\((?:docs/)?images/([\w-]+)\.png\)")
+_SHOWN = re.compile(r"!\[[^\]]+\]\((?:docs/|\.\./)?images/([\w-]+)\.png\)")
 _SIZE = slice(16, 24)
 """Where a PNG says how wide and high it is."""
 

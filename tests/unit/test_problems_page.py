@@ -1,4 +1,4 @@
-"""docs/problems.md lists every code, and every code is well formed."""
+"""docs/reference/problems.md lists every code, and every code is well formed."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Every problem code with severity, meaning and hint. Codes are stable; docs/problems.md is made from here."""
+"""Every problem code with severity, meaning and hint. Codes are stable; `make docs` writes a page from them."""
 
 from __future__ import annotations
 
