@@ -190,7 +190,8 @@ def compare_search(commands: dict[str, str], truth: Truth, scratch: Path) -> Non
     if "agentsview" in commands:
         workspace.run("agentsview", "sync")
         with workspace.agentsview_server():
-            for options in ((), ("--fts",)):
+            everything = ("--include-children", "--include-one-shot", "--include-automated")
+            for options in ((), everything, (*everything, "--fts")):
                 runs = [workspace.run("agentsview", "session", "search", w, "--json", *options) for w in truth.needles]
                 number = sum(bool(json.loads(run.output)["matches"]) for run in runs)
                 best = min(run.seconds for run in runs)
