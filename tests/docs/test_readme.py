@@ -66,9 +66,9 @@ def test_three_dots_stand_for_any_lines() -> None:
     assert not matches("a.c\n", "abc\n")
 
 
-def test_the_examples_of_the_package_run(tmp_path: Path) -> None:
+def test_the_examples_of_the_package_run() -> None:
     assert clew.__doc__ is not None
     code = "\n".join(line.removeprefix("    ") for line in clew.__doc__.splitlines() if line.startswith("    "))
-    with demo_shell(tmp_path) as shell:
+    with page_shell() as shell:
         said = run_python(code, "clew.__doc__", {}, shell)
     assert "Remove the jump at midnight" in said
