@@ -8,6 +8,7 @@ import os
 import shutil
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -390,6 +391,7 @@ def test_what_is_gone_comes_along_from_a_catalog_of_version_8(home: Path, folder
         db.execute(f"ALTER TABLE {new} RENAME TO {old}")
     for table in ("message", "session", "use"):
         db.execute(f"ALTER TABLE {table} RENAME COLUMN is_visible TO shown")
+    db.execute("ALTER TABLE source RENAME COLUMN source_json TO found")
     db.execute("ALTER TABLE text DROP COLUMN fingerprint")
     db.execute("CREATE TABLE pending (doc INTEGER PRIMARY KEY, text TEXT NOT NULL)")
     db.execute("INSERT INTO pending VALUES (?, ?)", (doc, text))
@@ -814,7 +816,7 @@ def test_a_session_that_is_deleted_before_its_messages_are_read_keeps_its_usage(
         open_session(db, int(str(_one(folder, "SELECT id FROM session WHERE native_id = ?", ONE))))
     # A new version of the catalog takes it along as it is.
     db.close()
-    with sqlite3.connect(folder / database.DATABASE) as old:
+    with closing(sqlite3.connect(folder / database.DATABASE)) as old:
         old.execute("PRAGMA user_version = 1")
     run(home, folder)
     assert _one(folder, "SELECT sum(output_tokens) FROM usage_days") == expected

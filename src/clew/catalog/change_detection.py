@@ -1,8 +1,8 @@
-"""Finds out what changed since the last sync by asking the file system alone; no file of an agent is opened for it.
+"""Detects what changed since the last sync, by stat alone; no file of an agent is opened.
 
 Watched are: every folder below the folders where agents keep sessions (its mtime changes when something is added,
 renamed or removed), every file of a known session, other files that agents read, and the environment variables that
-name folders. A fingerprint tells whether a file with another mtime has other content.
+name folders. The fingerprint of a file with a new mtime shows whether its content changed.
 """
 
 from __future__ import annotations

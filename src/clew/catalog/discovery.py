@@ -1,4 +1,4 @@
-"""Which sources there are, and what has to be watched to know that without looking again."""
+"""Lists the files and settings to watch, so that the next sync knows without a search whether sources changed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from clew.sources.local import UnreadableFolder, folders_below, unreadable_folde
 
 @dataclass
 class WatchList:
-    """Everything that decides about which sources there are, and what is read of them."""
+    """The folders, files and environment variables that decide which sources exist and what is read of them."""
 
     folders: dict[str, int] = field(default_factory=dict)
     """mtime by path."""
@@ -62,7 +62,7 @@ class RecordingEnviron(Mapping[str, str]):
 
 
 def watch_list(hosts: Sequence[Host], folder: Path) -> WatchList:
-    """Look at all that is to be watched for the catalog in `folder`; call it before sources are looked for."""
+    """Record the present state of all that is watched; called before discovery, so that no later change is missed."""
     found = WatchList()
     now_ns = time.time_ns()
     for host in hosts:
@@ -113,14 +113,19 @@ def record_watch_list(db: sqlite3.Connection, found: WatchList, hosts: Sequence[
     db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (UNREADABLE_FOLDERS, json.dumps(found.unreadable)))
 
 
+def host_name(source: SourceFile) -> str:
+    """The name of the machine that a source was written on; "" for this one."""
+    return (source.origin.host if source.origin is not None else None) or ""
+
+
 def source_to_json(source: SourceFile) -> str:
-    """What the catalog must know to read a source again."""
+    """The parts, side files and origin of a source, for the column `source.source_json`."""
     return json.dumps({"parts": source.parts, "sides": source.sides, "origin": source.origin})
 
 
-def source_from_json(agent: str, path: str, notes: str) -> SourceFile:
+def source_from_json(agent: str, path: str, text: str) -> SourceFile:
     """The source that `source_to_json` described."""
-    known, path = json.loads(notes), path_from_text(path)
+    known, path = json.loads(text), path_from_text(path)
     origin = Origin(*known["origin"]) if known["origin"] else None
     try:
         found = os.stat(path)
@@ -131,5 +136,5 @@ def source_from_json(agent: str, path: str, notes: str) -> SourceFile:
 
 
 def side_files(source: SourceFile) -> list[str]:
-    """The files that belong to a source beside its main one."""
+    """The files of a source other than its main file."""
     return [str(source.path.parent / name) for name in (*source.parts, *source.sides)]

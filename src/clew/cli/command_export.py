@@ -124,6 +124,8 @@ def command(
         raise UnknownReference("no session to export")
     if form is None and len(found) == 1 and layout is None:
         _refuse_unknown_suffix(output)
+    if form not in (None, "ndjson") and len(found) > 1 and layout is None:
+        _refuse_file_name(output)
     compression = "gzip" if gz else "zstd" if zst else None
     masking = redaction(context, TEXT if form in _TEXT_FORMATS and layout is None else DATA)
     if form == "html" and layout is None:
@@ -157,10 +159,16 @@ def _suffix(output: Path) -> str:
     return (output.with_suffix("") if output.suffix in SUFFIXES else output).suffix.lower()
 
 
+def _refuse_file_name(output: Path | None) -> None:
+    """Refuse to make a folder with the name of a file, such as sessions.html."""
+    if output is not None and not output.is_dir() and _suffix(output):
+        raise UsageError(f"{output.name}: several sessions go to a folder; name one without a suffix, or one session")
+
+
 def _refuse_unknown_suffix(output: Path | None) -> None:
     """Refuse a file whose suffix is none of a format: the user expects something else than JSON in it."""
     if output is not None and not output.is_dir() and _suffix(output):
-        known = ", ".join([*FORMATS.values(), *(f".{name}" for name in _OTHER_NAMES)])
+        known = ", ".join(dict.fromkeys([*FORMATS.values(), *(f".{name}" for name in _OTHER_NAMES)]))
         raise UsageError(
             f"{output.name}: no format has the suffix {_suffix(output)}; known: {known}; or name one with --format"
         )

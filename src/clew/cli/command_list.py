@@ -73,7 +73,7 @@ def command(
         ids = [names[row["id"]] for row in listed]
         # The rows are masked with their keys, which say that a title may be cut, and then once more with the ids.
         shown = masking.value([{name: row[name] for name in _SHOWN_COLUMNS} for row in listed])
-        _print(shown, ids, library.now(), masking)
+        _print(shown, ids, library.now(), sort, masking)
     elif paths:
         print_message("no sessions found", mask=False)
     else:
@@ -81,8 +81,8 @@ def command(
     return 0 if listed else 1
 
 
-def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, masking: Redaction) -> None:
-    from clew.render.tables import Column, ago, cost, count
+def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, sort: str, masking: Redaction) -> None:
+    from clew.render.tables import Column, ago, cost, count, short_project
 
     foreign = any(row["source"]["type"] != "local" for row in listed)
     columns = [
@@ -97,12 +97,14 @@ def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, masking
         Column("title", flexible=True, least=20),
         *([Column("from", drop_rank=3)] if foreign else []),
     ]
+    # What the rows are sorted by is not left out.
+    columns = [column._replace(drop_rank=0) if column.title == sort else column for column in columns]
     cells = [
         [
             name,
             row["agent"],
             ago(parse_time(row["ended_at"]), now),
-            row["project"] or "",
+            short_project(row["project"] or ""),
             count(row["messages"]),
             count(row["total_tokens"]),
             cost(row),
@@ -121,7 +123,9 @@ def _place(source: dict[str, JSON]) -> str:
 
 
 def short_ids(ids: Iterable[str], all_ids: Iterable[str]) -> dict[str, str]:
-    """The shortest prefix of each id, of at least 8 characters, that no other one of all ids has."""
+    """The shortest prefix of each id, of at least 8 characters, that no other one of all ids has; masks stay whole."""
+    from clew.render.tables import mask_spans
+
     ordered = sorted(set(all_ids))
     short = {}
     for name in ids:
@@ -129,7 +133,8 @@ def short_ids(ids: Iterable[str], all_ids: Iterable[str]) -> dict[str, str]:
         neighbours = ordered[max(0, number - 1) : number] + ordered[number + 1 : number + 2]
         shared = max((_shared_chars(name, other) for other in neighbours), default=0)
         least = _SHORT_ID_CHARS + (len(_AGENT_PREFIX) if name.startswith(_AGENT_PREFIX) else 0)
-        short[name] = name[: max(least, shared + 1)]
+        cut = max(least, shared + 1)
+        short[name] = name[: next((end for start, end in mask_spans(name) if start < cut < end), cut)]
     return short
 
 

@@ -112,7 +112,8 @@ def _print(done: UndoResult, json: bool, masking: Redaction) -> None:
         print_message(f"clew: other files may have to be restored too: {words}")
     if done.head != done.start:
         head = masking.text(done.head or "before the first message")
-        click.echo(visible(f"{'back' if done.action == 'undo' else 'on'} to {head}"))
+        direction = "back" if done.action == "undo" else "on"
+        click.echo(visible(f"{direction if done.receipt is not None else f'would go {direction}'} to {head}"))
 
 
 def _diff(step: FileStep) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -16,6 +17,7 @@ from clew.timezone import format_day, format_minute, zone_label
 
 GAP = "  "
 ELLIPSIS = "…"
+_HASH_CHARS = 12
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 _INVISIBLE = frozenset({"Mn", "Me", "Cf"})
 _AGES = ((60, 1, ""), (3600, 60, "min"), (86400, 3600, "h"), (30 * 86400, 86400, "d"))
@@ -109,7 +111,23 @@ def truncate(text: str, width: int) -> str:
         return text
     used = accumulate(map(_char_width, text))
     kept = sum(1 for _ in takewhile(lambda cells: cells < width, used))
+    if "[REDACTED" in text:
+        # A mask is shown whole or not at all.
+        kept = next((start for start, end in mask_spans(text) if start < kept < end), kept)
     return text[:kept].rstrip() + ELLIPSIS if width > 0 else ""
+
+
+def mask_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where the masks of secrets begin and end in a text."""
+    if "[REDACTED" in text:
+        from clew.redact.masks import MARKER
+
+        yield from (match.span() for match in MARKER.finditer(text))
+
+
+def short_project(name: str) -> str:
+    """The name of a project in a table. Gemini CLI knows some projects only by a hash of 64 digits: 12 are shown."""
+    return name[:_HASH_CHARS] if re.fullmatch("[0-9a-f]{64}", name) else name
 
 
 def cell_width(text: str) -> int:
