@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, settings
 from clew.catalog.change_detection import MTIME_GRACE_NS
 from clew.catalog.database import catalog_folder
 from clew.catalog.sync import sync
-from clew.demo import write_demo
 from clew.host import Host
+from tests.demo_home import write_small_demo
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -102,7 +102,7 @@ def home(own_home: Path) -> Path:
 def demo(isolated_home: Path) -> Path:
     """The demo home; no test may change it."""
     home = isolated_home / "demo"
-    write_demo(home)
+    write_small_demo(home)
     return home
 
 

@@ -18,13 +18,13 @@ from clew.agents.checking import check_source
 from clew.agents.claude_code import ClaudeCode
 from clew.analysis.usage import Usage
 from clew.catalog.queries import list_rows
-from clew.demo import write_demo
 from clew.export.verify import Proof, verify
 from clew.host import Host
 from clew.library import Library
 from clew.model.json import JSON
 from clew.model.message import ModelUse
 from clew.sources.local import at_path
+from tests.demo_home import write_small_demo
 from tests.unit.samples import SESSION, Record, Transcript, claude_line, read_lines, read_source, seed, write_lines
 
 AGENT = ClaudeCode()
@@ -858,7 +858,7 @@ def test_a_document_of_another_agent_becomes_valid_records(home: Path) -> None:
 
 @pytest.mark.seed("S3-32")
 def test_written_back_a_session_keeps_every_field(home: Path, tmp_path: Path) -> None:
-    write_demo(tmp_path / "demo")
+    write_small_demo(tmp_path / "demo")
     for source in AGENT.discover(tmp_path / "demo" / ".claude" / "projects"):
         proof = verify(AGENT, source)
         assert proof.different == []

@@ -12,7 +12,6 @@ import pytest
 
 from clew.agents.base import Header, Unit
 from clew.agents.claude_code import ClaudeCode
-from clew.demo import write_demo
 from clew.errors import UsageError
 from tests.agents.rollouts import (
     AGENT,
@@ -29,6 +28,7 @@ from tests.agents.rollouts import (
     read,
     write,
 )
+from tests.demo_home import write_small_demo
 from tests.unit.samples import call, chain, result, say
 
 SESSION = {
@@ -205,7 +205,7 @@ def test_ids_that_are_no_uuid_get_one() -> None:
 
 @pytest.mark.seed("S3-32")
 def test_every_session_of_the_demo_can_be_written_for_codex(tmp_path: Path) -> None:
-    write_demo(tmp_path / "demo")
+    write_small_demo(tmp_path / "demo")
     for source in ClaudeCode().discover(tmp_path / "demo" / ".claude" / "projects"):
         session = ClaudeCode().session(source, ClaudeCode().facts(source))
         target = tmp_path / "out" / AGENT.target(header(**session))

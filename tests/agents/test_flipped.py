@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from clew.agents.base import SourceFile, with_current_size
-from clew.demo import write_demo
 from clew.export.verify import verify
 from clew.host import Host
 from clew.library import Library, StoredSession
+from tests.demo_home import write_small_demo
 
 AGENTS = ["claude-code", "codex", "gemini", "sage-agent", "sage-emacs"]
 FLIPS = 25
@@ -21,7 +21,7 @@ _BYTES = [0xFF, 0xC3, 0x80, 0xED, *b'"\\{},:x0 \x00']
 @pytest.fixture(scope="module")
 def sessions(tmp_path_factory: pytest.TempPathFactory) -> list[StoredSession]:
     home = tmp_path_factory.mktemp("flipped") / "home"
-    write_demo(home)
+    write_small_demo(home)
     return list(Library(Host.at(home)).sources())
 
 
@@ -91,7 +91,7 @@ def test_a_type_that_begins_as_a_known_one_is_another(tmp_path: Path) -> None:
 
 
 def test_P05_a_margin_that_is_no_text_spoils_no_document(tmp_path: Path) -> None:
-    write_demo(tmp_path / "home")
+    write_small_demo(tmp_path / "home")
     found = (each for each in Library(Host.at(tmp_path / "home")).sources() if each.path.suffix == ".json")
     for session in found:
         content = session.path.read_bytes()

@@ -10,11 +10,11 @@ import pytest
 from clew.agents import base
 from clew.agents.base import show
 from clew.agents.masking import masked_source
-from clew.demo import write_demo
 from clew.host import Host
 from clew.redact.masks import Marker
 from clew.redact.redactor import MaskSettings, Redactor
 from clew.sources.local import at_path, in_homes
+from tests.demo_home import write_small_demo
 from tests.redact.planted import Planter
 from tests.render.pages import page
 
@@ -57,7 +57,7 @@ def test_P01_one_pass_masks_what_two_passes_mask(tmp_path: Path, monkeypatch: py
 
 
 def test_a_larger_source_is_read_twice_and_shows_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_demo(tmp_path)
+    write_small_demo(tmp_path)
     found = list(in_homes([Host.at(tmp_path)]))
     pages = [page(show(agent, source).messages) for agent, source in found]
     monkeypatch.setattr(base, "SINGLE_PASS_BYTES", 0)

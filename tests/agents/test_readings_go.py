@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from clew import Host, Library
-from clew.demo import write_demo
 from clew.export.document import ONE_LINE, write_document
+from tests.demo_home import write_small_demo
 
 AGENTS = ("claude-code", "codex", "gemini", "sage-agent", "sage-emacs")
 
@@ -18,7 +18,7 @@ AGENTS = ("claude-code", "codex", "gemini", "sage-agent", "sage-emacs")
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("home")
-    write_demo(folder)
+    write_small_demo(folder)
     return folder
 
 

@@ -17,7 +17,6 @@ from clew.agents import registry
 from clew.agents.base import Agent, Claim
 from clew.agents.checking import check_source
 from clew.agents.sage_emacs import SageEmacs
-from clew.demo import write_demo
 from clew.errors import UsageError
 from clew.host import Host
 from clew.io.compress import open_source
@@ -26,6 +25,7 @@ from clew.model.json import JSON
 from clew.sources.local import at_path
 from clew.testing import AgentConformance
 from tests.agents.saved_sessions import PLACES, message, pretty, saved, without, write
+from tests.demo_home import write_small_demo
 from tests.json_values import records, values, words
 from tests.roundtrip import document_of, files_of, header_of, original, round_trip
 
@@ -212,7 +212,7 @@ def test_messages_that_come_first_may_hide_the_rest(tmp_path: Path) -> None:
 
 
 def test_documents_of_other_agents_stay_theirs(tmp_path: Path) -> None:
-    write_demo(tmp_path / "home")
+    write_small_demo(tmp_path / "home")
     gemini = Path(__file__).parents[1] / "fixtures"
     for path in [*(tmp_path / "home").rglob("*.json*"), *gemini.rglob("*.json*")]:
         if not path.is_relative_to(FIXTURES) and path.is_file():

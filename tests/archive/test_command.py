@@ -15,12 +15,12 @@ from clew.archive.archive import open_archive
 from clew.archive.archived_home import archived_hosts, is_gone
 from clew.archive.records import SourceHome, Version, pack_names, pack_path
 from clew.archive.writer import open_writer
-from clew.demo import write_demo
 from clew.host import Host
 from clew.sources.local import in_homes
 from clew.sources.mirror import Mirror
 from tests.archive.worlds import World, lines
 from tests.cli.running import LATEST, clew
+from tests.demo_home import write_small_demo
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,7 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A demo home that may be changed, and a folder of clew's own for it."""
     monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "own"))
     monkeypatch.delenv("CLEW_ARCHIVE_DIR", raising=False)
-    write_demo(tmp_path / "home")
+    write_small_demo(tmp_path / "home")
     return tmp_path / "home"
 
 
@@ -214,7 +214,7 @@ def test_sessions_of_another_machine_keep_their_origin(tmp_path: Path, monkeypat
     monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "own"))
     mirror = Mirror(tmp_path / "mirror", "box")
     world = World(tmp_path / "world")
-    write_demo(mirror.place("/home/ada"))
+    write_small_demo(mirror.place("/home/ada"))
     world.host = mirror.host("/home/ada", {"CODEX_HOME": "/home/ada/.codex"})
     world.capture(agents=("claude-code", "codex"))
     shutil.rmtree(mirror.folder)

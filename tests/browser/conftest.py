@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from clew.demo import write_demo
 from tests.cli.running import clew
+from tests.demo_home import write_small_demo
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -48,7 +48,7 @@ def browser() -> Iterator[Browser]:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo home as a site."""
     folder = tmp_path_factory.mktemp("site")
-    write_demo(folder / "home")
+    write_small_demo(folder / "home")
     assert clew("--home", folder / "home", "export", "--site", folder / "pages").code == 0
     return folder / "pages"
 

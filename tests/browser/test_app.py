@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 import pytest
 
-from clew.demo import write_demo
 from tests.browser.conftest import AXE, Opener, Watched
+from tests.demo_home import write_small_demo
 from tests.web.live_session import ADDRESS, line, session_file
 from tests.web.poison import poison_home
 from tests.web.shown import Shown, shown
@@ -49,7 +49,7 @@ Visit = Callable[..., tuple["Page", Watched]]
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("app") / "home"
-    write_demo(folder)
+    write_small_demo(folder)
     session_file(folder)
     project = folder / ".claude" / "projects" / "-home-ada-long"
     project.mkdir()
@@ -126,7 +126,7 @@ def test_every_page_opens_and_asks_nobody_else(app: Shown, visit: Visit) -> None
 
 
 def test_H01_a_poisoned_home_runs_nothing(opener: Opener, tmp_path: Path) -> None:
-    write_demo(tmp_path / "home")
+    write_small_demo(tmp_path / "home")
     poison_home(tmp_path / "home")
     with shown(tmp_path / "home", tmp_path / "catalog") as poisoned:
         page, watched = enter(poisoned, opener(), "/sessions")

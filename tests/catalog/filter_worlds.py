@@ -12,11 +12,11 @@ from urllib.parse import unquote, urlencode
 
 import pytest
 
-from clew.demo import write_demo
 from clew.filters import Filters
 from clew.host import Host
 from clew.library import Library
 from tests.cli.running import clew
+from tests.demo_home import write_small_demo
 from tests.web.shown import Shown
 
 FILTERS: list[dict[str, Any]] = [
@@ -121,7 +121,7 @@ HOMES = ("demo", *(pytest.param(name, marks=pytest.mark.slow) for name in ("corp
 def make_home(kind: str, home: Path, request: pytest.FixtureRequest) -> None:
     """Write the sessions of a home. Two kinds need the folder `shared`; the test skips without it."""
     if kind == "demo":
-        write_demo(home)
+        write_small_demo(home)
     elif kind == "corpus":
         corpus_home(home, request.getfixturevalue("shared"))
     else:

@@ -13,8 +13,8 @@ import pytest
 from clew.catalog.database import folder_of, open_reader
 from clew.catalog.statements import Statement, catalogue
 from clew.catalog.sync import sync
-from clew.demo import write_demo
 from clew.host import Host
+from tests.demo_home import write_small_demo
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install 'clew[dev]'")
 
@@ -61,7 +61,7 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Any
     folder = tmp_path_factory.mktemp("engines")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLEW_DATA_DIR", str(folder / "data"))
-        write_demo(folder / "demo")
+        write_small_demo(folder / "demo")
         hosts = (Host.at(folder / "demo"),)
         place = folder_of(hosts)
         sync(hosts, place)

@@ -13,16 +13,16 @@ from clew.analysis.usage import UNNAMED_CALL_PREFIX, UsageLedger
 from clew.catalog.changes import Change, changes_of
 from clew.catalog.stats import change_row, percentile, ratio, report
 from clew.cli.command_stats import print_stats
-from clew.demo import write_demo
 from clew.render.tables import cell_width
 from tests.counting.homes import CODEX, OTHER, SESSION, SONNET, claude, codex, counts, meta, prompt, reply, said, spent
 from tests.counting.homes import turn as turned
 from tests.counting.ways import catalogued
+from tests.demo_home import write_small_demo
 
 
 @pytest.fixture
 def demo(tmp_path: Path) -> Path:
-    write_demo(tmp_path / "demo")
+    write_small_demo(tmp_path / "demo")
     return tmp_path / "demo"
 
 

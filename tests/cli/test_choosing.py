@@ -13,6 +13,7 @@ import pytest
 
 from clew.cli.command_list import short_ids
 from tests.cli.running import BELL, FORKED, LATEST, WITH_AGENTS, clew
+from tests.demo_home import write_small_demo
 from tests.unit.samples import SESSION, claude_line
 
 EVERY = ("list", "show", "graph", "export", "verify", "validate")
@@ -151,7 +152,7 @@ def test_a_path_with_a_number_sign(tmp_path: Path) -> None:
 
 def test_the_last_session_is_the_one_written_last(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    clew("demo", home)
+    write_small_demo(home)
     for number, path in enumerate(sorted(path for path in home.rglob("*") if path.is_file())):
         os.utime(path, (number, number))
     (bell,) = home.rglob(f"{BELL}/messages.jsonl")
@@ -288,7 +289,7 @@ def test_no_sessions_to_export(tmp_path: Path, demo: Path) -> None:
 
 def test_without_a_home_the_own_one_is_read(home: Path) -> None:
     assert clew("list").code == 1
-    clew("demo", home / "demo")
+    write_small_demo(home / "demo")
     (home / "demo" / ".claude").rename(home / ".claude")
     assert WITH_AGENTS[:8] in clew("list").out
 

@@ -11,6 +11,7 @@ import pytest
 from clew import __version__
 from clew.cli import COMMANDS
 from tests.cli.running import BELL, DAMAGED, FORKED, LATEST, WITH_AGENTS, clew, run, state
+from tests.demo_home import write_small_demo
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -209,7 +210,7 @@ def test_migrate_dry_run_changes_nothing(demo: Path, tmp_path: Path) -> None:
 
 def test_migrate_leaves_other_agents_alone(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    clew("demo", home)
+    write_small_demo(home)
     before = state(home / ".claude")
     assert clew("migrate", home).code == 0
     assert state(home / ".claude") == before

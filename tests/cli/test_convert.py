@@ -13,6 +13,7 @@ import pytest
 from clew.host import Host
 from clew.library import Library
 from tests.cli.running import FORKED, LATEST, Ran, clew, run, state
+from tests.demo_home import write_small_demo
 
 PLAIN = "4e27a2d4-d285-4d42-9f9d-f3fa74062c23"
 """A session of the demo that every agent can hold whole."""
@@ -103,7 +104,7 @@ def test_resume_in_another_agent_converts_first(demo: Path, tmp_path: Path) -> N
 
 
 def test_resume_starts_no_other_conversation_than_the_one_that_was_named(tmp_path: Path) -> None:
-    clew("demo", tmp_path / "home")
+    write_small_demo(tmp_path / "home")
     (archive,) = (tmp_path / "home/.emacs.d").rglob("history/*.jsonl")
     session = Library(Host.at(tmp_path / "home")).get(str(archive))
     done = clew("resume", session.id, "--home", tmp_path / "home", "--print")
@@ -146,7 +147,7 @@ def follow(printed: Ran) -> str:
 @pytest.mark.parametrize("is_json", [False, True])
 def test_resume_with_print_writes_nothing(tmp_path: Path, words: tuple[str, ...], is_json: bool) -> None:
     home = tmp_path / "home"
-    clew("demo", home)
+    write_small_demo(home)
     clew("list", "--home", home)
     before = state(tmp_path)
     printed = clew("resume", *words, "--home", home, "--print")
@@ -194,7 +195,7 @@ def test_resume_says_what_is_missing(demo: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_resume_writes_nothing_where_the_agent_is_not_installed(tmp_path: Path) -> None:
-    clew("demo", tmp_path / "home")
+    write_small_demo(tmp_path / "home")
     before = sorted((tmp_path / "home").rglob("*"))
     done = run("resume", PLAIN, "--in", "gemini", "--home", tmp_path / "home", env={**os.environ, "PATH": "/nowhere"})
     assert done.code == 2
@@ -202,7 +203,7 @@ def test_resume_writes_nothing_where_the_agent_is_not_installed(tmp_path: Path) 
 
 
 def test_resume_twice_goes_on_with_what_was_converted_once(tmp_path: Path) -> None:
-    clew("demo", tmp_path / "home")
+    write_small_demo(tmp_path / "home")
     first, second = (
         clew("resume", PLAIN, "--in", "gemini", "--home", tmp_path / "home", "--json") for _ in ("once", "again")
     )
@@ -211,7 +212,7 @@ def test_resume_twice_goes_on_with_what_was_converted_once(tmp_path: Path) -> No
 
 
 def test_a_source_is_only_read(tmp_path: Path, home: Path) -> None:
-    clew("demo", tmp_path / "attic")
+    write_small_demo(tmp_path / "attic")
     clew("sources", "add", tmp_path / "attic")
     before = sorted((tmp_path / "attic").rglob("*"))
     done = clew("--source", "attic", "resume", PLAIN, "--print")
@@ -272,7 +273,7 @@ def test_every_session_of_the_demo_shows_its_raw_records(demo: Path) -> None:
 def test_resume_names_what_the_agent_itself_finds(tmp_path: Path) -> None:
     """A list of prompts and a thread that was put away are converted first; a sub-agent goes on with its session."""
     home = tmp_path / "home"
-    clew("demo", home)
+    write_small_demo(home)
     for reference, program in (("b292", "gemini"), ("019c57", "codex")):
         done = clew("resume", reference, "--home", home, "--json")
         assert done.code == 0 and done.json["argv"][0] == program
@@ -290,7 +291,7 @@ def test_resume_knows_no_folder_where_there_is_only_a_hash(demo: Path) -> None:
 
 def test_resume_goes_on_with_another_branch(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    clew("demo", home)
+    write_small_demo(home)
     done = clew("resume", "f005", "--branch", "3", "--allow-loss", "--home", home, "--json")
     assert done.code == 0 and "converted: " in done.err and "f005" not in done.out
 
@@ -308,7 +309,7 @@ def test_nothing_is_converted_into_a_home_without_a_name(demo: Path) -> None:
 @pytest.mark.slow
 def test_P11_a_pipe_in_the_place_of_the_names_of_threads_does_not_block(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    clew("demo", home)
+    write_small_demo(home)
     (home / ".codex/session_index.jsonl").unlink(missing_ok=True)
     os.mkfifo(home / ".codex/session_index.jsonl")
     assert run("--home", home, "list", "--agent", "codex").code == 0
@@ -322,7 +323,7 @@ def sessions_of(home: Path, agent: str) -> int:
 def test_a_session_is_written_below_your_own_home_by_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
-    clew("demo", tmp_path / "own")
+    write_small_demo(tmp_path / "own")
     monkeypatch.setenv("HOME", str(tmp_path / "own"))
     before = sessions_of(tmp_path / "own", "gemini")
     done = clew(*words, "--json")
@@ -335,7 +336,7 @@ def test_the_home_before_the_command_is_read_and_the_one_after_it_is_written(
     tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
-    clew("demo", source)
+    write_small_demo(source)
     target.mkdir()
     before = sessions_of(source, "gemini")
     done = clew("--home", source, *words, "--home", target, "--json")

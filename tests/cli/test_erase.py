@@ -12,6 +12,7 @@ from clew.catalog.search import Request, Searcher, unmasked
 from clew.catalog.sync import move_aside
 from clew.store import Store
 from tests.cli.running import clew
+from tests.demo_home import write_small_demo
 from tests.store.support import assert_whole, lines, log_of
 
 WORD, KEPT, BODY = "quahog", "periwinkle", b"scallop scallop scallop\n"
@@ -124,7 +125,7 @@ def test_only_messages_of_the_own_store_are_erased(place: Path, tmp_path: Path) 
     assert clew("erase", "s", "main", "--home", place, "--write").code == 2
     assert clew("erase", "s", "nothing", "--home", place, "--write").code == 1
     assert clew("erase", "s#1", "--home", place, "--write").code == 2
-    assert clew("demo", tmp_path / "demo").code == 0
+    write_small_demo(tmp_path / "demo")
     done = clew("erase", "claude-code:@last", "--home", tmp_path / "demo", "--write")
     assert done.code == 2 and "not of clew's own store" in done.err
     assert len(lines(log_of(place))) == 3 and len(holding(KEPT, place)) >= 2

@@ -15,6 +15,7 @@ import pytest
 from clew.store import Store
 from clew.store.erase import erase_record, erase_session
 from tests.cli.running import run
+from tests.demo_home import write_small_demo
 from tests.store.support import Faulty
 
 
@@ -53,7 +54,7 @@ def test_a_sync_on_a_full_disk_names_the_catalog(
     small_disk: Path, tmp_path: Path, before: list[str], words: list[str]
 ) -> None:
     home, environment = tmp_path / "home", {**os.environ, "CLEW_DATA_DIR": str(small_disk / "data")}
-    assert run("demo", home).code == 0
+    write_small_demo(home)
     for word in before:
         assert run("--home", home, word, env=environment).code == 0
     shutil.rmtree(home / ".gemini")

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from clew.demo import write_demo
 from clew.sources.mirror import Listed, Mirror, MirrorState, Wanted
 from tests.cli.running import FORKED, LATEST, clew
+from tests.demo_home import write_small_demo
 from tests.files.claude import SESSION, Transcript
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs modes of files")
@@ -57,7 +57,7 @@ def below(folder: Path) -> list[Path]:
 def test_clews_own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "own" / "data"))
     demo = tmp_path / "home"
-    write_demo(demo)
+    write_small_demo(demo)
     ran("--home", demo, "sync")
     ran("--home", demo, "search", "tide")
     ran("--home", demo, "archive")

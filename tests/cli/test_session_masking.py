@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from clew.demo import write_demo
 from clew.export.html import carried_document
 from tests.cli.running import clew
+from tests.demo_home import write_small_demo
 from tests.redact.planted import Planter
 from tests.web.shown import shown
 
@@ -134,7 +134,7 @@ def test_pages_of_a_session_know_its_secrets(tmp_path: Path) -> None:
 )
 def test_ids_of_messages_are_printed_without_a_token_in_them(tmp_path: Path, command: list[str]) -> None:
     home, token = tmp_path / "home", "gl" + "pat-" + PLANT.chars(20)
-    write_demo(home)
+    write_small_demo(home)
     (tmp_path / "out").mkdir()
     name = "65e3e58a-4436-41d2-b07c-28cc2b6f97b8"
     (path,) = home.rglob(f"{name}/messages.jsonl")

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from clew.cli.command_stats import print_stats
-from clew.demo import write_demo
 from clew.render.tables import cost
 from clew.store import Store
 from tests.cli.running import COMMAND, clew, run
 from tests.counting.homes import SESSION, SONNET, claude, prompt, reply
+from tests.demo_home import write_small_demo
 from tests.redact.planted import Planter
 
 COUNTS = "input_tokens output_tokens cache_read_tokens cache_creation_tokens reasoning_tokens cost".split()
@@ -149,7 +149,7 @@ def test_what_it_cannot_do_is_said(words: tuple[str, str], demo: Path) -> None:
 
 def test_sources_that_are_named_are_asked_of_their_catalog_too(tmp_path: Path) -> None:
     demo = tmp_path / "demo"
-    write_demo(demo)
+    write_small_demo(demo)
     assert clew("--home", demo, "archive").code == 0
     gone = min(demo.glob(".claude/projects/*/*.jsonl"))
     gone.unlink()
@@ -245,7 +245,7 @@ def test_a_row_of_a_session_has_its_title_and_its_project(demo: Path) -> None:
 
 def test_a_session_that_grew_since_the_last_sync_costs_no_column(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    clew("demo", home)
+    write_small_demo(home)
     assert clew("--home", home, "sync").code == 0
     before = clew("--home", home, "stats").out.splitlines()[0]
     path = max(home.glob(".claude/projects/*/*.jsonl"))

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from clew.demo import write_demo
 from clew.host import Host
 from clew.library import Library
 from tests.cli.running import LATEST, clew
 from tests.counting.homes import claude
+from tests.demo_home import write_small_demo
 from tests.web.shown import named, shown, words
 
 
@@ -21,7 +21,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The demo with sub-agents, a copy of a session, an empty session, and one whose file is gone."""
     monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "data"))
     home = tmp_path / "home"
-    write_demo(home)
+    write_small_demo(home)
     (path,) = home.glob(f".claude/projects/*/{LATEST}.jsonl")
     (home / ".claude/projects/-copy").mkdir()
     shutil.copy(path, home / ".claude/projects/-copy" / path.name)

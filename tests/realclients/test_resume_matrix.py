@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from clew.demo import write_demo
 from tests.cli.running import clew
+from tests.demo_home import write_small_demo
 from tests.realclients.clients import CLIENTS, LATEST, Client
 from tests.realclients.comparing import differences, said
 from tests.realclients.conftest import GO_ON, Studio
@@ -103,7 +103,7 @@ def moved_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo home, with its projects where clients can be started in them."""
     folder = tmp_path_factory.mktemp("demo")
     home, projects = folder / "home", folder / "src"
-    for path in write_demo(home):
+    for path in write_small_demo(home):
         path.write_bytes(path.read_bytes().replace(DEMO_PROJECTS.encode(), str(projects).encode()))
     return home
 

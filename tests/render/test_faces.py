@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from clew.demo import write_demo
 from clew.errors import SourceUnreadable
 from clew.host import Host
 from clew.library import Library, StoredSession
@@ -19,6 +18,7 @@ from clew.render.branching import Forks
 from clew.render.detail import DETAILS, Detail
 from clew.render.markdown import markdown
 from clew.render.terminal import show
+from tests.demo_home import write_small_demo
 from tests.render.pages import page, parse, sessions, words
 
 TOKEN = re.compile(r"zq\d+zq")
@@ -67,7 +67,7 @@ def check(found: list[StoredSession], details: tuple[Detail, ...]) -> int:
 
 @pytest.mark.slow
 def test_every_face_shows_the_same_blocks_in_the_same_order(tmp_path: Path) -> None:
-    write_demo(tmp_path)
+    write_small_demo(tmp_path)
     assert check(sessions(tmp_path), DETAILS) > 500
 
 
@@ -96,7 +96,7 @@ def _in(folder: Path, home: Path) -> list[StoredSession]:
 @pytest.mark.parametrize("detail", DETAILS)
 def test_a_page_of_full_detail_holds_every_level(tmp_path: Path, detail: Detail) -> None:
     """What a level shows in Markdown is what stays in a page when its deeper classes are hidden."""
-    write_demo(tmp_path)
+    write_small_demo(tmp_path)
     hidden = {f"l{level}" for level in range(DETAILS.index(detail) + 1, len(DETAILS))}
     for session in sessions(tmp_path):
         messages = marked([unit.value for unit in session.units() if unit.is_message])

@@ -14,7 +14,6 @@ import pytest
 
 from clew.analysis.actions import exit_code
 from clew.analysis.pair_tool_results import WINDOW, joined
-from clew.demo import write_demo
 from clew.library import StoredSession
 from clew.model import ForkBranch, ForkPoint
 from clew.render.branching import Forks
@@ -27,6 +26,7 @@ from clew.render.page.session import Contents
 from clew.render.parts import Call, Fork, Output, Result, Section, Tasks
 from clew.render.terminal import show
 from tests.cli.running import FORKED, LATEST
+from tests.demo_home import write_small_demo
 from tests.render.pages import elements, faults, page, page_of, parse, reply, sessions, words
 
 EDIT = {"file_path": "/a/b.py", "old_string": "one\ntwo\nthree", "new_string": "one\n2\nthree"}
@@ -35,7 +35,7 @@ EDIT = {"file_path": "/a/b.py", "old_string": "one\ntwo\nthree", "new_string": "
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo")
-    write_demo(folder)
+    write_small_demo(folder)
     return folder
 
 

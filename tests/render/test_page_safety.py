@@ -17,13 +17,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.demo import write_demo
 from clew.render.outline import decoded_size
 from clew.render.page.ansi import ansi_to_html
 from clew.render.page.frame import assets
 from clew.render.page.index import Entry, index
 from clew.render.page.markdown_html import TAGS, markdown_to_html
 from clew.render.text_safety import escape, escape_line, one_line, visible
+from tests.demo_home import write_small_demo
 from tests.render.hostile import FENCES, HOSTILE, LINKS, MARKUP, poisoned
 from tests.render.pages import elements, faults, page, parse, reply, sessions, words
 
@@ -33,7 +33,7 @@ HEAD = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)"
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo")
-    write_demo(folder)
+    write_small_demo(folder)
     return folder
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import clew
-from clew.demo import write_demo
+from tests.demo_home import write_small_demo
 
 SERVER = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 CLIENT = shutil.which("ssh")
@@ -103,7 +103,7 @@ def box(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatc
         # The server refuses to start for root without it.
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     box = Box(tmp_path_factory.mktemp("box"))
-    write_demo(box.home)
+    write_small_demo(box.home)
     for path in box.home.rglob("*"):
         os.utime(path, (LONG_AGO, LONG_AGO))
     monkeypatch.setenv("PATH", f"{box.bin}{os.pathsep}{os.environ['PATH']}")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from clew.agents.base import SourceFile, Unit
 from clew.agents.claude_code import ClaudeCode
 from clew.analysis.facts import Facts
-from clew.demo import write_demo
+from tests.demo_home import write_small_demo
 
 SEEDS = Path(__file__).resolve().parents[1] / "fixtures" / "seeds"
 SESSION = "0b0e2d8c-5a0f-4a5e-9d53-0d5a4f3c2b11"
@@ -98,6 +98,6 @@ def read_lines(folder: Path, *lines: Record | bytes | str) -> Transcript:
 
 def demo_transcripts(folder: Path) -> Iterator[Transcript]:
     """Every Claude Code session of the demo home, which is written into an empty folder."""
-    write_demo(folder)
+    write_small_demo(folder)
     for source in ClaudeCode().discover(folder / ".claude" / "projects"):
         yield read_source(source)

@@ -19,7 +19,6 @@ from clew.agents.registry import claimant
 from clew.agents.sage_agent import SageAgent
 from clew.analysis.document_validation import check_document
 from clew.analysis.usage import FIELDS, UsageLedger
-from clew.demo import write_demo
 from clew.errors import InvalidDocument, WouldLose
 from clew.export.document import write_document
 from clew.export.native import write_native
@@ -27,6 +26,7 @@ from clew.export.reading import DocumentStream, read_documents
 from clew.export.verify import verify
 from clew.library import StoredSession
 from clew.model.events import Event
+from tests.demo_home import write_small_demo
 
 CLAUDE = ClaudeCode()
 TIME = "2026-01-01T00:00:00Z"
@@ -68,7 +68,7 @@ def test_usage_in_two_places_comes_back_in_either_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [b"\n", b"[1]\n", b'{"type":"file_his'])
 def test_damage_in_a_part_stays_in_its_part(tmp_path: Path, damage: bytes) -> None:
-    write_demo(tmp_path / "home")
+    write_small_demo(tmp_path / "home")
     (snapshots,) = (tmp_path / "home").rglob("snapshots.jsonl")
     snapshots.write_bytes(snapshots.read_bytes() + damage)
     agent = SageAgent()
@@ -135,7 +135,7 @@ def test_S12_a_session_may_grow_while_it_is_verified(tmp_path: Path, monkeypatch
 
 
 def test_P01_deep_neighbours_are_survived(tmp_path: Path) -> None:
-    write_demo(tmp_path / "home")
+    write_small_demo(tmp_path / "home")
     (snapshots,) = (tmp_path / "home").rglob("snapshots.jsonl")
     (snapshots.parent / "metadata.json").write_bytes(b"[" * 20000)
     agent = SageAgent()
@@ -192,7 +192,7 @@ def again(**how: Any) -> Callable[[bytes], bytes]:
 def test_a_document_that_another_tool_spelled_anew_gives_the_same_bytes(
     tmp_path: Path, respell: Callable[[bytes], bytes]
 ) -> None:
-    write_demo(tmp_path / "home")
+    write_small_demo(tmp_path / "home")
     for path in sorted((tmp_path / "home").rglob("*.jsonl")):
         if path.name == "history.jsonl" or ".claude" not in path.parts:
             continue

@@ -12,7 +12,6 @@ import pytest
 
 from clew.agents.claude_code import ClaudeCode
 from clew.analysis.actions import difference, patched
-from clew.demo import write_demo
 from clew.export.markdown import write_markdown
 from clew.model import Message, Session
 from clew.render.detail import DETAILS, Detail, speaker_of
@@ -21,6 +20,7 @@ from clew.render.outline import parts
 from clew.render.parts import Prose, Section
 from clew.render.pieces import call_pieces
 from clew.render.terminal import show
+from tests.demo_home import write_small_demo
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "render"
 DOCUMENT: dict[str, Any] = json.loads((FIXTURES / "session.json").read_text(encoding="utf-8"))
@@ -63,7 +63,7 @@ def retyped(read: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.seed("S2-4")
 def test_markdown_from_the_document_equals_markdown_from_the_source(tmp_path: Path) -> None:
-    write_demo(tmp_path)
+    write_small_demo(tmp_path)
     agent, seen = ClaudeCode(), 0
     for path in sorted(tmp_path.rglob("projects/**/*.jsonl")):
         source = agent.locate(path)

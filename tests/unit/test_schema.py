@@ -12,12 +12,12 @@ import pytest
 from clew.agents.claude_code import ClaudeCode
 from clew.agents.registry import load_all
 from clew.analysis.document_validation import check_document
-from clew.demo import write_demo
 from clew.export.document import write_document
 from clew.host import Host
 from clew.model.load import dump_document, load_document
 from clew.model.schema import DIALECT, json_schema
 from scripts.schema import PAGE, render_schema
+from tests.demo_home import write_small_demo
 from tests.unit.samples import Record, seed
 
 SCHEMA = json_schema()
@@ -119,7 +119,7 @@ def test_schema_and_types_refuse_the_same(place: tuple[Any, ...], value: Any) ->
 
 @pytest.mark.seed("S2-2", "S2-1", "S2-8", "S2-38")
 def test_every_export_of_the_demo_is_valid(tmp_path: Path) -> None:
-    write_demo(tmp_path / "demo")
+    write_small_demo(tmp_path / "demo")
     seen = set()
     for agent in load_all():
         for root in agent.roots(Host.at(tmp_path / "demo")):

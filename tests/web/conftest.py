@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from clew.demo import write_demo
+from tests.demo_home import write_small_demo
 from tests.web.shown import Shown, shown
 
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     folder = tmp_path_factory.mktemp("web")
-    write_demo(folder / "home")
+    write_small_demo(folder / "home")
     with shown(folder / "home", folder / "catalog") as app:
         yield app

@@ -13,7 +13,6 @@ from clew.catalog import database
 from clew.catalog.change_detection import has_unfinished_work
 from clew.catalog.lock import locked
 from clew.catalog.sync_level import SyncLevel
-from clew.demo import write_demo
 from clew.host import Host, data_dir
 from clew.library import every_host
 from clew.sources.config import FILE
@@ -22,6 +21,7 @@ from clew.web.background import CatalogUpdater, SecretScan, SyncUpdate
 from clew.web.context import AppContext
 from tests.catalog.worlds import append
 from tests.cli.running import clew
+from tests.demo_home import write_small_demo
 from tests.web.live_session import SESSION, line, session_file
 from tests.web.shown import shown_context
 
@@ -65,7 +65,7 @@ def test_modules_of_the_current_folder_are_never_imported(tmp_path: Path, monkey
     repository.mkdir()
     for name in ("pickle", "clew", "msgspec", "sqlite3"):
         (repository / f"{name}.py").write_text(f"open({str(mark)!r}, 'w')")
-    write_demo(tmp_path / "home")
+    write_small_demo(tmp_path / "home")
     monkeypatch.chdir(repository)
     hosts = [Host.at(tmp_path / "home")]
     assert SyncUpdate(hosts, tmp_path / "catalog").run()

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from clew.demo import write_demo
 from clew.host import Host
 from clew.stored_session import StoredSession
 from clew.web import templates, transcript
 from clew.web.context import AppContext
 from clew.web.server import warm_up
 from clew.web.transcript import WINDOW_MESSAGES as WINDOW
+from tests.demo_home import write_small_demo
 from tests.unit.samples import claude_line
 from tests.web.shown import Shown, named, shown
 
@@ -99,7 +99,7 @@ def test_what_comes_of_the_first_messages_later_is_in_their_window(tmp_path: Pat
 
 @pytest.mark.slow
 def test_a_session_that_is_not_long_or_not_in_lines_or_masked_is_read_whole(tmp_path: Path) -> None:
-    write_demo(tmp_path / "home")
+    write_small_demo(tmp_path / "home")
     long_session(tmp_path / "home")
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
         rows = [app.catalog_row("SELECT json_group_array('/session/' || agent || '/' || native_id) FROM sessions")[0]]
@@ -159,7 +159,7 @@ def test_before_anybody_asks_the_templates_are_compiled_and_sessions_were_shown_
     empty.close()
     made = templates._environment("none")
     assert made.cache is not None and len(made.cache) == len(made.list_templates())
-    write_demo(tmp_path / "home")
+    write_small_demo(tmp_path / "home")
     windows = list[str]()
     monkeypatch.setattr(transcript.Transcript, "window", lambda *_: windows.append(""))
     with shown(tmp_path / "home", tmp_path / "catalog") as app:

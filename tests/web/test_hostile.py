@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from clew.demo import write_demo
+from tests.demo_home import write_small_demo
 from tests.render.hostile import HOSTILE
 from tests.web.live_session import SESSION, session_file
 from tests.web.poison import poison_home
@@ -21,7 +21,7 @@ PANELS = ("timeline", "files", "todos", "usage", "record?message=2", "problems")
 @pytest.fixture(scope="module")
 def poisoned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     folder = tmp_path_factory.mktemp("hostile")
-    write_demo(folder / "home")
+    write_small_demo(folder / "home")
     poison_home(folder / "home")
     with shown(folder / "home", folder / "catalog") as app:
         yield app

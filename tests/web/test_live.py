@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from clew.catalog.queries import Entry
-from clew.demo import write_demo
 from clew.web import live
+from tests.demo_home import write_small_demo
 from tests.web.live_session import ADDRESS, line, session_file
 from tests.web.shown import Shown, shown
 
@@ -164,7 +164,7 @@ def started(home: Path, *options: str) -> subprocess.Popen[str]:
 
 @pytest.mark.slow
 def test_the_command_prints_a_link_and_ends_quietly(tmp_path: Path) -> None:
-    write_demo(tmp_path / "home")
+    write_small_demo(tmp_path / "home")
     running = started(tmp_path / "home")
     assert running.stdout is not None and running.stderr is not None
     try:
@@ -224,7 +224,7 @@ def test_W04_another_address_must_be_allowed(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_server_on_all_addresses_answers_to_its_link_and_to_each_address(tmp_path: Path) -> None:
-    write_demo(tmp_path / "home")
+    write_small_demo(tmp_path / "home")
     running = started(tmp_path / "home", "--host", "0.0.0.0", "--allow-remote")
     assert running.stdout is not None and running.stderr is not None
     try:

@@ -19,10 +19,10 @@ import pytest
 
 from clew.catalog import database
 from clew.catalog.stats import UsageTotals
-from clew.demo import write_demo
 from clew.web.templates import format_cost
 from clew.web.transcript import WINDOW_MESSAGES as WINDOW
 from tests.counting.homes import claude, reply
+from tests.demo_home import write_small_demo
 from tests.web.live_session import ADDRESS, line, session_file
 from tests.web.shown import Shown, links, named, shown, words
 
@@ -80,7 +80,7 @@ def test_the_footer_names_where_the_rows_come_from(demo: Shown, monkeypatch: pyt
 @pytest.mark.slow
 def test_S03_no_page_changes_anything_below_the_home(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    write_demo(home)
+    write_small_demo(home)
     before = _state(home)
     with shown(home, tmp_path / "catalog") as app:
         for path in PAGES:
@@ -147,7 +147,7 @@ def test_a_cost_that_nobody_knows_is_named_once(demo: Shown) -> None:
 @pytest.mark.slow
 def test_only_what_is_going_on_is_said_to_run(tmp_path: Path) -> None:
     # The demo is written just now, and tells of weeks ago.
-    write_demo(tmp_path / "home")
+    write_small_demo(tmp_path / "home")
     path = session_file(tmp_path / "home")
     with path.open("a") as out:
         out.write(line(2, "Second.", datetime.now(UTC)))
@@ -383,7 +383,7 @@ def until(holds: Callable[[], bool], seconds: float = 60) -> None:
 
 @pytest.mark.slow
 def test_secrets_are_masked_and_found(tmp_path: Path) -> None:
-    write_demo(tmp_path / "home")
+    write_small_demo(tmp_path / "home")
     secret = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z" + "Qa"
     project = tmp_path / "home" / ".claude" / "projects" / "-home-ada-keys"
     project.mkdir(parents=True)
@@ -437,7 +437,7 @@ def test_before_the_first_sync_pages_wait(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_session_whose_source_is_gone_is_shown_from_the_catalog(tmp_path: Path) -> None:
-    write_demo(tmp_path / "home")
+    write_small_demo(tmp_path / "home")
     with shown(tmp_path / "home", tmp_path / "catalog"):
         pass
     next((tmp_path / "home").rglob("71960fc3*.jsonl")).unlink()
@@ -523,7 +523,7 @@ def test_long_sessions_come_in_windows(tmp_path: Path) -> None:
 
 
 def test_pages_say_what_is_still_being_indexed(tmp_path: Path) -> None:
-    write_demo(tmp_path / "home")
+    write_small_demo(tmp_path / "home")
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
         for path in ("/", "/search?q=tide", "/usage"):
             text = words(app.page(path))

@@ -11,13 +11,13 @@ import pytest
 
 from clew.catalog import database, statements, text_index
 from clew.catalog.search import Request, Searcher, unmasked
-from clew.demo import write_demo
 from clew.warehouse.postgres.mirror import mirror, mirror_folder
 from clew.web.background import MirrorUpdate, empty_home
 from clew.web.context import AppContext
 from clew.web.routes import pages
 from tests.catalog.worlds import append, claude_lines, spelled, write_claude
 from tests.cli.running import run
+from tests.demo_home import write_small_demo
 from tests.warehouse.postgres.machines import Machine, Rows, change
 from tests.warehouse.postgres.server import Server
 from tests.warehouse.postgres.test_merging import homes
@@ -41,7 +41,7 @@ def hits(folder: Path, query: str) -> int:
 
 def test_a_copy_answers_as_the_machine_does(url: str, tmp_path: Path) -> None:
     machine = Machine(tmp_path)
-    write_demo(machine.home)
+    write_small_demo(machine.home)
     machine.push(url)
     folder = tmp_path / "copy"
     assert mirror(url, folder) > 10
@@ -100,7 +100,7 @@ def app(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     import psycopg
 
     machine = Machine(tmp_path_factory.mktemp("web"))
-    write_demo(machine.home)
+    write_small_demo(machine.home)
     with psycopg.connect(server.url(), autocommit=True) as db:
         db.execute(f"CREATE DATABASE web_{request.param}".encode())
     url = server.url(f"web_{request.param}")

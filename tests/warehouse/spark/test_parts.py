@@ -10,7 +10,6 @@ import pytest
 from clew.archive.archive import open_archive
 from clew.archive.sessions import files, sessions
 from clew.catalog.statements import catalogue
-from clew.demo import write_demo
 from clew.errors import UsageError
 from clew.host import Host
 from clew.sources.local import in_homes
@@ -22,12 +21,13 @@ from clew.warehouse.publisher import Publisher, load_publisher
 from clew.warehouse.spark.engine import parse_engine_url
 from clew.warehouse.spark.job import ArchivedFiles, Job, add_reports, archived_meta, write_part
 from tests.cli.running import clew
+from tests.demo_home import write_small_demo
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("home")
-    write_demo(folder)
+    write_small_demo(folder)
     return folder
 
 
