@@ -56,7 +56,8 @@ def test_the_site_builds_and_loads_nothing_from_servers(tmp_path: Path) -> None:
         shutil.copy(ROOT / name, tmp_path)
     (tmp_path / "src").symlink_to(ROOT / "src")
     command = [sys.executable, "-m", "zensical", "build", "--strict"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "NO_COLOR": "1"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     site = tmp_path / "build" / "site"
     built = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
