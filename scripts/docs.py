@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import sqlite3
@@ -136,8 +137,13 @@ def _help_text(command: click.Command) -> str:
 
 
 def _option_table(options: list[tuple[str, str]]) -> list[str]:
-    rows = [f"| `{_cell(names)}` | {_cell(_escaped(text))} |" for names, text in options]
+    rows = [f"| {_code_cell(names)} | {_cell(_escaped(text))} |" for names, text in options]
     return ["| option | |", "|---|---|", *rows]
+
+
+def _code_cell(text: str) -> str:
+    """Code in a table. Markdown dialects disagree on a `|` in it, so that needs HTML."""
+    return f"<code>{html.escape(text).replace('|', '&#124;')}</code>" if "|" in text else f"`{text}`"
 
 
 def _cell(text: str) -> str:
