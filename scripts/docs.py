@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from clew.catalog import schema
-from clew.cli import COMMAND_GROUPS
+from clew.cli import COMMAND_GROUPS, OPTIONS
 from clew.cli.main import main
 from clew.model.codes import CODES
 
@@ -108,6 +108,9 @@ def _overview(shared: list[tuple[str, str]]) -> str:
         lines += [f"| [`clew {name}`]({group_file(group)}#clew-{name}) | {text} |" for name, text in names.items()]
         lines.append("")
     lines += ["## Options of many commands", "", *_option_table(shared), ""]
+    known = {names.split()[0] for names, _ in shared}
+    others = [(names, text) for names, text in OPTIONS.items() if names.split()[0] not in known]
+    lines += ["These options mean the same in every command that has them:", "", *_option_table(others), ""]
     return "\n".join(lines)
 
 

@@ -450,8 +450,8 @@ def sessions_of_file(db: sqlite3.Connection, path: str) -> list[tuple[Entry, lis
     """The sessions that changed a file, the latest first, with what they did to it."""
     query = f"SELECT DISTINCT c.id / {KEYS_PER_SOURCE} FROM change c JOIN message m ON m.id = c.message"
     query += " WHERE m.is_visible = 1"
-    query += " AND (substr(c.path, -length(?1)) = ?1 OR c.path LIKE 'file:%')"
-    numbers = [row[0] for row in db.execute(query, (path.rpartition("/")[2],))]
+    query += " AND (substr(c.path, -length(:name)) = :name OR c.path LIKE 'file:%')"
+    numbers = [row[0] for row in db.execute(query, {"name": path.rpartition("/")[2]})]
     entries = sorted(_entries(db, numbers), key=lambda entry: (entry.ended_us, entry.number), reverse=True)
     found = ((one, [change for change in changes_of(db, one.number) if change.path == path]) for one in entries)
     return [(one, changes) for one, changes in found if changes]
