@@ -114,9 +114,6 @@ OTHER_NAMES = {
 OTHER_OPTIONS = {
     "--after": "--since",
     "--before": "--until",
-    "--format": "--to",
     "--full": "--detail",
-    "--into": "--in",
-    "--to": "--in",
 }
 """Names that other tools, or other commands, have for an option; suggested where the command has the second one."""

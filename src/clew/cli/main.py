@@ -121,9 +121,8 @@ def report_error(error: BaseException) -> int:
     try:
         raise error
     except click.ClickException as complaint:
-        if isinstance(complaint, click.NoSuchOption):
-            _suggest_option(complaint)
-        complaint.show()
+        shown = _suggest_option(complaint) if isinstance(complaint, click.NoSuchOption) else complaint
+        shown.show()
         return complaint.exit_code
     except ClewError as complaint:
         _print_error(f"{complaint}")
@@ -146,11 +145,12 @@ def report_error(error: BaseException) -> int:
         return 1
 
 
-def _suggest_option(error: click.NoSuchOption) -> None:
+def _suggest_option(error: click.NoSuchOption) -> click.UsageError:
     """Suggest the option that has another name here, instead of those with a similar name."""
     option = OTHER_OPTIONS.get(error.option_name)
     if option and error.ctx is not None and any(option in parameter.opts for parameter in error.ctx.command.params):
-        error.possibilities = [option]
+        return click.UsageError(f"{error.message} Did you mean {option!r}?", error.ctx)
+    return error
 
 
 def _exit_code(context: click.Context, code: Any) -> Any:
