@@ -53,8 +53,8 @@ Every command takes `--json`. The keys below are those of one run in the home th
 [`clew demo`](commands/maintenance.md#clew-demo) writes. `[]` is an element of a list, `*` any name. Times are in
 UTC. New versions may add keys.
 
-`show`, `tail` and `export` print messages and documents as described in [the document](document.md). `sql` prints one
-object per row, with the columns of the query."""
+`show`, `tail` and `export` print messages and documents as described in [the document](document.md), `sql` one object
+per row, `record` the `uuid` and `seq` of each message."""
 
 
 def command_pages() -> dict[str, str]:
