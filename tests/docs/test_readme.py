@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import clew
 from tests.docs.examples import STATUS, Shell, matches, page_shell, printed_by, run_python, steps
 from tests.docs.pages import KINDS, ROOT, Fence, fences, line_of, name_of, pages
 
@@ -63,3 +64,11 @@ def test_three_dots_stand_for_any_lines() -> None:
     assert matches("a\n...\n", "a\n")
     assert not matches("a\n...\nd\n", "a\nb\n")
     assert not matches("a.c\n", "abc\n")
+
+
+def test_the_examples_of_the_package_run() -> None:
+    assert clew.__doc__ is not None
+    code = "\n".join(line.removeprefix("    ") for line in clew.__doc__.splitlines() if line.startswith("    "))
+    with page_shell() as shell:
+        said = run_python(code, "clew.__doc__", {}, shell)
+    assert "Remove the jump at midnight" in said

@@ -6,7 +6,11 @@ ABOUT = (
     "Find, read, count, share and keep the sessions of your AI coding agents.",
     "REF names a session: the beginning of its id, a path, agent:id, or @last for the newest; REF#12 is its message"
     " 12. Without a command, print a summary of the sessions found.",
+    "Exit codes: 0 done, 1 nothing found, 2 wrong usage, 3 a file cannot be read, 4 invalid data, 5 busy, 6 refused"
+    " because data would be lost, 7 a remote host did not answer.",
 )
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, or Esc in a list."""
 OPTIONS = {
     "--home DIR": "Read agents' sessions below this home folder instead of your own; repeatable.",
     "--source NAME": "Read only this source, as named by `clew sources`; repeatable.",
@@ -114,9 +118,7 @@ OTHER_NAMES = {
 OTHER_OPTIONS = {
     "--after": "--since",
     "--before": "--until",
-    "--format": "--to",
     "--full": "--detail",
-    "--into": "--in",
-    "--to": "--in",
+    "--into": "--to",
 }
-"""Names that other tools, or other commands, have for an option; suggested where the command has the second one."""
+"""Names that other tools have for an option; suggested where the command has the second one."""
