@@ -12,6 +12,7 @@ from clew.demo.sessions import Change, Session, build_sessions
 from clew.host import Host
 from clew.library import Library
 from tests.cli.running import clew
+from tests.web.shown import shown
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 AGENTS = ("claude-code", "codex", "gemini", "sage-agent", "sage-emacs")
@@ -76,3 +77,10 @@ def test_every_session_is_converted_and_exported(whole_demo: Path, tmp_path: Pat
         )
         assert ran.code == 0, f"{reference} to {target}: {ran.err}"
     assert clew("--home", whole_demo, "export", "--site", tmp_path / "site").code == 0
+
+
+@pytest.mark.slow
+def test_every_session_opens_in_the_web_app(whole_demo: Path, tmp_path: Path) -> None:
+    with shown(whole_demo, tmp_path / "catalog") as app:
+        for session in Library(Host.at(whole_demo)).sessions():
+            app.page(f"/session/{session.agent.id}/{session.id}")
