@@ -114,8 +114,6 @@ OTHER_NAMES = {
 OTHER_OPTIONS = {
     "--after": "--since",
     "--before": "--until",
-    "--format": "--to",
     "--full": "--detail",
-    "--into": "--to",
 }
 """Names that other tools, or other commands, have for an option; suggested where the command has the second one."""
