@@ -180,7 +180,7 @@ def test_restore_says_where_and_writes_into_the_project_only_when_asked(
     monkeypatch.setenv("HOME", str(world.home))
     assert world.run("restore", world.at(3)).code == 2
     assert world.run("restore", world.at(3), "--into", world.target, "--in-place").code == 2
-    assert world.run("restore", world.at(3), "--into", world.target / "no").code == 3
+    assert world.run("restore", world.at(3), "--into", world.target / "no" / "such").code == 3
     assert world.run("restore", SESSION, "--into", world.target).code == 2
     assert world.run("restore", world.at(3), "--in-place", "--write").code == 0
     assert tree(world.project) == {"bell.py": b"def ring():\n    return 'dong'\n"}
