@@ -51,7 +51,7 @@ def command(
     found.
     """
     from clew.catalog.filters import catalog_condition
-    from clew.catalog.queries import list_ids, list_rows, unreadable_sources
+    from clew.catalog.queries import list_ids, list_rows
     from clew.cli.sessions import open_catalog_of, suggest_moved_project
 
     as_json = wants_json(context, as_json)
@@ -64,9 +64,6 @@ def command(
         condition = catalog_condition(db, filters, find_text)
         listed = list_rows(db, condition, subagents=subagents or as_json, limit=limit, sort=sort, reverse=reverse)
         names = {} if as_json else short_ids([row["id"] for row in listed], list_ids(db, condition))
-        unreadable = unreadable_sources(db, filters.agent)
-    for problem in unreadable:
-        print_message(f"clew: {problem}")
     if not listed and not paths:
         suggest_moved_project(library, filters.folders)
     masking = redaction(context, DATA if as_json else TEXT)
@@ -92,7 +89,7 @@ def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, sort: s
         Column("id"),
         Column("agent", drop_rank=2),
         Column("last", drop_rank=1),
-        Column("project", flexible=True, drop_rank=4),
+        Column("project", is_path=True, flexible=True, drop_rank=4),
         Column("messages", right=True, drop_rank=5),
         Column("tokens", right=True, drop_rank=7),
         Column("cost", right=True, drop_rank=6),

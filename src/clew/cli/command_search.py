@@ -18,6 +18,7 @@ from clew.cli.command_list import short_ids
 from clew.cli.options import NO_SYNC, common, filtering, given_filters, open_library, take_filters, wants_json
 from clew.cli.output import print_message, terminal_width, use_color
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.sessions import print_unreadable, suggest_moved_project
 from clew.errors import SourceUnreadable, UsageError
 from clew.library import Library
 from clew.model.time import from_microseconds
@@ -66,7 +67,8 @@ def command(
     """Search prompts, answers, thinking, tool calls, tool output, file names and titles.
 
     All words must occur. "Quoted words" must occur side by side; pre* matches words that begin with pre; OR, NOT and
-    parentheses combine; -word excludes. snake_case, paths and dotted.names are found whole and in parts.
+    parentheses combine; -word excludes. snake_case, paths and dotted.names are found whole and in parts. Backups of
+    files that agents keep are not searched, although `clew diff` shows them.
 
     Hits are grouped by session and begin with a reference: `clew show 7c1e5f2a#4` prints that message. Exit code 1:
     nothing was found.
@@ -94,7 +96,8 @@ def command(
         else:
             found, unindexed, ids = _search_catalog(library, request, redact, may_repair=not context.meta.get(NO_SYNC))
     except BadQuery as error:
-        click.echo(visible(f"clew: {error}\n"), err=True, nl=False)
+        hint = "" if regex or substring else "--substring searches for the text as it is\n"
+        click.echo(visible(f"clew: {error}\n{hint}"), err=True, nl=False)
         return error.exit_code
     if unindexed:
         print_message(f"clew: {unindexed} texts are not indexed yet and were not searched; run `clew sync`", mask=False)
@@ -105,8 +108,6 @@ def command(
             click.echo(line, nl=False, color=sys.stdout.isatty())
         _print_count(context, request, found)
     if not found.hits and engine is None:
-        from clew.cli.sessions import suggest_moved_project
-
         suggest_moved_project(library, filters.folders)
     return 0 if found.hits else 1
 
@@ -126,6 +127,7 @@ def _search_catalog(
     with library.catalog(SyncLevel.TEXT) as catalog:
         try:
             found = _search(Searcher(catalog.folder, redact), request)
+            print_unreadable(catalog.db, request.filters.agent if request.filters is not None else ())
             ids = short_ids({hit.session for hit in found.hits}, list_ids(catalog.db)) if found.hits else {}
             return found, catalog.unindexed_text().blocks if request.mode == "words" else 0, ids
         except (sqlite3.DatabaseError, ValueError, OSError) as error:

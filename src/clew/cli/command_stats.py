@@ -241,7 +241,7 @@ def print_stats(found: Row, by: str) -> None:
 
 
 def _why_lower_bound(found: Row) -> str:
-    unpriced = [name or "(no name)" for name in found["totals"]["unpriced_models"]]
+    unpriced = [name or "(unknown)" for name in found["totals"]["unpriced_models"]]
     incomplete = [model for model, used in found["by_model"].items() if used["cost_is_at_least"]]
     reasons = [f"no price is known for: {', '.join(unpriced)}"] if unpriced else []
     if len(incomplete) > len(unpriced):

@@ -13,13 +13,13 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from clew.cli import ABOUT, COMMAND_GROUPS, COMMANDS, OPTIONS, OTHER_NAMES, OTHER_OPTIONS
+from clew.cli import ABOUT, COMMAND_GROUPS, COMMANDS, INTERRUPTED, OPTIONS, OTHER_NAMES, OTHER_OPTIONS
 from clew.cli.completion import COMPLETE_VARIABLE
 from clew.cli.options import FAILED, common
 from clew.datadir import environment_problem
 from clew.errors import ClewError, RemoteFailed, SourceUnreadable, UsageError
+from clew.io.paths import escape_controls
 
-_INTERRUPTED = 130
 _BROKEN_PIPE = 141
 
 
@@ -166,13 +166,13 @@ def report_error(error: BaseException) -> int:
         return complaint.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("clew: interrupted", err=True)
-        return _INTERRUPTED
+        return INTERRUPTED
     except (_OutputClosed, BrokenPipeError):
         # Python flushes stdout once more at exit, which must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
     except OSError as failure:
-        place = f"{failure.filename}: " if failure.filename else ""
+        place = f"{escape_controls(str(failure.filename))}: " if failure.filename else ""
         _print_error(f"{place}{failure.strerror or failure}")
         return SourceUnreadable.exit_code
     except Exception as unexpected:
@@ -250,4 +250,4 @@ def run() -> None:
     try:
         main(prog_name="clew", complete_var=COMPLETE_VARIABLE)
     except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)

@@ -23,6 +23,7 @@ from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.output import create_output
 
 from clew.catalog.access import OpenCatalog
+from clew.cli import INTERRUPTED
 from clew.cli.command_list import short_ids
 from clew.cli.options import open_library
 from clew.cli.redaction import TEXT, redaction
@@ -85,7 +86,7 @@ def pick(
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
     if chosen is None:
-        raise click.Abort
+        raise click.exceptions.Exit(INTERRUPTED)
     return chosen
 
 

@@ -9,9 +9,10 @@ from functools import lru_cache
 from itertools import accumulate, takewhile
 from typing import Any, NamedTuple
 
+from clew.io.paths import escape_controls
 from clew.model.json import JSON
 from clew.model.time import parse_time
-from clew.render.text_safety import one_line
+from clew.render.text_safety import one_line, visible
 from clew.timezone import format_day, format_minute, zone_label
 
 GAP = "  "
@@ -31,13 +32,21 @@ class Column(NamedTuple):
     least: int = 8
     drop_rank: int = 0
     """Where the table is still too wide, columns with the highest rank are left out first; 0: never."""
+    is_path: bool = False
+    """Cells are paths: spaces stay as they are, control characters are shown as `\\n`, so that they can be copied."""
 
 
 def table(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], *, width: int | None = None, color: bool = False
 ) -> Iterator[str]:
     """The lines of a table, header first, each with its newline; `width` None: as wide as it needs to be."""
-    cells = [[one_line(cell) for cell in row] for row in rows]
+    cells = [
+        [
+            visible(escape_controls(cell)) if column.is_path else one_line(cell)
+            for column, cell in zip(columns, row, strict=True)
+        ]
+        for row in rows
+    ]
     kept = _columns_that_fit(columns, _natural(columns, cells), width)
     columns, cells = [columns[at] for at in kept], [[row[at] for at in kept] for row in cells]
     widths = _fit(columns, _natural(columns, cells), width)
