@@ -16,6 +16,7 @@ from clew.analysis import pricing
 from clew.catalog.change_detection import (
     ENV_PREFIX,
     NO_SOURCE_ID,
+    UNREADABLE_FOLDERS,
     describe_hosts,
     folder_mtime,
     stat_signature,
@@ -23,9 +24,9 @@ from clew.catalog.change_detection import (
 )
 from clew.catalog.database import catalog_folder
 from clew.host import Host, Origin, data_dir
-from clew.io.paths import path_from_text, path_to_text, walk
+from clew.io.paths import path_from_text, path_to_text
 from clew.sources import config
-from clew.sources.local import is_folder
+from clew.sources.local import UnreadableFolder, folders_below, unreadable_folder
 
 
 @dataclass
@@ -39,6 +40,7 @@ class WatchList:
     agent_of_file: dict[str, str] = field(default_factory=dict)
     """The agent that reads such a file for all of its sessions."""
     environ: dict[str, str | None] = field(default_factory=dict)
+    unreadable: list[UnreadableFolder] = field(default_factory=list)
 
 
 class RecordingEnviron(Mapping[str, str]):
@@ -68,8 +70,10 @@ def watch_list(hosts: Sequence[Host], folder: Path) -> WatchList:
         recording = host._replace(env=environ)
         for agent in registry.load_all():
             for root in agent.roots(recording):
-                for path in _folders_below(root):
+                errors: list[OSError] = []
+                for path in map(path_to_text, folders_below(root, errors.append)):
                     found.folders[path] = trusted_mtime(folder_mtime(path), now_ns)
+                found.unreadable += [unreadable_folder(error, agent.id) for error in errors]
             for path in map(str, agent.companions(recording)):
                 found.files[path], found.agent_of_file[path] = stat_signature(path), agent.id
         if host.env is os.environ:
@@ -82,13 +86,6 @@ def watch_list(hosts: Sequence[Host], folder: Path) -> WatchList:
         settings.append(str(data_dir() / config.FILE))
     found.files.update({path: stat_signature(path) for path in settings})
     return found
-
-
-def _folders_below(root: Path) -> Iterator[str]:
-    yield str(root)
-    if is_folder(root):
-        for folder, names, _ in walk(root):
-            yield from (path_to_text(f"{folder}{os.sep}{name}") for name in names)
 
 
 def reread_agents_with_changed_files(db: sqlite3.Connection, found: WatchList) -> None:
@@ -113,6 +110,7 @@ def record_watch_list(db: sqlite3.Connection, found: WatchList, hosts: Sequence[
     environ = [(f"{ENV_PREFIX}{name}", value) for name, value in found.environ.items()]
     db.executemany("INSERT INTO meta VALUES (?, ?)", environ)
     db.execute("INSERT OR REPLACE INTO meta VALUES ('hosts', ?)", (describe_hosts(hosts),))
+    db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (UNREADABLE_FOLDERS, json.dumps(found.unreadable)))
 
 
 def host_name(source: SourceFile) -> str:

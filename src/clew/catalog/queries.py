@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 from clew.agents.file_evidence import absolute
 from clew.analysis.pricing import NANO_DOLLARS
 from clew.analysis.usage import TOKEN_FIELDS, Usage
+from clew.catalog.change_detection import recorded_unreadable_folders
 from clew.catalog.database import key_range
 from clew.catalog.filters import Condition
 from clew.catalog.portable_sql import CACHE_5M_TOKENS
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.stats import UsageTotals, add_known, catalog_stats
-from clew.io.paths import path_for_display, path_from_text, path_to_text
+from clew.io.paths import escape_controls, path_for_display, path_from_text, path_to_text
 from clew.model import Problem
 from clew.model.codes import CODES
 from clew.model.json import JSON
@@ -137,17 +138,29 @@ def last_messages(db: sqlite3.Connection, *, gone: bool = False) -> dict[Path, d
     }
 
 
+def subagent_paths(db: sqlite3.Connection) -> set[Path]:
+    """The main files of the sessions of sub-agents."""
+    query = f"SELECT f.path {_FROM} WHERE s.is_agent_session = 1"
+    return {Path(path_from_text(path)) for (path,) in db.execute(query)}
+
+
 def list_ids(db: sqlite3.Connection, condition: Condition | None = None) -> list[str]:
     """The ids of the sessions of a list, to compute how short an id can be and still be unique."""
     where, values = _list_condition(condition, True)
     return [row[0] for row in db.execute(f"SELECT s.native_id {_FROM} WHERE {where}", values)]
 
 
-def sessions_with_id_prefix(db: sqlite3.Connection, prefix: str, limit: int) -> list[tuple[str, str, str]]:
-    """Id, title and project of the sessions whose id begins with a text, without sub-agents, the latest first."""
+def sessions_with_id_prefix(
+    db: sqlite3.Connection, prefix: str, limit: int, *, agent: str = ""
+) -> list[tuple[str, str, str]]:
+    """Id, title and project of the sessions whose id begins with a text, without sub-agents, the latest first.
+
+    With `agent`, only its sessions.
+    """
     query = f"SELECT s.native_id, s.title, s.project {_FROM} WHERE f.state = 'live' AND s.is_agent_session = 0"
-    query += " AND substr(s.native_id, 1, length(:prefix)) = :prefix ORDER BY s.ended_us DESC LIMIT :limit"
-    return db.execute(query, {"prefix": prefix, "limit": limit}).fetchall()
+    query += " AND substr(s.native_id, 1, length(:prefix)) = :prefix AND :agent IN ('', s.agent)"
+    query += " ORDER BY s.ended_us DESC LIMIT :limit"
+    return db.execute(query, {"prefix": prefix, "limit": limit, "agent": agent}).fetchall()
 
 
 def _list_condition(condition: Condition | None, subagents: bool) -> tuple[str, tuple[Any, ...]]:
@@ -162,6 +175,8 @@ def _list_row(agent: str, header: dict[str, JSON], usage: Usage, size: int, path
         "id": header["id"],
         "agent": agent,
         **{name: header[name] for name in _HEADER_COLUMNS},
+        "turns": header["prompt_count"],
+        "user_messages": header["turn_count"],
         "workspace": header["workspace"] and path_for_display(header["workspace"]),
         "project": header["project"] and path_for_display(header["project"]),
         "tokens": {name: getattr(usage, name) for name in ("calls", *TOKEN_FIELDS)},
@@ -175,8 +190,7 @@ def _list_row(agent: str, header: dict[str, JSON], usage: Usage, size: int, path
 
 
 _HEADER_COLUMNS = (
-    "title workspace project git_branch slug models started_at ended_at duration_seconds messages turn_count "
-    "prompt_count tool_calls has_errors"
+    "title workspace project git_branch slug models started_at ended_at duration_seconds messages tool_calls has_errors"
 ).split()
 
 
@@ -545,13 +559,18 @@ def _problem(path: str, recorded: dict[str, str | int]) -> Problem:
 
 
 def unreadable_sources(db: sqlite3.Connection, agents: Collection[str] = ()) -> list[str]:
-    """The sources that could not be read at all, of some agents or of all, with the reason."""
+    """The folders and sources of some agents or of all that could not be read at all, with the reason."""
     query = "SELECT f.agent, f.path, f.problems FROM source f LEFT JOIN session s ON s.id = f.id"
     query += " WHERE s.id IS NULL AND f.state <> 'gone' ORDER BY f.path"
     found = [(path, text) for agent, path, text in db.execute(query) if not agents or agent in agents]
-    return [_unreadable(path, json.loads(text or "[]")) for path, text in found]
+    folders = {
+        f"{escape_controls(path_for_display(path))}: {reason}": None
+        for path, agent, reason in recorded_unreadable_folders(db)
+        if not agents or agent in agents
+    }
+    return [*folders, *(_unreadable(path, json.loads(text or "[]")) for path, text in found)]
 
 
 def _unreadable(path: str, recorded: list[dict[str, JSON]]) -> str:
     message = next((str(one["message"]) for one in recorded if one.get("message")), "cannot be read")
-    return f"{path_for_display(path)}: {message}"
+    return f"{escape_controls(path_for_display(path))}: {message}"

@@ -115,11 +115,11 @@ class _Parser:
     def _one(self) -> Query:
         token = self._take()
         if token is None:
-            raise BadQuery(self._query, len(self._query), "a word is missing at the end")
+            raise BadQuery(self._query, len(self._query), "a word to search for is missing at the end")
         if token.kind in ("NOT", "-", "("):
             return self._nested(token)
         if token.kind:
-            raise BadQuery(self._query, token.place, f"a word is missing before {token.kind}")
+            raise BadQuery(self._query, token.place, f"a word to search for is missing before {token.kind}")
         return self._phrase(token)
 
     def _nested(self, token: _Token) -> Query:

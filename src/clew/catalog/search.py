@@ -148,12 +148,12 @@ class Searcher:
     """Searches one catalog. It can be kept open: each search sees what the last sync wrote."""
 
     def __init__(self, folder: Path | str, redact: Redact = secrets_masked) -> None:
+        self._reader = TextReader(f"{folder}/{database.TEXT}")
         db = database.open_reader(folder)
         if db is None:
             raise UsageError("there is no catalog yet; run `clew sync`")
         self._db: sqlite3.Connection = db
         db.execute(f"PRAGMA mmap_size = {_MMAP_BYTES}")
-        self._reader = TextReader(f"{folder}/{database.TEXT}")
         self._store: TextStore | None = None
         self._redact = redact
 

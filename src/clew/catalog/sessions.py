@@ -36,6 +36,10 @@ _KEPT_HEADER = (
 ).split()
 
 
+class MessagesNotRead(SourceUnreadable):
+    """The file of a session was deleted before its messages were read; the catalog has only its header and usage."""
+
+
 class CatalogOnlySession(StoredSession):
     """A session whose source is gone, made of rows and stored text. Arguments of tools are plain text."""
 
@@ -82,7 +86,7 @@ def open_session(db: sqlite3.Connection, number: int, host: Host | None = None) 
     messages = list(_messages(db, number))
     is_complete = not has_unread_messages(db, number)
     if not messages and not is_complete:
-        raise SourceUnreadable(f"{path_for_display(path)}: the file is gone, and its messages were not read before")
+        raise MessagesNotRead(f"{path_for_display(path)}: the file is gone, and its messages were not read before")
     known = json.loads(path_from_text(header))
     session = {name: known[name] for name in _KEPT_HEADER if known.get(name) is not None}
     return CatalogOnlySession(registry.get(agent), source, session, messages, is_complete=is_complete)

@@ -10,6 +10,8 @@ from contextlib import closing
 from itertools import repeat
 from typing import TypeVar
 
+from clew.errors import WorkerDied
+from clew.io.batches import batches_by_size
 from clew.io.workers import available_workers, run_in_workers
 
 R = TypeVar("R")
@@ -24,14 +26,12 @@ BATCHES_AHEAD = 4
 """How many batches per worker may be running, or written and not yet taken."""
 
 
-def write_in_workers(
-    write: Callable[[int], R], sizes: Sequence[int], left_over: Callable[[Sequence[int]], object]
-) -> Generator[R | None]:
+def write_in_workers(write: Callable[[int], R], sizes: Sequence[int]) -> Generator[R | None]:
     """What `write` returned for each session, given by its number.
 
-    None means that the caller must write the session itself: there is little to do, `write` failed in the worker (so
-    that the error is raised where it can be reported), or a worker died. In that case `left_over` is called with the
-    first batch without a result and all batches after it; some of their sessions may have been written before.
+    None means that the caller must write the session itself: there is little to do, or `write` failed in the worker, so
+    that the error is raised where it can be reported. Raises WorkerDied at the first session without a result; some
+    sessions behind it may be written.
     """
     batches = split_into_batches(sizes)
     if not batches:
@@ -41,11 +41,10 @@ def write_in_workers(
     def write_batch(batch: Sequence[int]) -> list[R | None]:
         return [_try(write, number) for number in batch]
 
-    def leave_batch(batch: Sequence[int]) -> list[R | None]:
-        left_over(batch)
-        return [None] * len(batch)
+    def fail(batch: Sequence[int]) -> list[R | None]:
+        raise WorkerDied("a worker process died")
 
-    with closing(run_in_workers(write_batch, batches, ahead=BATCHES_AHEAD, fallback=leave_batch)) as results:
+    with closing(run_in_workers(write_batch, batches, ahead=BATCHES_AHEAD, fallback=fail)) as results:
         for result in results:
             yield from result
 
@@ -56,15 +55,7 @@ def split_into_batches(sizes: Sequence[int]) -> list[Sequence[int]]:
     if sum(sizes) < MIN_PARALLEL_BYTES or workers < 2:
         return []
     limit = min(BATCH_BYTES, sum(sizes) // (BATCHES_PER_WORKER * workers))
-    batches: list[list[int]] = [[]]
-    batch_size = 0
-    for number, size in enumerate(sizes):
-        if batches[-1] and batch_size + size > limit:
-            batches.append([])
-            batch_size = 0
-        batches[-1].append(number)
-        batch_size += size
-    return [*batches]
+    return [*batches_by_size(range(len(sizes)), sizes.__getitem__, limit)]
 
 
 def _try(write: Callable[[int], R], number: int) -> R | None:
