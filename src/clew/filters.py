@@ -20,9 +20,6 @@ from clew.timezone import local_time, user_zone
 
 FILTER_NAMES = ("agent", "project", "here", "branch", "model", "since", "until", "tool", "file", "has", "text")
 HAS = ("error", "thinking", "subagent", "edit")
-EDITING_TOOLS = frozenset(
-    {"Edit", "Write", "MultiEdit", "NotebookEdit", "write_file", "replace", "edit_file", "apply_patch"}
-)
 _AGO = re.compile(r"(\d{1,18}) ?(m|min|minutes?|h|hours?|d|days?|w|weeks?|mo|months?|y|years?)")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 """Units of constant length by their first letter."""

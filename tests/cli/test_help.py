@@ -80,7 +80,7 @@ def test_every_other_name_leads_to_a_command() -> None:
 
 @pytest.mark.parametrize(
     ("words", "ours"),
-    [(("list", "--after", "today"), "--since"), (("show", "@last", "--full"), "--detail")],
+    [(("list", "--after", "2026"), "--since"), (("show", "@last", "--full"), "--detail")],
 )
 def test_the_name_that_another_tool_has_for_an_option_is_answered_with_ours(words: tuple[str, ...], ours: str) -> None:
     ran = clew(*words)

@@ -416,19 +416,11 @@ def _folder_name(session: StoredSession) -> str:
 
 
 def _purge(library: Library, catalog: Path) -> None:
-    """Take what was cleaned out of a catalog: its rows, its text index, and the pages that it no longer uses."""
-    from clew.catalog.database import open_writer
-    from clew.catalog.sync import rebuild_text_index, sync
+    """Erase what was cleaned from a catalog: from its rows, its text index, and the pages that it no longer uses."""
+    from clew.catalog.sync import erase_deleted, sync
 
     try:
         sync(library.hosts, catalog, full=True)
-        rebuild_text_index(catalog)
-        rows = open_writer(catalog)
+        erase_deleted(catalog)
     except Busy:
         print_message(f"clew: not removed from {catalog}: another sync is running; run `clew sync --full` later")
-        return
-    try:
-        rows.execute("VACUUM")
-        rows.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    finally:
-        rows.close()

@@ -120,7 +120,8 @@ def report_error(error: BaseException) -> int:
     try:
         raise error
     except click.ClickException as complaint:
-        (_suggest_option(complaint) if isinstance(complaint, click.NoSuchOption) else complaint).show()
+        shown = _suggest_option(complaint) if isinstance(complaint, click.NoSuchOption) else complaint
+        shown.show()
         return complaint.exit_code
     except ClewError as complaint:
         _print_error(f"{complaint}")
@@ -147,7 +148,7 @@ def _suggest_option(error: click.NoSuchOption) -> click.UsageError:
     """Suggest the option that has another name here, instead of those with a similar name."""
     option = OTHER_OPTIONS.get(error.option_name)
     if option and error.ctx is not None and any(option in parameter.opts for parameter in error.ctx.command.params):
-        return click.UsageError(f"No such option '{error.option_name}'. Did you mean '{option}'?", error.ctx)
+        return click.UsageError(f"{error.message} Did you mean {option!r}?", error.ctx)
     return error
 
 
