@@ -86,7 +86,7 @@ COMMAND_GROUPS = {
         "migrate": "Convert old Sage sessions to the current format.",
         "schema": "Print the JSON Schema of exported documents.",
         "completion": "Print the completion script for bash, zsh or fish.",
-        "demo": "Write a small home folder with example sessions.",
+        "demo": "Write a home folder with a year of example sessions.",
     },
 }
 """The commands in the order and groups of `clew --help`."""
@@ -119,5 +119,6 @@ OTHER_OPTIONS = {
     "--after": "--since",
     "--before": "--until",
     "--full": "--detail",
+    "--into": "--to",
 }
 """Names that other tools have for an option; suggested where the command has the second one."""

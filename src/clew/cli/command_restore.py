@@ -205,7 +205,7 @@ def _count_changes(steps: list[RestoreStep]) -> str:
 def _print(steps: list[RestoreStep], masking: Redaction, *, replaces: bool) -> None:
     from clew.render.tables import Column
 
-    columns = [Column("step"), Column("file", flexible=True), Column("known", flexible=True, least=12)]
+    columns = [Column("step"), Column("file", is_path=True, flexible=True), Column("known", flexible=True, least=12)]
     rows = [[_step_name(step, replaces), escape_invalid_utf8(step.path), _known(step)] for step in steps]
     print_table(columns, rows, masking)
 

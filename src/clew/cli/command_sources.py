@@ -100,7 +100,7 @@ def _list(context: click.Context, homes: tuple[str, ...], as_json: bool) -> int:
 def _print_moved(moved: dict[str, str]) -> None:
     from clew.render.tables import Column
 
-    columns = [Column("moved project", flexible=True, least=20), Column("now", flexible=True, least=20)]
+    columns = [Column(name, is_path=True, flexible=True, least=20) for name in ("moved project", "now")]
     print_table(columns, [list(pair) for pair in sorted(moved.items())], None)
 
 

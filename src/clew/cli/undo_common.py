@@ -99,7 +99,7 @@ def _print(done: UndoResult, json: bool, masking: Redaction) -> None:
     from clew.render.tables import Column
     from clew.render.text_safety import visible
 
-    columns = [Column("step"), Column("file", flexible=True), Column("why", flexible=True)]
+    columns = [Column("step"), Column("file", is_path=True, flexible=True), Column("why", flexible=True)]
     cells = [[step.verdict, escape_invalid_utf8(step.path), step.reason or ""] for step in done.steps]
     if cells:
         print_table(columns, cells, masking)
