@@ -41,6 +41,8 @@ PAGES = {
 }
 APP = {
     "web-home": Picture("/", 1280, 900),
+    "web-home-dark": Picture("/", 1280, 900, is_dark=True),
+    "web-usage": Picture("/usage", 1280, 900),
     "web-session": Picture(
         f"/session/claude-code/{MEAN}", 1440, 900, opened=("#panel-timeline", "#panel-files", "#panel-todos")
     ),
