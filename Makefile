@@ -6,6 +6,7 @@ DEMO    ?= .demo
 LAB     := .lab
 REAL    := tests/realclients
 SCALE   := tests/cluster
+RELEASE := tests/release
 AXE     := axe-core@4.14.0
 
 # `make test PYTHON=python3.13` uses an environment of its own.
@@ -13,16 +14,20 @@ VENV   := .venv$(if $(PYTHON),-$(notdir $(PYTHON)))
 PY     := $(VENV)/bin/python
 PIP    := $(PY) -m pip --disable-pip-version-check install -qq --no-compile
 CHECKED = $(wildcard src tests benchmarks scripts)
+# Tests with a target of their own.
+OTHERS := --ignore=$(REAL) --ignore=$(SCALE) --ignore=$(RELEASE)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-slow test-again test-real test-scale sshd browser postgres axe lint bench docs docs-serve clean
+.PHONY: help run test test-all test-slow test-again test-real test-build test-scale sshd browser postgres axe lint bench docs \
+	docs-serve clean
 
 help:
 	@echo 'make run        start clew and its app on your own history, or on a demo if there is none'
 	@echo 'make test       run the quick tests (minutes); PYTHON=python3.13 chooses an interpreter'
-	@echo 'make test-all   run lint and all tests: test, test-slow, test-real, test-scale'
+	@echo 'make test-all   run lint and all tests: test, test-slow, test-build, test-real, test-scale'
 	@echo 'make test-slow  run the slow tests, and those that need ssh, Chromium or PostgreSQL, where they are installed'
 	@echo 'make test-real  run the tests with the real agents, offline; downloads them (Linux, root, node with npm)'
+	@echo 'make test-build build the wheel and the sdist, and test them with every Python found'
 	@echo 'make test-scale run the tests with a Spark cluster; downloads Spark, needs Java 17'
 	@echo 'make test-again run the tests that failed last'
 	@echo 'make lint       run ruff, mypy and the import contracts'
@@ -47,7 +52,7 @@ run: $(VENV)/.run-installed
 	echo "$$ clew web$$home$$open    # all of it in a browser, until Ctrl-C"; exec $(VENV)/bin/clew web$$home$$open
 
 # pytest's exit code is kept for .ci/run: only where all tests ran and some failed (1), they are worth another try.
-PYTEST = code=0; $(PY) -m pytest -n $(WORKERS) --durations=10 --durations-min=10 --ignore=$(REAL) --ignore=$(SCALE) \
+PYTEST = code=0; $(PY) -m pytest -n $(WORKERS) --durations=10 --durations-min=10 $(OTHERS) \
 	-m $(1) || code=$$?; echo $$code > $(VENV)/.tested; exit $$code
 
 test: $(VENV)/.test-installed
@@ -56,10 +61,10 @@ test: $(VENV)/.test-installed
 test-slow: $(VENV)/.dev-installed sshd browser postgres axe
 	@$(call PYTEST,slow)
 
-test-all: lint test test-slow test-real test-scale
+test-all: lint test test-slow test-build test-real test-scale
 
 test-again: $(VENV)/.test-installed
-	@$(PY) -m pytest --last-failed --last-failed-no-failures none -v --ignore=$(REAL) --ignore=$(SCALE)
+	@$(PY) -m pytest --last-failed --last-failed-no-failures none -v $(OTHERS)
 
 # The tests of other machines need an ssh server. It is installed only where that does not also start it.
 sshd:
@@ -82,6 +87,9 @@ axe:
 	@if [ ! -f $(LAB)/axe/package/axe.min.js ] && command -v npm >/dev/null; then \
 	  mkdir -p $(LAB)/axe && cd $(LAB)/axe && timeout 60 npm pack --silent $(AXE) >/dev/null 2>&1 && tar xzf axe-core-*.tgz; \
 	fi; [ -f $(CURDIR)/$(LAB)/axe/package/axe.min.js ] || echo 'No axe-core: the accessibility tests are skipped. `npm` downloads it.'
+
+test-build: $(VENV)/.dev-installed
+	@$(PY) -m pytest $(RELEASE)
 
 # The lab is marked with the versions it holds, so a new version downloads the agents again.
 test-real: $(VENV)/.dev-installed

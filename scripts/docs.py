@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from clew.cli import OPTIONS
 from clew.cli.main import main
 
 ROOT = Path(__file__).parent.parent
@@ -15,7 +16,8 @@ ROOT = Path(__file__).parent.parent
 
 def commands() -> str:
     """docs/reference/commands.md: the help of every command."""
-    pages = ["# Commands\n\nMade from the commands' own help by `make docs`.\n", "## clew\n\n" + _help(main, "clew")]
+    pages = ["# Commands\n\nMade from the commands' own help by `make docs`.\n", _shared_options()]
+    pages.append("## clew\n\n" + _help(main, "clew"))
     context = click.Context(main, info_name="clew")
     for name in main.list_commands(context):
         command = main.get_command(context, name)
@@ -24,6 +26,13 @@ def commands() -> str:
         for below, part in command.commands.items() if isinstance(command, click.Group) else ():
             pages.append(f"### clew {name} {below}\n\n" + _help(part, f"clew {name} {below}"))
     return "\n".join(pages)
+
+
+def _shared_options() -> str:
+    """The table of options that mean the same in every command."""
+    rows = "".join(f"| `{name}` | {text} |\n" for name, text in OPTIONS.items())
+    about = "These options mean the same in every command that has them."
+    return f"## Shared options\n\n{about}\n\n| Option | Meaning |\n|---|---|\n{rows}"
 
 
 def _help(command: click.Command, name: str) -> str:

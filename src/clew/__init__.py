@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from clew.model.load import dump_document, load_document
     from clew.store import Store
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "ClewError": "clew.errors",

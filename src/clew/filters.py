@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -19,14 +20,17 @@ from clew.timezone import local_time, user_zone
 
 FILTER_NAMES = ("agent", "project", "here", "branch", "model", "since", "until", "tool", "file", "has", "text")
 HAS = ("error", "thinking", "subagent", "edit")
-EDITING_TOOLS = frozenset(
-    {"Edit", "Write", "MultiEdit", "NotebookEdit", "write_file", "replace", "edit_file", "apply_patch"}
-)
-_AGO = re.compile(r"(\d{1,18})\s*(min|m|h|d|w)")
-_UNITS = {"min": "minutes", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?")
+_AGO = re.compile(r"(\d{1,18}) ?(m|min|minutes?|h|hours?|d|days?|w|weeks?|mo|months?|y|years?)")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+"""Units of constant length by their first letter."""
+_MONTHS_PER_UNIT = {"mo": 1, "y": 12}
+_DATE = re.compile(r"(\d{4})(?:([-/])(\d\d)(?:\2(\d\d))?)?")
 _OFFSET = re.compile(r"(?:z|:\d\d(?:[.,]\d+)? ?[+-]\d\d(?::?\d\d)?)$")
 """The end of a time that says its offset from UTC."""
+_MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _FIRST_DAYS: dict[str, Callable[[date], date]] = {
     "week": lambda day: day - timedelta(days=day.weekday()),
@@ -118,8 +122,8 @@ def _recorded_folders(folders: Iterable[str]) -> tuple[str, ...]:
 def point_in_time(words: JSON, now: datetime) -> datetime:
     """The beginning of a day, week, month or year, a time, or how long ago, in UTC.
 
-    `today`, `monday`, `last week`, `this month`, `2026-11`, `2026-11-03`, `2026-11-03T10:00`, `3d`, `12h`. Days begin
-    at midnight in the zone of the user, and a time without an offset is in that zone.
+    `today`, `monday`, `october`, `last week`, `this month`, `2026-11`, `2026-11-03`, `2026-11-03T10:00`, `3d`, `12h`,
+    `6mo`, `2 years ago`. Days begin at midnight in the zone of the user, and a time without an offset is in that zone.
     """
     if isinstance(words, datetime):
         return words if words.tzinfo is not None else words.replace(tzinfo=user_zone()).astimezone(UTC)
@@ -127,14 +131,23 @@ def point_in_time(words: JSON, now: datetime) -> datetime:
     ago = _AGO.fullmatch(text.removesuffix(" ago"))
     try:
         if ago:
-            return now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+            return _time_before(now, int(ago[1]), ago[2])
         day = _named_day(text, local_time(now).date())
         stamp = _midnight(day) if day is not None else _clock_time(text)
     except (ValueError, OverflowError):
         stamp = None
     if stamp is None:
-        raise UsageError(f"not a time I understand: {words!r}; try today, 3d, 2026-11-03")
+        raise UsageError(f"unknown time {words!r}; try today, last week, 3d, 6mo, october, 2026-11, 2026-11-03")
     return stamp
+
+
+def _time_before(now: datetime, count: int, unit: str) -> datetime:
+    """So many units before now; a month or year before a day that it does not have is its last day."""
+    months = next((count * each for name, each in _MONTHS_PER_UNIT.items() if unit.startswith(name)), None)
+    if months is None:
+        return now - timedelta(**{_UNITS[unit[0]]: count})
+    year, month = divmod(now.year * 12 + now.month - 1 - months, 12)
+    return now.replace(year=year, month=month + 1, day=min(now.day, monthrange(year, month + 1)[1]))
 
 
 def _named_day(text: str, today: date) -> date | None:
@@ -144,12 +157,15 @@ def _named_day(text: str, today: date) -> date | None:
     weekday = next((number for number, name in enumerate(_WEEKDAYS) if text in (name, name[:3])), None)
     if weekday is not None:
         return today - timedelta(days=(today.weekday() - weekday) % 7)
+    month = next((number for number, name in enumerate(_MONTHS, 1) if text in (name, name[:3])), None)
+    if month is not None:
+        return date(today.year - (month > today.month), month, 1)
     which, _, period = text.partition(" ")
     if which in ("this", "last") and period in _FIRST_DAYS:
         first = _FIRST_DAYS[period](today)
         return first if which == "this" else _FIRST_DAYS[period](first - timedelta(days=1))
     written = _DATE.fullmatch(text)
-    return date(int(written[1]), int(written[2] or 1), int(written[3] or 1)) if written else None
+    return date(int(written[1]), int(written[3] or 1), int(written[4] or 1)) if written else None
 
 
 def _midnight(day: date) -> datetime:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from clew.agents.base import SourceFile
-from clew.agents.registry import is_known, load_all
+from clew.agents.registry import names
 from clew.analysis.usage import Usage
 from clew.catalog.sync_level import SyncLevel, level_for
 from clew.errors import SourceUnreadable, UnknownReference, UsageError
@@ -110,15 +110,6 @@ class Library:
         """Every session, unopened, as the agents' folders list them; the catalog is not asked."""
         return self._sources(self._agents)
 
-    def sources_of(self, agents: Sequence[str]) -> Iterator[StoredSession]:
-        """Every session of some agents, unopened; without one, of all."""
-        loaded = [agent.id for agent in load_all()]
-        wanted = [at for at, name in enumerate(loaded, 1) if name in agents or not agents]
-        # A file that one agent claims is not another's after it; agents after the last one wanted are not asked.
-        for session in self._sources(loaded[: max(wanted, default=0)]):
-            if session.agent.id in agents or not agents:
-                yield session
-
     def _sources(self, agents: Iterable[str] | None) -> Iterator[StoredSession]:
         for found in in_homes(self.hosts, agents):
             yield self._stored(found)
@@ -138,11 +129,12 @@ class Library:
         if filters.without("agent") != Filters():
             yield from self._filtered(filters, on_unreadable)
             return
-        wanted = self._agents
-        if wanted is None and filters.agent:
-            # An agent that no filter names need not be loaded.
-            wanted = [name for name in sorted(set(filters.agent)) if is_known(name)]
-        for session in self._sources(wanted):
+        asked = self._agents
+        if asked is None and filters.agent:
+            # A file belongs to the first agent that lists it, so agents before the last one wanted are asked too.
+            known = names()
+            asked = known[: max((known.index(name) + 1 for name in filters.agent if name in known), default=0)]
+        for session in self._sources(asked):
             if not filters.agent or session.agent.id in filters.agent:
                 yield session
 

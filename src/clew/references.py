@@ -56,7 +56,7 @@ class Reference(NamedTuple):
     def _parse_title(cls, text: str) -> Reference:
         match = _TITLE.fullmatch(text.strip())
         if match is None:
-            kinds = "an id or its beginning, a title, agent:id, @last, @2 or id#12"
+            kinds = "an id or its beginning, a title, a path, agent:id, @last, @2 or id#12"
             raise UsageError(f"{text!r} is not a session reference; try {kinds}")
         return cls(match["title"].removesuffix("…"), message=int(match["message"]) if match["message"] else None)
 
@@ -111,7 +111,8 @@ def unknown(reference: Reference, count: int, *, is_filtered: bool = False) -> U
         are = {0: none, 1: "is only 1 session"}.get(count, f"are only {count} sessions")
         place = " in this project" if is_filtered else ""
         return UnknownReference(f"{reference.id}: there {are}{place}")
-    return UnknownReference(f"no session matches {reference.id!r}; `clew list` lists all")
+    hint = "@last is the newest" if reference.id in ("last", "latest", "newest") else "`clew list` lists all"
+    return UnknownReference(f"no session matches {reference.id!r}; {hint}")
 
 
 def ambiguous(reference: Reference, found: Sequence[tuple[str, str, str]]) -> AmbiguousReference:

@@ -40,6 +40,15 @@ def rows(*words: str | Path) -> list[dict[str, Any]]:
     return sorted(listed, key=lambda row: row["id"])
 
 
+def test_a_list_without_sessions_says_what_to_do(home: Path, tmp_path: Path) -> None:
+    assert "`clew archive` creates one" in clew("archive", "list").err
+    assert clew("archive", "--home", home).code == 0
+    (tmp_path / "other").mkdir()
+    listed = clew("archive", "list", "--home", tmp_path / "other")
+    assert (listed.code, listed.out) == (1, "")
+    assert f"nothing is archived from {tmp_path / 'other'}; `clew archive` copies" in listed.err
+
+
 def test_a_home_is_archived_listed_verified_and_restored(home: Path, tmp_path: Path) -> None:
     taken = clew("--home", home, "archive", "--json")
     assert (taken.code, taken.json["new"], taken.json["problems"]) == (0, taken.json["files"], [])

@@ -9,7 +9,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from clew.catalog.database import catalog_folder
+from clew.filters import Filters
+from clew.host import Host
+from clew.library import Library
 from tests.catalog.filter_worlds import FILTERS, HOMES, World, as_options, make_home, name_of, paged
+from tests.catalog.worlds import write_claude
 from tests.cli.running import clew
 from tests.web.shown import Shown, shown
 
@@ -47,6 +51,15 @@ def test_every_interface_chooses_the_same_sessions(asked: Asked, filters: dict[s
         assert clew("stats", "--engine", asked.lake, *as_options(filters)).code == 2
     else:
         assert world.counted(filters, asked.lake) == listed
+
+
+@pytest.mark.parametrize("tool", ["Edit", "str_replace", "create_file", "delete_file", "apply_patch"])
+def test_sessions_whose_tools_change_files_have_an_edit(tmp_path: Path, tool: str) -> None:
+    """The filter and the recorded file changes know the same tools."""
+    path = write_claude(tmp_path, "0a0a0a0a-1111-4111-8111-111111111111", 10)
+    path.write_bytes(path.read_bytes().replace(b'"name":"Edit"', f'"name":"{tool}"'.encode()))
+    found = Library(Host.at(tmp_path)).sessions(Filters.of(has="edit", tool=tool))
+    assert [session.path for session in found] == [path]
 
 
 def test_the_filters_choose_something_and_not_everything(asked: Asked) -> None:

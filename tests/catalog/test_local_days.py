@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.catalog.local_days import UTC_DAYS, LocalDays, day_name
-from clew.catalog.schema import QUARTER_HOUR
+from clew.catalog.schema import QUARTER_HOUR_US
 
 ZONES = """
 UTC Europe/Berlin Europe/London America/New_York America/St_Johns America/Havana America/Sao_Paulo Asia/Kathmandu
@@ -58,13 +58,13 @@ def test_in_every_zone_days_begin_with_a_quarter_of_an_hour() -> None:
     for name in sorted(available_timezones()):
         zone = ZoneInfo(name)
         days = LocalDays.of(zone)
-        assert not any(offset_us % QUARTER_HOUR for _, offset_us in days.periods), name
+        assert not any(offset_us % QUARTER_HOUR_US for _, offset_us in days.periods), name
         for end_us, _ in days.periods[:-1]:
             assert end_us is not None
             change = EPOCH + timedelta(microseconds=end_us)
             # Casey in Antarctica moved its clocks at a minute past midnight, which begins no day.
             is_within_a_day = day_in_sql(days, change) == day_in_sql(days, change - timedelta(seconds=1))
-            assert end_us % QUARTER_HOUR == 0 or is_within_a_day, name
+            assert end_us % QUARTER_HOUR_US == 0 or is_within_a_day, name
 
 
 @pytest.mark.slow

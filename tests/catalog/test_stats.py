@@ -10,8 +10,8 @@ import click
 import pytest
 
 from clew.analysis.usage import UNNAMED_CALL_PREFIX, UsageLedger
-from clew.catalog.changes import Change, changes_of
 from clew.catalog.stats import change_row, percentile, ratio, report
+from clew.catalog.tool_arguments import RequestedChange, requested_changes
 from clew.cli.command_stats import print_stats
 from clew.render.tables import cell_width
 from tests.counting.homes import CODEX, OTHER, SESSION, SONNET, claude, codex, counts, meta, prompt, reply, said, spent
@@ -173,12 +173,12 @@ def test_hits_are_a_part_of_all_input(tmp_path: Path) -> None:
 
 
 def test_lines_that_nobody_tells_are_unknown() -> None:
-    assert changes_of("replace", {"file_path": "a.py"}) == [Change("a.py", "edit", None, None)]
-    assert changes_of("write_file", {"file_path": "a.py"}) == [Change("a.py", "edit", None, 0)]
-    assert changes_of("delete_file", {"path": "a.py"}) == [Change("a.py", "delete", 0, None)]
+    assert requested_changes("replace", {"file_path": "a.py"}) == [RequestedChange("a.py", "edit", None, None)]
+    assert requested_changes("write_file", {"file_path": "a.py"}) == [RequestedChange("a.py", "edit", None, 0)]
+    assert requested_changes("delete_file", {"path": "a.py"}) == [RequestedChange("a.py", "delete", 0, None)]
     patch = "*** Begin Patch\n*** Delete File: a.py\n*** Add File: b.py\n+x\n*** End Patch"
-    found = changes_of("apply_patch", {"input": patch})
-    assert found == [Change("a.py", "delete", 0, None), Change("b.py", "create", 1, 0)]
+    found = requested_changes("apply_patch", {"input": patch})
+    assert found == [RequestedChange("a.py", "delete", 0, None), RequestedChange("b.py", "create", 1, 0)]
     unknown = {"lines_added": None, "lines_removed": None}
     assert change_row({"files_changed": 2, **unknown}) == {"files_changed": 2, **unknown}
     assert change_row({"files_changed": 0, **unknown}) == {"files_changed": 0, "lines_added": 0, "lines_removed": 0}

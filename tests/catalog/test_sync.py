@@ -479,6 +479,64 @@ def test_S17_what_is_erased_is_in_no_file(home: Path, folder: Path) -> None:
     assert TWO.encode() not in kept and b"shuttle1x2" not in kept and b"thread1x0" not in kept
 
 
+BRANCH = "erased/branch-name"
+ERASED = (TWO.encode(), b"shuttle1x2", b"thread1x0", BRANCH.encode())
+
+
+def _contents(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def test_strings_that_only_an_erased_session_used_are_erased(home: Path, folder: Path) -> None:
+    write_claude(home, TWO, 12, seed=1, branch=BRANCH)
+    run(home, folder)
+    claude_path(home, TWO).unlink()
+    run(home, folder)
+    assert BRANCH.encode() in _contents(folder)
+    assert forget_gone(folder) == 1
+    assert not [text for text in ERASED if text in _contents(folder)]
+    check(home, folder)
+
+
+@pytest.mark.parametrize("step", range(5))
+@pytest.mark.parametrize("level", [SyncLevel.SESSIONS, SyncLevel.TEXT])
+def test_an_erasure_that_is_killed_is_finished_by_the_next_sync(
+    home: Path, folder: Path, step: int, level: SyncLevel
+) -> None:
+    write_claude(home, TWO, 12, seed=1, branch=BRANCH)
+    run(home, folder)
+    claude_path(home, TWO).unlink()
+    run(home, folder)
+    kill_at(step, lambda: forget_gone(folder))
+    sync([Host.at(home)], folder, level)
+    if step:
+        assert not [text for text in ERASED if text in _contents(folder)]
+        assert run(home, folder).gone == 0
+        check(home, folder)
+    else:
+        assert BRANCH.encode() in _contents(folder), "the transaction was rolled back"
+
+
+def test_a_file_of_the_index_that_cannot_be_deleted_is_reported_and_deleted_later(
+    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_claude(home, TWO, 12, seed=1, branch=BRANCH)
+    run(home, folder)
+    claude_path(home, TWO).unlink()
+    run(home, folder)
+
+    def refused(path: Path, missing_ok: bool = False) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", refused)
+        with pytest.raises(database.CatalogNotWritable, match="Permission denied"):
+            forget_gone(folder)
+    run(home, folder)
+    assert not [text for text in ERASED if text in _contents(folder)]
+    check(home, folder)
+
+
 SIDE_FILES = [".sage/sessions/s1/metadata.json", f".claude/projects/-home-mira-loom/{ONE}/subagents/agent-1.meta.json"]
 
 

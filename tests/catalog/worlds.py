@@ -96,11 +96,11 @@ def claude_path(home: Path, session: str, project: str = "-home-mira-loom") -> P
     return home / ".claude" / "projects" / project / f"{session}.jsonl"
 
 
-def write_claude(home: Path, session: str, count: int, seed: int = 0) -> Path:
+def write_claude(home: Path, session: str, count: int, seed: int = 0, branch: str = "main") -> Path:
     """A session with so many records."""
     path = claude_path(home, session)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(spelled(claude_lines(session, 0, count, seed)))
+    path.write_bytes(spelled(claude_lines(session, 0, count, seed, branch)))
     return path
 
 

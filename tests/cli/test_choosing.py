@@ -98,9 +98,9 @@ def test_thinking_is_a_filter(demo: Path) -> None:
     ("words", "hint"),
     [
         (["--has", "nothing"], "choose from error, thinking, subagent, edit"),
-        (["--since", "soon"], "not a time I understand: 'soon'"),
-        (["--until", "9" * 30 + "d"], "not a time I understand"),
-        (["--since", "99999999999d"], "not a time I understand"),
+        (["--since", "soon"], "unknown time 'soon'"),
+        (["--until", "9" * 30 + "d"], "unknown time"),
+        (["--since", "99999999999d"], "unknown time"),
     ],
 )
 @pytest.mark.parametrize("command", ["list", "export", "verify", "validate"])
@@ -452,3 +452,10 @@ def test_a_project_without_sessions_may_have_been_moved(
     (tmp_path / "new.py").write_text("x = 1\n")
     assert "if the project was moved: `clew sources map OLD`" in clew("--home", demo, "list", "--here").err
     assert "no session names new.py; --as PATH" in clew("--home", demo, "blame", "new.py").err
+
+
+def test_months_are_not_minutes(demo: Path) -> None:
+    ran = clew("--home", demo, "clean", "--older-than", "6m")
+    assert ran.code == 2
+    assert "such as 90d or 6mo (6m is 6 minutes)" in ran.err
+    assert "one day ago" not in clew("--home", demo, "clean", "--older-than", "6mo").err

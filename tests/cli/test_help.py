@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from clew.cli import COMMAND_GROUPS
+from clew.cli import COMMAND_GROUPS, COMMANDS, OTHER_NAMES
 from clew.cli.main import main
 from tests.cli.running import clew
 
@@ -60,6 +60,39 @@ def test_an_unknown_command_is_answered_with_similar_ones(wrong: str, right: str
     ran = clew(wrong)
     assert ran.code == 2
     assert f"No such command '{wrong}'. Did you mean '{right}'" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("other", "ours"),
+    [("find", "search"), ("grep", "search"), ("cost", "stats"), ("continue", "resume"), ("move", "sources map")],
+)
+def test_the_name_that_another_tool_has_for_a_command_is_answered_with_ours(other: str, ours: str) -> None:
+    ran = clew(other, "x")
+    assert ran.code == 2
+    assert f"No such command '{other}'. Did you mean '{ours}'?" in ran.err
+
+
+def test_every_other_name_leads_to_a_command() -> None:
+    known = {name.removeprefix("clew ") for name, _ in every_command()}
+    assert set(OTHER_NAMES.values()) <= known
+    assert not set(OTHER_NAMES) & set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("words", "ours"),
+    [(("list", "--after", "2026"), "--since"), (("show", "@last", "--full"), "--detail")],
+)
+def test_the_name_that_another_tool_has_for_an_option_is_answered_with_ours(words: tuple[str, ...], ours: str) -> None:
+    ran = clew(*words)
+    assert ran.code == 2
+    assert f"Did you mean '{ours}'?" in ran.err
+
+
+def test_help_with_a_command_is_the_help_of_the_command() -> None:
+    assert clew("help", "list").out == clew("list", "--help").out
+    assert clew("help", "sources", "map").out == clew("sources", "map", "--help").out
+    assert clew("help").out == clew("--help").out
+    assert clew("help", "lst").code == 2
 
 
 def test_an_unknown_option_is_answered_with_similar_ones() -> None:

@@ -174,7 +174,7 @@ def test_no_program_of_the_sessions_folder_is_started(tmp_path: Path, agent: dic
 @pytest.mark.slow
 def test_a_session_without_a_folder_is_not_started(tmp_path: Path, agent: dict[str, str]) -> None:
     done = run("resume", SESSION, "--home", home_of("", tmp_path / "home"), env=agent, cwd=tmp_path)
-    assert done.code != 0 and "does not record its folder; use --print" in done.err
+    assert done.code != 0 and "does not record its folder; use --dry-run" in done.err
 
 
 def test_the_session_that_a_hint_names_is_quoted(tmp_path: Path) -> None:

@@ -156,6 +156,19 @@ def test_the_time_machine_puts_one_file_back(place: Path) -> None:
     assert (target / "tide.txt").read_bytes() == b"4 m\n"
 
 
+def test_restore_creates_its_folder_but_not_the_folders_above(place: Path) -> None:
+    target = place / "new"
+    shown = clew("restore", "tides#1", "--home", place, "tide.txt", "--into", target)
+    assert shown.code == 0 and "write" in shown.out and not target.exists()
+    done = clew("restore", "tides#1", "--home", place, "tide.txt", "--into", target, "--yes")
+    assert done.code == 0 and f"created {target}" in done.err
+    assert (target / "tide.txt").read_bytes() == b"4 m\n"
+    deep = clew("restore", "tides#1", "--home", place, "tide.txt", "--into", place / "a" / "b", "--yes")
+    assert (deep.code, deep.err) == (3, f"clew: {place / 'a'}: no such folder\n")
+    file = clew("restore", "tides#1", "--home", place, "tide.txt", "--into", target / "tide.txt", "--yes")
+    assert (file.code, file.err) == (3, f"clew: {target / 'tide.txt'} is not a folder\n")
+
+
 def test_other_agents_sessions_are_refused(demo: Path) -> None:
     assert clew("undo", LATEST, "--home", demo).code == 2
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from io import BytesIO
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from clew.redact import scan, scan_all
@@ -163,7 +164,7 @@ def ours(records: Sequence[Record]) -> Score:
     return score(records, [[(each.start, each.end) for each in findings] for findings in found], seconds)
 
 
-def load_generator(path: Path) -> Any:
+def load_generator(path: Path) -> ModuleType:
     """The shared generator, from its file."""
     spec = importlib.util.spec_from_file_location("make_secrets", path)
     if spec is None or spec.loader is None:

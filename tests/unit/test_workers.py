@@ -80,8 +80,8 @@ def test_large_results_are_complete() -> None:
 def test_closing_terminates_workers_which_clean_up(tmp_path: Path) -> None:
     def work(task: int) -> None:
         if task:
-            (tmp_path / f"{task}.begun").touch()
             try:
+                (tmp_path / f"{task}.begun").touch()
                 time.sleep(600)
             finally:
                 time.sleep(0.1)

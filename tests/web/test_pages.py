@@ -205,7 +205,7 @@ def test_filters_stand_in_the_address(demo: Shown, rows: sqlite3.Connection, que
 
 def test_a_filter_that_makes_no_sense_is_said_to(demo: Shown) -> None:
     tree = demo.page("/sessions?since=some+day", status=400)
-    assert "not a time" in words(named(tree, "p", "bad"))
+    assert "unknown time" in words(named(tree, "p", "bad"))
     assert "no session matches" in words(demo.page("/sessions?text=xyzzyxyzzy")).lower()
 
 

@@ -25,6 +25,12 @@ FETCH = "fetch"  # url, prompt
 SEARCH = "search"  # query
 TODOS = "todos"  # todos: a list of {content, status, active_form?}
 
+FILE_WRITE_TOOLS = frozenset({"write", "write_file", "create_file"})
+"""Tools of all agents that write whole files. The names of tools are compared in lower case."""
+FILE_EDIT_TOOLS = frozenset({"edit", "edit_file", "replace", "str_replace", "multiedit", "notebookedit"})
+FILE_DELETE_TOOLS = frozenset({"delete_file", "remove_file"})
+FILE_CHANGE_TOOLS = FILE_WRITE_TOOLS | FILE_EDIT_TOOLS | FILE_DELETE_TOOLS | {"apply_patch"}
+
 MAX_NAMED_CALLS = 10_000
 """How many tool calls are remembered, so that their results can be named."""
 _SHELLS = ("bash", "sh", "zsh")

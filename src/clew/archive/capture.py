@@ -11,7 +11,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
@@ -36,6 +36,7 @@ from clew.archive.writer import ArchiveWriter
 from clew.errors import SourceUnreadable
 from clew.host import Host
 from clew.io.paths import walk
+from clew.model.time import to_microseconds
 
 _READ_BYTES = 1 << 20
 
@@ -104,13 +105,13 @@ def capture(
     changed.sort(key=lambda one: one.file.agent)
     total, uncommitted = sum(one.size for one in changed), 0
     for one in changed:
-        uncommitted += _capture_file(writer, one, outcome, _microseconds(now()))
+        uncommitted += _capture_file(writer, one, outcome, to_microseconds(now()))
         if writer.pack_is_full:
-            writer.commit(_microseconds(now()), uncommitted)
+            writer.commit(to_microseconds(now()), uncommitted)
             uncommitted = 0
         if progress is not None:
             progress(outcome.read, total)
-    writer.commit(_microseconds(now()), uncommitted)
+    writer.commit(to_microseconds(now()), uncommitted)
     outcome.stored = writer.stored - before
     if incomplete:
         left = writer.index.incomplete(writer.versions())
@@ -119,10 +120,6 @@ def capture(
         outcome.problems += [f"{path}: {what}" for path in sorted(set(map(path_text, left)))]
     merge_packs(writer)
     return outcome
-
-
-def _microseconds(moment: datetime) -> int:
-    return round((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
 
 
 def _changed_files(

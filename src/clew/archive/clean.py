@@ -75,7 +75,10 @@ def find_old(
     store, which has `clew erase`, are left alone.
     """
     if before > now - MIN_AGE:
-        raise UsageError("--older-than must be at least one day ago, such as 90d: a newer session may be running")
+        raise UsageError(
+            "--older-than must be at least one day ago, such as 90d or 6mo (6m is 6 minutes):"
+            " a newer session may be running"
+        )
     files: dict[Path, list[FileToCapture]] = {}
     for file in without_duplicates(_files([host for host in hosts if host.base is None])):
         if file.role != "shared" and file.main in last_messages and file.agent != OWN_STORE:

@@ -15,7 +15,7 @@ from clew.archive.packs import RECORD_COPIES
 from clew.archive.records import FileKey, SourceHome, Version
 from clew.archive.writer import ArchiveWriter
 
-DAY_US = 86_400 * 1_000_000
+DAY_US = 86_400_000_000
 MAX_SMALL_PACKS = 32
 """A capture that leaves more small packs than this merges them into one."""
 SMALL_PACK_BYTES = 4 << 20

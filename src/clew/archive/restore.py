@@ -93,10 +93,10 @@ def plan_in_place(versions: Sequence[Version]) -> dict[Path, list[Step]]:
     for version in versions:
         home, path = version.home, Path(os.fsdecode(version.path))
         if home.base or not path.is_absolute():
-            raise UsageError(f"{path}: is a file of another machine; use --to DIR")
+            raise UsageError(f"{path}: is a file of another machine; use --into DIR")
         folder = home.folder_above(path)
         if folder is None:
-            raise UsageError(f"{path}: lies neither in its home nor in a folder of its agent; use --to DIR")
+            raise UsageError(f"{path}: lies neither in its home nor in a folder of its agent; use --into DIR")
         found.setdefault(folder, []).append(Step(version, path.relative_to(folder).as_posix()))
     return found
 

@@ -39,8 +39,11 @@ NO_SOURCE_ID = 0
 """The owner of a side file that belongs to no single source."""
 ENV_PREFIX = "env "
 """Keys of the table `meta` that record environment variables begin with it."""
-UNFINISHED = """
+ERASURE_REQUESTED = "erasure requested"
+"""A key of the table `meta`: rows were deleted, and have to be erased from the files too."""
+UNFINISHED = f"""
 SELECT 1 FROM needs_dedupe UNION ALL SELECT 1 FROM orphaned_key
+UNION ALL SELECT 1 FROM meta WHERE key = '{ERASURE_REQUESTED}'
 UNION ALL SELECT 1 FROM source WHERE state = 'new' OR (size = -1 AND state <> 'gone') LIMIT 1
 """
 UNREAD = "SELECT u.source FROM unread_messages u JOIN source f ON f.id = u.source WHERE f.state <> 'gone'"

@@ -9,17 +9,17 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Protocol
 
 from clew.agents.file_evidence import is_windows
+from clew.agents.tools import FILE_CHANGE_TOOLS
 from clew.analysis.session import project_of
 from clew.errors import UsageError
-from clew.filters import EDITING_TOOLS, Filters
+from clew.filters import Filters
 from clew.io.paths import encode_claude, path_to_text
+from clew.model.time import to_microseconds
 
 Value = str | int
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Condition(NamedTuple):
@@ -120,19 +120,14 @@ def _conditions(
         yield dialect.tool(filters.tool)
     if filters.since is not None:
         # 0: no time is known.
-        yield Condition("ended_us > 0 AND ended_us >= ?", (microseconds(filters.since),))
+        yield Condition("ended_us > 0 AND ended_us >= ?", (to_microseconds(filters.since),))
     if filters.until is not None:
-        yield Condition("started_us > 0 AND started_us <= ?", (microseconds(filters.until),))
+        yield Condition("started_us > 0 AND started_us <= ?", (to_microseconds(filters.until),))
     for feature in filters.has:
         yield dialect.has(feature)
     for wanted, found in ((filters.file, with_file), (filters.text, with_text)):
         if wanted is not None:
             yield dialect.keys(found or ())
-
-
-def microseconds(time: datetime) -> int:
-    """A point in time as the catalog stores it."""
-    return (time - _EPOCH) // timedelta(microseconds=1)
 
 
 class CatalogRows:
@@ -170,7 +165,7 @@ class CatalogRows:
 
     def has(self, feature: str) -> Condition:
         if feature == "edit":
-            return self._in_header("tools", in_list("value", sorted(EDITING_TOOLS)))
+            return self._in_header("tools", in_list("lower(value)", sorted(FILE_CHANGE_TOOLS)))
         if feature == "subagent":
             parents = "SELECT parent_session_id FROM session WHERE parent_session_id <> ''"
             return Condition(f"json_extract(header, '$.starts_subagents') OR session_id IN ({parents})")
@@ -233,7 +228,7 @@ class WarehouseRows:
         if feature == "error":
             return Condition("error_count > 0")
         if feature == "edit":
-            return self._with("tool_calls", in_list("name", sorted(EDITING_TOOLS)))
+            return self._with("tool_calls", in_list("lower(name)", sorted(FILE_CHANGE_TOOLS)))
         if feature == "subagent":
             parents = f"SELECT parent_session_id FROM {self._current('sessions')} WHERE parent_session_id <> ''"
             return Condition(f"has_subagent_records = 1 OR session_id IN ({parents})")

@@ -13,8 +13,9 @@ from clew.analysis.facts import Facts
 from clew.analysis.session import derived
 from clew.analysis.usage import scoped
 from clew.catalog.ids import session_key
-from clew.catalog.rows import RowBuilder, Rows, microseconds
+from clew.catalog.rows import RowBuilder, Rows, stored_time
 from clew.catalog.sync_level import SyncLevel
+from clew.errors import ClewError
 from clew.io.paths import path_to_text
 from clew.model import Message, Problem
 
@@ -22,6 +23,11 @@ FLUSH_CHARS = 4 << 20
 """Characters of text after which rows are handed over."""
 MAX_PROBLEMS = 20
 """Problems of a source that are kept."""
+SOURCE_ERRORS = (
+    *(ClewError, OSError, RecursionError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError),
+    AssertionError,
+)
+"""What reading a source may raise. One bad source never stops the others."""
 
 
 class Ingested(NamedTuple):
@@ -62,7 +68,7 @@ def ingest(agent: Agent, source: SourceFile, number: int, level: SyncLevel = Syn
         number_of_message = message or message_of_call.get(key)
         builder.add_usage(scoped(key, session), model, counts, number_of_message, facts.git_branch or "")
     header = session_header(agent, source, facts)
-    builder.finish(searchable_title(header), microseconds(header["ended_at"]))
+    builder.finish(searchable_title(header), stored_time(header["ended_at"]))
     yield builder.take_rows()
     message_uuids = b"" if facts.titles else facts.links.uuids
     yield Ingested(session_row(agent.id, header, facts, builder), message_uuids, facts.records, problems)
@@ -144,8 +150,8 @@ def session_row(agent: str, header: dict[str, Any], facts: Facts, builder: RowBu
         path_to_text(header["project"] or ""),
         header["git_branch"] or "",
         header["agent_version"] or "",
-        microseconds(header["started_at"]),
-        microseconds(header["ended_at"]),
+        stored_time(header["started_at"]),
+        stored_time(header["ended_at"]),
         header["messages"],
         header["prompt_count"],
         facts.errors,

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import NamedTuple
 
-from clew.model.time import from_microseconds
+from clew.catalog.schema import DAY_US
+from clew.model.time import from_microseconds, to_microseconds
 
-DAY_US = 86_400_000_000
 FIRST_YEAR, LAST_YEAR = 2020, 2037
 """Changes of a zone's offset are looked up in these years. Before and after, the nearest known offset counts."""
 PROBE_STEP = timedelta(days=28)
@@ -38,7 +38,7 @@ class LocalDays(NamedTuple):
             before, stamp = stamp, stamp + PROBE_STEP
             if _offset(stamp, zone) != offset:
                 change = _find_change(before, stamp, zone)
-                periods.append(OffsetPeriod(_microseconds(change - _EPOCH), _microseconds(offset)))
+                periods.append(OffsetPeriod(to_microseconds(change), _microseconds(offset)))
                 offset = _offset(stamp, zone)
         return cls((*periods, OffsetPeriod(None, _microseconds(offset))))
 
@@ -50,8 +50,7 @@ class LocalDays(NamedTuple):
 
 
 UTC_DAYS = LocalDays((OffsetPeriod(None, 0),))
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-LAST_DAY_US = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+LAST_DAY_US = to_microseconds(datetime(9999, 12, 31, tzinfo=UTC))
 """The last day of Python's calendar."""
 
 

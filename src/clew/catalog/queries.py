@@ -144,6 +144,13 @@ def list_ids(db: sqlite3.Connection, condition: Condition | None = None) -> list
     return [row[0] for row in db.execute(f"SELECT s.native_id {_FROM} WHERE {where}", values)]
 
 
+def sessions_with_id_prefix(db: sqlite3.Connection, prefix: str, limit: int) -> list[tuple[str, str, str]]:
+    """Id, title and project of the sessions whose id begins with a text, without sub-agents, the latest first."""
+    query = f"SELECT s.native_id, s.title, s.project {_FROM} WHERE f.state = 'live' AND s.is_agent_session = 0"
+    query += " AND substr(s.native_id, 1, length(:prefix)) = :prefix ORDER BY s.ended_us DESC LIMIT :limit"
+    return db.execute(query, {"prefix": prefix, "limit": limit}).fetchall()
+
+
 def _list_condition(condition: Condition | None, subagents: bool) -> tuple[str, tuple[Any, ...]]:
     where = "f.state = 'live'" + ("" if subagents else " AND s.is_agent_session = 0")
     if condition is None:
@@ -386,7 +393,7 @@ def calls_of(db: sqlite3.Connection, number: int) -> list[tuple[int, UsageTotals
     return [(row[0], _usage_totals(row[1:])) for row in db.execute(query, key_range(number))]
 
 
-class Change(NamedTuple):
+class RecordedChange(NamedTuple):
     """What a message did to a file."""
 
     message: int
@@ -399,14 +406,14 @@ class Change(NamedTuple):
     time_us: int
 
 
-def changes_of(db: sqlite3.Connection, number: int) -> list[Change]:
+def recorded_changes(db: sqlite3.Connection, number: int) -> list[RecordedChange]:
     """What a session did to files, in its order."""
     folder = _folders(db, [number]).get(number)
     query = f"SELECT c.message % {KEYS_PER_SOURCE}, c.path, o.text, c.lines_added, c.lines_removed, m.ts_us"
     query += " FROM change c"
     query += " JOIN string o ON o.id = c.op JOIN message m ON m.id = c.message"
     query += f" WHERE c.id BETWEEN ? AND ? AND {_NAMED} ORDER BY c.id"
-    changes = (Change(*row) for row in db.execute(query, key_range(number)))
+    changes = (RecordedChange(*row) for row in db.execute(query, key_range(number)))
     return [change._replace(path=absolute(change.path, folder)) for change in changes]
 
 
@@ -446,14 +453,14 @@ def _touched_file(path: str, rows: list[tuple[Any, ...]]) -> TouchedFile:
     return TouchedFile(path, sum(changes), len(set(numbers)), add_known(added), add_known(removed), max(times))
 
 
-def sessions_of_file(db: sqlite3.Connection, path: str) -> list[tuple[Entry, list[Change]]]:
+def sessions_of_file(db: sqlite3.Connection, path: str) -> list[tuple[Entry, list[RecordedChange]]]:
     """The sessions that changed a file, the latest first, with what they did to it."""
     query = f"SELECT DISTINCT c.id / {KEYS_PER_SOURCE} FROM change c JOIN message m ON m.id = c.message"
     query += " WHERE m.is_visible = 1"
-    query += " AND (substr(c.path, -length(?1)) = ?1 OR c.path LIKE 'file:%')"
-    numbers = [row[0] for row in db.execute(query, (path.rpartition("/")[2],))]
+    query += " AND (substr(c.path, -length(:name)) = :name OR c.path LIKE 'file:%')"
+    numbers = [row[0] for row in db.execute(query, {"name": path.rpartition("/")[2]})]
     entries = sorted(_entries(db, numbers), key=lambda entry: (entry.ended_us, entry.number), reverse=True)
-    found = ((one, [change for change in changes_of(db, one.number) if change.path == path]) for one in entries)
+    found = ((one, [change for change in recorded_changes(db, one.number) if change.path == path]) for one in entries)
     return [(one, changes) for one, changes in found if changes]
 
 

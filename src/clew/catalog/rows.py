@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from msgspec import UNSET
 
-from clew.catalog import changes
+from clew.catalog import tool_arguments
 from clew.catalog.ids import event_key, key_of, packed_uuid
 from clew.catalog.schema import KEYS_PER_SOURCE, SESSION_BLOCKS
 from clew.catalog.searchable_text import FILE, TITLE, BlockText, block_texts, metadata_of
 from clew.catalog.sync_level import SyncLevel
 from clew.model.message import Message
-from clew.model.time import parse_time
+from clew.model.time import microseconds
 from clew.redact.json_walk import credential_file_in
 
 Row: TypeAlias = tuple[Any, ...]
@@ -26,7 +25,6 @@ MAX_OPEN_CALLS = 10_000
 """Tool calls that wait for their result."""
 CREATED_MESSAGE_CHARS = 200
 """The result of a write says within so many characters that the file is new."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SIDECHAIN, _META = 1, 2
 
 
@@ -49,21 +47,9 @@ class Rows:
         self.chars = 0
 
 
-def microseconds(time: Any) -> int:
-    """A point in time as it is stored; 0 where it is none, or before 1970."""
-    if type(time) is str and len(time) == 24 and time[10] == "T" and time[23] == "Z":
-        # Nearly all times are written like this.
-        try:
-            return _since_epoch(datetime.fromisoformat(time))
-        except ValueError:
-            pass
-    stamp = parse_time(time)
-    return _since_epoch(stamp) if stamp is not None else 0
-
-
-def _since_epoch(stamp: datetime) -> int:
-    span = stamp - _EPOCH
-    return max(0, (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds)
+def stored_time(time: Any) -> int:
+    """A point in time in microseconds since 1970; 0 where it is none, or earlier."""
+    return max(0, microseconds(time) or 0)
 
 
 @dataclass
@@ -74,7 +60,7 @@ class _OpenCall:
     message: int
     time_us: int
     writes_file: bool
-    changes: list[changes.Change]
+    changes: list[tool_arguments.RequestedChange]
 
 
 class RowBuilder:
@@ -105,7 +91,7 @@ class RowBuilder:
     def add(self, message: Message) -> None:
         """Add the next message of the source: its rows, unless only sessions and usage are wanted."""
         self._messages += 1
-        time = microseconds(message.timestamp) if message.timestamp else 0
+        time = stored_time(message.timestamp) if message.timestamp else 0
         gap = max(0, time - self._last_us) if time and self._last_us else 0
         self.active_us += gap if gap < IDLE_US else 0
         self._last_us = time or self._last_us
@@ -173,14 +159,16 @@ class RowBuilder:
         self.rows.calls.append(row)
         if credential_file_in(arguments) is not None:
             self.rows.credential_calls.append((key,))
-        for idx, (content, status) in enumerate(changes.todos_of(name, arguments)):
+        for idx, (content, status) in enumerate(tool_arguments.requested_todos(name, arguments)):
             self._todos += 1
             self.rows.todos.append((self._base + self._todos, message, idx, content, status))
-        self._paths.update(dict.fromkeys(changes.files_of(arguments)))
+        if path := tool_arguments.named_file(arguments):
+            self._paths[path] = None
         if block.call_id:
             self._call_rows[key] = row
-            call = _OpenCall(key, message, time, changes.is_write(name), changes.changes_of(name, arguments))
-            self._open_calls[block.call_id] = call
+            changes = tool_arguments.requested_changes(name, arguments)
+            writes_file = tool_arguments.writes_whole_files(name)
+            self._open_calls[block.call_id] = _OpenCall(key, message, time, writes_file, changes)
             if len(self._open_calls) > MAX_OPEN_CALLS:
                 del self._open_calls[next(iter(self._open_calls))]
 

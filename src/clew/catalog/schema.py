@@ -21,10 +21,9 @@ KEYS_PER_SOURCE = 1 << 26
 SESSION_BLOCKS = KEYS_PER_SOURCE // 2
 """Blocks of the session as a whole (title, names of files) are numbered from here, so that appended messages do not
 change the keys of others."""
-DAY = 86_400_000_000
-"""Microseconds of a day."""
-QUARTER_HOUR = 900_000_000
-"""Microseconds of a quarter of an hour. Sums are kept for each: in every zone of today, a day begins with one."""
+DAY_US = 86_400_000_000
+QUARTER_HOUR_US = 900_000_000
+"""Sums are kept for each quarter of an hour: in every zone of today, a day begins with one."""
 APPLICATION = 0x636C6577
 """Marks the file as ours ("clew")."""
 
@@ -127,6 +126,16 @@ CREATE TABLE todo (
 );
 """
 
+STRING_COLUMNS = {
+    "message": ("kind", "role", "model", "git_branch"),
+    "block": ("type", "kind"),
+    "call": ("name",),
+    "token_usage": ("model", "git_branch"),
+    "change": ("op",),
+    "usage_by_quarter_hour": ("model", "git_branch"),
+    "tools_by_quarter_hour": ("name",),
+}
+"""The columns of each table that refer to the table `string`."""
 _INDICES = {"message": ("message_by_event", "event"), "token_usage": ("usage_by_id", "usage_id")}
 """What finds copies: the index of each table, and its column."""
 
@@ -144,7 +153,7 @@ that the text index holds of a chunk: texts, kinds and times. `unindexed_text` n
 index, or differently; `removed_text` names ranges of blocks that may be in it, and whose chunks are gone."""
 
 _SOURCE = f"id / {KEYS_PER_SOURCE} AS source"
-_QUARTER_HOUR = f"ts_us / {QUARTER_HOUR} AS quarter_hour"
+_QUARTER_HOUR = f"ts_us / {QUARTER_HOUR_US} AS quarter_hour"
 SUMS = {
     "usage_by_quarter_hour": f"""
 INSERT INTO usage_by_quarter_hour
@@ -175,7 +184,7 @@ CREATE VIEW sessions AS SELECT
   s.started_us, s.ended_us, d.day_utc, s.message_count, s.turn_count, s.error_count, s.active_us,
   json_extract(s.header, '$.has_subagent_records') AS has_subagent_records,
   f.path AS source_path, f.host AS source_host, f.state
-FROM session s LEFT JOIN source f ON f.id = s.id LEFT JOIN day d ON d.id = s.started_us / {DAY}
+FROM session s LEFT JOIN source f ON f.id = s.id LEFT JOIN day d ON d.id = s.started_us / {DAY_US}
 WHERE s.is_visible = 1;
 
 CREATE VIEW messages AS SELECT
@@ -187,7 +196,7 @@ CREATE VIEW messages AS SELECT
   k.text AS kind,
   r.text AS role, o.text AS model, b.text AS git_branch, m.flags & 1 AS is_sidechain, m.flags >> 1 & 1 AS is_meta,
   m.text_chars
-FROM message m JOIN session s ON s.id = m.id / {KEYS_PER_SOURCE} LEFT JOIN day d ON d.id = m.ts_us / {DAY}
+FROM message m JOIN session s ON s.id = m.id / {KEYS_PER_SOURCE} LEFT JOIN day d ON d.id = m.ts_us / {DAY_US}
   LEFT JOIN string k ON k.id = m.kind LEFT JOIN string r ON r.id = m.role LEFT JOIN string o ON o.id = m.model
   LEFT JOIN string b ON b.id = m.git_branch
 WHERE m.is_visible = 1;
@@ -201,7 +210,8 @@ CREATE VIEW tool_calls AS SELECT
   c.call_id, s.session_id, lower(hex(m.event)) AS event_id, coalesce(lower(hex(a.event)), '') AS result_event_id,
   s.agent, s.project, n.text AS name, c.is_error, c.ts_us, d.day_utc, c.duration_us
 FROM call c JOIN message m ON m.id = c.message JOIN session s ON s.id = c.id / {KEYS_PER_SOURCE}
-  LEFT JOIN message a ON a.id = c.result LEFT JOIN string n ON n.id = c.name LEFT JOIN day d ON d.id = c.ts_us / {DAY}
+  LEFT JOIN message a ON a.id = c.result LEFT JOIN string n ON n.id = c.name
+  LEFT JOIN day d ON d.id = c.ts_us / {DAY_US}
 WHERE m.is_visible = 1;
 
 CREATE VIEW usage AS SELECT
@@ -211,35 +221,35 @@ CREATE VIEW usage AS SELECT
   u.reasoning_tokens, u.cost_nano, u.is_priced
 FROM token_usage u JOIN session s ON s.id = u.id / {KEYS_PER_SOURCE} LEFT JOIN message m ON m.id = u.message
   LEFT JOIN string o ON o.id = u.model LEFT JOIN string b ON b.id = u.git_branch LEFT JOIN day d
-  ON d.id = u.ts_us / {DAY}
+  ON d.id = u.ts_us / {DAY_US}
 WHERE u.is_visible = 1;
 
 CREATE VIEW usage_days AS SELECT
   s.session_id, s.agent, o.text AS model, s.project, b.text AS git_branch, d.day_utc, d.week_utc, d.month_utc, t.calls,
   t.priced_calls, t.input_tokens, t.output_tokens, t.cache_read_tokens, t.cache_creation_5m_tokens,
   t.cache_creation_1h_tokens, t.reasoning_tokens, t.cost_nano, t.min_ts_us, t.max_ts_us,
-  t.quarter_hour * {QUARTER_HOUR} AS quarter_hour_us
+  t.quarter_hour * {QUARTER_HOUR_US} AS quarter_hour_us
 FROM usage_by_quarter_hour t JOIN session s ON s.id = t.source LEFT JOIN string o ON o.id = t.model
-  LEFT JOIN string b ON b.id = t.git_branch LEFT JOIN day d ON d.id = t.quarter_hour * {QUARTER_HOUR} / {DAY};
+  LEFT JOIN string b ON b.id = t.git_branch LEFT JOIN day d ON d.id = t.quarter_hour * {QUARTER_HOUR_US} / {DAY_US};
 
 CREATE VIEW file_changes AS SELECT
   lower(hex(m.event)) AS event_id, s.session_id, s.agent, s.project, c.path, o.text AS op, c.lines_added,
   c.lines_removed, m.ts_us, d.day_utc
 FROM change c JOIN message m ON m.id = c.message JOIN session s ON s.id = c.id / {KEYS_PER_SOURCE}
-  LEFT JOIN string o ON o.id = c.op LEFT JOIN day d ON d.id = m.ts_us / {DAY}
+  LEFT JOIN string o ON o.id = c.op LEFT JOIN day d ON d.id = m.ts_us / {DAY_US}
 WHERE m.is_visible = 1;
 
 CREATE VIEW tool_days AS SELECT
   s.session_id, s.agent, s.project, n.text AS name, d.day_utc, t.tool_calls, t.tool_errors, t.tool_us, t.longest_us,
-  t.quarter_hour * {QUARTER_HOUR} AS quarter_hour_us
+  t.quarter_hour * {QUARTER_HOUR_US} AS quarter_hour_us
 FROM tools_by_quarter_hour t JOIN session s ON s.id = t.source LEFT JOIN string n ON n.id = t.name
-  LEFT JOIN day d ON d.id = t.quarter_hour * {QUARTER_HOUR} / {DAY};
+  LEFT JOIN day d ON d.id = t.quarter_hour * {QUARTER_HOUR_US} / {DAY_US};
 
 CREATE VIEW change_days AS SELECT
   s.session_id, s.agent, s.project, t.path, d.day_utc, t.lines_added, t.lines_removed,
-  t.quarter_hour * {QUARTER_HOUR} AS quarter_hour_us
+  t.quarter_hour * {QUARTER_HOUR_US} AS quarter_hour_us
 FROM changes_by_quarter_hour t JOIN session s ON s.id = t.source
-  LEFT JOIN day d ON d.id = t.quarter_hour * {QUARTER_HOUR} / {DAY};
+  LEFT JOIN day d ON d.id = t.quarter_hour * {QUARTER_HOUR_US} / {DAY_US};
 
 CREATE VIEW todos AS SELECT
   lower(hex(m.event)) AS event_id, s.session_id, t.idx, t.content, t.status
@@ -283,6 +293,7 @@ def day_row(day: int) -> tuple[int, str, str, str]:
     """The names of a day, counted from 1970: itself, its week and its month. Day 0 stands for no time at all."""
     if day == 0:
         return 0, "", "", ""
+    # A search needs neither, and loads nothing that it does not need.
     from datetime import date, timedelta
 
     from clew.model.time import month_of, week_of
@@ -293,5 +304,5 @@ def day_row(day: int) -> tuple[int, str, str, str]:
 
 def add_days(db: sqlite3.Connection, times: Iterable[int]) -> None:
     """Name the days of these times, in microseconds."""
-    days = {time // DAY for time in times}
+    days = {time // DAY_US for time in times}
     db.executemany("INSERT OR IGNORE INTO day VALUES (?, ?, ?, ?)", map(day_row, days))

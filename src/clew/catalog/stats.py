@@ -12,14 +12,14 @@ from typing import Any
 from clew.analysis.pricing import NANO_DOLLARS, prices
 from clew.analysis.usage import FIELDS, Usage
 from clew.catalog import statements
-from clew.catalog.filters import CatalogSessions, Condition, SessionSelector, SourcesWithText, microseconds, no_text
+from clew.catalog.filters import CatalogSessions, Condition, SessionSelector, SourcesWithText, no_text
 from clew.catalog.ids import session_key
-from clew.catalog.local_days import DAY_US, UTC_DAYS, LocalDays, day_name
-from clew.catalog.schema import QUARTER_HOUR
+from clew.catalog.local_days import UTC_DAYS, LocalDays, day_name
+from clew.catalog.schema import DAY_US, QUARTER_HOUR_US
 from clew.catalog.statements import CHANGES, SESSIONS, TOOLS, USAGE, Statement, Table, aggregate
 from clew.errors import UsageError
 from clew.filters import Filters
-from clew.model.time import format_utc, month_of, week_of
+from clew.model.time import format_utc, month_of, to_microseconds, week_of
 from clew.timezone import user_zone
 
 BLOCK_US = 5 * 3_600_000_000
@@ -129,11 +129,11 @@ class Stats:
 
     def __init__(self, ask: Ask, filters: Filters, selector: SessionSelector) -> None:
         self._answers: dict[Statement, list[tuple[Any, ...]]] = {}
-        self._open, self._filters, self._selector = ask, filters, selector
-        self._since = None if filters.since is None else microseconds(filters.since)
-        self._until = None if filters.until is None else microseconds(filters.until)
+        self._run, self._filters, self._selector = ask, filters, selector
+        self._since = None if filters.since is None else to_microseconds(filters.since)
+        self._until = None if filters.until is None else to_microseconds(filters.until)
         limits = (self._since, None if self._until is None else self._until + 1)
-        self._each = any(limit is not None and limit % QUARTER_HOUR for limit in limits)
+        self._each = any(limit is not None and limit % QUARTER_HOUR_US for limit in limits)
         """True where a limit is within a quarter of an hour, so that sums are too coarse."""
         timeless = filters.without("since", "until")
         self._of_calls = [*self._in_sessions(timeless.without("model", "branch")), *self._call_names()]
@@ -163,7 +163,7 @@ class Stats:
     def _ask(self, statement: Statement) -> list[tuple[Any, ...]]:
         """Run a statement once, and keep its rows."""
         if statement not in self._answers:
-            self._answers[statement] = self._open(statement)
+            self._answers[statement] = self._run(statement)
         return self._answers[statement]
 
     def _sums(self, table: Table, *by: str) -> dict[tuple[str, ...], Row]:

@@ -184,6 +184,8 @@ def _run(
     on_progress: ProgressCallback | None,
     workers: int | None,
 ) -> SyncReport:
+    from clew.catalog import erase
+
     # No connection goes through a fork: this one is closed while sources are read.
     with closing(open_writer(folder)) as db:
         plan = _Plan(db, hosts, folder, level)
@@ -191,6 +193,8 @@ def _run(
     counts = _ingest(folder, plan.tasks, level, on_progress, workers)
     with closing(open_writer(folder)) as db:
         _finish_rows(db, plan, hosts)
+        if erase.is_requested(db):
+            erase.finish(db, folder)
         if level >= SyncLevel.TEXT:
             from clew.catalog import text_index
 
@@ -408,23 +412,32 @@ def rebuild_text_index(folder: Path) -> None:
         text_index.rebuild(db, folder)
 
 
+def erase_deleted(folder: Path) -> None:
+    """Erase from the files of a catalog what was deleted from its tables."""
+    from clew.catalog import erase, text_index
+
+    with _locked_for_writing(folder), closing(open_writer(folder)) as db:
+        erase.request(db)
+        erase.finish(db, folder)
+        text_index.update(db, folder)
+
+
 def _forget(folder: Path, condition: str, *values: str) -> int:
-    from clew.catalog import text_index
+    from clew.catalog import erase, text_index
     from clew.catalog.dedupe import update_visible_copies
     from clew.catalog.row_writer import RowWriter
 
     with _locked_for_writing(folder), closing(open_writer(folder)) as db:
         sources = [source for (source,) in db.execute(f"SELECT id FROM source WHERE {condition}", values)]
-        if not sources:
+        if not sources and not erase.is_requested(db):
             return 0
         with transaction(db):
+            erase.request(db)
             for source in sources:
                 RowWriter(db).delete_source(source)
             # The next sync must look for sessions: the file may still be there, in a folder that did not change.
             db.execute("DELETE FROM watched_folder")
             update_visible_copies(db)
-        db.execute("VACUUM")
-        # Deleted documents stay in the files of an index until segments are merged: only a new one is free of them.
-        text_index.rebuild(db, folder)
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        erase.finish(db, folder)
+        text_index.update(db, folder)
     return len(sources)

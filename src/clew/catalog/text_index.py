@@ -7,9 +7,8 @@ and removes what is stale: after a sync, after a crash and for a new index it is
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,6 +19,7 @@ from clew.catalog.schema import KEYS_PER_SOURCE, VISIBLE_BLOCK
 from clew.catalog.text_store import TextStore
 from clew.catalog.tokenizer import camel_case_parts, has_overlong_word, normalize_text
 from clew.datadir import private_folder
+from clew.io.batches import batches_by_size
 
 if TYPE_CHECKING:
     import tantivy
@@ -97,10 +97,18 @@ def update(db: sqlite3.Connection, folder: Path, on_progress: ProgressCallback |
 
 
 def rebuild(db: sqlite3.Connection, folder: Path, on_progress: ProgressCallback | None = None) -> None:
-    """Delete the index and make another one. Files of the old one hold no deleted text afterwards."""
-    _mark_all_unindexed(db)
-    shutil.rmtree(folder / TEXT, ignore_errors=True)
+    """Delete the index and make another one."""
+    delete(db, folder)
     _update(db, folder, on_progress)
+
+
+def delete(db: sqlite3.Connection, folder: Path) -> None:
+    """Delete the files of the index. Raises OSError for one that cannot be deleted: it may hold erased text."""
+    _mark_all_unindexed(db)
+    if (folder / TEXT).exists():
+        for path in (folder / TEXT).iterdir():
+            # A search that ends meanwhile deletes its lock file.
+            path.unlink(missing_ok=True)
 
 
 def _mark_all_unindexed(db: sqlite3.Connection) -> None:
@@ -118,15 +126,16 @@ def _update(db: sqlite3.Connection, folder: Path, on_progress: ProgressCallback 
     writer = TextWriter(folder / TEXT, is_small=total <= SMALL_UPDATE_BYTES)
     try:
         writer.remove(stale_ranges(db))
-        for portion in _portions(sizes):
-            for first, size in portion:
+        # One commit also where there is nothing to add: something may have to be removed.
+        for chunks in list(batches_by_size(sizes, lambda chunk: chunk[1], COMMIT_BYTES)) or [[]]:
+            for first, size in chunks:
                 _add_chunk(db, store, writer, first)
                 done += size
                 if on_progress is not None:
                     on_progress(done, total)
             writer.commit()
             with transaction(db):
-                db.executemany("DELETE FROM unindexed_text WHERE first = ?", [(first,) for first, _ in portion])
+                db.executemany("DELETE FROM unindexed_text WHERE first = ?", [(first,) for first, _ in chunks])
                 db.execute("DELETE FROM removed_text")
     except BaseException:
         # It holds a lock until it is closed.
@@ -134,20 +143,6 @@ def _update(db: sqlite3.Connection, folder: Path, on_progress: ProgressCallback 
             writer.close()
         raise
     writer.close()
-
-
-def _portions(sizes: list[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
-    """Chunks to be committed together; at least one portion, which may be empty: something may have to be removed."""
-    portion: list[tuple[int, int]] = []
-    size = 0
-    for chunk in sizes:
-        portion.append(chunk)
-        size += chunk[1]
-        if size >= COMMIT_BYTES:
-            yield portion
-            portion, size = [], 0
-    if portion or not sizes:
-        yield portion
 
 
 _VISIBLE_BLOCKS = f"""

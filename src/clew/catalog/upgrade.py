@@ -15,19 +15,12 @@ from typing import Any
 from clew.catalog.change_detection import is_missing
 from clew.catalog.database import DATABASE, key_range, open_writer, transaction
 from clew.catalog.row_writer import COUNTS
-from clew.catalog.schema import APPLICATION, KEYS_PER_SOURCE, add_days
+from clew.catalog.schema import APPLICATION, KEYS_PER_SOURCE, STRING_COLUMNS, add_days
 from clew.catalog.sync import NOT_COPIED_YET
 from clew.catalog.text_store import ChunkPacker, SourceTextWriter
 
-_STRING_COLUMNS = {
-    "message": ("kind", "role", "model", "git_branch"),
-    "block": ("type", "kind"),
-    "call": ("name",),
-    "token_usage": ("model", "git_branch"),
-    "change": ("op",),
-    "todo": (),
-}
-"""The tables whose keys tell the source, and their columns that refer to the table `string`."""
+_TABLES = ("message", "block", "call", "token_usage", "change", "todo")
+"""The tables whose keys tell the source."""
 _KEY_COLUMNS = frozenset({"id", "message", "result", "first", "last"})
 """Columns that hold such keys."""
 _NAMES_UNTIL_8 = {"token_usage": "use", "recorded_usage": "own_use", "string": "word", "text_chunk": "text"}
@@ -122,7 +115,8 @@ class SessionCopier:
         sessions = [{**row, "id": self._id, "is_visible": 1} for row in self._rows("session")]
         self._insert("session", sessions)
         times: set[int] = {row[name] for row in sessions for name in ("started_us", "ended_us")}
-        for table, string_columns in _STRING_COLUMNS.items():
+        for table in _TABLES:
+            string_columns = STRING_COLUMNS.get(table, ())
             rows = [self._with_new_keys(row, string_columns) for row in self._as_recorded(table)]
             times.update(row["ts_us"] for row in rows if "ts_us" in row)
             self._insert(table, rows)

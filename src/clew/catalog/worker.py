@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -14,24 +14,23 @@ from clew.agents import registry
 from clew.agents.base import SourceFile, with_current_size
 from clew.catalog.change_detection import fingerprint, record_unreadable, trusted_mtime
 from clew.catalog.database import open_writer, transaction
-from clew.catalog.ingest import Ingested, ingest
+from clew.catalog.ingest import SOURCE_ERRORS, Ingested, ingest
 from clew.catalog.row_writer import RowWriter
 from clew.catalog.rows import Rows
 from clew.catalog.sync_level import SyncLevel
 from clew.catalog.sync_report import SyncCounts
 from clew.catalog.text_store import ChunkPacker, PackedChunk, SourceTextWriter
 from clew.errors import ClewError, LimitExceeded, SourceUnreadable
+from clew.io.batches import batches_by_size
 from clew.io.paths import path_for_display
 from clew.io.workers import run_in_workers
 
 TRANSACTION_BYTES = 4 << 20
 """Bytes of sources whose rows are written in one transaction."""
-MIN_TASK_COST = 4096
-"""What a source costs besides its bytes, in bytes."""
+SOURCE_OVERHEAD_BYTES = 4096
+"""To open a source and to write its session takes as long as to read so many bytes."""
 MAX_BUFFERED_CHARS = 48 << 20
 """Characters of text whose rows wait in memory; a larger source is written in several transactions."""
-BAD_SOURCE = (ClewError, OSError, RecursionError, ValueError, TypeError, LookupError, AttributeError, AssertionError)
-"""What reading a source may raise. One bad file never stops a sync: the error is recorded as a problem of the file."""
 
 
 class Task(NamedTuple):
@@ -67,7 +66,8 @@ def ingest_sources(
     folder: Path, tasks: list[Task], level: SyncLevel, workers: int, on_batch: Callable[[SyncCounts], None]
 ) -> SyncCounts:
     """Read sources and write their rows; a batch is written in one transaction, by the process that read it."""
-    batches = list(_batches(tasks))
+    largest_first = sorted(tasks, key=lambda task: task.source.size, reverse=True)
+    batches = list(batches_by_size(largest_first, _read_cost_bytes, TRANSACTION_BYTES))
     worker: IngestWorker | None = None
 
     def ingest_batch(number: int) -> SyncCounts:
@@ -88,18 +88,8 @@ def ingest_sources(
     return total
 
 
-def _batches(tasks: list[Task]) -> Iterator[list[Task]]:
-    """Tasks in batches of about one transaction, the largest sources first."""
-    batch: list[Task] = []
-    cost = 0
-    for task in sorted(tasks, key=lambda task: task.source.size, reverse=True):
-        batch.append(task)
-        cost += task.source.size + MIN_TASK_COST
-        if cost >= TRANSACTION_BYTES:
-            yield batch
-            batch, cost = [], 0
-    if batch:
-        yield batch
+def _read_cost_bytes(task: Task) -> int:
+    return task.source.size + SOURCE_OVERHEAD_BYTES
 
 
 class IngestWorker:
@@ -142,7 +132,7 @@ class IngestWorker:
             return None
         try:
             self._read_rows(read)
-        except BAD_SOURCE as error:
+        except SOURCE_ERRORS as error:
             read.rows.clear()
             read.chunks.clear()
             read.is_begun, read.end = False, None

@@ -14,8 +14,19 @@ OPTIONS = {
     "--no-sync": "Use the catalog as it is, without updating it first.",
     "--timezone ZONE": "Show and read times in this zone, such as Europe/Berlin or UTC; default: that of the system.",
     "--json": "Print JSON.",
+    "--yes": "Do it; without this, only print what would be done.",
+    "--dry-run": "Print what would be done; change nothing.",
     "--version": "Show the version and exit.",
+    "-o, --output PATH": "Write to this file or folder.",
+    "--into DIR": "Restore into this folder; it is created if its parent exists.",
+    "--in-place": "Restore files to where they were.",
+    "--to AGENT": "The agent that the session is converted for.",
+    "--folder DIR": "The project's folder.",
+    "--format FORMAT": "Format of the output.",
+    "--force": "Replace files that exist.",
+    "--allow-loss": "Continue even if something is lost.",
 }
+"""Options that mean the same in every command that has them; the help of a command may say more."""
 COMMAND_GROUPS = {
     "Read": {
         "list": "List sessions, newest first.",
@@ -65,7 +76,7 @@ COMMAND_GROUPS = {
     },
     "Maintenance": {
         "sync": "Update the catalog that the other commands read.",
-        "sources": "List, add and fetch home folders and remote hosts.",
+        "sources": "Manage home folders, remote hosts and moved projects.",
         "agents": "List the supported agents and their folders.",
         "doctor": "Check the store and the catalog for damage, and repair it.",
         "migrate": "Convert old Sage sessions to the current format.",
@@ -76,3 +87,33 @@ COMMAND_GROUPS = {
 }
 """The commands in the order and groups of `clew --help`."""
 COMMANDS = {name: text for commands in COMMAND_GROUPS.values() for name, text in commands.items()}
+OTHER_NAMES = {
+    "cat": "show",
+    "continue": "resume",
+    "cost": "stats",
+    "costs": "stats",
+    "delete": "clean",
+    "find": "search",
+    "grep": "search",
+    "log": "show",
+    "ls": "list",
+    "move": "sources map",
+    "mv": "sources map",
+    "open": "resume",
+    "read": "show",
+    "remove": "clean",
+    "rm": "clean",
+    "serve": "web",
+    "sessions": "list",
+    "share": "export",
+    "tree": "graph",
+    "usage": "stats",
+    "view": "show",
+}
+"""Names that other tools have for a command; `clew` suggests its own."""
+OTHER_OPTIONS = {
+    "--after": "--since",
+    "--before": "--until",
+    "--full": "--detail",
+}
+"""Names that other tools, or other commands, have for an option; suggested where the command has the second one."""

@@ -15,7 +15,17 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from clew.cli.options import as_json_option, common, filtering, home_option, open_library, take_filters, wants_json
+from clew.cli.options import (
+    as_json_option,
+    common,
+    filtering,
+    home_option,
+    into_option,
+    open_library,
+    take_filters,
+    wants_json,
+    yes_option,
+)
 from clew.cli.output import print_json, print_message, print_table
 from clew.cli.progress import progress_bar
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
@@ -187,6 +197,9 @@ def list_command(
     masking = redaction(context, DATA if json else TEXT)
     if json:
         print_json(masking.value(rows))
+    elif not rows:
+        whose = f" from {', '.join(homes)}" if homes and not captures else ""
+        print_message(f"nothing is archived{whose}; `clew archive` copies the files of your sessions")
     elif captures:
         _print_captures(rows)
     else:
@@ -317,7 +330,7 @@ def verify_command(context: click.Context, /, chosen: str | None, as_json: bool)
 
 @command.command("restore")
 @click.argument("references", nargs=-1, metavar="[REF]...")
-@click.option("--to", "target", metavar="DIR", help="The target folder.")
+@into_option("--to")
 @click.option("--in-place", is_flag=True, help="Restore each file of the named sessions to where it was.")
 @click.option("--at", metavar="TIME", help="Restore the versions archived at a time: 2026-11-01, 3d, yesterday.")
 @click.option("--force", is_flag=True, help="Replace files that exist and differ.")
@@ -330,7 +343,7 @@ def restore_command(
     context: click.Context,
     /,
     references: tuple[str, ...],
-    target: str | None,
+    into: Path | None,
     in_place: bool,
     at: str | None,
     force: bool,
@@ -340,16 +353,16 @@ def restore_command(
 ) -> int:
     """Restore archived files, with their bytes, modes and times: all, or those of some sessions.
 
-    With --to, each file gets its path relative to its home; nothing outside the folder is changed. With --in-place, the
-    files of the named sessions go to the paths they were archived from. With --home, only files of these home folders
-    are restored. Links are not followed.
+    With --into, each file gets its path relative to its home; nothing outside the folder is changed. With --in-place,
+    the files of the named sessions go to the paths they were archived from. With --home, only files of these home
+    folders are restored. Links are not followed.
     """
     from clew.archive import restore
     from clew.archive.archive import open_archive
     from clew.host import Host
 
-    if (target is None) != in_place:
-        raise UsageError("give a target: --to DIR, or --in-place for where the files were")
+    if (into is None) != in_place:
+        raise UsageError("give a target: --into DIR, or --in-place for where the files were")
     if in_place and not references:
         raise UsageError("--in-place needs the sessions to restore")
     at_us = round(point_in_time(at, Host.local().now()).timestamp() * 1e6) if at else None
@@ -360,7 +373,7 @@ def restore_command(
             for version in restore.choose(archive, references, at_us)
             if not folders or os.path.realpath(version.home.path) in folders
         ]
-        targets = {Path(target): restore.plan(versions)} if target is not None else restore.plan_in_place(versions)
+        targets = {into: restore.plan(versions)} if into is not None else restore.plan_in_place(versions)
         restored = restore.restore(archive, targets, force)
     steps = [step for below in targets.values() for step in below]
     for damage in (*archive.problems, *restored.damaged):
@@ -392,7 +405,7 @@ def _restore_summary(restored: Restored) -> str:
 )
 @click.option("--repack", is_flag=True, help="Compress everything that is kept again.")
 @click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="zstd compression level, 1 to 19.")
-@click.option("--apply", "for_good", is_flag=True, help="Remove them; without this, only print what would be removed.")
+@yes_option("--apply")
 @click.option("--allow-loss", is_flag=True, help="Also remove sessions that exist only in the archive.")
 @_archive_option
 @redacting_output
@@ -406,12 +419,12 @@ def prune_command(
     max_size: str | None,
     repack: bool,
     level: int,
-    for_good: bool,
+    yes: bool,
     allow_loss: bool,
     chosen: str | None,
     as_json: bool,
 ) -> int:
-    """Remove archived versions by a policy. Without --apply it only shows what would be removed.
+    """Remove archived versions by a policy. Without --yes it only shows what would be removed.
 
     All limits apply together. A record that a kept version needs stays. If a file exists only in the archive, such as
     after `clew clean`, nothing is removed without --allow-loss.
@@ -428,7 +441,7 @@ def prune_command(
     if policy == prune.Policy() and not repack:
         raise UsageError("give a policy: --keep-days, --keep-versions, --max-size, or --repack")
     folder, now_us = _folder(context, chosen), round(Host.local().now().timestamp() * 1e6)
-    if not for_good:
+    if not yes:
         with open_archive(folder) as archive:
             decided = prune.plan(archive, policy, now_us)
             _print_plan(context, decided, _only_copies(archive, decided), False, as_json)
@@ -479,7 +492,7 @@ def _print_plan(context: click.Context, decided: Plan, only_copies: set[Version]
         print_message(f"{number} file versions removed; the archive has {left} now ({before} before)")
     else:
         print_message(f"{number} file versions would be removed; the archive would have {left} ({before} now)")
-        print_message("nothing was changed; use --apply to remove", mask=False)
+        print_message("nothing was changed; use --yes to remove", mask=False)
 
 
 def _bytes(text: str) -> int:

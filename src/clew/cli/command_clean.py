@@ -15,7 +15,7 @@ from clew.catalog.access import OpenCatalog
 from clew.catalog.change_detection import unread_paths
 from clew.catalog.queries import last_messages
 from clew.catalog.sync_level import SyncLevel
-from clew.cli.options import NO_SYNC, common, filtering, open_library, take_filters, wants_json
+from clew.cli.options import NO_SYNC, common, filtering, open_library, take_filters, wants_json, yes_option
 from clew.cli.output import print_json, print_message, print_table
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
 from clew.errors import Busy, SourceUnreadable, UsageError
@@ -28,8 +28,8 @@ from clew.render.tables import Column, ago, count, counted, size
 
 
 @click.command("clean")
-@click.option("--older-than", required=True, metavar="TIME", help="Sessions not used since: 90d, 2026-06-01.")
-@click.option("--yes", is_flag=True, help="Do it; without this, only show what would be removed.")
+@click.option("--older-than", required=True, metavar="TIME", help="Sessions not used since: 90d, 6mo, 2026-06-01.")
+@yes_option()
 @click.option("--archive", metavar="DIR", help="Folder of the archive (default: in clew's data folder).")
 @redacting_output
 @filtering

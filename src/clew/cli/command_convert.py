@@ -14,6 +14,7 @@ from clew.cli.agent_command import AgentCommand, agent_command
 from clew.cli.options import (
     as_json_option,
     choosing_project,
+    dry_run_option,
     find_to_convert,
     sourcing,
     target_home_option,
@@ -42,7 +43,7 @@ _SHOWN = 20
 @click.option("--folder", metavar="DIR", help="The project's folder in the new session; default: the recorded one.")
 @click.option("--original", is_flag=True, help="Restore the session that this one was converted from.")
 @click.option("--allow-loss", is_flag=True, help="Convert even if some content cannot be carried over.")
-@click.option("--dry-run", is_flag=True, help="Print what would be written and lost; write nothing.")
+@dry_run_option()
 @redacting
 @choosing_project
 @sourcing

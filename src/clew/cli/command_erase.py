@@ -10,7 +10,7 @@ import click
 from clew.agents.sage_agent.locate import AGENT
 from clew.agents.sage_agent.records import ERASED, summary_line
 from clew.cli.completion import complete_session
-from clew.cli.options import choosing_project, common, wants_json
+from clew.cli.options import choosing_project, common, wants_json, yes_option
 from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.cli.sessions import own_session
@@ -31,7 +31,7 @@ _LENGTH = 60
 @click.command("erase")
 @click.argument("reference", metavar="REF", shell_complete=complete_session)
 @click.argument("messages", nargs=-1, metavar="[MESSAGE]...")
-@click.option("--write", is_flag=True, help="Write the changes; without this, nothing is changed.")
+@yes_option("--write")
 @redacting_output
 @choosing_project
 @common
@@ -41,7 +41,7 @@ def command(
     /,
     reference: str,
     messages: tuple[str, ...],
-    write: bool,
+    yes: bool,
     homes: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -54,21 +54,21 @@ def command(
     """
     session = own_session(context, homes, reference)
     refuse_copy(session.folder)
-    uuids = list(dict.fromkeys(_uuid(session, message, write) for message in messages))
+    uuids = list(dict.fromkeys(_uuid(session, message, yes) for message in messages))
     refuse_erasing(session.folder, whole=not uuids)
     json = wants_json(context, as_json)
     masking = redaction(context, DATA if json else TEXT)
     masking.prepare()
     labels = _message_labels(session, uuids, masking)
-    done = _erase(session, uuids) if write else preview_erasing(session.folder, uuids)
+    done = _erase(session, uuids) if yes else preview_erasing(session.folder, uuids)
     copies = _copies(session)
-    if write:
+    if yes:
         copies += _forget(session.folder / MESSAGES)
     row: dict[str, JSON] = {
-        "erased": write,
+        "erased": yes,
         "session": session.id,
         "messages": uuids or None,
-        "words": None if write else [labels[uuid] for uuid in uuids] or None,
+        "words": None if yes else [labels[uuid] for uuid in uuids] or None,
         "records": done.records,
         "files": done.files,
         "copies": [*done.copies, *copies],
@@ -89,7 +89,7 @@ def _print_result(row: dict[str, JSON], some: bool, masking: Redaction) -> None:
     for copy in row["copies"]:
         print_message(f"clew: not erased: {copy}")
     if not row["erased"]:
-        print_message("nothing was changed; use --write to erase for good", mask=False)
+        print_message("nothing was changed; use --yes to erase for good", mask=False)
 
 
 def _message_labels(session: Session, uuids: Sequence[str], masking: Redaction) -> dict[str, str]:

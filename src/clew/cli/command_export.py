@@ -14,7 +14,7 @@ from typing import IO, Any
 import click
 
 from clew.cli.completion import complete_session
-from clew.cli.options import common, filtering, open_library, take_filters
+from clew.cli.options import OptionWithOldNames, common, filtering, open_library, take_filters
 from clew.cli.output import open_output, print_message, refuse_stores
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.sessions import do_each, for_each_session
@@ -33,7 +33,7 @@ from clew.stored_session import StoredSession
 
 FORMATS = {"json": ".json", "ndjson": ".ndjson", "markdown": ".md", "html": ".html"}
 _OTHER_NAMES = {"md": "markdown", "jsonl": "ndjson", "htm": "html"}
-"""Other names of formats, for --to and as suffixes."""
+"""Other names of formats, for --format and as suffixes."""
 _TEXT_FORMATS = ("markdown", "html")
 _LAYOUTS = ("date", "project")
 MAX_PART_BYTES = 64 << 20
@@ -45,13 +45,17 @@ Masked = Counter[str]
 @click.command("export")
 @click.argument("references", nargs=-1, metavar="[PATH|REF]...", shell_complete=complete_session)
 @click.option(
-    "--to",
+    "--format",
     "form",
+    cls=OptionWithOldNames,
+    old_names=["--to"],
     type=click.Choice([*FORMATS, *_OTHER_NAMES]),
     metavar="FORMAT",
     help="json, ndjson, markdown (md) or html; default: from the suffix of -o, else json.",
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="A file, or a folder for several sessions.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="PATH", help="A file, or a folder for several sessions."
+)
 @click.option("--force", is_flag=True, help="Replace existing files.")
 @click.option("--gz", is_flag=True, help="Compress with gzip.")
 @click.option("--zst", is_flag=True, help="Compress with zstd.")
@@ -105,11 +109,11 @@ def command(
     form = _OTHER_NAMES.get(form or "", form)
     form = _resolve_format(_format_of_file_name(form, output) if layout is None else form, site, carry, output)
     if as_json and form not in (None, "json"):
-        raise UsageError(f"--json and --to {form} cannot be combined")
+        raise UsageError(f"--json and --format {form} cannot be combined")
     if gz and zst:
         raise UsageError("--gz and --zst cannot be combined")
     if no_native and (form in _TEXT_FORMATS or layout is not None):
-        raise UsageError("--no-native needs --to json or ndjson")
+        raise UsageError("--no-native needs --format json or ndjson")
     library = open_library(context, homes)
     refuse_stores(library, site or output)
     found: list[StoredSession] = []
@@ -143,7 +147,7 @@ def _format_of_file_name(form: str | None, output: Path | None) -> str | None:
     suffix = _suffix(output)
     suffix_format = next((name for name, known in FORMATS.items() if known == suffix), _OTHER_NAMES.get(suffix[1:]))
     if form is not None and suffix_format is not None and suffix_format != form:
-        raise UsageError(f"{output.name} and --to {form} cannot be combined")
+        raise UsageError(f"{output.name} and --format {form} cannot be combined")
     return form or suffix_format
 
 
@@ -156,7 +160,7 @@ def _refuse_unknown_suffix(output: Path | None) -> None:
     if output is not None and not output.is_dir() and _suffix(output):
         known = ", ".join([*FORMATS.values(), *(f".{name}" for name in _OTHER_NAMES)])
         raise UsageError(
-            f"{output.name}: no format has the suffix {_suffix(output)}; known: {known}; or name one with --to"
+            f"{output.name}: no format has the suffix {_suffix(output)}; known: {known}; or name one with --format"
         )
 
 
@@ -167,7 +171,7 @@ def _resolve_format(form: str | None, site: Path | None, carry: bool, output: Pa
     if site is not None:
         return "html"
     if carry and form != "html":
-        raise UsageError("--carry needs --to html or --site")
+        raise UsageError("--carry needs --format html or --site")
     return form
 
 
@@ -208,7 +212,7 @@ def without_collector() -> Iterator[None]:
 
 def _folder(output: Path | None) -> Path:
     if output is None:
-        raise UsageError("several sessions: give a folder with -o, or use --to ndjson")
+        raise UsageError("several sessions: give a folder with -o, or use --format ndjson")
     private_folder(str(output))
     return output
 

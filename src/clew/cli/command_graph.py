@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import click
 import msgspec
 
-from clew.cli.options import choosing_project, common, open_library, wants_json
+from clew.cli.options import OptionWithOldNames, choosing_project, common, open_library, wants_json
 from clew.cli.output import print_json, print_message, terminal_width
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.cli.session_argument import session_argument
@@ -19,12 +19,15 @@ from clew.stored_session import StoredSession
 @click.command("graph")
 @session_argument()
 @click.option(
-    "--as",
+    "--format",
     "form",
+    cls=OptionWithOldNames,
+    old_names=["--as"],
     type=click.Choice(["text", "mermaid", "dot"]),
+    metavar="FORMAT",
     default="text",
     show_default=True,
-    help="Format of the drawing.",
+    help="text, mermaid or dot.",
 )
 @click.option("--tree", is_flag=True, help="With --json: print the full tree, with the children of every message.")
 @redacting

@@ -30,7 +30,11 @@ _HEAD = 64
 @click.command("import")
 @click.argument("documents", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Home folder to write to, in the agent's own layout."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Home folder to write to, in the agent's own layout.",
 )
 @click.option("--stdout", is_flag=True, help="Print the session's main file instead of writing it.")
 @click.option("--force", is_flag=True, help="Replace existing files.")

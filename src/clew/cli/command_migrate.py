@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from clew.cli.options import common, wants_json
+from clew.cli.options import common, dry_run_option, wants_json
 from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import SourceUnreadable
@@ -23,7 +23,7 @@ from clew.store.layout import refuse_copy
 @click.option("--tokens", is_flag=True, help="sage-emacs: add estimated tokens to records.")
 @click.option("--forms", is_flag=True, help="Sage Agent: convert records to the current format.")
 @click.option("--metadata", is_flag=True, help="Both: rebuild metadata.json from the log where it is wrong.")
-@click.option("-n", "--dry-run", is_flag=True, help="Print what would be done; change nothing.")
+@dry_run_option("-n")
 @redacting_output
 @common
 @click.pass_context

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clew.cli.options import common, filtering, open_library, take_filters, wants_json
+from clew.cli.options import common, dry_run_option, filtering, open_library, take_filters, wants_json
 from clew.cli.output import print_json, print_message
 from clew.cli.progress import progress_bar
 from clew.errors import SourceUnreadable, UsageError
@@ -22,7 +22,7 @@ _MAX_PRINTED_PROBLEMS = 20
 @click.command("push")
 @click.argument("server", nargs=-1, metavar="postgresql://USER@HOST:PORT/DATABASE")
 @click.option("--level", type=click.Choice(LEVELS), default="metrics", show_default=True, help="How much to send.")
-@click.option("--dry-run", is_flag=True, help="Print what would be pushed, and push nothing.")
+@dry_run_option()
 @filtering
 @common
 @click.pass_context

@@ -20,7 +20,7 @@ from clew.archive.records import archive_folder
 from clew.catalog.database import DATABASE
 from clew.catalog.memory import filter_sessions
 from clew.cli.completion import complete_session
-from clew.cli.options import as_json_option, common, filtering, open_library, take_filters, wants_json
+from clew.cli.options import as_json_option, common, filtering, open_library, take_filters, wants_json, yes_option
 from clew.cli.output import open_output, print_json, print_message, print_table, refuse_stores
 from clew.cli.redaction import STANDARD, TEXT, Redaction, redacting, redaction
 from clew.cli.sessions import for_each_session, print_unscanned
@@ -65,6 +65,7 @@ def command(context: click.Context, /, as_json: bool) -> None:
     "-o",
     "--output",
     type=click.Path(path_type=Path),
+    metavar="PATH",
     help="A file, or a folder for several files; - is standard output.",
 )
 @click.option("--force", is_flag=True, help="Replace existing files.")
@@ -132,7 +133,7 @@ def scan_command(
 
 @command.command("scrub")
 @click.argument("references", nargs=-1, metavar="[PATH|REF]...", shell_complete=complete_session)
-@click.option("--write", is_flag=True, help="Write the changes; without this, nothing is changed.")
+@yes_option("--write")
 @redacting
 @filtering
 @common
@@ -141,12 +142,12 @@ def scrub_command(
     context: click.Context,
     /,
     references: tuple[str, ...],
-    write: bool,
+    yes: bool,
     homes: tuple[str, ...],
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Mask secrets in the agents' own session files, in place. Without --write, only list the changes.
+    """Mask secrets in the agents' own session files, in place. Without --yes, only list the changes.
 
     Each file is copied below clew's data folder first and then replaced as a whole; records keep their structure and
     ids, so the agent can continue the session. Close the agent before. Other places where the same values occur are
@@ -158,7 +159,7 @@ def scrub_command(
     admitted = take_filters(options, library)
     if not references and admitted == Filters():
         raise UsageError("name the sessions, or choose them with filters such as --agent or --since")
-    scrub = Scrub(library, redaction(context, TEXT), write=write)
+    scrub = Scrub(library, redaction(context, TEXT), write=yes)
     finish = partial(scrub.finish, as_json=wants_json(context, as_json), catalog=library.catalog_folder)
     try:
         scrub.unreadable = for_each_session(library, references, admitted, scrub.session)
@@ -240,7 +241,7 @@ class Report:
 
 _LONGEST_NAME = 100
 """Characters of the name of a folder for copies."""
-_PRUNE = "`clew archive`, then `clew archive prune --keep-versions 1 --apply`, lets older versions of all files go"
+_PRUNE = "`clew archive`, then `clew archive prune --keep-versions 1 --yes`, lets older versions of all files go"
 
 
 _SESSION_SUFFIXES = (".jsonl", ".json", ".gz", ".zst")
@@ -383,7 +384,7 @@ class Scrub:
         return [(row["agent"], row["session"]) for row in self.rows]
 
     def _files(self) -> set[str]:
-        """The files that a run without --write would clean."""
+        """The files that a run without --yes would clean."""
         return set() if self._write else {file["path"] for row in self.rows for file in row["files"]}
 
     def _print_rest(self, left: list[str]) -> None:
@@ -400,7 +401,7 @@ class Scrub:
         if not self.rows:
             print_message("nothing was changed" if self.refused or self.unreadable else "nothing found", mask=False)
         elif not self._write:
-            print_message("nothing was changed; use --write to change the files", mask=False)
+            print_message("nothing was changed; use --yes to change the files", mask=False)
         else:
             print_message(f"clew: the original files, with the secrets, are kept in {self._kept}; remove them later")
 
@@ -411,19 +412,11 @@ def _folder_name(session: StoredSession) -> str:
 
 
 def _purge(library: Library, catalog: Path) -> None:
-    """Take what was cleaned out of a catalog: its rows, its text index, and the pages that it no longer uses."""
-    from clew.catalog.database import open_writer
-    from clew.catalog.sync import rebuild_text_index, sync
+    """Erase what was cleaned from a catalog: from its rows, its text index, and the pages that it no longer uses."""
+    from clew.catalog.sync import erase_deleted, sync
 
     try:
         sync(library.hosts, catalog, full=True)
-        rebuild_text_index(catalog)
-        rows = open_writer(catalog)
+        erase_deleted(catalog)
     except Busy:
         print_message(f"clew: not removed from {catalog}: another sync is running; run `clew sync --full` later")
-        return
-    try:
-        rows.execute("VACUUM")
-        rows.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    finally:
-        rows.close()

@@ -32,7 +32,7 @@ def command(
 ) -> None:
     """Take back the last undo: files, task list and conversation are as they were before it.
 
-    Works until a new message is added; after that, `clew undo --to` leads to the undone branch.
+    Works until a new message is added; after that, `clew undo --message` leads to the undone branch.
     """
     session = own_session(context, homes, reference)
     rescue = rescue_of(context, homes, session)

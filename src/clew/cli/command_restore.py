@@ -11,7 +11,7 @@ import click
 from clew.agents.file_evidence import absolute
 from clew.cli.completion import complete_session
 from clew.cli.file_history import describe_certainty, describe_later_result, message_in, open_file_history, row
-from clew.cli.options import choosing_project, common, open_library, wants_json
+from clew.cli.options import choosing_project, common, into_option, open_library, wants_json, yes_option
 from clew.cli.output import print_json, print_message, print_table, refuse_stores
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import PathRefused, SourceUnreadable, UnknownReference, UsageError, WouldLose
@@ -30,12 +30,12 @@ from clew.stored_session import StoredSession
 @click.command("restore")
 @click.argument("reference", metavar="REF#MESSAGE", shell_complete=complete_session)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option("--into", metavar="DIR", help="Restore into this folder; it must exist.")
+@into_option()
 @click.option("--in-place", is_flag=True, help="Restore into the session's own folder.")
 @click.option(
     "--from", "base", metavar="FOLDER", help="Recorded folder that corresponds to DIR; default: the project's."
 )
-@click.option("--write", is_flag=True, help="Write the changes; without this, nothing is changed.")
+@yes_option("--write")
 @click.option("--known", is_flag=True, help="Skip files whose content is not known, instead of stopping.")
 @click.option("--unproved", is_flag=True, help="Also restore content that is only inferred.")
 @click.option("--force", is_flag=True, help="Replace or remove files that differ; copies are kept.")
@@ -51,7 +51,7 @@ def command(
     /,
     reference: str,
     paths: tuple[str, ...],
-    into: str | None,
+    into: Path | None,
     in_place: bool,
     base: str | None,
     homes: tuple[str, ...],
@@ -60,7 +60,7 @@ def command(
 ) -> int:
     """Restore files as they were at a message (REF#12): all files that the session used, or those named.
 
-    That is at the message, before the results of its own calls. Without --write, only print what would be done and how
+    That is at the message, before the results of its own calls. Without --yes, only print what would be done and how
     each file is known. Either all files are restored or none: if a step fails, the earlier ones are reverted. A restore
     that was killed is reverted by the next restore, undo or redo, or by `clew doctor --fix`.
     """
@@ -77,22 +77,25 @@ def command(
     kept: list[str] = []
     masking = redaction(context, DATA if json else TEXT)
     masking.prepare()
-    _settle(place, options["write"])
+    _settle(place, options["yes"])
     steps = _plan(history, message, paths, folder, base, options)
     if not json:
         _print(steps, masking)
     for step in steps:
         if changed := describe_later_result(history, reference, step.answer.path):
             print_message(f"clew: {escape_invalid_utf8(step.path)}: {changed}")
-    if options["write"]:
+    if options["yes"]:
         _refuse(steps, options["force"])
+        if not folder.is_dir():
+            folder.mkdir()
+            print_message(f"created {folder}")
         with restore_lock(place):
             kept = apply_plan(steps, folder, rescue, place)
     if json:
-        found = {"written": options["write"], "rescue": str(rescue) if kept else None, "files": _rows(steps)}
+        found = {"written": options["yes"], "rescue": str(rescue) if kept else None, "files": _rows(steps)}
         print_json(masking.value(found))
-    elif not options["write"]:
-        print_message("nothing was written; use --write to restore", mask=False)
+    elif not options["yes"]:
+        print_message("nothing was written; use --yes to restore", mask=False)
     elif kept:
         files = "1 replaced or removed file is" if len(kept) == 1 else f"{len(kept)} replaced or removed files are"
         print_message(f"{files} kept in {rescue}")
@@ -103,7 +106,7 @@ def _settle(place: Path, write: bool) -> None:
     """What a restore that was cut off left half done is taken back before anything else is done."""
     if not write and restore_journals(place):
         print_message(
-            "a restore was interrupted; the next one with --write reverts it, and so does `clew doctor --fix`",
+            "a restore was interrupted; the next one with --yes reverts it, and so does `clew doctor --fix`",
             mask=False,
         )
     for path in roll_back_interrupted_restores(place) if write else ():
@@ -115,17 +118,16 @@ def _now(context: click.Context, homes: tuple[str, ...]) -> str:
     return open_library(context, homes).hosts[0].now().strftime("%Y%m%dT%H%M%S%f")
 
 
-def _folder(into: str | None, in_place: bool, history: FileHistory) -> Path:
+def _folder(into: Path | None, in_place: bool, history: FileHistory) -> Path:
     if (into is None) == (not in_place):
         raise UsageError("give a target: --into DIR, or --in-place for the session's own folder")
     if into is not None:
-        folder, hint = Path(into), ""
-    elif not history.workspace:
+        return into
+    if not history.workspace:
         raise UsageError("the session does not record its folder; use --into DIR")
-    else:
-        folder = Path(current_path(history.workspace, moved_projects.load()))
-        hint = f"; if it was moved: `clew sources map {shell_word(str(folder))} NEW`"
+    folder = Path(current_path(history.workspace, moved_projects.load()))
     if not folder.is_dir():
+        hint = f"; if it was moved: `clew sources map {shell_word(str(folder))} NEW`"
         raise SourceUnreadable(f"{folder}: no such folder{hint}")
     return folder
 

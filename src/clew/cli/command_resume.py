@@ -13,8 +13,10 @@ from clew.agents.file_evidence import absolute
 from clew.agents.target_profile import TargetProfile
 from clew.cli.agent_command import agent_command, is_path
 from clew.cli.options import (
+    OptionWithOldNames,
     as_json_option,
     choosing_project,
+    dry_run_option,
     find_to_convert,
     sourcing,
     target_home_option,
@@ -40,9 +42,16 @@ _SHOWN = 10
 
 @click.command("resume")
 @session_argument("PATH|REF")
-@click.option("--in", "target", metavar="AGENT", help="Continue in this agent; default: the session's own.")
+@click.option(
+    "--to",
+    "target",
+    cls=OptionWithOldNames,
+    old_names=["--in"],
+    metavar="AGENT",
+    help="Continue in this agent, from `clew agents`; default: the session's own.",
+)
 @click.option("--branch", metavar="MESSAGE", help="Continue the branch of this message: its number or uuid.")
-@click.option("--print", "only_print", is_flag=True, help="Only print the commands; write and start nothing.")
+@dry_run_option("--print")
 @click.option("--allow-loss", is_flag=True, help="Continue even if some content cannot be carried over.")
 @target_home_option
 @redacting_output
@@ -56,17 +65,17 @@ def command(
     reference: str,
     target: str | None,
     branch: str | None,
-    only_print: bool,
+    dry_run: bool,
     allow_loss: bool,
     target_home: Path | None,
     as_json: bool,
 ) -> int:
     """Continue a session: start its agent in the session's folder.
 
-    With --in or --branch, and where the agent would not find the session, it is converted first. A session that was
-    converted before is not converted again. --print writes and starts nothing; it prints the commands. --json converts,
-    but starts nothing. A session of a project that was moved (`clew sources map`) is converted too, because agents look
-    for sessions by their folder.
+    With --to or --branch, and where the agent would not find the session, it is converted first. A session that was
+    converted before is not converted again. --dry-run writes and starts nothing; it prints the commands. --json
+    converts, but starts nothing. A session of a project that was moved (`clew sources map`) is converted too, because
+    agents look for sessions by their folder.
 
     clew --home FROM resume REF --home TO reads the session from FROM, writes it below TO and starts the agent with TO
     as its home. Without FROM it is read from your own home, or from TO if only TO has it; without TO it is written
@@ -81,7 +90,7 @@ def command(
     _refuse_subagent(session, agent)
     folder, is_moved = _current_folder(session)
     program = ""
-    if not only_print and not wants_json(context, as_json):
+    if not dry_run and not wants_json(context, as_json):
         program = _program(receiver.command({"id": "any"})[0], folder)
     conversion: list[str] | None = None
     is_found = not is_moved and _is_at_home(session, host, receiver)
@@ -101,7 +110,7 @@ def command(
         was_converted = is_converted(agent, described)
         _refuse_conversion(described, allow_loss or was_converted)
         argv = described.resume
-        if not was_converted and only_print:
+        if not was_converted and dry_run:
             # Report now what would prevent the conversion.
             prepared.rehearse(host.home)
             is_exact = named_path(reference) is not None or session.id.startswith(Reference.parse(reference).id)
@@ -121,7 +130,7 @@ def command(
         changes = {"environment": started.environment, "unset": started.unset}
         found = {"convert": conversion, "argv": argv, "cwd": cwd, **changes}
         print_json(redaction(context, DATA).value(found))
-    elif only_print:
+    elif dry_run:
         if not is_path(folder):
             print_message(
                 f"clew: only the name {folder!r} of this session's folder is known; run it in the project's folder"
@@ -190,10 +199,10 @@ def _program(name: str, folder: str) -> str:
     """
     found = shutil.which(name)
     if found is None:
-        raise UsageError(f"{name} is not installed; use --print to see the command")
+        raise UsageError(f"{name} is not installed; use --dry-run to see the command")
     if not folder:
-        raise SourceUnreadable("the session does not record its folder; use --print to see the command")
+        raise SourceUnreadable("the session does not record its folder; use --dry-run to see the command")
     if not is_path(folder) or not Path(folder).is_dir():
         hint = f"; if it was moved: `clew sources map {shell_word(folder)} NEW`" if is_path(folder) else ""
-        raise SourceUnreadable(f"{folder}: the session's folder does not exist; use --print to see the command{hint}")
+        raise SourceUnreadable(f"{folder}: the session's folder does not exist; use --dry-run to see the command{hint}")
     return str(Path(found).absolute())

@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import click
 
@@ -24,9 +24,11 @@ from clew.io.records import MAX_RECORD_BYTES, TOO_LONG
 from clew.model.json import JSON
 from clew.references import branch_of, message_of
 from clew.render.detail import DETAILS, Detail, at_detail, is_remark
+from clew.render.shell import shell_word
 from clew.stored_session import StoredSession
 
 _PIECE = 1 << 20
+T = TypeVar("T")
 
 
 @click.command("show")
@@ -34,7 +36,8 @@ _PIECE = 1 << 20
 @click.option(
     "--detail",
     type=click.Choice(DETAILS),
-    help="How much to print; default: conversation, with --json full.",
+    help="How much to print: prompts, conversation (with answers), actions (with tool calls), full (with thinking and"
+    " tool output). Default: conversation, with --json full.",
 )
 @click.option("--raw", is_flag=True, help="Print the agent's own records, unchanged.")
 @click.option(
@@ -79,7 +82,19 @@ def command(
     if wants_json(context, as_json):
         _print_json(session, wanted, detail or "full")
     else:
-        _print(session, wanted, (detail or "conversation") if wanted.message is None else "full")
+        _print(session, reference, wanted, (detail or "conversation") if wanted.message is None else "full")
+
+
+class Counted(Iterator[T]):
+    """An iterator with the number of values it has given."""
+
+    def __init__(self, values: Iterator[T]) -> None:
+        self._values, self.count = values, 0
+
+    def __next__(self) -> T:
+        value = next(self._values)
+        self.count += 1
+        return value
 
 
 class Wanted(NamedTuple):
@@ -173,19 +188,21 @@ def _print_json(session: StoredSession, wanted: Wanted, detail: Detail) -> None:
             print_line(shown)
 
 
-def _print(session: StoredSession, wanted: Wanted, detail: Detail) -> None:
+def _print(session: StoredSession, reference: str, wanted: Wanted, detail: Detail) -> None:
     from clew.render.branching import Forks
+    from clew.render.outline import session_notes
     from clew.render.terminal import show
 
     # Of one message, or one branch, the forks say nothing.
     forks = Forks.of_tree(session.facts.tree) if wanted == (None, None) else None
     width = shutil.get_terminal_size().columns
-    messages = _messages(session, wanted)
+    messages = Counted(_messages(session, wanted))
     if wanted.message is not None:
         # A message that does not exist is reported before anything is printed.
-        messages = iter(list(messages))
+        messages = Counted(iter(list(messages)))
     summary = _summary(session) if wanted.message is None else ()
-    pieces = show(session.session_object, messages, width, use_color(), detail, forks=forks, summary=summary)
+    header = 1 + bool(summary) + len(list(session_notes(session.session_object)))
+    pieces = Counted(show(session.session_object, messages, width, use_color(), detail, forks=forks, summary=summary))
     if sys.stdout.isatty():
         # less: quit if it fits on one screen, keep colours, leave the text on the screen.
         os.environ.setdefault("LESS", "-FRX")
@@ -193,17 +210,29 @@ def _print(session: StoredSession, wanted: Wanted, detail: Detail) -> None:
     else:
         for piece in pieces:
             click.echo(piece, nl=False)
+    if pieces.count == header:
+        print_message(f"clew: {_why_nothing_is_shown(reference, wanted, messages.count)}")
+
+
+def _why_nothing_is_shown(reference: str, wanted: Wanted, messages: int) -> str:
+    """The hint where only the title of a session was printed."""
+    if wanted.message is not None:
+        return f"message {wanted.message} has no text; --raw prints its record"
+    if messages:
+        return "no message has text at this level of detail; --detail full prints all"
+    return f"the session has no messages; `clew validate {shell_word(reference)}` reports damaged records"
 
 
 def _summary(session: StoredSession) -> list[str]:
     """The facts of a session for the lines below its title: agent, project, id, models, cost."""
     from clew.analysis.pricing import NANO_DOLLARS, prices
+    from clew.render.tables import dollars
 
     facts = session.facts
     table = prices()
     costs = [table.cost_of_call(model, counts) for _, model, counts, _ in facts.ledger.each()]
     known = [cost for cost in costs if cost is not None]
-    cost = f"{'≥ ' if len(known) < len(costs) else ''}${sum(known) / NANO_DOLLARS:,.2f}" if known else "?"
+    cost = f"{'≥ ' if len(known) < len(costs) else ''}{dollars(sum(known) / NANO_DOLLARS)}" if known else "?"
     return [
         session.agent.id,
         *filter(None, [session.session_object.get("workspace")]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from clew.cli.completion import complete_session
-from clew.cli.options import choosing_project, common, wants_json
+from clew.cli.options import OptionWithOldNames, choosing_project, common, wants_json
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
 from clew.cli.sessions import own_session
 from clew.cli.undo_common import carry_out, going_back, rescue_of
@@ -13,7 +13,13 @@ from clew.cli.undo_common import carry_out, going_back, rescue_of
 
 @click.command("undo")
 @click.argument("reference", metavar="REF", shell_complete=complete_session)
-@click.option("--to", metavar="MESSAGE", help="Go to this message: its number, uuid or branch.")
+@click.option(
+    "--message",
+    cls=OptionWithOldNames,
+    old_names=["--to"],
+    metavar="MESSAGE",
+    help="Go to this message: its number, uuid or branch.",
+)
 @click.option("--file", metavar="PATH", help="Restore only this file; the conversation is not changed.")
 @going_back
 @redacting_output
@@ -24,7 +30,7 @@ def command(
     context: click.Context,
     /,
     reference: str,
-    to: str | None,
+    message: str | None,
     file: str | None,
     root: str | None,
     moved_from: str | None,
@@ -49,7 +55,7 @@ def command(
         carry_out(
             session,
             lambda look: session.undo(
-                to,
+                message,
                 file=file,
                 root=root,
                 force=force,

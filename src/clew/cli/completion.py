@@ -34,15 +34,10 @@ def complete_session(context: click.Context, parameter: click.Parameter, incompl
 
 
 def _session_items(db: sqlite3.Connection, incomplete: str) -> list[CompletionItem]:
-    from clew.catalog.queries import list_ids
+    from clew.catalog.queries import list_ids, sessions_with_id_prefix
     from clew.cli.command_list import short_ids
 
-    found = db.execute(
-        "SELECT s.native_id, s.title, s.project FROM session s JOIN source f ON f.id = s.id"
-        " WHERE f.state = 'live' AND s.is_agent_session = 0 AND substr(s.native_id, 1, length(?1)) = ?1"
-        " ORDER BY s.ended_us DESC LIMIT ?2",
-        (incomplete, MAX_SESSIONS),
-    ).fetchall()
+    found = sessions_with_id_prefix(db, incomplete, MAX_SESSIONS)
     short = short_ids([name for name, _, _ in found], list_ids(db))
     ids = [short[name] if short[name].startswith(incomplete) else name for name, _, _ in found]
     return _safe_items(ids, [" · ".join(filter(None, (title, project))) for _, title, project in found])

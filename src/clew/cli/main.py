@@ -13,7 +13,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from clew.cli import ABOUT, COMMAND_GROUPS, COMMANDS, OPTIONS
+from clew.cli import ABOUT, COMMAND_GROUPS, COMMANDS, OPTIONS, OTHER_NAMES, OTHER_OPTIONS
 from clew.cli.completion import COMPLETE_VARIABLE
 from clew.cli.options import FAILED, common
 from clew.datadir import environment_problem
@@ -66,12 +66,15 @@ class LazyGroup(click.Group):
         """Find the command, or suggest commands with a similar name."""
         name = args[0]
         if name == "help":
-            click.echo(ctx.get_help(), color=ctx.color)
-            ctx.exit()
+            if len(args) == 1:
+                click.echo(ctx.get_help(), color=ctx.color)
+                ctx.exit()
+            return self.resolve_command(ctx, [*args[1:], "--help"])
         if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
             from difflib import get_close_matches
 
-            similar = " or ".join(f"'{one}'" for one in get_close_matches(name, COMMANDS))
+            names = [OTHER_NAMES[name]] if name in OTHER_NAMES else get_close_matches(name, COMMANDS)
+            similar = " or ".join(f"'{one}'" for one in names)
             ctx.fail(f"No such command '{name}'." + (f" Did you mean {similar}?" if similar else ""))
         return super().resolve_command(ctx, args)
 
@@ -118,7 +121,8 @@ def report_error(error: BaseException) -> int:
     try:
         raise error
     except click.ClickException as complaint:
-        complaint.show()
+        shown = _suggest_option(complaint) if isinstance(complaint, click.NoSuchOption) else complaint
+        shown.show()
         return complaint.exit_code
     except ClewError as complaint:
         _print_error(f"{complaint}")
@@ -139,6 +143,14 @@ def report_error(error: BaseException) -> int:
             raise
         _print_internal_error(unexpected)
         return 1
+
+
+def _suggest_option(error: click.NoSuchOption) -> click.UsageError:
+    """Suggest the option that has another name here, instead of those with a similar name."""
+    option = OTHER_OPTIONS.get(error.option_name)
+    if option and error.ctx is not None and any(option in parameter.opts for parameter in error.ctx.command.params):
+        return click.UsageError(f"{error.message} Did you mean {option!r}?", error.ctx)
+    return error
 
 
 def _exit_code(context: click.Context, code: Any) -> Any:

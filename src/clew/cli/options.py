@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -36,7 +36,7 @@ _FILTERS = (
         "--model", metavar="TEXT", shell_complete=complete_filter("model"), help="Only models whose name contains TEXT."
     ),
     click.option(
-        "--since", metavar="TIME", help="Active since TIME: today, monday, last week, 3d, 2026-11, 2026-11-03."
+        "--since", metavar="TIME", help="Active since TIME: today, monday, last week, 3d, 6mo, october, 2026-11-03."
     ),
     click.option("--until", metavar="TIME", help="Started before TIME."),
     click.option("--tool", metavar="TEXT", help="Only sessions that called a tool whose name contains TEXT."),
@@ -60,6 +60,56 @@ class Folder(click.Path):
         if value == "":
             self.fail("the path is empty; is a shell variable not set?", parameter, context)
         return super().convert(value, parameter, context)
+
+
+class OptionWithOldNames(click.Option):
+    """An option that also accepts the names it had in earlier versions. Help and completion leave them out."""
+
+    def __init__(self, *args: Any, old_names: Sequence[str], **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.old_names = list(old_names)
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Have the parser accept the old names too."""
+        names = self.opts
+        self.opts = [*names, *self.old_names]
+        try:
+            super().add_to_parser(parser, ctx)
+        finally:
+            self.opts = names
+
+
+def yes_option(*old_names: str) -> Callable[[F], F]:
+    """--yes, for commands that only print what they would do without it."""
+    return click.option("--yes", cls=OptionWithOldNames, old_names=old_names, is_flag=True, help=OPTIONS["--yes"])
+
+
+def dry_run_option(*old_names: str) -> Callable[[F], F]:
+    """--dry-run, for commands that act without being asked twice."""
+    help_text = OPTIONS["--dry-run"]
+    return click.option("--dry-run", cls=OptionWithOldNames, old_names=old_names, is_flag=True, help=help_text)
+
+
+def into_option(*old_names: str) -> Callable[[F], F]:
+    """--into, for commands that restore files below a folder."""
+    return click.option(
+        "--into",
+        cls=OptionWithOldNames,
+        old_names=old_names,
+        type=Folder(path_type=Path),
+        callback=_check_target_folder,
+        metavar="DIR",
+        help=OPTIONS["--into DIR"],
+    )
+
+
+def _check_target_folder(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
+    if value is not None and not value.is_dir():
+        if value.exists():
+            raise SourceUnreadable(f"{value} is not a folder")
+        if not value.absolute().parent.is_dir():
+            raise SourceUnreadable(f"{value.absolute().parent}: no such folder")
+    return value
 
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help=OPTIONS["--json"])

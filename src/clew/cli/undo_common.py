@@ -9,7 +9,7 @@ from typing import TypeVar
 import click
 
 from clew.agents.file_evidence import ABSENT, FileContent, KnownContent
-from clew.cli.options import open_library
+from clew.cli.options import OptionWithOldNames, dry_run_option, open_library
 from clew.cli.output import print_json, print_message, print_table
 from clew.cli.redaction import Redaction
 from clew.file_history.diffs import unified_diff
@@ -24,14 +24,23 @@ from clew.store.undo_plan import FileStep, Refused, UndoResult
 F = TypeVar("F", bound=Callable[..., object])
 
 _OPTIONS = (
-    click.option("--in", "root", metavar="DIR", help="The workspace; default: the current folder."),
-    click.option("--from", "moved_from", metavar="DIR", help="The former path of the workspace, if it was moved."),
+    click.option(
+        "--folder",
+        "root",
+        cls=OptionWithOldNames,
+        old_names=["--in"],
+        metavar="DIR",
+        help="The project's folder; default: the current folder.",
+    ),
+    click.option(
+        "--from", "moved_from", metavar="DIR", help="The former path of the project's folder, if it was moved."
+    ),
     click.option(
         "--force",
         is_flag=True,
         help="Replace files changed outside of the session, keeping copies; skip missing files.",
     ),
-    click.option("--dry-run", is_flag=True, help="Print what would be done; change nothing."),
+    dry_run_option(),
     click.option(
         "--allow-protected", is_flag=True, help="Also restore files that programs run, such as .git/hooks and .bashrc."
     ),

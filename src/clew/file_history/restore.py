@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -38,8 +39,8 @@ def relative(path: str, base: str) -> str | None:
 def plan(
     answers: Sequence[tuple[Answer, KnownContent | None]], folder: Path, base: str, *, allow_protected: bool
 ) -> list[RestoreStep]:
-    """Plan to restore files below the folder; changes nothing."""
-    with Within(folder) as within:
+    """Plan to restore files below the folder, which need not exist yet; changes nothing."""
+    with Within(folder) if folder.is_dir() else nullcontext() as within:
         # With --in-place the session says which folder it is, so the folder itself may be a protected one.
         guarded = None if allow_protected else str(folder.resolve())
         steps = [_step(within, answer, state, base, guarded) for answer, state in answers]
@@ -50,7 +51,9 @@ def plan(
     return steps
 
 
-def _step(within: Within, answer: Answer, state: KnownContent | None, base: str, guarded: str | None) -> RestoreStep:
+def _step(
+    within: Within | None, answer: Answer, state: KnownContent | None, base: str, guarded: str | None
+) -> RestoreStep:
     """Return the step for one file; `guarded` is the target folder if protected files must not be changed."""
     path = relative(answer.path, base)
     if path is None:
@@ -58,7 +61,7 @@ def _step(within: Within, answer: Answer, state: KnownContent | None, base: str,
         return RestoreStep(answer, answer.path, "refused", reason=where)
     try:
         parts_of(path)
-        there = within.read(path)
+        there = within.read(path) if within is not None else None
     except PathRefused as error:
         return RestoreStep(answer, path, "refused", reason=str(error))
     if answer.certainty == "unknown" or state is None:

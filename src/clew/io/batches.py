@@ -8,13 +8,15 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def batches_by_size(items: Iterable[T], size_of: Callable[[T], int], max_size: int) -> Iterator[list[T]]:
-    """Yield items in batches of at most `max_size` in all, or of one larger item."""
+def batches_by_size(
+    items: Iterable[T], size_of: Callable[[T], int], max_size: int, max_items: int | None = None
+) -> Iterator[list[T]]:
+    """Yield items in batches of at most `max_size` in all, or of one larger item, and of at most `max_items`."""
     batch: list[T] = []
     batch_size = 0
     for item in items:
         size = size_of(item)
-        if batch and batch_size + size > max_size:
+        if batch and (batch_size + size > max_size or len(batch) == max_items):
             yield batch
             batch, batch_size = [], 0
         batch.append(item)

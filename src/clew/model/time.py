@@ -85,8 +85,11 @@ def _parse_epoch(number: float) -> datetime | None:
 def microseconds(value: JSON) -> int | None:
     """A point in time as microseconds since 1970; None where it is none."""
     stamp = parse_time(value)
-    if stamp is None:
-        return None
+    return None if stamp is None else to_microseconds(stamp)
+
+
+def to_microseconds(stamp: datetime) -> int:
+    """The exact microseconds from 1970 to a point in time."""
     since = stamp - _EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 

@@ -16,7 +16,7 @@ from clew.analysis.pricing import PriceTable
 from clew.catalog.ids import session_key
 from clew.catalog.ingest import Ingested
 from clew.catalog.rows import Rows
-from clew.catalog.schema import DAY, day_row
+from clew.catalog.schema import DAY_US, day_row
 from clew.warehouse.columns import COUNTS, RATES, TABLES, Table
 from clew.warehouse.privacy import FieldMasker
 
@@ -91,7 +91,7 @@ class TableBuilder:
             self._parts[table].append(pa.RecordBatch.from_arrays(arrays, names=names))
 
     def _day_row(self, time_us: int) -> tuple[int, str, str, str]:
-        day = time_us // DAY
+        day = time_us // DAY_US
         found = self._day_rows.get(day)
         if found is None:
             found = self._day_rows[day] = day_row(day)

@@ -7,7 +7,7 @@ that is published was hashed before it was masked.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from clew.agents import registry
 from clew.agents.base import SourceFile, with_current_size
 from clew.agents.masking import masked_source
 from clew.analysis.pricing import prices
+from clew.catalog.ingest import SOURCE_ERRORS
 from clew.catalog.ingest import ingest as read_rows
 from clew.catalog.rows import Rows
 from clew.errors import ClewError, PathRefused
@@ -27,11 +28,8 @@ from clew.warehouse.build import SCHEMAS, TableBuilder
 from clew.warehouse.columns import SCHEMA_VERSION, TABLES
 from clew.warehouse.privacy import FieldMasker, Policy, check_policy, make_redactor, redact_error
 
-SOURCE_ERRORS = (
-    *(ClewError, OSError, RecursionError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError),
-    *(AssertionError, pa.ArrowException),
-)
-"""What one bad source may raise; it never stops the others."""
+ARROW_SOURCE_ERRORS = (*SOURCE_ERRORS, pa.ArrowException)
+"""What reading a source into Arrow tables may raise."""
 
 
 class SourceMeta(NamedTuple):
@@ -95,29 +93,13 @@ class ReadResult(NamedTuple):
     """Bytes of all sources."""
 
 
-def group_tasks(
-    tasks: Iterable[SourceTask], max_bytes: int, max_sources: int | None = None
-) -> Iterator[list[SourceTask]]:
-    """Group tasks, in their order, into lists of about so many bytes and at most so many sources."""
-    group: list[SourceTask] = []
-    size = 0
-    for task in tasks:
-        group.append(task)
-        size += task.meta.size
-        if size >= max_bytes or len(group) == max_sources:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
-
-
 def read_sources(tasks: Sequence[SourceTask]) -> ReadResult:
     """Read sources into batches."""
     batches, unreadable = [], []
     for source, meta in tasks:
         try:
             batches.append(read_source(source, meta))
-        except SOURCE_ERRORS as error:
+        except ARROW_SOURCE_ERRORS as error:
             unreadable.append(describe_unreadable(meta.path, error))
     return ReadResult(batches, unreadable, sum(task.meta.size for task in tasks))
 

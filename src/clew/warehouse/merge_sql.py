@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from clew.catalog.portable_sql import CACHE_5M_TOKENS, DUPLICATE_ORDER, SESSION_ORDER
-from clew.catalog.schema import QUARTER_HOUR
+from clew.catalog.schema import QUARTER_HOUR_US
 from clew.warehouse.columns import COPIES, COUNTS, LEVELS, RATES, STATE, TABLES
 
 
@@ -92,8 +93,20 @@ FROM (
 """
 
 
-DAY_SUMS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
-    "usage_days": (
+class SumsTable(NamedTuple):
+    """A table with sums of the rows of another one, for each session and quarter of an hour.
+
+    The quarter is in the column `quarter_hour_us`: in every zone of today, a day begins with one.
+    """
+
+    rows: str
+    """The table that is summed."""
+    groups: tuple[str, ...]
+    sums: dict[str, str]
+
+
+QUARTER_HOUR_SUMS = {
+    "usage_days": SumsTable(
         "usage",
         ("session_id", "agent", "model", "project", "git_branch", "day_utc", "week_utc", "month_utc"),
         {
@@ -105,7 +118,7 @@ DAY_SUMS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
             "max_ts_us": "MAX(ts_us)",
         },
     ),
-    "tool_days": (
+    "tool_days": SumsTable(
         "tool_calls",
         ("session_id", "agent", "project", "name", "day_utc"),
         {
@@ -115,25 +128,21 @@ DAY_SUMS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
             "longest_us": "MAX(duration_us)",
         },
     ),
-    "change_days": (
+    "change_days": SumsTable(
         "file_changes",
         ("session_id", "agent", "project", "path", "day_utc"),
         {"lines_added": "SUM(lines_added)", "lines_removed": "SUM(lines_removed)"},
     ),
 }
-"""Sums within a day: the table that is summed, the columns of a group, and the sums.
-
-A row is for a quarter of an hour, in the column `quarter_hour_us`: in every zone of today, a day begins with one.
-"""
-QUARTER_HOUR_SQL = f"ts_us - ts_us % {QUARTER_HOUR}"
+QUARTER_HOUR_SQL = f"ts_us - ts_us % {QUARTER_HOUR_US}"
 
 
-def _day_sums(name: str) -> str:
-    table, group, sums = DAY_SUMS[name]
+def _quarter_hour_sums(table: SumsTable) -> str:
+    rows, groups, sums = table
     columns = ", ".join(f"CAST({expression} AS BIGINT) AS {column}" for column, expression in sums.items())
-    names = ", ".join(group)
+    names = ", ".join(groups)
     return (
-        f"SELECT {names}, {columns}, {QUARTER_HOUR_SQL} AS quarter_hour_us FROM {table}"
+        f"SELECT {names}, {columns}, {QUARTER_HOUR_SQL} AS quarter_hour_us FROM {rows}"
         f" GROUP BY {names}, {QUARTER_HOUR_SQL}"
     )
 
@@ -171,11 +180,11 @@ def merged_tables(*, rows_are_unique: bool, int_div: str) -> dict[str, str]:
         "sessions": _SESSIONS,
         **{table: _of_visible_messages(table, rows_are_unique) for table in _OF_MESSAGES},
         "usage": _usage(int_div),
-        **{name: _day_sums(name) for name in DAY_SUMS},
+        **{name: _quarter_hour_sums(table) for name, table in QUARTER_HOUR_SUMS.items()},
     }
 
 
-PUBLIC = ("sessions", *_OF_MESSAGES, "usage", *DAY_SUMS)
+PUBLIC = ("sessions", *_OF_MESSAGES, "usage", *QUARTER_HOUR_SUMS)
 """The tables that statements ask, with the names of the catalog's views."""
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from clew.errors import ClewError, RemoteFailed, TargetRefused
 from clew.warehouse.columns import TABLES
-from clew.warehouse.merge_sql import DAY_SUMS
+from clew.warehouse.merge_sql import QUARTER_HOUR_SUMS
 from clew.warehouse.postgres import connection, schema
 from clew.warehouse.postgres import push as pushing
 from clew.warehouse.postgres.connection import connect, translated
@@ -110,7 +110,7 @@ def test_tables_of_version_1_are_upgraded_in_place(server: Server, url: str, dat
         "DROP VIEW sessions",
         "ALTER TABLE sessions_copies DROP COLUMN has_subagent_records",
         f"CREATE VIEW sessions AS SELECT {columns} FROM sessions_copies WHERE shown",
-        *(statement for name in DAY_SUMS for statement in _sums_of_version_1(name)),
+        *(statement for name in QUARTER_HOUR_SUMS for statement in _sums_of_version_1(name)),
         # The name of a batch was another one, as it had one column less.
         *(f"UPDATE {table} SET batch = reverse(batch)" for table in ("batches", "loaded", *schema.partitioned())),
         "UPDATE batches SET schema_version = 1",
@@ -136,7 +136,7 @@ def test_tables_of_version_1_are_upgraded_in_place(server: Server, url: str, dat
 
 def _sums_of_version_1(name: str) -> Iterator[str]:
     """Sums without quarters of an hour. What they come to does not matter: all are computed again."""
-    _, group, sums = DAY_SUMS[name]
+    _, group, sums = QUARTER_HOUR_SUMS[name]
     yield f"DROP VIEW {name}"
     yield f"ALTER TABLE {name}_sums DROP COLUMN quarter_hour_us"
     yield f"CREATE VIEW {name} AS SELECT {', '.join((*group, *sums))} FROM {name}_sums"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from clew.warehouse.ingest import Batch
-from clew.warehouse.merge_sql import DAY_SUMS
+from clew.warehouse.merge_sql import QUARTER_HOUR_SUMS
 from clew.warehouse.postgres import schema
 from clew.warehouse.postgres.connection import connect
 from clew.warehouse.postgres.push import BatchWriter
@@ -65,7 +65,7 @@ def same(url: str, batches: list[Batch]) -> None:
 
 def summed(name: str, rows: Rows) -> Rows:
     """One row for each quarter of an hour: a session that stands in several batches has a row for each of them."""
-    _, by, sums = DAY_SUMS[name]
+    _, by, sums = QUARTER_HOUR_SUMS[name]
     found: dict[tuple[Any, ...], list[tuple[int | None, ...]]] = {}
     for *row, quarter_hour in rows:
         found.setdefault((*row[: len(by)], quarter_hour), []).append(tuple(row[len(by) :]))

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from clew.agents.base import SourceFile
+from clew.io.batches import batches_by_size
 from clew.io.workers import run_in_workers
 from clew.warehouse.columns import LEVELS, STATE
-from clew.warehouse.ingest import Batch, SourceMeta, SourceTask, group_tasks, read_sources
+from clew.warehouse.ingest import Batch, SourceMeta, SourceTask, read_sources
 from clew.warehouse.lake.layout import DATA, is_in_shard, shard_of, table_folder, version_name
 from clew.warehouse.lake.objects import concat, read_rows, to_batch_objects, to_objects
 from clew.warehouse.lake.store import Store, check_lake, list_objects, put_all, retry_if_deleted
@@ -72,7 +73,7 @@ def _write_tasks(
     workers = workers or (1 if total < PARALLEL_FROM_BYTES else os.cpu_count() or 1)
     store.put(version_name(), b"\n")
     writer = LakeWriter(store)
-    groups = list(group_tasks(tasks, TASK_BYTES))
+    groups = list(batches_by_size(tasks, lambda task: task.meta.size, TASK_BYTES))
     for result in run_in_workers(read_sources, groups, workers=workers, ahead=TASKS_AHEAD):
         for batch in result.batches:
             writer.add(batch)

@@ -12,10 +12,10 @@ from typing import Any
 
 from clew.catalog.portable_sql import DUPLICATE_ORDER, SESSION_ORDER
 from clew.warehouse.columns import COPIES, COUNTS, TABLES
-from clew.warehouse.merge_sql import CURRENT_BATCH_ORDER, DAY_SUMS, cost_sql
+from clew.warehouse.merge_sql import CURRENT_BATCH_ORDER, QUARTER_HOUR_SQL, QUARTER_HOUR_SUMS, cost_sql
 from clew.warehouse.postgres.connection import Connection
 from clew.warehouse.postgres.engine import psycopg_placeholders
-from clew.warehouse.postgres.schema import LOCK_MERGE, PUSHED_TABLES, TABLES_OF_MESSAGES, insert_sums
+from clew.warehouse.postgres.schema import LOCK_MERGE, PUSHED_TABLES, TABLES_OF_MESSAGES
 
 _TOUCHED = {
     "messages": ("touched_messages", "event_id"),
@@ -135,7 +135,7 @@ def update_visible_copies(db: Connection, sources: Sequence[str], added: Sequenc
     if added:
         touched += _find_duplicates(db, added)
     if added or replaced:
-        _update_day_sums(db, {*added, *_choose_visible(db, touched)})
+        _update_sums(db, {*added, *_choose_visible(db, touched)})
 
 
 def _first_column(db: Connection, query: str, values: Any = None) -> list[str]:
@@ -148,7 +148,8 @@ def _delete_batches(db: Connection, batches: list[str]) -> Counter[str]:
     for table, (temporary, column) in _TOUCHED.items():
         query = f"INSERT INTO {temporary} SELECT {column} FROM {table}{COPIES} WHERE batch = ANY(%s)"
         touched[table] += db.execute(query.encode(), (batches,)).rowcount
-    for table in [*(f"{name}{COPIES}" for name in PUSHED_TABLES), *(f"{name}_sums" for name in DAY_SUMS), "loaded"]:
+    sums = (f"{name}_sums" for name in QUARTER_HOUR_SUMS)
+    for table in [*(f"{name}{COPIES}" for name in PUSHED_TABLES), *sums, "loaded"]:
         db.execute(f"DELETE FROM {table} WHERE batch = ANY(%s)".encode(), (batches,))
     return touched
 
@@ -187,9 +188,12 @@ def _choose_visible(db: Connection, touched: Counter[str]) -> set[str]:
     return changed
 
 
-def _update_day_sums(db: Connection, batches: set[str]) -> None:
-    """Recompute the sums by day of these batches."""
+def _update_sums(db: Connection, batches: set[str]) -> None:
+    """Recompute the sums of these batches from their visible rows."""
     values = (sorted(batches),)
-    for name in DAY_SUMS:
+    for name, (rows, groups, sums) in QUARTER_HOUR_SUMS.items():
         db.execute(f"DELETE FROM {name}_sums WHERE batch = ANY(%s)".encode(), values)
-        db.execute(psycopg_placeholders(insert_sums(name, "WHERE batch = ANY(?)")).encode(), values)
+        columns = ", ".join(("batch", *groups))
+        query = f"SELECT {columns}, {', '.join(sums.values())}, {QUARTER_HOUR_SQL} FROM {rows} WHERE batch = ANY(?)"
+        insert = f"INSERT INTO {name}_sums {query} GROUP BY {columns}, {QUARTER_HOUR_SQL}"
+        db.execute(psycopg_placeholders(insert).encode(), values)

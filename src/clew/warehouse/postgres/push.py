@@ -23,10 +23,11 @@ from pyarrow import csv
 
 from clew.agents.base import SourceFile
 from clew.errors import ClewError, TargetRefused
+from clew.io.batches import batches_by_size
 from clew.io.workers import run_in_workers
 from clew.warehouse.build import halve_until
 from clew.warehouse.columns import COPIES, LEVELS, STATE, TABLES
-from clew.warehouse.ingest import Batch, SourceTask, group_tasks, read_sources
+from clew.warehouse.ingest import Batch, SourceTask, read_sources
 from clew.warehouse.merge_sql import level_rank
 from clew.warehouse.postgres import schema
 from clew.warehouse.postgres.connection import Connection, connect, is_transient, translate_errors
@@ -111,7 +112,7 @@ def push(
         workers = workers or (1 if total < PARALLEL_FROM_BYTES else (os.cpu_count() or 1) + 1)
         # The largest sources first, so that no process is left with one at the end.
         changed.sort(key=lambda task: task.meta.size, reverse=True)
-        portions = list(group_tasks(changed, PORTION_BYTES, MAX_PORTION_SOURCES))
+        portions = list(batches_by_size(changed, lambda task: task.meta.size, PORTION_BYTES, MAX_PORTION_SOURCES))
         with closing(_PortionPusher(url)) as pusher:
             for counts in run_in_workers(pusher, portions, workers=workers):
                 done = done.plus(counts)

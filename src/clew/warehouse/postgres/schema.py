@@ -1,21 +1,22 @@
 """The tables on a server: copies as they were pushed, partitioned by month, and views with the names of the catalog's.
 
 Each table of copies has a column `shown`, which `dedupe.py` maintains; the view has the rows where it is true. API
-calls with several copies are hidden there, and stored merged in `usage_merged`. Sums by day are stored per batch.
+calls with several copies are hidden there, and stored merged in `usage_merged`. Sums by quarter of an hour
+are stored per batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 
-from clew.catalog.portable_sql import CACHE_5M_TOKENS
 from clew.errors import TargetRefused
-from clew.warehouse.columns import COPIES, TABLES, Column, Table
-from clew.warehouse.merge_sql import DAY_SUMS, QUARTER_HOUR_SQL
+from clew.warehouse.columns import COPIES, TABLES
+from clew.warehouse.merge_sql import QUARTER_HOUR_SUMS
 from clew.warehouse.postgres.connection import Connection
+from clew.warehouse.postgres.migrations import MIGRATIONS
 from clew.warehouse.urls import display_server
 
-VERSION = 3
+VERSION = len(MIGRATIONS)
 """Of the tables on the server."""
 MIN_SERVER_VERSION = 150000
 LOCK_SCHEMA, LOCK_MERGE = 0x636C6577_0001, 0x636C6577_0002
@@ -25,121 +26,13 @@ TABLES_OF_MESSAGES = ("blocks", "tool_calls", "file_changes", "todos")
 """Their rows are visible with their message."""
 FIRST_YEAR, LAST_YEAR = 2020, 2035
 """Months of these years have partitions; rows of other times are in the default partition."""
-_INDEXED_IDS = {"messages": "event_id", "usage": "usage_id", "sessions": "session_id"}
 _TEXT = 'text COLLATE "C" NOT NULL'
-
-
-def _column(column: Column) -> str:
-    kind = "bigint" if column.type == "int" else 'text COLLATE "C"'
-    return f"{column.name} {kind}{'' if column.may_be_null else ' NOT NULL'}"
 
 
 def partitioned() -> list[str]:
     """The tables that are partitioned by month."""
-    return [*(f"{name}{COPIES}" for name in PUSHED_TABLES), "usage_merged", *(f"{name}_sums" for name in DAY_SUMS)]
-
-
-def _m001_tables() -> Iterator[str]:
-    """All tables and views."""
-    batches = TABLES["batches"]
-    columns = ", ".join(map(_column, batches.columns))
-    key = ", ".join(batches.key)
-    yield f"CREATE TABLE batches ({columns}, is_current boolean NOT NULL DEFAULT false, PRIMARY KEY ({key}))"
-    yield "CREATE INDEX batches_current ON batches (batch) WHERE is_current"
-    yield "CREATE INDEX batches_origin ON batches (origin)"
-    yield f"CREATE TABLE loaded (batch {_TEXT} PRIMARY KEY)"
-    for name in PUSHED_TABLES:
-        yield from _copies(_as_of(TABLES[name], 1))
-    usage = ", ".join(map(_column, _as_of(TABLES["usage"], 1).columns))
-    yield f"CREATE TABLE usage_merged ({usage}, PRIMARY KEY (usage_id, day_utc)) PARTITION BY RANGE (day_utc)"
-    yield "CREATE INDEX usage_merged_batch ON usage_merged (batch)"
-    for name in DAY_SUMS:
-        yield from _day_sums(name)
-    for table in partitioned():
-        yield f"CREATE TABLE {table}_default PARTITION OF {table} DEFAULT"
-    yield from _views(1)
-
-
-def _m002_has_subagent_records() -> Iterator[str]:
-    """The column `sessions.has_subagent_records`; NULL in rows that were pushed before."""
-    yield f"ALTER TABLE sessions{COPIES} ADD COLUMN has_subagent_records bigint"
-    # Replaced, not dropped: that would drop the rights of readers too. A new column can only be the last one.
-    yield _view(_as_of(TABLES["sessions"], 2))
-
-
-def _as_of(table: Table, version: int) -> Table:
-    """The table with the columns that it had in a schema version."""
-    return table._replace(columns=tuple(column for column in table.columns if column.added_in <= version))
-
-
-def _copies(table: Table) -> Iterator[str]:
-    name, columns = f"{table.name}{COPIES}", ", ".join(map(_column, table.columns))
-    words = ", words tsvector" if table.name == "blocks" else ""
-    key = ", ".join((*table.key, "day_utc"))
-    yield (
-        f"CREATE TABLE {name} ({columns}{words}, shown boolean NOT NULL DEFAULT true, PRIMARY KEY ({key}))"
-        f" PARTITION BY RANGE (day_utc)"
-    )
-    if table.name in _INDEXED_IDS:
-        column = _INDEXED_IDS[table.name]
-        yield f"CREATE INDEX {table.name}_by_{column} ON {name} ({column})"
-    if words:
-        yield f"CREATE INDEX blocks_by_words ON {name} USING gin (words)"
-
-
-def _day_sums(name: str) -> Iterator[str]:
-    _, group, sums = DAY_SUMS[name]
-    columns = [f"{column} {_TEXT}" for column in ("batch", *group)]
-    columns += [f"{column} bigint" for column in sums]
-    yield f"CREATE TABLE {name}_sums ({', '.join(columns)}) PARTITION BY RANGE (day_utc)"
-    yield f"CREATE INDEX {name}_by_batch ON {name}_sums (batch)"
-
-
-def _view(table: Table) -> str:
-    """The visible rows of a table."""
-    of_messages = " AND seq > 0" if table.name == "blocks" else ""
-    rows = f"SELECT {', '.join(table.names)} FROM {table.name}{COPIES} WHERE shown{of_messages}"
-    return f"CREATE OR REPLACE VIEW {table.name} AS {rows}"
-
-
-def _views(version: int) -> Iterator[str]:
-    for name in PUSHED_TABLES:
-        if name != "usage":
-            yield _view(_as_of(TABLES[name], version))
-    names = _as_of(TABLES["usage"], version).names
-    columns = ", ".join(
-        f"{CACHE_5M_TOKENS} AS {name}" if name == "cache_creation_5m_tokens" else name for name in names
-    )
-    single = f"SELECT {', '.join(names)} FROM usage{COPIES} WHERE shown"
-    merged = f"SELECT {', '.join(names)} FROM usage_merged"
-    yield f"CREATE VIEW usage AS SELECT {columns} FROM ({single} UNION ALL {merged}) x"
-    for name, (_, group, sums) in DAY_SUMS.items():
-        yield f"CREATE VIEW {name} AS SELECT {', '.join((*group, *sums))} FROM {name}_sums"
-
-
-def _m003_quarter_hours() -> Iterator[str]:
-    """Sums for each quarter of an hour in place of each day in UTC, so that days of any zone can be summed."""
-    for name, (_, group, sums) in DAY_SUMS.items():
-        yield f"TRUNCATE {name}_sums"
-        yield f"ALTER TABLE {name}_sums ADD COLUMN quarter_hour_us bigint NOT NULL"
-        yield insert_sums(name)
-        columns = ", ".join((*group, *sums, "quarter_hour_us"))
-        yield f"CREATE OR REPLACE VIEW {name} AS SELECT {columns} FROM {name}_sums"
-
-
-def insert_sums(name: str, where: str = "") -> str:
-    """The statement that computes sums from the visible rows of batches."""
-    table, group, sums = DAY_SUMS[name]
-    columns = ", ".join(("batch", *group))
-    return (
-        f"INSERT INTO {name}_sums SELECT {columns}, {', '.join(sums.values())}, {QUARTER_HOUR_SQL} FROM {table} {where}"
-        f" GROUP BY {columns}, {QUARTER_HOUR_SQL}"
-    )
-
-
-MIGRATIONS: tuple[Callable[[], Iterator[str]], ...] = (_m001_tables, _m002_has_subagent_records, _m003_quarter_hours)
-"""The statements that lead from each version to the next; never changed after a release."""
-assert len(MIGRATIONS) == VERSION
+    sums = (f"{name}_sums" for name in QUARTER_HOUR_SUMS)
+    return [*(f"{name}{COPIES}" for name in PUSHED_TABLES), "usage_merged", *sums]
 
 
 def version_of(db: Connection) -> int:
@@ -190,9 +83,8 @@ def prepare(db: Connection, url: str) -> None:
             if db.execute("SELECT to_regnamespace('clew')").fetchone() == (None,):
                 db.execute("CREATE SCHEMA clew")
             db.execute(f"CREATE TABLE IF NOT EXISTS clew.meta (key {_TEXT} PRIMARY KEY, value {_TEXT})")
-        for migrate in MIGRATIONS[version:]:
-            for statement in migrate():
-                db.execute(statement.encode())
+        for statements in MIGRATIONS[version:]:
+            db.execute(statements.encode())
         query = "INSERT INTO meta VALUES ('version', %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
         db.execute(query, (str(VERSION),))
 

@@ -29,7 +29,7 @@ from clew.archive.sessions import ArchivedFile, ArchivedSession, files, sessions
 from clew.errors import ClewError
 from clew.host import Origin
 from clew.warehouse.columns import LEVELS
-from clew.warehouse.ingest import SOURCE_ERRORS, SourceMeta, describe_unreadable, ingest_files
+from clew.warehouse.ingest import ARROW_SOURCE_ERRORS, SourceMeta, describe_unreadable, ingest_files
 from clew.warehouse.lake.layout import version_name
 from clew.warehouse.lake.store import absolute_target, check_lake, open_store, retry_if_deleted
 from clew.warehouse.lake.write import LakeWriter, WriteReport, is_known, known_states
@@ -104,7 +104,7 @@ def write_part(job: Job, number: int) -> WriteReport:
                 continue
             try:
                 writer.add(ingest_files(by_home.read(session), meta))
-            except SOURCE_ERRORS as error:
+            except ARROW_SOURCE_ERRORS as error:
                 writer.unreadable.append(describe_unreadable(session.path, error))
         writer.flush()
     return writer.report()._replace(sources=sources, unchanged=unchanged)

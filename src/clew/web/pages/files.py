@@ -15,7 +15,7 @@ from starlette.responses import Response
 from clew.agents.file_evidence import FileContent, KnownContent, absolute
 from clew.catalog import queries
 from clew.catalog.ids import session_key
-from clew.catalog.queries import Change, Entry
+from clew.catalog.queries import Entry, RecordedChange
 from clew.errors import SourceUnreadable, UnknownReference
 from clew.file_history.blame import Line, Version, blame, versions
 from clew.file_history.history import FileHistory
@@ -53,7 +53,7 @@ def view(request: PageRequest) -> Response:
     )
 
 
-def _requested_file(request: PageRequest) -> tuple[str, list[tuple[Entry, list[Change]]]]:
+def _requested_file(request: PageRequest) -> tuple[str, list[tuple[Entry, list[RecordedChange]]]]:
     """The requested path, and the sessions that changed it."""
     path = request.param("path") or ""
     sessions = queries.sessions_of_file(request.context.db, path)

@@ -38,8 +38,8 @@ def timeline(request: PageRequest, entry: Entry) -> dict[str, Any]:
 
 def files(request: PageRequest, entry: Entry) -> dict[str, Any]:
     """The changes of each file."""
-    paths: dict[str, list[queries.Change]] = {}
-    for change in queries.changes_of(request.context.db, entry.number):
+    paths: dict[str, list[queries.RecordedChange]] = {}
+    for change in queries.recorded_changes(request.context.db, entry.number):
         paths.setdefault(change.path, []).append(change)
     limit = request.number("rows", MAX_ROWS)
     return {"paths": sorted(paths.items())[:limit], "left_out": max(0, len(paths) - limit)}

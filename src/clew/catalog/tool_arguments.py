@@ -1,0 +1,129 @@
+"""File changes and task lists that the arguments of tool calls ask for; the same rules for every agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from clew.agents.tools import FILE_DELETE_TOOLS, FILE_EDIT_TOOLS, FILE_WRITE_TOOLS, Arguments
+from clew.model.json import JSON
+
+_PATH_KEYS = ("file_path", "notebook_path", "absolute_path", "path", "filename", "file")
+_OLD_TEXT_KEYS = ("old_string", "old_str", "old")
+_NEW_TEXT_KEYS = ("new_string", "new_str", "new", "new_source")
+_CONTENT_KEYS = ("content", "file_text", "text")
+_TODO_LIST_KEYS = {"TodoWrite": "todos", "update_plan": "plan", "write_todos": "todos"}
+"""The argument with the task list, by tool."""
+_PATCH_START, _PATCH_END = "*** Begin Patch", "*** End Patch"
+_PATCH_HEADERS = {"*** Add File: ": "create", "*** Update File: ": "edit", "*** Delete File: ": "delete"}
+
+
+class RequestedChange(NamedTuple):
+    """A change of a file that a tool call asks for."""
+
+    path: str
+    op: str
+    """create, edit or delete"""
+    added: int | None
+    removed: int | None
+    """Lines; None where the arguments do not say how many."""
+
+
+def requested_changes(tool: str, arguments: Arguments) -> list[RequestedChange]:
+    """The file changes that a call asks for."""
+    path = named_file(arguments)
+    name = tool.lower()
+    if name in FILE_WRITE_TOOLS:
+        content = _first_text(arguments, _CONTENT_KEYS)
+        added = None if content is None else _count_lines(content)
+        return [RequestedChange(path, "edit", added, 0)] if path else []
+    if name in FILE_EDIT_TOOLS:
+        return [RequestedChange(path, "edit", *_edited_lines(arguments))] if path else []
+    if name in FILE_DELETE_TOOLS:
+        return [RequestedChange(path, "delete", 0, None)] if path else []
+    return [change for text in _strings(arguments) if _PATCH_START in text for change in _patched_files(text)]
+
+
+def writes_whole_files(tool: str) -> bool:
+    """True for a tool that writes whole files: the text of its result tells whether the file is new."""
+    return tool.lower() in FILE_WRITE_TOOLS
+
+
+def named_file(arguments: Arguments) -> str | None:
+    """The path of the file that a call names."""
+    return next((value for key in _PATH_KEYS if isinstance(value := arguments.get(key), str) and value), None)
+
+
+def requested_todos(tool: str, arguments: Arguments) -> list[tuple[str, str]]:
+    """The task list that a call writes: content and status of each item."""
+    items = arguments.get(_TODO_LIST_KEYS[tool]) if tool in _TODO_LIST_KEYS else None
+    return [_todo(item) for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
+def _todo(item: dict[str, JSON]) -> tuple[str, str]:
+    status = item.get("status")
+    return _first_text(item, ("content", "step", "description")) or "", status if isinstance(status, str) else ""
+
+
+def _first_text(arguments: Arguments, keys: tuple[str, ...]) -> str | None:
+    return next((value for key in keys if isinstance(value := arguments.get(key), str)), None)
+
+
+def _count_lines(text: str) -> int:
+    return text.count("\n") + (not text.endswith("\n")) if text else 0
+
+
+def _edited_lines(arguments: Arguments) -> tuple[int | None, int | None]:
+    """How many lines an edit, or a list of edits, adds and removes."""
+    edits = arguments.get("edits")
+    pairs = [arguments] if not isinstance(edits, list) else [edit for edit in edits if isinstance(edit, dict)]
+    added = removed = 0
+    for pair in pairs:
+        old, new = _first_text(pair, _OLD_TEXT_KEYS), _first_text(pair, _NEW_TEXT_KEYS)
+        if old is None and new is None:
+            return None, None
+        more, less = _changed_lines(old or "", new or "")
+        added, removed = added + more, removed + less
+    return added, removed
+
+
+def _changed_lines(old: str, new: str) -> tuple[int, int]:
+    """How many lines are added and removed between the common lines at the start and at the end."""
+    before, after = old.split("\n") if old else [], new.split("\n") if new else []
+    start, shorter = 0, min(len(before), len(after))
+    while start < shorter and before[start] == after[start]:
+        start += 1
+    end = 0
+    while end < shorter - start and before[-1 - end] == after[-1 - end]:
+        end += 1
+    return len(after) - start - end, len(before) - start - end
+
+
+def _strings(arguments: Arguments) -> Iterator[str]:
+    for value in arguments.values():
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            yield from (item for item in value if isinstance(item, str))
+
+
+def _patched_files(patch: str) -> Iterator[RequestedChange]:
+    """The changes in the patch format of `apply_patch`."""
+    change: RequestedChange | None = None
+    for line in patch.split("\n"):
+        header = next((header for header in _PATCH_HEADERS if line.startswith(header)), None)
+        if header is not None or line.startswith(_PATCH_END):
+            if change is not None:
+                yield change
+            change = _patched_file(line, header) if header is not None else None
+        elif change is not None and change.added is not None and change.removed is not None:
+            added, removed = change.added + line.startswith("+"), change.removed + line.startswith("-")
+            change = change._replace(added=added, removed=removed)
+    if change is not None:
+        yield change
+
+
+def _patched_file(line: str, header: str) -> RequestedChange:
+    op = _PATCH_HEADERS[header]
+    # A patch does not say how many lines a deleted file had.
+    return RequestedChange(line.removeprefix(header).strip(), op, 0, None if op == "delete" else 0)
