@@ -101,7 +101,7 @@ test-scale: $(VENV)/.spark-installed
 
 lint: $(VENV)/.dev-installed
 	@$(PY) -m ruff check $(CHECKED)
-	@$(PY) -m mypy src tests
+	@$(PY) -m mypy src tests benchmarks scripts
 	@$(VENV)/bin/lint-imports
 
 bench: $(VENV)/.dev-installed

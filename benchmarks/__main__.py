@@ -1,4 +1,4 @@
-"""python -m benchmarks [NAME ...]: run them all, or those named, and print what they found."""
+"""python -m benchmarks [NAME ...]: run all benchmarks, or those named, and print their results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NEED_HOME = {"archive", "export", "html", "web"}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the benchmarks that were asked for."""
+    """Parse the command line, make a home to measure on, and run the benchmarks."""
     chosen = _parser().parse_args(arguments)
     names = chosen.names or list(NAMES)
     for name in names:
@@ -35,12 +35,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(NAMES)}; default: all")
-    parser.add_argument("--home", type=Path, metavar="DIR", help="measure on this home instead of one that is made")
-    parser.add_argument("--agent", default="claude-code", help="whose sessions are measured")
-    parser.add_argument("--size", type=parse_size, default=parse_size("200MB"), help="of the home that is made")
-    parser.add_argument("--rounds", type=int, default=3, help="the best of so many counts")
-    parser.add_argument("--session", type=parse_size, default=parse_size("30MB"), help="the small session of `memory`")
-    parser.add_argument("--peers", type=Path, metavar="PYTHON", help="whose environment has the tools to compare with")
+    parser.add_argument("--home", type=Path, metavar="DIR", help="measure on this home instead of a generated one")
+    parser.add_argument("--agent", default="claude-code", help="measure sessions of this agent")
+    parser.add_argument("--size", type=parse_size, default=parse_size("200MB"), help="size of the generated home")
+    parser.add_argument("--rounds", type=int, default=3, help="repeat so often; the best result counts")
+    parser.add_argument(
+        "--session", type=parse_size, default=parse_size("30MB"), help="size of the small session of `memory`"
+    )
+    parser.add_argument(
+        "--peers", type=Path, metavar="PYTHON", help="interpreter of an environment with the tools to compare with"
+    )
     return parser
 
 

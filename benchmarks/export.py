@@ -1,8 +1,7 @@
-"""Lossless unified NDJSON of every session of an agent, against nothing but `orjson.loads` of the same bytes.
+"""Compares the lossless NDJSON export of an agent's sessions with `orjson.loads` of the same bytes.
 
-Both read from files, and the export writes to the null device: once in this process alone, and once as `clew export`
-does, on all cores. The floor is always one process. Lines are decoded one by one; a file that is no JSON lines is
-decoded whole.
+Both read files. The export writes to the null device, once in one process and once on all cores, as `clew export` does;
+the lower bound runs in one process. It decodes JSONL files line by line, and other files as a whole.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import IO
 
 import orjson
 
-from benchmarks.measure import Cost, Options, agent_files, best, in_turn, timed, total
+from benchmarks.measure import Cost, Options, agent_files, alternate, best, timed, total_bytes
 from clew import Host, Library
 from clew.export.document import ONE_LINE, write_document
 from clew.export.parallel import write_in_workers
@@ -28,10 +27,10 @@ def report(options: Options) -> Iterator[str]:
     """The lines of the report."""
     home, agent = options.home, options.agent
     files = agent_files(home, agent)
-    megabytes = total(files) / 10**6
-    floors, alone, spread = in_turn(
+    megabytes = total_bytes(files) / 10**6
+    floors, alone, spread = alternate(
         options.rounds,
-        lambda: timed(lambda: load(files)),
+        lambda: timed(lambda: decode_lines(files)),
         lambda: timed(lambda: export(home, agent)),
         lambda: _timed_with_children(home, agent),
     )
@@ -42,25 +41,25 @@ def report(options: Options) -> Iterator[str]:
     yield f"  clew, all {os.cpu_count()} cores                 {whole}  {megabytes / whole.wall:6.1f} MB/s of wall"
     yield f"  one process, by cpu: {floor.cpu / one.cpu:.2f} of the floor's speed ({floor.wall / one.wall:.2f} by wall)"
     yield f"  whole machine, by wall: {floor.wall / whole.wall:.2f} of the floor's speed"
-    more = whole.cpu / one.cpu
-    yield f"  spreading takes {more:.2f} times the cpu; {_if_idle(floor, whole):.2f} by wall if all cores were free"
+    idle = _ratio_if_idle(floor, whole)
+    yield f"  workers take {whole.cpu / one.cpu:.2f} times the cpu; {idle:.2f} by wall if all cores were free"
 
 
-def _if_idle(floor: Cost, spread: Cost) -> float:
-    """The second ratio as it would be if each process had a core to itself, all the time."""
+def _ratio_if_idle(floor: Cost, spread: Cost) -> float:
+    """The ratio by wall time, if every process had a core of its own all the time."""
     return floor.cpu / (spread.cpu / (os.cpu_count() or 1))
 
 
 def _timed_with_children(home: Path, agent: str) -> Cost:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cost = timed(lambda: export_on_whole(home, agent))
+    cost = timed(lambda: export_on_all_cores(home, agent))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     more = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
     return cost._replace(cpu=cost.cpu + more)
 
 
-def load(files: list[Path]) -> None:
-    """Decode every line and let it go."""
+def decode_lines(files: list[Path]) -> None:
+    """Decode every line, and drop the result."""
     for path in files:
         with path.open("rb", buffering=1 << 20) as stream:
             for line in stream if path.suffix == ".jsonl" else (stream.read(),):
@@ -71,14 +70,14 @@ def load(files: list[Path]) -> None:
 
 
 def export(home: Path, agent: str) -> None:
-    """Write every session, one document a line."""
+    """Export every session in this process, one document per line."""
     with open(os.devnull, "wb") as out:
         for session in Library(Host.at(home), agents=[agent]).sources():
             _write(session, out)
 
 
-def export_on_whole(home: Path, agent: str) -> None:
-    """The same, with the processes of `clew export`."""
+def export_on_all_cores(home: Path, agent: str) -> None:
+    """Export every session with the worker processes of `clew export`."""
     sessions = list(Library(Host.at(home), agents=[agent]).sources())
 
     def write(number: int) -> bool:

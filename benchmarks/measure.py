@@ -1,4 +1,4 @@
-"""Time, taken as wall and processor seconds: on a busy machine only the second can be trusted."""
+"""Measures wall time and processor time. On a busy machine, only processor time can be compared."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from clew import Host, Library
 
 
 class Options(NamedTuple):
-    """What a person may choose; the defaults are what published figures use."""
+    """Options of the command line. Published figures use the defaults."""
 
     home: Path
     rounds: int = 3
-    session: int = 30_000_000
+    session_bytes: int = 30_000_000
     agent: str = "claude-code"
     peers: Path | None = None
+    """The Python interpreter of an environment with the tools to compare with."""
 
 
 class Cost(NamedTuple):
@@ -43,7 +44,7 @@ class Cost(NamedTuple):
 
 
 def timed(work: Callable[[], object]) -> Cost:
-    """The cost of a function, without the garbage collector."""
+    """Measure a function, with the garbage collector switched off."""
     gc.collect()
     gc.disable()
     wall, cpu = time.perf_counter(), time.process_time()
@@ -53,9 +54,9 @@ def timed(work: Callable[[], object]) -> Cost:
     return cost
 
 
-def process(command: Sequence[str], text: bytes = b"", home: Path | None = None) -> Cost:
-    """The cost of a process, from before its start until after its end."""
-    env = {**os.environ, **_compiled()} | ({"HOME": str(home)} if home is not None else {})
+def measure_process(command: Sequence[str], text: bytes = b"", home: Path | None = None) -> Cost:
+    """Measure a command, from before its process starts until after it ends."""
+    env = {**os.environ, **_bytecode_cache()} | ({"HOME": str(home)} if home is not None else {})
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     wall = time.perf_counter()
     subprocess.run(command, check=True, input=text, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=env)
@@ -65,30 +66,30 @@ def process(command: Sequence[str], text: bytes = b"", home: Path | None = None)
 
 
 @lru_cache
-def _compiled() -> dict[str, str]:
-    """An installed program is compiled once and for all, whatever this environment says."""
+def _bytecode_cache() -> dict[str, str]:
+    """An environment in which Python keeps bytecode, as an installed program has it."""
     folder = tempfile.mkdtemp(prefix="clew-bench-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": folder}
 
 
-def in_turn(rounds: int, *measured: Callable[[], Cost]) -> list[list[Cost]]:
-    """The costs of each, taken in turn, so that a busy moment meets all of them."""
-    costs = [[take() for take in measured] for _ in range(rounds)]
+def alternate(rounds: int, *measurements: Callable[[], Cost]) -> list[list[Cost]]:
+    """Run measurements in turn, so that a busy moment affects all of them. Returns the costs of each."""
+    costs = [[measure() for measure in measurements] for _ in range(rounds)]
     return [list(column) for column in zip(*costs, strict=True)]
 
 
 def best(costs: Iterable[Cost]) -> Cost:
-    """The least of each kind."""
+    """The smallest wall time and the smallest processor time."""
     walls, cpus = zip(*costs, strict=True)
     return Cost(min(walls), min(cpus))
 
 
 def agent_files(home: Path, agent: str) -> list[Path]:
-    """The main files of an agent's sessions below a home, in their order."""
+    """The main files of an agent's sessions below a home, sorted."""
     return sorted({session.source.path for session in Library(Host.at(home), agents=[agent]).sources()})
 
 
-def total(files: Iterable[Path]) -> int:
-    """Their size in bytes."""
+def total_bytes(files: Iterable[Path]) -> int:
+    """The size of files together."""
     return sum(path.stat().st_size for path in files)

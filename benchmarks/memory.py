@@ -1,7 +1,7 @@
-"""Peak memory of one session read, verified, exported, converted and made a page, each in a process of its own.
+"""Measures the peak memory of reading, verifying, exporting, converting and rendering one session.
 
-Three sessions of the same kind of messages: a small one, one with ten times as many, and one with as many as the
-small one, each ten times as long. Only the second may cost more than the first, and little of it per message.
+Each task runs in a process of its own, on three sessions: a small one, one with ten times as many messages, and one
+with messages ten times as long. Only the second may need more memory, and only a little per message.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from benchmarks.measure import Options
 from benchmarks.sessions import file_name, write_session
 from tests.memory import peak_bytes
 
-_TIMES = 10
-_INTO = {"claude-code": "codex", "codex": "gemini", "gemini": "claude-code"}
-"""Whom a session is converted for."""
+_FACTOR = 10
+_CONVERT_TO = {"claude-code": "codex", "codex": "gemini", "gemini": "claude-code"}
+"""The target agent of a conversion, by the agent of the session."""
 
 
 class Peak(NamedTuple):
-    """What one process needed at most, and the messages it counted, if it did."""
+    """The peak memory of a process, and the messages that it counted (0 if it did not count)."""
 
     bytes: int
     messages: int
@@ -38,14 +38,14 @@ def report(options: Options) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="clew-bench-") as folder:
         agent = options.agent
         small, many, long = (Path(folder) / file_name(agent, name) for name in ("small", "many", "long"))
-        turns = write_session(agent, small, size=options.session)
-        write_session(agent, many, turns=turns * _TIMES)
-        write_session(agent, long, turns=turns, scale=_TIMES)
+        turns = write_session(agent, small, size=options.session_bytes)
+        write_session(agent, many, turns=turns * _FACTOR)
+        write_session(agent, long, turns=turns, scale=_FACTOR)
         peaks = {name: [peak_of(name, path) for path in (small, many, long)] for name in TASKS if name != "nothing"}
         sizes = [path.stat().st_size / 10**6 for path in (small, many, long)]
     floor = f"floor: everything imported, nothing read {_floor():.1f}"
     yield f"memory: one session of {agent}, peak of a process in MB; {floor}"
-    columns = zip(("small", f"{_TIMES} x messages", f"{_TIMES} x length"), sizes, peaks["read"], strict=True)
+    columns = zip(("small", f"{_FACTOR} x messages", f"{_FACTOR} x length"), sizes, peaks["read"], strict=True)
     for name, size, peak in columns:
         yield f"  {name:14}{size:7.1f} MB {peak.messages:9,} messages"
     further = peaks["read"][1].messages - peaks["read"][0].messages
@@ -114,7 +114,7 @@ def _convert(path: Path) -> int:
 
     session = Library().get(str(path))
     with tempfile.TemporaryDirectory(prefix="clew-bench-") as home:
-        prepare(session.agent, session.source, _INTO[session.agent.id]).write(Path(home), allow_loss=True)
+        prepare(session.agent, session.source, _CONVERT_TO[session.agent.id]).write(Path(home), allow_loss=True)
     return 0
 
 

@@ -1,6 +1,6 @@
-"""What redaction finds, what it takes for a secret wrongly, and how fast: on planted texts, beside other tools.
+"""Measures recall, precision and speed of redaction on texts with planted secrets, beside other tools.
 
-python -m benchmarks redaction                       on our own generator, and on the shared one where it is
+python -m benchmarks redaction                       with our own generator, and the shared one where it exists
 python -m benchmarks.redaction --seeds 1-20 --peer-seeds 1-1 --peers PYTHON --kinds
 """
 
@@ -32,12 +32,12 @@ _PEERS = Path(__file__).with_name("redaction_peers.py")
 
 
 def peers(records: Sequence[Record], python: Path | str) -> Iterator[tuple[str, Score | str]]:
-    """The scores of the tools that an interpreter has, or what is missing."""
+    """The scores of the tools of an environment, or a message for a tool that is missing."""
     lines = "".join(json.dumps(record["text"]) + "\n" for record in records)
     # -P: the modules beside the script must not take the place of the standard library's.
     done = subprocess.run([str(python), "-P", str(_PEERS)], input=lines, capture_output=True, text=True, check=False)
     if done.returncode:
-        yield "peers", f"failed: {done.stderr.strip().splitlines()[-1:] or ['no word']}"
+        yield "peers", f"failed: {done.stderr.strip().splitlines()[-1:] or ['no message']}"
         return
     for name, result in json.loads(done.stdout).items():
         if "missing" in result:
@@ -47,7 +47,7 @@ def peers(records: Sequence[Record], python: Path | str) -> Iterator[tuple[str, 
 
 
 def sets(seeds: range, generator: Path) -> Iterator[tuple[str, list[Record]]]:
-    """The sets to measure on."""
+    """The sets of labelled texts, each with its name."""
     own = [row for seed in seeds for row in labelled.records(seed, 18)]
     yield f"our own, seeds {seeds.start}-{seeds.stop - 1}", own
     if generator.is_file():
@@ -58,8 +58,8 @@ def sets(seeds: range, generator: Path) -> Iterator[tuple[str, list[Record]]]:
         )
 
 
-def in_lines(seeds: range, generator: Path) -> Iterator[str]:
-    """The shared set within lines of a transcript, each seed masked as one session, from bytes to bytes."""
+def transcript_lines(seeds: range, generator: Path) -> Iterator[str]:
+    """Measure the shared set inside of Claude Code records; the records of a seed are masked as one session."""
     module = load_generator(generator)
     total: list[Record] = []
     spans: Spans = []
@@ -79,7 +79,7 @@ def in_lines(seeds: range, generator: Path) -> Iterator[str]:
 
 
 def transcripts(folder: Path) -> Iterator[str]:
-    """How fast real transcripts are masked: files in, masked files out, each a session of its own."""
+    """Measure the speed of masking recorded transcripts, file by file."""
     files = [path for path in sorted(folder.rglob("*")) if path.suffix in _TRANSCRIPTS and path.is_file()]
     for profile in ("secrets", "all"):
         size, seconds = 0, 0.0
@@ -94,7 +94,7 @@ def transcripts(folder: Path) -> Iterator[str]:
 
 
 def speeds() -> Iterator[str]:
-    """How fast a text without secrets goes by: this repository's own code, and many short texts."""
+    """Measure the speed on text without secrets: the source of clew as one text, and as many short texts."""
     root = Path(__file__).resolve().parents[1] / "src"
     code = "\n".join(path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.py")))
     code = code * (20_000_000 // len(code) + 1)
@@ -117,13 +117,13 @@ def lines(
     every_kind: bool,
     peer_seeds: range | None = None,
 ) -> Iterator[str]:
-    """The lines of the report. The other tools, which are slow, may see fewer seeds."""
+    """The lines of the report. `peer_seeds` are for the other tools, which are slow."""
     yield "redaction: share of planted values found, share of findings that are right, characters per processor second"
     yield from speeds()
     if CORPUS.is_dir():
         yield from transcripts(CORPUS)
     if generator.is_file():
-        yield from in_lines(seeds, generator)
+        yield from transcript_lines(seeds, generator)
     for name, records in sets(seeds, generator):
         yield f"  {name}: {len(records)} texts"
         mine = ours(records)
@@ -149,15 +149,15 @@ def report(options: Options) -> Iterator[str]:
 
 
 def main() -> None:
-    """As a program of its own, with more to choose."""
+    """Run this benchmark alone, with further options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="1-20", help="from-to")
     parser.add_argument("--generator", type=Path, default=GENERATOR, help="a file with generate(seed)")
     parser.add_argument(
-        "--peers", type=Path, default=Path(sys.executable), help="the interpreter that has the other tools"
+        "--peers", type=Path, default=Path(sys.executable), help="interpreter of an environment with the other tools"
     )
-    parser.add_argument("--peer-seeds", help="from-to; the same as --seeds unless given")
-    parser.add_argument("--kinds", action="store_true", help="every kind on a line")
+    parser.add_argument("--peer-seeds", help="from-to; default: the same as --seeds")
+    parser.add_argument("--kinds", action="store_true", help="print the recall of every kind of secret")
     chosen = parser.parse_args()
     fewer = _range(chosen.peer_seeds) if chosen.peer_seeds else None
     for line in lines(_range(chosen.seeds), chosen.generator, chosen.peers, chosen.kinds, fewer):

@@ -1,4 +1,4 @@
-"""Run by the interpreter that has the other tools: texts in as JSON lines, what each tool finds out as one JSON object.
+"""Scans texts with other tools, in their environment: reads JSON lines from stdin, writes one JSON object of spans.
 
 detect-secrets scans each text as a file, with its default settings; credsweeper with its rules and filters, without the
 model that judges candidates afterwards.
@@ -31,7 +31,9 @@ def detect_secrets() -> Scan:
             collection.scan_file(str(path))
         starts = _line_starts(text)
         return [
-            span for _, secret in collection for span in _value(text, starts, secret.line_number, secret.secret_value)
+            span
+            for _, secret in collection
+            for span in _value_spans(text, starts, secret.line_number, secret.secret_value)
         ]
 
     return scan
@@ -63,14 +65,14 @@ def _line_starts(text: str) -> list[int]:
     return starts
 
 
-def _value(text: str, starts: list[int], number: int, value: str | None) -> list[tuple[int, int]]:
+def _value_spans(text: str, starts: list[int], number: int, value: str | None) -> list[tuple[int, int]]:
     begin = starts[min(number, len(starts)) - 1]
     place = text.find(value, begin) if value else -1
     return [(place, place + len(value))] if value and place >= 0 else []
 
 
 def main() -> None:
-    """Each tool that is installed, over all texts."""
+    """Scan all texts with each tool that is installed."""
     texts = [json.loads(line) for line in sys.stdin]
     results: dict[str, Any] = {}
     for name, load in (("detect-secrets", detect_secrets), ("credsweeper", credsweeper)):

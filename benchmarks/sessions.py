@@ -1,4 +1,4 @@
-"""One long session of Codex or Gemini CLI, with invented words: for what grows with the number of messages."""
+"""Generates one long session of Claude Code, Codex or Gemini CLI, with invented text."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ Record = dict[str, Any]
 _CWD = "/home/ada/src/tidepool"
 _START = datetime(2026, 10, 1, 8, 0, tzinfo=UTC)
 _WORDS = "the tide table harbour bell reads a file and returns each line when level mean station north fails".split()
-_LENGTHS = (120, 400, 900, 2_500, 6_000)
+_RESULT_CHARS = (120, 400, 900, 2_500, 6_000)
 
 
 def write_session(agent: str, path: Path, *, size: int | None = None, turns: int | None = None, scale: int = 1) -> int:
-    """A session of so many bytes or turns; `scale` makes each text so many times longer. Returns the turns."""
+    """Write a session of `size` bytes or `turns` turns, with texts `scale` times as long. Returns the turns."""
     if agent == "claude-code":
         return corpus.write_session(path, 0.5, size=size, turns=turns, scale=scale)[0]
     maker = _Codex(scale) if agent == "codex" else _Gemini(scale)
     done = written = 0
     with path.open("wb") as out:
-        written += out.write(_spelled(maker.head()))
+        written += out.write(_json_line(maker.head()))
         while (done < turns) if turns is not None else (written < (size or 0)):
-            written += sum(out.write(_spelled(record)) for record in maker.turn())
+            written += sum(out.write(_json_line(record)) for record in maker.turn())
             done += 1
     return done
 
 
 def file_name(agent: str, name: str) -> str:
-    """A name by which the agent knows a session of its own."""
+    """A file name in the form that the agent uses for sessions."""
     begun = "2026-10-01T08-00"
     rollout = f"rollout-{begun}-00-{uuid.uuid5(uuid.NAMESPACE_URL, name)}.jsonl"
     return {"codex": rollout, "gemini": f"session-{begun}-{name}.jsonl"}.get(agent, f"{name}.jsonl")
 
 
-def _spelled(record: Record) -> bytes:
+def _json_line(record: Record) -> bytes:
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
-class _Maker:
+class _RecordMaker:
     def __init__(self, scale: int) -> None:
         self._rng, self._scale = random.Random(0), scale
-        # A stream of its own: sessions differ in the length of their texts only.
+        # A generator of its own: sessions differ only in the length of their texts.
         self._pool = " ".join(random.Random(scale).choices(_WORDS, k=20_000 + 2_000 * scale))
         self._time = _START
         self.session = str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
@@ -65,7 +65,7 @@ class _Maker:
         return str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
 
 
-class _Codex(_Maker):
+class _Codex(_RecordMaker):
     def head(self) -> Record:
         payload: Record = {"id": self.session, "timestamp": self._stamp(), "cwd": _CWD, "originator": "codex_cli_rs"}
         return self._line("session_meta", {**payload, "cli_version": "0.99.0", "source": "cli"})
@@ -77,7 +77,7 @@ class _Codex(_Maker):
             call = f"call_{self._rng.getrandbits(96):024x}"
             arguments = json.dumps({"command": ["cat", self._text(20)]}, separators=(",", ":"))
             yield self._item("function_call", name="shell", arguments=arguments, call_id=call)
-            yield self._item("function_call_output", call_id=call, output=self._text(self._rng.choice(_LENGTHS)))
+            yield self._item("function_call_output", call_id=call, output=self._text(self._rng.choice(_RESULT_CHARS)))
         yield self._item("message", role="assistant", content=[{"type": "output_text", "text": self._text(700)}])
 
     def _item(self, kind: str, **more: Any) -> Record:
@@ -87,7 +87,7 @@ class _Codex(_Maker):
         return {"timestamp": self._stamp(), "type": kind, "payload": payload}
 
 
-class _Gemini(_Maker):
+class _Gemini(_RecordMaker):
     def head(self) -> Record:
         begun = self._stamp()
         return {"sessionId": self.session, "projectHash": "0" * 64, "startTime": begun, "lastUpdated": begun}
@@ -96,7 +96,11 @@ class _Gemini(_Maker):
         yield self._message("user", content=[{"text": self._text(200)}])
         for _ in range(self._rng.randrange(1, 5)):
             call = f"read_file-{self._rng.getrandbits(64):016x}"
-            response = {"id": call, "name": "read_file", "response": {"output": self._text(self._rng.choice(_LENGTHS))}}
+            response = {
+                "id": call,
+                "name": "read_file",
+                "response": {"output": self._text(self._rng.choice(_RESULT_CHARS))},
+            }
             ran: Record = {"id": call, "name": "read_file", "args": {"file_path": self._text(20)}, "status": "success"}
             ran |= {"result": [{"functionResponse": response}], "timestamp": self._stamp()}
             yield self._message("gemini", content="", model="gemini-3-pro", toolCalls=[ran])

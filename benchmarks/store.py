@@ -1,6 +1,6 @@
-"""The store against the bare system calls it is made of: appends, growth, and opening a long session.
+"""Measures the store: appends, growth, and opening a long session.
 
-Appends are compared to a loop that writes (and syncs) the very same lines; opening to `json.loads` of each line.
+Appends are compared with a loop that writes (and syncs) the same lines; opening with `json.loads` of each line.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from benchmarks.measure import Options
 from clew.store import Draft, MessageBody, MessageRecord, Session, Store, ToolCall, ToolResult, Usage
 from clew.store.layout import MESSAGES, Durability
 
-SYNCED, WRITTEN, LONG, EDGE = 400, 20_000, 100_000, 1_000
+SYNCED_APPENDS, UNSYNCED_APPENDS = 400, 20_000
+LONG_SESSION_MESSAGES, TIMED_MESSAGES = 100_000, 1_000
 _WORDS = "the tide rises twice a day and so does the question of how high it will come at the old harbour wall "
 
 _USAGE = Usage(input_tokens=1200, output_tokens=80, cache_read_tokens=900)
@@ -25,14 +26,14 @@ _USAGE = Usage(input_tokens=1200, output_tokens=80, cache_read_tokens=900)
 
 def report(options: Options) -> Iterator[str]:
     """The lines of the report."""
-    scale = 1.0 if options.session >= 1_000_000 else 0.01
+    scale = 1.0 if options.session_bytes >= 1_000_000 else 0.01
     with tempfile.TemporaryDirectory(prefix="clew-store-") as folder:
         place = Path(folder)
         yield f"store: blocks of appends and of plain writes in turn, {options.rounds} rounds; synced: means, else best"
-        yield from _appends(place, "disk", 20, int(SYNCED * scale) * options.rounds)
-        yield from _appends(place, "system", 500, int(WRITTEN * scale) * options.rounds)
-        yield from _appends(place, "system", 500, int(WRITTEN * scale) * options.rounds, together=100)
-        yield from _long(place, int(LONG * scale), int(EDGE * scale), options.rounds)
+        yield from _appends(place, "disk", 20, int(SYNCED_APPENDS * scale) * options.rounds)
+        yield from _appends(place, "system", 500, int(UNSYNCED_APPENDS * scale) * options.rounds)
+        yield from _appends(place, "system", 500, int(UNSYNCED_APPENDS * scale) * options.rounds, together=100)
+        yield from _long(place, int(LONG_SESSION_MESSAGES * scale), int(TIMED_MESSAGES * scale), options.rounds)
 
 
 def _appends(folder: Path, level: Durability, block: int, count: int, together: int = 1) -> Iterator[str]:
@@ -55,7 +56,7 @@ def _appends(folder: Path, level: Durability, block: int, count: int, together: 
     session.close()
     log.close()
     os.close(descriptor)
-    # One sync takes between a tenth of a millisecond and several, so the best or the median would be luck.
+    # A sync takes between 0.1 ms and several ms, so that the best or the median would be chance.
     typical: Callable[[list[float]], float] = statistics.fmean if level == "disk" else min
     floor, cost = typical(plain) / block, typical(ours) / block
     name = "write and fsync" if level == "disk" else "write"
@@ -118,7 +119,7 @@ def _long(folder: Path, count: int, edge: int, rounds: int) -> Iterator[str]:
         drafts = [_draft(number) for number in range(edge)]
         costs.append(_timed(lambda drafts=drafts: _append(session, drafts)))  # type: ignore[misc]
     session.close()
-    # The best of several blocks at each end: a busy moment is not growth.
+    # The best of several blocks at each end, so that a busy moment is not taken for growth.
     few = max(1, min(10, len(costs) // 2))
     first, last = min(costs[:few]), min(costs[-few:])
     path = session.folder / MESSAGES

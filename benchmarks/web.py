@@ -1,7 +1,7 @@
-"""The web app in a real Chromium: from the request to the first sight of a page, and from a keystroke to its hits.
+"""Measures the web app in Chromium: from a request to the first paint of a page, and from a keystroke to its hits.
 
-The app is started as a person starts it. Its catalog is synced before; `CLEW_DATA_DIR` keeps it for the next run. Home
-and sessions are opened again and again; sessions of about 5,000 messages once each, because the second time is quicker.
+The app is started with `clew web`, after a sync; `CLEW_DATA_DIR` keeps the catalog for the next run. Pages are opened
+several times; sessions of about 5,000 messages once each, because they are cached afterwards.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 _CLEW = "import sys; from clew.cli.main import run; sys.exit(run())"
 _CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
-LONG, COUNT = 5_000, 5
+LONG_SESSION_MESSAGES, LONG_SESSIONS = 5_000, 5
 QUERIES = ("error in test", "function return", "config file", "async import")
-_SEEN = """() => {
+_TIMINGS_SCRIPT = """() => {
   const page = performance.getEntriesByType("navigation")[0];
   const paint = performance.getEntriesByName("first-contentful-paint")[0];
   return [page.responseEnd - page.startTime, paint ? paint.startTime : page.domContentLoadedEventEnd];
@@ -37,7 +37,7 @@ def report(options: Options) -> Iterator[str]:
     """The lines of the report."""
     program = os.environ.get("CLEW_CHROMIUM") or next(filter(None, map(shutil.which, _CHROMIUM)), None)
     if program is None:
-        yield "web: no Chromium was found, so that not even the floor can be measured"
+        yield "web: skipped, no Chromium was found"
         return
     from playwright.sync_api import sync_playwright
 
@@ -50,14 +50,14 @@ def report(options: Options) -> Iterator[str]:
             page.goto(link)
             page.wait_for_url("**/", wait_until="load")
             base = page.url.rstrip("/")
-            yield f"web: {options.home}, milliseconds to the whole answer and to the first sight"
-            entry = [_opened(page, base + "/enter") for _ in range(max(5, options.rounds))]
+            yield f"web: {options.home}, milliseconds to the end of the response and to the first paint"
+            entry = [_open_page(page, base + "/enter") for _ in range(max(5, options.rounds))]
             yield _line("floor, an empty page", entry)
             for path in ("/", "/sessions", "/usage", "/files"):
-                yield _line(path, [_opened(page, base + path) for _ in range(max(5, options.rounds))])
+                yield _line(path, [_open_page(page, base + path) for _ in range(max(5, options.rounds))])
             for path, messages in _long_sessions(options.home, folder):
-                yield _line(f"a session of {messages:,}", [_opened(page, base + path)])
-                # Its outline is of the whole session, and comes behind the first window.
+                yield _line(f"a session of {messages:,}", [_open_page(page, base + path)])
+                # The outline of the whole session is loaded after the first window.
                 page.wait_for_selector(".outline")
             yield _keystrokes(page, base)
         browser.close()
@@ -84,12 +84,12 @@ def _running(home: Path, env: dict[str, str]) -> Iterator[str]:
             running.terminate()
 
 
-def _opened(page: Page, address: str) -> tuple[float, float]:
+def _open_page(page: Page, address: str) -> tuple[float, float]:
     page.goto(address, wait_until="load")
-    # The page's own rules forbid what would wait for it in the page.
+    # The content security policy of the app forbids `wait_for_function`.
     while not page.evaluate("performance.getEntriesByName('first-contentful-paint').length"):
         page.wait_for_timeout(20)
-    answered, seen = page.evaluate(_SEEN)
+    answered, seen = page.evaluate(_TIMINGS_SCRIPT)
     return answered, seen
 
 
@@ -97,25 +97,25 @@ def _line(name: str, times: list[tuple[float, float]]) -> str:
     answered, seen = (sorted(column) for column in zip(*times, strict=True))
     return (
         f"  {name:24} answer {statistics.median(answered):6.0f} (best {answered[0]:.0f}, worst {answered[-1]:.0f})"
-        f"   sight {statistics.median(seen):6.0f} (best {seen[0]:.0f}, worst {seen[-1]:.0f})"
+        f"   paint {statistics.median(seen):6.0f} (best {seen[0]:.0f}, worst {seen[-1]:.0f})"
     )
 
 
 def _long_sessions(home: Path, folder: Path) -> list[tuple[str, int]]:
-    """The pages of the sessions whose length is nearest to what is measured."""
+    """The paths and lengths of the sessions whose length is nearest to `LONG_SESSION_MESSAGES`."""
     from clew.catalog.database import catalog_folder, open_reader
 
     os.environ["CLEW_DATA_DIR"] = str(folder)
     db = open_reader(catalog_folder([home]))
     assert db is not None
     query = "SELECT agent, native_id, message_count FROM sessions ORDER BY abs(message_count - ?) LIMIT ?"
-    rows = db.execute(query, (LONG, COUNT)).fetchall()
+    rows = db.execute(query, (LONG_SESSION_MESSAGES, LONG_SESSIONS)).fetchall()
     db.close()
     return [(f"/session/{agent}/{identity}", count) for agent, identity, count in rows]
 
 
 def _keystrokes(page: Page, base: str) -> str:
-    """The time from the request of a keystroke to its hits in the page; the pause before it is not counted."""
+    """Measure from the request of a keystroke to its hits in the page, without the delay before the request."""
     times: list[float] = []
     page.goto(f"{base}/search")
     for query in QUERIES:

@@ -1,4 +1,4 @@
-"""Write the reference pages that are made from the code."""
+"""Write the reference pages that are generated from the code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 
 def commands() -> str:
     """docs/reference/commands.md: the help of every command."""
-    pages = ["# Commands\n\nMade from the commands' own help by `make docs`.\n", _shared_options()]
+    pages = ["# Commands\n\nGenerated from the help of the commands by `make docs`.\n", _shared_options()]
     pages.append("## clew\n\n" + _help(main, "clew"))
     context = click.Context(main, info_name="clew")
     for name in main.list_commands(context):
@@ -41,7 +41,7 @@ def _help(command: click.Command, name: str) -> str:
 
 
 def write() -> None:
-    """Write all pages, and the screens that tests compare."""
+    """Write all pages, and the screens that snapshot tests compare with."""
     (ROOT / "docs" / "reference" / "commands.md").write_text(commands(), encoding="utf-8", newline="\n")
     for script in ("problems.py", "schema.py", "seeds.py"):
         subprocess.run([sys.executable, str(ROOT / "scripts" / script)], check=True)

@@ -21,16 +21,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from scripts import soaking
-from scripts.soaking import options
+from scripts import soak_runner
+from scripts.soak_runner import argument_parser
 
-ROUNDS_OF_A_SESSION = 25
+ROUNDS_PER_SESSION = 25
 
 
 class Writer:
     """A process that runs `clew record`, with the messages for it."""
 
-    def __init__(self, place: Path, session: str, name: str, messages: list[bytes]) -> None:
+    def __init__(self, folder: Path, session: str, name: str, messages: list[bytes]) -> None:
         self.name, self.messages, self.sent = name, messages, 0
         inward, self._feed = os.pipe()
         self._answers, outward = os.pipe()
@@ -39,7 +39,7 @@ class Writer:
             os.dup2(inward, 0)
             os.dup2(outward, 1)
             os.closerange(3, 200)
-            run(["record", "--store", str(place), "--session", session])
+            run(["record", "--store", str(folder), "--session", session])
         os.close(inward)
         os.close(outward)
 
@@ -81,25 +81,25 @@ def run(arguments: list[str]) -> None:
 class Soak:
     """Runs rounds and counts."""
 
-    def __init__(self, place: Path, writers: int, chance: random.Random) -> None:
-        self._place, self._most, self._chance = place, writers, chance
+    def __init__(self, folder: Path, writers: int, rng: random.Random) -> None:
+        self._folder, self._max_writers, self._random = folder, writers, rng
         self.kills = self.acknowledged = self.lost = self.doubled = self.disordered = self.torn_reads = self.resent = 0
         self._session = ""
-        self._account: list[tuple[str, str]] = []
-        self._unsure: list[bytes] = []
+        self._acknowledged_messages: list[tuple[str, str]] = []
+        self._unacknowledged: list[bytes] = []
         self._order: dict[str, list[str]] = {}
         self._again: set[str] = set()
 
     def round(self, number: int) -> None:
         """Start writers, send them messages and kill them."""
-        session = self._session = f"session-{number // ROUNDS_OF_A_SESSION}"
-        chance = self._chance
+        session = self._session = f"session-{number // ROUNDS_PER_SESSION}"
+        chance = self._random
         writers = [
-            Writer(self._place, session, f"{number}.{name}", self._messages(f"{number}.{name}"))
-            for name in range(chance.randint(1, self._most))
+            Writer(self._folder, session, f"{number}.{name}", self._messages(f"{number}.{name}"))
+            for name in range(chance.randint(1, self._max_writers))
         ]
-        begun = time.monotonic()
-        deadlines = {writer.name: begun + chance.uniform(0, 0.12) for writer in writers}
+        started = time.monotonic()
+        deadlines = {writer.name: started + chance.uniform(0, 0.12) for writer in writers}
         alive = list(writers)
         while alive:
             writer = chance.choice(alive)
@@ -110,18 +110,20 @@ class Soak:
             if chance.random() < 0.02:
                 self._read_log(session)
             time.sleep(chance.uniform(0, 0.001))
-        if (number + 1) % ROUNDS_OF_A_SESSION == 0:
+        if (number + 1) % ROUNDS_PER_SESSION == 0:
             self.check()
 
     def _messages(self, writer: str) -> list[bytes]:
         """Return new messages; if they have ids, after those that an earlier round sent without an answer."""
-        has_ids = self._chance.random() < 0.5
-        again, self._unsure = (self._unsure[:20], self._unsure[20:]) if has_ids else ([], self._unsure)
+        has_ids = self._random.random() < 0.5
+        again, self._unacknowledged = (
+            (self._unacknowledged[:20], self._unacknowledged[20:]) if has_ids else ([], self._unacknowledged)
+        )
         self.resent += len(again)
         self._again.update(json.loads(text)["uuid"] for text in again)
-        names = [f"{writer}.{number}" for number in range(self._chance.randint(1, 80))]
+        names = [f"{writer}.{number}" for number in range(self._random.randint(1, 80))]
         self._order[writer] = names
-        size = self._chance.choice((10, 200, 3000))
+        size = self._random.choice((10, 200, 3000))
         fresh = [
             {"role": "user", "content": f"{name} {'x' * size}"} | ({"uuid": name} if has_ids else {}) for name in names
         ]
@@ -131,10 +133,10 @@ class Soak:
         said = writer.kill()
         self.kills += 1
         self.acknowledged += len(said)
-        self._account += said
+        self._acknowledged_messages += said
         sure = {name for name, _ in said}
         sent = ((json.loads(text), text) for text in writer.messages[: writer.sent])
-        self._unsure += [text for message, text in sent if "uuid" in message and message["uuid"] not in sure]
+        self._unacknowledged += [text for message, text in sent if "uuid" in message and message["uuid"] not in sure]
 
     def _read_log(self, session: str) -> None:
         """Read the log while it is written: every line up to the last line end must be a complete record."""
@@ -149,7 +151,7 @@ class Soak:
                 self.torn_reads += 1
 
     def _log(self, session: str) -> Path:
-        return self._place / ".sage" / "sessions" / session / "messages.jsonl"
+        return self._folder / ".sage" / "sessions" / session / "messages.jsonl"
 
     def check(self) -> None:
         """Compare the log with what was acknowledged."""
@@ -158,16 +160,16 @@ class Soak:
         records = [json.loads(line) for line in raw[: raw.rfind(b"\n") + 1].splitlines()]
         names = [name_of(record["message"]) for record in records]
         counts, ids = Counter(names), dict(zip(names, (record["uuid"] for record in records), strict=True))
-        self.lost += sum(1 for name, its in set(self._account) if ids.get(name) != its)
+        self.lost += sum(1 for name, its in set(self._acknowledged_messages) if ids.get(name) != its)
         self.doubled += sum(count - 1 for count in counts.values())
         place = {name: at for at, name in enumerate(names)}
         for order in self._order.values():
             # A message that was sent again came from another writer.
             places = [place[name] for name in order if name in place and name not in self._again]
             self.disordered += places != sorted(places)
-        self._account, self._unsure, self._order, self._again = [], [], {}, set()
+        self._acknowledged_messages, self._unacknowledged, self._order, self._again = [], [], {}, set()
 
-    def account(self) -> str:
+    def summary(self) -> str:
         """Return the counts as text."""
         return (
             f"{self.kills} kills, {self.acknowledged} acknowledged, {self.resent} sent again: {self.lost} lost, "
@@ -181,14 +183,14 @@ class Soak:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run rounds until the number of kills is reached."""
-    parser = options(__doc__, 10_000)
+    parser = argument_parser(__doc__, 10_000)
     parser.add_argument("--writers", type=int, default=8, help="at most so many at once")
     chosen = parser.parse_args(arguments)
     import clew.cli.command_record  # noqa: F401 - loaded once, before the writers are forked
 
     with tempfile.TemporaryDirectory(prefix="clew-soak-") as place:
         soak = Soak(Path(place), chosen.writers, random.Random(chosen.seed))
-        return soaking.run(soak, chosen.kills, told_every=200)
+        return soak_runner.run(soak, chosen.kills, report_every_rounds=200)
 
 
 if __name__ == "__main__":

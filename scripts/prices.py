@@ -1,9 +1,9 @@
-"""Make src/clew/analysis/prices.json anew from the price file that the PyPI package litellm ships.
+"""Write src/clew/analysis/prices.json from the price file of the PyPI package litellm.
 
     python scripts/prices.py [FILE [OLDER_FILE]...]
 
-Without a file, the one of the installed litellm is taken. litellm removes models that their makers have retired, but
-old sessions name them: those are taken from the files of older versions (1.95, 1.90, 1.83, 1.80, 1.78, 1.76, 1.74,
+Without a file, that of the installed litellm is used. litellm removes retired models, but old sessions name them: their
+prices come from the files of older versions (1.95, 1.90, 1.83, 1.80, 1.78, 1.76, 1.74,
 1.72, 1.67 and 1.61 hold nearly all). Only facts are taken over: dollars per token for the models that coding agents
 use, as whole trillionths of a dollar.
 """
@@ -28,7 +28,7 @@ MAKERS = (
     "dashscope minimax"
 ).split()
 CLOUDS = "bedrock bedrock_converse azure openrouter vercel_ai_gateway".split()
-"""Whose prices are taken, the first that knows a model first. A maker's old price comes before a cloud's new one."""
+"""The first provider that knows a model decides its price. A maker's old price comes before a cloud's new one."""
 COLUMNS = {
     "input": "input_cost_per_token",
     "output": "output_cost_per_token",
@@ -98,7 +98,7 @@ def _prices(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tier(facts: dict[str, Any], suffix: str) -> dict[str, int]:
-    """The prices of one tier; only what is told."""
+    """The prices of one tier that the file has."""
     return {name: _trillionths(facts[key + suffix]) for name, key in COLUMNS.items() if key + suffix in facts}
 
 

@@ -25,7 +25,7 @@ def render_page() -> str:
 
 
 def write_page() -> None:
-    """Write docs/reference/problems.md afresh."""
+    """Write docs/reference/problems.md again."""
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(render_page(), encoding="utf-8", newline="\n")
 

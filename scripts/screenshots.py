@@ -1,4 +1,4 @@
-"""Takes the pictures of the docs: the demo home as pages and in the app, seen by a real Chromium. Needs playwright."""
+"""Takes the screenshots of the docs with Chromium and playwright: exported pages and the web app over the demo home."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ FORKED = "f005c7db-1dcc-4692-bc16-77f2521cfb4b"
 
 
 class Picture(NamedTuple):
-    """What is seen, how wide and high, and in which colours."""
+    """A screenshot: its address, size and colour scheme."""
 
     address: str
     width: int
     height: int
     is_dark: bool = False
     opened: tuple[str, ...] = ()
-    """What is clicked on before."""
+    """Panels that are opened before."""
 
 
 PAGES = {
@@ -50,7 +50,7 @@ APP = {
 
 
 def take(browser: Browser, name: str, picture: Picture, address: str, link: str | None = None) -> None:
-    """Take one picture; `link` lets the browser in first."""
+    """Take one screenshot; `link` is the sign-in link of the web app."""
     context = browser.new_context(
         viewport={"width": picture.width, "height": picture.height},
         color_scheme="dark" if picture.is_dark else "light",
@@ -68,16 +68,16 @@ def take(browser: Browser, name: str, picture: Picture, address: str, link: str 
 
 
 def take_all(browser: Browser, site: Path, app: Shown) -> None:
-    """Write the pictures."""
+    """Take all screenshots."""
     for name, picture in PAGES.items():
         take(browser, name, picture, (site / picture.address).as_uri())
     for name, picture in APP.items():
-        link = f"http://{app.host}/enter#token={app.keys.link}"
+        link = f"http://{app.host}/enter#token={app.tokens.link_token}"
         take(browser, name, picture, f"http://{app.host}{picture.address}", link)
 
 
 def main() -> None:
-    """Make the demo home, its pages and its catalog, and look at them."""
+    """Write the demo home, export its pages, start the web app, and take all screenshots."""
     program = chromium()
     if program is None:
         raise SystemExit(f"no Chromium was found: {HOW}")

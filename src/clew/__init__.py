@@ -1,10 +1,26 @@
-"""clew: the history of AI coding agents, read losslessly.
+"""clew: read, search and record the sessions of AI coding agents.
 
-import clew
+Read sessions:
 
-for session in clew.sessions():
+    import clew
+
+    for session in clew.sessions(agent="claude", since="last year"):
+        print(session.id, session.header.title, session.usage.output_tokens)
+
+    session = clew.Library().get("@last")
     for message in session.messages:
-        print(message.role, message.timestamp)
+        print(message.index, message.role, message.timestamp, message.text)
+
+Record the sessions of an agent of your own, with the files that its tools change, and undo a change:
+
+    from pathlib import Path
+
+    with clew.Store(".").session() as session:
+        session.user("Round the total to two digits")
+        reply = session.assistant("I edit shop.py.")
+        with session.watch(reply, ["shop.py"]):
+            Path("shop.py").write_text("print(round(total, 2))")
+        session.undo()
 """
 
 from __future__ import annotations

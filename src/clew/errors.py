@@ -12,6 +12,7 @@ ClewError
   TargetRefused          exit 5   a server or a store refuses the data: full, newer, forbidden
   WouldLose              exit 6   continuing would lose data
   RemoteFailed           exit 7   another machine did not answer
+  WorkerDied             exit 1   a worker process was killed before its work was done
 """
 
 from __future__ import annotations
@@ -85,3 +86,7 @@ class RemoteFailed(ClewError):
     """Another machine did not answer, or not as expected."""
 
     exit_code = 7
+
+
+class WorkerDied(ClewError):
+    """A worker process was killed, as by the system where memory is short; a part of the work is not done."""

@@ -20,7 +20,7 @@ from clew.filters import Filters
 from clew.host import Host, current_time
 from clew.model.json import JSON
 from clew.references import Reference, named_path, the_one
-from clew.sources.local import Found, at_path, in_homes, is_folder
+from clew.sources.local import Found, at_path, in_homes, is_folder, unreadable_folders
 from clew.sources.wsl import host_at
 from clew.stored_session import StoredSession
 
@@ -122,8 +122,8 @@ class Library:
     ) -> Iterator[StoredSession]:
         """The sessions that pass the filters.
 
-        One that cannot be read passes only where no filter looks into sessions; otherwise `on_unreadable` is called
-        with the reason.
+        `on_unreadable` is called for each folder that cannot be read, with the reason. A session that cannot be read
+        passes where no filter looks into sessions; otherwise `on_unreadable` is called for it too.
         """
         filters = filters or Filters()
         if filters.without("agent") != Filters():
@@ -134,6 +134,10 @@ class Library:
             # A file belongs to the first agent that lists it, so agents before the last one wanted are asked too.
             known = names()
             asked = known[: max((known.index(name) + 1 for name in filters.agent if name in known), default=0)]
+        if on_unreadable is not None:
+            wanted = [name for name in asked or () if name in filters.agent] if filters.agent else asked
+            for folder in unreadable_folders(self.hosts, wanted):
+                on_unreadable(str(folder))
         for session in self._sources(asked):
             if not filters.agent or session.agent.id in filters.agent:
                 yield session
@@ -192,7 +196,7 @@ class Library:
 
     def sessions_at(self, path: Path) -> list[StoredSession]:
         """The session in a file, or every session below a folder; the catalog is not asked."""
-        return [self._stored(found) for found in at_path(path, self.hosts)]
+        return [self._stored(found) for found in at_path(path, self.hosts, self._warn)]
 
     def get(self, reference: str, *, branches: bool = False, missing: bool = False) -> StoredSession:
         """The one session that a reference names. The sub-agents of a session in its folder belong to it."""

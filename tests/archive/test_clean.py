@@ -79,6 +79,49 @@ def test_what_was_removed_can_still_be_shown_and_searched(home: Path) -> None:
     assert clew("--home", home, "search", OLD.partition("-")[0]).code == 0
 
 
+def test_the_hint_says_which_commands_still_know_a_removed_session(home: Path) -> None:
+    done = clew("--home", home, "clean", "--older-than", "90d", "--yes")
+    assert done.err.count("`clew list` no longer shows them, `show`, `search` and `stats` do") == 1
+    assert [row["id"] for row in clew("--home", home, "list", "--json").json] == [NEW]
+    assert clew("--home", home, "stats", "--json").json["totals"]["sessions"] == 2
+
+
+def test_subagents_are_counted_apart_from_sessions(home: Path) -> None:
+    path = next(home.rglob(f"{OLD}.jsonl"))
+    agent = path.parent / OLD / "subagents" / "agent-a1b2c3.jsonl"
+    agent.parent.mkdir(parents=True)
+    text = path.read_text().replace('"uuid"', '"isSidechain": true, "agentId": "a1b2c3", "uuid"')
+    agent.write_text(text)
+    os.utime(agent, (1, 1))
+    assert "1 session and 1 sub-agent, " in clew("--home", home, "clean", "--older-than", "90d").err
+    found = clew("--home", home, "clean", "--older-than", "90d", "--json").json
+    assert sorted(row["is_subagent"] for row in found["sessions"]) == [False, True]
+    assert "1 session and 1 sub-agent archived" in clew("--home", home, "clean", "--older-than", "90d", "--yes").err
+    assert not (path.parent / OLD).exists() and path.parent.exists()
+
+
+def test_folders_that_became_empty_are_removed_up_to_the_folder_of_the_agent(home: Path) -> None:
+    path = next(home.rglob(f"{OLD}.jsonl"))
+    other = home / ".claude" / "projects" / "-other" / path.name
+    other.parent.mkdir()
+    path.rename(other)
+    assert clew("--home", home, "clean", "--older-than", "90d", "--yes").code == 0
+    assert not other.parent.exists() and not (home / ".claude" / "file-history" / OLD).exists()
+    next(home.rglob(f"{NEW}.jsonl")).unlink()
+    session(home, "0dd0dd0d-0000-4000-8000-000000000000", 100)
+    assert clew("--home", home, "clean", "--older-than", "90d", "--yes").code == 0
+    assert list((home / ".claude" / "projects").iterdir()) == [] and (home / ".claude" / "file-history").exists()
+
+
+def test_where_open_files_cannot_be_checked_it_is_said(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "which files are open" not in clew("--home", home, "clean", "--older-than", "400d", "--yes").err
+    monkeypatch.setattr(cleaning, "PROCESSES", tmp_path / "no such folder")
+    done = clew("--home", home, "clean", "--older-than", "90d", "--yes")
+    assert done.code == 0 and done.err.count("this system does not tell which files are open") == 1
+
+
 def test_json_names_what_was_removed(home: Path) -> None:
     found = clew("--home", home, "clean", "--older-than", "90d", "--yes", "--json").json
     assert [(row["id"], row["removed"], row["files"]) for row in found["sessions"]] == [(OLD, True, 2)]

@@ -177,8 +177,9 @@ def test_a_session_deleted_after_a_killed_sync_is_shown_as_incomplete(
     monkeypatch.setattr("clew.catalog.ingest.FLUSH_CHARS", 100)
     path.write_bytes(spelled(claude_lines(SESSION, 0, 40, seed=3)))
     assert not kill_at(4, lambda: run(home, folder))
-    assert ask(folder, "SELECT count(*) FROM unread_messages") == [(1,)]
+    assert ask(folder, "SELECT count(*) FROM unread_messages") == [(0,)]
     assert clew("--home", home, "list").code == 0
+    assert ask(folder, "SELECT count(*) FROM unread_messages") == [(1,)]
     path.unlink()
     shown = clew("--home", home, "show", SESSION)
     assert shown.code == 0 and "some of its messages were not read before" in shown.err

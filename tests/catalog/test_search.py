@@ -16,7 +16,7 @@ import re2
 from clew.catalog import database, lookup
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.search import SEARCH_FIELDS, Hit, Request, Searcher, unmasked
-from clew.catalog.snippets import WIDTH, snippet
+from clew.catalog.snippets import SNIPPET_CHARS, snippet
 from clew.catalog.text_index import TextWriter
 from clew.catalog.text_scan import literals_of
 from clew.catalog.text_store import ChunkPacker, TextStore
@@ -274,7 +274,7 @@ def test_a_snippet_is_marked_and_on_one_line(tmp_path: Path) -> None:
     assert shown.text.startswith("…") and shown.text.endswith("…")
     assert "\n" not in shown.text and "\x1b" not in shown.text
     assert "the «needle_in» ␛[31m haystack" in shown.marked("«", "»")
-    assert len(shown.text) <= WIDTH + 10
+    assert len(shown.text) <= SNIPPET_CHARS + 10
     assert find(folder, "CAFE").hits[0].snippet.marked("«", "»") == "Où est le «café» ?"
     assert find(folder, "user").hits[0].snippet.marked("«", "»") == "x get«User»Name y"
     assert find(folder, "Où e", mode="substring").hits[0].snippet.marked("<", ">") == "<Où e>st le café ?"

@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.catalog.query import Phrase, matches
-from clew.catalog.tokenizer import MAX_WORD, camel_case_parts, has_overlong_word, normalize_text, parts, words
+from clew.catalog.tokenizer import (
+    MAX_WORD_BYTES,
+    camel_case_parts,
+    camel_case_words,
+    has_overlong_word,
+    normalize_text,
+    words,
+)
 from tests.catalog.by_hand import Said, find, numbers, write_catalog
 
 CUTTER = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).build()
@@ -25,10 +32,13 @@ def test_the_index_sees_the_same_words(text: str) -> None:
     assert CUTTER.analyze(normalize_text(text)) == words(text)
 
 
-@given(st.lists(st.sampled_from((1, 9, MAX_WORD // 4, MAX_WORD // 4 + 1)), max_size=6), st.sampled_from(" \n\t\u3000x"))
+@given(
+    st.lists(st.sampled_from((1, 9, MAX_WORD_BYTES // 4, MAX_WORD_BYTES // 4 + 1)), max_size=6),
+    st.sampled_from(" \n\t\u3000x"),
+)
 def test_a_giant_is_a_run_without_spaces_that_may_be_too_long(sizes: list[int], between: str) -> None:
     text = between.join("é" * size for size in sizes)
-    assert has_overlong_word(text) == (max(map(len, text.split()), default=0) > MAX_WORD // 4)
+    assert has_overlong_word(text) == (max(map(len, text.split()), default=0) > MAX_WORD_BYTES // 4)
 
 
 @given(WILD, WILD)
@@ -38,7 +48,7 @@ def test_what_is_not_ascii_is_folded_alike_wherever_it_stands(before: str, behin
 
 @given(WILD)
 def test_the_index_sees_the_same_parts_of_camel_case(text: str) -> None:
-    assert [CUTTER.analyze(hump) for hump in camel_case_parts(text)] == parts(text)
+    assert [CUTTER.analyze(hump) for hump in camel_case_parts(text)] == camel_case_words(text)
 
 
 @given(WILD)
@@ -104,7 +114,7 @@ def test_words_of_texts(text: str, expected: list[str]) -> None:
     ],
 )
 def test_parts_of_camel_case(text: str, expected: list[list[str]]) -> None:
-    assert parts(text) == expected
+    assert camel_case_words(text) == expected
 
 
 @pytest.mark.slow
@@ -117,12 +127,14 @@ def test_the_index_finds_what_we_would_find(
     if not wanted:
         return
     folder = write_catalog(tmp_path_factory.mktemp("c"), texts)
-    expected = {place for place, text in enumerate(texts, 1) if matches(Phrase(wanted), [words(text), *parts(text)])}
+    expected = {
+        place for place, text in enumerate(texts, 1) if matches(Phrase(wanted), [words(text), *camel_case_words(text)])
+    }
     assert numbers(find(folder, f'"{asked}"', limit=50)) == expected
 
 
 def test_a_giant_word_is_not_indexed_and_yet_found_as_text(tmp_path: Path) -> None:
-    giant = "q" * (MAX_WORD + 1)
+    giant = "q" * (MAX_WORD_BYTES + 1)
     folder = write_catalog(tmp_path / "c", [f"before {giant}needle after", Said("needle")])
     assert words(f"a {giant} b") == ["a", "b"]
     assert numbers(find(folder, "after")) == {1}

@@ -55,7 +55,7 @@ def test_a_branch_is_no_sub_agent(place: Path) -> None:
     messages = clew("export", "tides", "--home", place).json["messages"]
     assert [message["metadata"].get("is_branch") for message in messages] == [False, False, False, True]
     assert not any(message["metadata"].get("is_sidechain") for message in messages)
-    assert clew("list", "--home", place, "--json").json[0]["prompt_count"] == 3
+    assert clew("list", "--home", place, "--json").json[0]["turns"] == 3
     assert "and at night?" in clew("tail", "tides", "--home", place).out
 
 

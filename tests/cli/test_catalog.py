@@ -128,6 +128,24 @@ def test_Q01_sql_only_reads(home: Path, query: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT * FROM session_s", "no such table: session_s; did you mean sessions?"),
+        ("SELECT * FROM zebra", "no such table: zebra; tables: blocks, change_days, file_changes,"),
+        ("SELECT inputtokens FROM usage", "no such column: inputtokens; did you mean input_tokens or "),
+        ("SELECT u.modle FROM usage u", "no such column: u.modle; did you mean model"),
+        ("SELECT zzz FROM todos", "no such column: zzz; columns of todos: event_id, session_id, idx, content, status"),
+        ("SELEC 1", 'near "SELEC": syntax error\n'),
+    ],
+)
+def test_sql_suggests_names(home: Path, query: str, expected: str) -> None:
+    clew("sync", "--home", str(home))
+    refused = clew("sql", "--home", str(home), query)
+    assert refused.returncode == 2 and f"clew: {expected}" in refused.stderr
+
+
+@pytest.mark.slow
 def test_sql_prints_tables_and_csv(home: Path) -> None:
     assert "clew sync" in clew("sql", "--home", str(home), "SELECT 1").stderr
     clew("sync", "--home", str(home))

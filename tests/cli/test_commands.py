@@ -156,7 +156,7 @@ def test_agents(demo: Path) -> None:
     assert str(demo / ".claude" / "projects") in text.out
     rows = clew("--home", demo, "agents", "--json").json
     assert {"claude-code", "codex", "sage-agent", "sage-emacs"} <= {row["id"] for row in rows}
-    assert {"path": str(demo / ".claude" / "projects"), "exists": True} in rows[0]["roots"]
+    assert {"path": str(demo / ".claude" / "projects"), "exists": True, "error": None} in rows[0]["roots"]
 
 
 def test_schema_is_the_published_one() -> None:

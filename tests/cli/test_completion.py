@@ -167,14 +167,38 @@ def with_shell(tmp_path: Path) -> Complete:
     return run
 
 
-def test_bash_completes(synced: Path, with_shell: Complete) -> None:
-    script = f"""
-eval "$(clew completion bash)"
-COMP_WORDS=(clew --home {synced} show f00); COMP_CWORD=4; COMP_LINE="${{COMP_WORDS[*]}}"
-$(complete -p clew | sed -n 's/.*-F \\([^ ]*\\) .*/\\1/p') clew f00 show
-echo "found: ${{COMPREPLY[*]}}"
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("show f00", "show f005c7db"),
+        ("show @la", "show @last"),
+        ("show claude:f00", "show claude:f005c7db"),
+        ("show claude-code:@l", "show claude-code:@last"),
+        ("list --agent=cod", "list --agent=codex"),
+    ],
+)
+def test_bash_completes_the_line(synced: Path, with_shell: Complete, typed: str, expected: str) -> None:
+    """In an interactive bash: what its line editor keeps of a word with `:`, `@` or `=` is seen nowhere else."""
+    program = f"""
+import os, pty, select, time
+child, terminal = pty.fork()
+if child == 0:
+    os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
+def type_until(keys, text):
+    os.write(terminal, keys.encode())
+    shown, deadline = "", time.monotonic() + 60
+    while text not in shown and time.monotonic() < deadline:
+        if select.select([terminal], [], [], 1)[0]:
+            shown += os.read(terminal, 65536).decode()
+    return shown
+type_until('eval "$(clew completion bash)"; complete -F _clew_completion shown\\n', "\\n")
+type_until("shown() {{ if [[ $_CLEW_COMPLETE ]]; then clew; else echo RAN [$*]; fi; }}\\n", "\\n")
+type_until("echo rea''dy\\n", "ready")
+print(type_until("shown --home {synced} {typed}\\t\\n", "RAN ["))
+type_until("exit\\n", "exit")
 """
-    assert "found: f005c7db\n" in with_shell("bash", script, "--norc")
+    assert f"RAN [--home {synced} {expected}]" in with_shell(sys.executable, program)
 
 
 @pytest.mark.slow

@@ -534,3 +534,15 @@ def test_a_site_leaves_out_what_cannot_be_read(demo: Path, tmp_path: Path) -> No
     done = clew("--home", home, "--no-sync", "export", "--site", tmp_path / "site")
     assert done.code == 3 and "not a regular file" in done.err
     assert len(list((tmp_path / "site").glob("*.html"))) == 28 - len(by_agent) + 1
+
+
+@pytest.mark.parametrize("name", ["two.html", "two.md", "two.json"])
+def test_several_sessions_make_no_folder_with_the_name_of_a_file(demo: Path, tmp_path: Path, name: str) -> None:
+    ran = clew("--home", demo, "export", LATEST, FORKED, "-o", tmp_path / name)
+    assert ran.code == 2 and f"{name}: several sessions go to a folder" in ran.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_each_suffix_is_named_once(demo: Path, tmp_path: Path) -> None:
+    ran = clew("--home", demo, "export", LATEST, "-o", tmp_path / "x.pdf")
+    assert ran.code == 2 and ran.err.count(".md") == 1

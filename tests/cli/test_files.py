@@ -180,7 +180,7 @@ def test_restore_says_where_and_writes_into_the_project_only_when_asked(
     monkeypatch.setenv("HOME", str(world.home))
     assert world.run("restore", world.at(3)).code == 2
     assert world.run("restore", world.at(3), "--into", world.target, "--in-place").code == 2
-    assert world.run("restore", world.at(3), "--into", world.target / "no").code == 3
+    assert world.run("restore", world.at(3), "--into", world.target / "no" / "such").code == 3
     assert world.run("restore", SESSION, "--into", world.target).code == 2
     assert world.run("restore", world.at(3), "--in-place", "--write").code == 0
     assert tree(world.project) == {"bell.py": b"def ring():\n    return 'dong'\n"}
@@ -398,3 +398,12 @@ def test_a_session_without_a_folder_is_not_restored_in_place(tmp_path: Path) -> 
     claude(tmp_path, said, session=SESSION)
     done = clew("restore", f"{SESSION}#1", "--in-place", "--home", tmp_path)
     assert (done.code, done.err) == (2, "clew: the session does not record its folder; use --into DIR\n")
+
+
+def test_a_restore_says_what_it_did(demo: Path, tmp_path: Path) -> None:
+    words = ("--home", demo, "restore", "f005#7", "--into", tmp_path, "--yes")
+    first = clew(*words)
+    assert first.out.splitlines()[1].startswith("write") and first.err == "1 file restored\n"
+    (tmp_path / "moon.py").write_text("mine\n")
+    replaced = clew(*words, "--force")
+    assert replaced.out.splitlines()[1].startswith("replace ") and replaced.err.startswith("1 file restored\n")

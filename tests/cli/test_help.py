@@ -11,7 +11,7 @@ import pytest
 
 from clew.cli import COMMAND_GROUPS, COMMANDS, OTHER_NAMES
 from clew.cli.main import main
-from tests.cli.running import clew
+from tests.cli.running import clew, run
 
 SHARED_OPTIONS = ("--home", "--source", "--refresh", "--no-sync", "--json")
 WITHOUT_SESSIONS = {
@@ -93,6 +93,19 @@ def test_help_with_a_command_is_the_help_of_the_command() -> None:
     assert clew("help", "sources", "map").out == clew("sources", "map", "--help").out
     assert clew("help").out == clew("--help").out
     assert clew("help", "lst").code == 2
+
+
+def test_the_example_of_record_can_be_recorded(tmp_path: Path) -> None:
+    help_text = clew("record", "--help").out
+    lines = [line.strip() for line in help_text.splitlines() if line.startswith('  {"role"')]
+    ran = run("record", "--store", tmp_path, "--session", "s", input="\n".join(lines).encode())
+    assert (ran.code, ran.err, len(ran.lines)) == (0, "", 3)
+    assert "ada" in clew("--home", tmp_path, "show", "s", "--detail", "full").out
+
+
+@pytest.mark.parametrize("group", ["archive", "redact", "sources"])
+def test_the_help_of_a_subcommand_fits_on_its_line(group: str) -> None:
+    assert not re.search(r"\.\.\.$", clew(group, "--help").out.split("Commands:")[1], re.MULTILINE)
 
 
 def test_an_unknown_option_is_answered_with_similar_ones() -> None:

@@ -20,7 +20,7 @@ from clew.host import data_dir
 from clew.redact.masks import MARKER
 from clew.redact.scanner import default_rules
 from clew.redact.settings import RULES_FILE
-from tests.cli.running import COMMAND, Ran, clew, run
+from tests.cli.running import COMMAND, LATEST, Ran, clew, run
 from tests.counting.homes import claude, prompt, reply
 from tests.redact import histories
 from tests.redact.histories import SESSION
@@ -1019,3 +1019,9 @@ def test_a_session_that_cannot_be_scanned_is_not_called_clean(world: Path, words
     done = clew("--home", world, "redact", *words)
     assert (done.code, done.out) == (3, "")
     assert "clew: 1 session could not be scanned" in done.err.splitlines() and "nothing found" not in done.err
+
+
+def test_a_session_instead_of_a_file_leads_to_the_commands_for_sessions(demo: Path) -> None:
+    ran = clew("--home", demo, "redact", LATEST)
+    assert ran.code == 3
+    assert "no such file; `clew redact scan` and `clew export --redact` take a session" in ran.err

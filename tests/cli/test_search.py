@@ -149,7 +149,7 @@ def test_nothing_found_is_exit_code_1(demo: Path) -> None:
 def test_Q02_bad_syntax_is_shown_with_a_caret(demo: Path, runs: Any) -> None:
     ran = runs("--home", demo, "search", "tide OR")
     assert ran.code == 2 and not ran.out
-    assert ran.err.splitlines()[-2:] == ["  tide OR", "         ^"]
+    assert ran.err.splitlines()[1:3] == ["  tide OR", "         ^"]
 
 
 @pytest.mark.parametrize(
@@ -382,3 +382,10 @@ def write_prompts(home: Path, *prompts: str) -> None:
     folder = home / ".claude/projects/-home-ada-src-tide"
     folder.mkdir(parents=True)
     write_lines(folder, *(claude_line("user", f"u{at}", None, text) for at, text in enumerate(prompts)))
+
+
+def test_a_query_that_is_code_leads_to_substring(demo: Path) -> None:
+    ran = clew("--home", demo, "search", "local(")
+    assert ran.code == 2 and "a word to search for is missing at the end" in ran.err
+    assert ran.err.endswith("--substring searches for the text as it is\n")
+    assert clew("--home", demo, "search", "--substring", "local(").code == 0

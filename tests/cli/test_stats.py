@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -17,6 +19,7 @@ from clew.cli.command_stats import print_stats
 from clew.render.tables import cost
 from clew.store import Store
 from tests.cli.running import COMMAND, clew, run
+from tests.cli.running import FORKED as SHOWN
 from tests.counting.homes import SESSION, SONNET, claude, prompt, reply
 from tests.demo_home import write_small_demo
 from tests.redact.planted import Planter
@@ -221,9 +224,53 @@ def test_csv_sends_no_control_sequences_to_a_terminal(tmp_path: Path) -> None:
     ]
     for words in questions:
         piped, shown = run(*words).out, _on_terminal(*words).decode()
-        assert model in piped
+        # SQL gives programs the very value; statistics are for spreadsheets.
+        assert (model if "sql" in words else "so␛]0;owned␇n\\x9b31met") in piped
         assert "so␛]0;owned␇n\\x9b31met" in shown
         assert not {"\x1b", "\x07", "\x9b", "␍"} & set(shown)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [("list",), ("show", SHOWN), ("stats", "--by", "session"), ("graph", SHOWN)])
+def test_a_terminal_without_unicode_gets_ascii(
+    demo: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAGER", "cat")
+    assert any(byte > 127 for byte in _on_terminal("--home", demo, *words))
+    monkeypatch.setenv("LC_ALL", "C")
+    assert not any(byte > 127 for byte in _on_terminal("--home", demo, *words))
+
+
+@pytest.mark.slow
+def test_a_narrow_table_keeps_what_it_is_grouped_or_sorted_by(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    heads = [
+        _on_terminal("--home", demo, *words).decode().splitlines()[0]
+        for words in (("stats", "--by", "project"), ("list", "--sort", "cost"), ("list", "--sort", "tokens"))
+    ]
+    assert "project" in heads[0] and "cost" in heads[1] and "tokens" in heads[2]
+
+
+def test_a_masked_id_is_not_cut_in_its_mask(tmp_path: Path) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    path = tmp_path / ".claude" / "projects" / "-p" / f"{token}.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(prompt("a") | {"sessionId": token}) + "\n")
+    shown = clew("stats", "--home", tmp_path, "--by", "session").out.splitlines()[1]
+    assert re.match(r"\[REDACTED:[a-z0-9_.-]+:[a-z2-7]{8}\] ", shown), shown
+
+
+def test_a_project_that_is_a_hash_is_short_in_tables_only(tmp_path: Path) -> None:
+    name = "5f" * 32
+    path = tmp_path / ".gemini" / "tmp" / name / "chats" / "session-2026-11-01T10-00-0a6c1f5e.json"
+    path.parent.mkdir(parents=True)
+    message = {"id": "m1", "timestamp": "2026-11-01T10:00:00Z", "type": "user", "content": "Hello"}
+    session = {"sessionId": "0a6c1f5e-0000-4000-8000-00000000000a", "projectHash": name, "messages": [message]}
+    path.write_text(json.dumps(session | {"startTime": message["timestamp"], "lastUpdated": message["timestamp"]}))
+    for words in (("list",), ("stats", "--by", "project"), ("stats", "--by", "session")):
+        shown = clew(*words, "--home", tmp_path).out
+        assert name[:12] in shown and name[:13] not in shown, words
+    assert clew("list", "--home", tmp_path, "--json").json[0]["project"] == name
 
 
 def test_what_is_unknown_is_not_zero(demo: Path) -> None:

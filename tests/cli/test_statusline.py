@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import subprocess
 from datetime import UTC, datetime, timedelta
@@ -89,7 +90,8 @@ def test_a_model_is_one_short_visible_line(tmp_path: Path) -> None:
 
 def test_a_damaged_catalog_and_an_unknown_zone_fail_nothing(working: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLEW_TIMEZONE", "Mars/Phobos")
-    assert line(GIVEN, "--home", working) == "Sonnet 4.5 · $0.38 session · clew: UsageError"
+    shown = line(GIVEN, "--home", working)
+    assert shown.startswith("Sonnet 4.5 · $0.38 session · clew: unknown time zone 'Mars/Phobos'")
     monkeypatch.delenv("CLEW_TIMEZONE")
     for database in Path(os.environ["CLEW_DATA_DIR"]).rglob("catalog.sqlite*"):
         database.write_bytes(b"no database" * 1000)
@@ -113,6 +115,31 @@ def test_a_source_is_read_and_brought_up_to_date(working: Path, started: list[li
 def test_json_may_be_asked_for_before_the_command(working: Path) -> None:
     facts = json.loads(line(GIVEN, "--home", working, "--json"))
     assert (facts["model"], facts["session_cost"]) == ("Sonnet 4.5", 0.384)
+
+
+def test_a_block_without_a_known_cost_is_named(tmp_path: Path) -> None:
+    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.000Z"
+    claude(tmp_path, prompt("a"), reply("m1", 5, 7, model="unheard-of", timestamp=now))
+    clew("--home", tmp_path, "stats")
+    shown = line(GIVEN, "--home", tmp_path)
+    assert re.fullmatch(r"Sonnet 4\.5 · \$0\.38 session · block: (\d h )?\d+ min left", shown), shown
+
+
+def test_without_a_block_nothing_is_said_of_one(tmp_path: Path) -> None:
+    claude(tmp_path, prompt("a"), reply("m1", 5, 7, timestamp="2026-01-01T10:00:00.000Z"))
+    clew("--home", tmp_path, "stats")
+    assert line(GIVEN, "--home", tmp_path) == "Sonnet 4.5 · $0.38 session · $0.00 today"
+
+
+def test_a_cost_that_is_only_a_lower_bound_is_marked(tmp_path: Path) -> None:
+    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.000Z"
+    replies = [
+        reply("m1", 500_000, 0, timestamp=now),
+        reply("m2", 5, 7, number=2, model="unheard-of", timestamp=now),
+    ]
+    claude(tmp_path, prompt("a"), *replies)
+    clew("--home", tmp_path, "stats")
+    assert "≥ $1.50 today · ≥ $1.50 block · " in line(GIVEN, "--home", tmp_path)
 
 
 def test_a_small_cost_does_not_look_like_nothing(tmp_path: Path) -> None:

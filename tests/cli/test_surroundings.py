@@ -52,6 +52,34 @@ def test_head_gets_what_it_wants(tmp_path: Path) -> None:
     assert done.stderr == b""
 
 
+def test_control_characters_of_a_file_name_are_shown_so_that_they_can_be_copied(tmp_path: Path) -> None:
+    path = tmp_path / ".claude" / "projects" / "-p" / "two\nlines  and a\ttab\x1b[1m.jsonl"
+    path.parent.mkdir(parents=True)
+    shown = f"{path.parent}/two\\nlines  and a\\ttab\\x1b[1m.jsonl"
+    line = claude_line("user", "u1", None, "hello")
+    path.write_text(json.dumps(line) + "\n{torn\n" + json.dumps({**line, "uuid": "u2"}) + "\n")
+    (problem,) = clew("--home", tmp_path, "validate", path).out.splitlines()
+    assert problem.startswith(f"{shown}:2: ")
+    assert clew("--home", tmp_path, "sync").code == 0
+    assert shown in clew("--home", tmp_path, "doctor").out
+    path.unlink()
+    assert clew("--home", tmp_path, "sync", "--forget-gone").code == 0
+    os.mkfifo(path)
+    for words in (["list"], ["stats"], ["export"]):
+        assert f"clew: {shown}: not a regular file" in clew("--home", tmp_path, *words).err.splitlines(), words
+    assert "two\\nlines" in clew("--home", tmp_path, "show", path).err
+
+
+def test_control_characters_of_a_changed_file_are_shown_so_that_they_can_be_copied(tmp_path: Path) -> None:
+    path = tmp_path / ".claude" / "projects" / "-p" / f"{SESSION}.jsonl"
+    path.parent.mkdir(parents=True)
+    call = {"type": "tool_use", "id": "t1", "name": "Write", "input": {"file_path": "/w/a\nb  c", "content": "x"}}
+    line = {**claude_line("assistant", "u1", None, [call]), "cwd": "/w"}
+    path.write_text(json.dumps(line) + "\n")
+    ran = clew("--home", tmp_path, "files", SESSION)
+    assert "a\\nb  c" in ran.out, ran.err
+
+
 @pytest.mark.slow
 def test_an_interrupt_is_130(tmp_path: Path) -> None:
     long_session(tmp_path)

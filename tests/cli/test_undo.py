@@ -54,6 +54,7 @@ def test_back_and_on(place: Path) -> None:
 def test_only_a_look(place: Path) -> None:
     done = clew("undo", "tides", "--home", place, "--dry-run")
     assert done.code == 0 and "nothing was changed" in done.err
+    assert done.out.endswith("would go back to q1\n")
     assert (place / "work" / "tide.txt").read_bytes() == b"5 m\n"
     assert clew("undo", "tides", "--home", place, "--dry-run", "--json").json["done"] is False
 
@@ -63,7 +64,7 @@ def test_R09_a_conflict_is_a_diff_and_exit_code_6(place: Path) -> None:
     tide.write_bytes(b"mine\n")
     done = clew("undo", "tides", "--home", place)
     assert done.code == 6 and "'tide.txt' was changed since" in done.err
-    assert "-5 m\n+mine\n" in done.out
+    assert "-5 m\n+mine\nwould go back to q1\n" in done.out
     assert tide.read_bytes() == b"mine\n" and (place / "work" / "new.txt").exists()
     told = clew("undo", "tides", "--home", place, "--json")
     assert told.code == 6 and told.json["files"][0]["diff"].endswith("-5 m\n+mine\n")
@@ -185,3 +186,11 @@ def test_a_dry_run_says_what_would_be_refused(tmp_path: Path, monkeypatch: pytes
     assert ".bashrc" in clew("--home", tmp_path, "undo", "s", "--dry-run", "--json").json["refusal"]
     allowed = clew("--home", tmp_path, "undo", "s", "--dry-run", "--allow-protected", "--json").json
     assert allowed["refusal"] is None and Path(".bashrc").read_text() == "new"
+
+
+def test_a_session_without_recorded_changes_says_how_they_are_recorded(tmp_path: Path) -> None:
+    with Store(tmp_path).session("words") as session:
+        session.user("hello")
+    ran = clew("undo", "words", "--home", tmp_path)
+    assert ran.code == 1
+    assert "no message has recorded a change of files (an agent records it with Session.watch)" in ran.err

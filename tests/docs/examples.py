@@ -4,14 +4,17 @@ The clock stands still, the home is shown as `~`, and a line of three dots in a 
 that fails is followed by `$ echo $?`.
 """
 
+import atexit
 import io
 import os
 import re
 import shlex
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import chdir, contextmanager, redirect_stdout
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
@@ -20,9 +23,11 @@ from click.testing import CliRunner
 
 from clew.cli.main import main
 from clew.demo import write_demo
+from tests.demo_home import write_small_demo
 from tests.docs.pages import Fence, fences, pages
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+HOME = Path("ada-at-home")
 STATUS = "echo $?"
 DOTS = "..."
 _VARIABLES = ("CLEW_", "XDG_", "CLAUDE_")
@@ -69,17 +74,46 @@ class Shell:
 
 @contextmanager
 def demo_shell(folder: Path) -> Iterator[Shell]:
-    """A shell in an empty folder, with the demo as its home, by a relative path: its length shows in figures."""
-    home = Path("ada-at-home")
-    write_demo(folder / home)
+    """A shell in an empty folder, with the small demo as its home."""
+    write_small_demo(folder / HOME)
+    with shell_at(folder) as shell:
+        yield shell
+
+
+@contextmanager
+def page_shell() -> Iterator[Shell]:
+    """A shell with the whole demo as its home, and the catalog of it: reading all sessions takes a second."""
+    kept, folder = prepared_folder(), prepared_folder().with_name("shell")
+    shutil.copytree(kept, folder)
+    try:
+        with shell_at(folder) as shell:
+            yield shell
+    finally:
+        shutil.rmtree(folder)
+
+
+@cache
+def prepared_folder() -> Path:
+    """A folder with the whole demo, synced. The catalog names its sessions by the path of the folder "shell"."""
+    parent = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, parent)
+    write_demo(parent / "shell" / HOME, NOW)
+    with shell_at(parent / "shell") as shell:
+        shell.run("clew sync")
+    return (parent / "shell").rename(parent / "kept")
+
+
+@contextmanager
+def shell_at(folder: Path) -> Iterator[Shell]:
+    """A shell in a folder; its home is given by a relative path, because its length shows in figures."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_VARIABLES)}
-    world = {**kept, "HOME": str(home), "USERPROFILE": str(home), "COLUMNS": "100", "NO_COLOR": "1"}
+    world = {**kept, "HOME": str(HOME), "USERPROFILE": str(HOME), "COLUMNS": "100", "NO_COLOR": "1"}
     world["CLEW_TIMEZONE"] = "UTC"
     # clew's own folders must be named by absolute paths.
-    own = folder.resolve() / home
+    own = folder.resolve() / HOME
     world |= {"CLEW_DATA_DIR": str(own / ".local/share/clew"), "CLEW_CONFIG_DIR": str(own / ".config/clew")}
     with mock.patch.dict(os.environ, world, clear=True), mock.patch("clew.host.datetime", _Clock), chdir(folder):
-        yield Shell(home)
+        yield Shell(HOME)
 
 
 def steps(text: str) -> list[Step]:
@@ -137,7 +171,7 @@ def _refreshed(step: Step, shell: Shell) -> str:
 def refresh() -> None:
     """Write every page with the output its examples have now."""
     for page in pages():
-        with tempfile.TemporaryDirectory() as folder, demo_shell(Path(folder)) as shell:
+        with page_shell() as shell:
             page.write_text(refreshed(page.read_text(encoding="utf-8"), shell), encoding="utf-8", newline="\n")
 
 

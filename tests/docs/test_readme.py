@@ -5,40 +5,41 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.examples import STATUS, demo_shell, matches, printed_by, run_python, steps
-from tests.docs.pages import KINDS, ROOT, fences, line_of, name_of, pages
+import clew
+from tests.docs.examples import STATUS, Shell, matches, page_shell, printed_by, run_python, steps
+from tests.docs.pages import KINDS, ROOT, Fence, fences, line_of, name_of, pages
 
 
-@pytest.mark.parametrize("page", pages(), ids=name_of)
-def test_commands_print_what_the_page_says(page: Path, tmp_path: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    with demo_shell(tmp_path) as shell:
-        for block in fences(text):
-            if block.kind != "console":
-                continue
-            failed = False
-            for step in steps(block.text):
-                assert step.command == STATUS or not failed, f"{step.command}: say `{STATUS}` behind what fails"
-                actual = shell.run(step.command)
-                failed = shell.status != 0 and step.command != STATUS
-                where = f"{name_of(page)}:{line_of(text, block.start)}: $ {step.command}"
-                assert matches(step.output, actual), f"{where}\n--- the page\n{step.output}--- now\n{actual}"
-            assert not failed, f"{name_of(page)}: say `{STATUS}` behind what fails"
+def has_examples(page: Path) -> bool:
+    return any(block.kind in ("console", "python") for block in fences(page.read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize("page", pages(), ids=name_of)
-def test_python_prints_what_the_page_says(page: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", [page for page in pages() if has_examples(page)], ids=name_of)
+def test_examples_print_what_the_page_says(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     blocks = fences(text)
     names: dict[str, object] = {}
-    with demo_shell(tmp_path) as shell:
+    with page_shell() as shell:
         for at, block in enumerate(blocks):
-            if block.kind == "python" and not block.title:
-                where = f"{name_of(page)}:{line_of(text, block.start)}"
+            where = f"{name_of(page)}:{line_of(text, block.start)}"
+            if block.kind == "console":
+                check_commands(block, where, shell)
+            elif block.kind == "python" and not block.title:
                 actual = run_python(block.text, where, names, shell)
-                expected = printed_by(blocks, at, text)
-                said = expected.text if expected is not None else ""
-                assert matches(said, actual), f"{where}\n--- the page\n{said}--- now\n{actual}"
+                printed = printed_by(blocks, at, text)
+                expected = printed.text if printed is not None else ""
+                assert matches(expected, actual), f"{where}\n--- the page\n{expected}--- now\n{actual}"
+
+
+def check_commands(block: Fence, where: str, shell: Shell) -> None:
+    """Run the commands of a `console` block, and compare what they print."""
+    failed = False
+    for step in steps(block.text):
+        assert step.command == STATUS or not failed, f"{step.command}: say `{STATUS}` behind what fails"
+        actual = shell.run(step.command)
+        failed = shell.status != 0 and step.command != STATUS
+        assert matches(step.output, actual), f"{where}: $ {step.command}\n--- the page\n{step.output}--- now\n{actual}"
+    assert not failed, f"{where}: say `{STATUS}` behind what fails"
 
 
 @pytest.mark.parametrize("page", pages(), ids=name_of)
@@ -63,3 +64,11 @@ def test_three_dots_stand_for_any_lines() -> None:
     assert matches("a\n...\n", "a\n")
     assert not matches("a\n...\nd\n", "a\nb\n")
     assert not matches("a.c\n", "abc\n")
+
+
+def test_the_examples_of_the_package_run() -> None:
+    assert clew.__doc__ is not None
+    code = "\n".join(line.removeprefix("    ") for line in clew.__doc__.splitlines() if line.startswith("    "))
+    with page_shell() as shell:
+        said = run_python(code, "clew.__doc__", {}, shell)
+    assert "Remove the jump at midnight" in said

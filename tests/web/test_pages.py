@@ -19,6 +19,9 @@ import pytest
 
 from clew.catalog import database
 from clew.catalog.stats import UsageTotals
+from clew.catalog.sync import sync
+from clew.catalog.sync_level import SyncLevel
+from clew.host import Host
 from clew.web.templates import format_cost
 from clew.web.transcript import WINDOW_MESSAGES as WINDOW
 from tests.counting.homes import claude, reply
@@ -447,6 +450,30 @@ def test_a_session_whose_source_is_gone_is_shown_from_the_catalog(tmp_path: Path
         for panel in ("timeline", "files", "todos", "usage", "record?message=1", "problems"):
             assert app.get(f"{MEAN}/panel/{panel}").status == 200
         assert app.get(f"{MEAN}/graph").status == 200
+
+
+def test_a_session_that_was_deleted_before_its_messages_were_read_says_so(tmp_path: Path) -> None:
+    home, folder = tmp_path / "home", tmp_path / "catalog"
+    path = session_file(home)
+    path.write_text(line(1, "Low tide"))
+    sync([Host.at(home)], folder, SyncLevel.SESSIONS)
+    path.unlink()
+    with shown(home, folder) as app:
+        tree = app.page(ADDRESS, 410)
+        assert "was deleted before its messages were read" in words(tree)
+
+
+def test_a_session_that_was_deleted_before_all_messages_were_read_says_so(tmp_path: Path) -> None:
+    home, folder = tmp_path / "home", tmp_path / "catalog"
+    path = session_file(home)
+    path.write_text(line(1, "Low tide"))
+    sync([Host.at(home)], folder)
+    path.write_text(line(1, "Low tide") + line(2, "High tide"))
+    sync([Host.at(home)], folder, SyncLevel.SESSIONS)
+    path.unlink()
+    with shown(home, folder) as app:
+        text = words(app.page(ADDRESS))
+        assert "Low tide" in text and "some are not shown here" in text
 
 
 @pytest.mark.slow

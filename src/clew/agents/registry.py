@@ -14,6 +14,7 @@ from warnings import warn
 from clew.agents.base import Agent, Claim
 from clew.errors import SourceUnreadable, UsageError
 from clew.io.compress import open_source
+from clew.io.paths import escape_controls
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -136,5 +137,5 @@ def required_claimant(path: Path) -> Agent:
     """The agent a file belongs to; an error where there is none."""
     agent = claimant(path)
     if agent is None:
-        raise SourceUnreadable(f"{path}: not a session file of a known agent")
+        raise SourceUnreadable(f"{escape_controls(str(path))}: not a session file of a known agent")
     return agent

@@ -2,14 +2,13 @@
 
 For each session: its files are archived, the archived bytes are read back and compared with the files, and only then
 are the files removed, the main file last. A file that changed in between, that is a link, or that a program has open
-keeps the whole session. Killed at any point, every byte is in its file or in the archive.
+(where the system tells) keeps the whole session. Killed at any point, every byte is in its file or in the archive.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -29,6 +28,8 @@ from clew.sources.local import in_homes
 
 MIN_AGE = timedelta(days=1)
 """A session that was written to within this time may be running."""
+PROCESSES = Path("/proc")
+"""The folder in which Linux shows processes and their open files."""
 _READ_BYTES = 1 << 20
 
 Signature = tuple[int, int, int, int, int]
@@ -172,12 +173,16 @@ def _refuse_open_files(session: OldSession) -> None:
 
 def _folder_of_agent(file: FileToCapture) -> Path:
     """The folder below which a link may come with a session: the home, or the link that the user put in its place."""
-    from clew.agents import registry
-
-    roots = [root for root in registry.get(file.agent).roots(file.host) if file.path.is_relative_to(root)]
-    if roots:
+    if roots := _roots(file):
         return max(roots, key=lambda root: len(root.parts))
     return source_home(file.host).folder_above(file.path.absolute()) or file.host.home
+
+
+def _roots(file: FileToCapture) -> list[Path]:
+    """The folders of sessions of the agent that a file is in."""
+    from clew.agents import registry
+
+    return [root for root in registry.get(file.agent).roots(file.host) if file.path.is_relative_to(root)]
 
 
 def _read(path: Path) -> tuple[Signature, bytes]:
@@ -202,10 +207,19 @@ def _remove(system: System, path: Path, signature: Signature) -> None:
 
 
 def _remove_empty_folders(session: OldSession) -> None:
-    """Remove folders that held only files of the session."""
-    for folder in {file.path.parent for file in session.files} - {session.path.parent}:
-        with suppress(OSError):
-            folder.rmdir()
+    """Remove the folders below the agent's own folders that are empty now."""
+    for file in session.files:
+        agent_folder = _folder_of_agent(file)
+        is_in_root = agent_folder in _roots(file)
+        for folder in file.path.parents if is_in_root else [file.path.parent]:
+            if folder == agent_folder:
+                break
+            try:
+                folder.rmdir()
+            except FileNotFoundError:
+                continue  # removed after an earlier file of the session
+            except OSError:
+                break  # it holds something else
 
 
 def _reason(error: Exception) -> str:
@@ -214,11 +228,15 @@ def _reason(error: Exception) -> str:
     return str(error)
 
 
+def can_check_open_files() -> bool:
+    """True where the system tells which files programs have open, as Linux does."""
+    return (PROCESSES / "self" / "fd").is_dir()
+
+
 def open_files() -> set[Path]:
-    """The files that programs of this user have open, where the system tells."""
+    """The files that programs of this user have open; empty where the system does not tell."""
     found: set[Path] = set()
-    if sys.platform == "linux":
-        for descriptor in Path("/proc").glob("[0-9]*/fd/*"):
-            with suppress(OSError):
-                found.add(descriptor.readlink())
+    for descriptor in PROCESSES.glob("[0-9]*/fd/*"):
+        with suppress(OSError):
+            found.add(descriptor.readlink())
     return found

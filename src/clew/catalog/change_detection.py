@@ -1,13 +1,12 @@
-"""Finds out what changed since the last sync by asking the file system alone; no file of an agent is opened for it.
+"""Detects what changed since the last sync, by stat alone; no file of an agent is opened.
 
 Watched are: every folder below the folders where agents keep sessions (its mtime changes when something is added,
 renamed or removed), every file of a known session, other files that agents read, and the environment variables that
-name folders. A fingerprint tells whether a file with another mtime has other content.
+name folders. The fingerprint of a file with a new mtime shows whether its content changed.
 """
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import sqlite3
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from clew.catalog.database import TEXT
 from clew.catalog.sync_level import SyncLevel
-from clew.io.paths import path_from_text
+from clew.io.paths import MISSING, folder_error, path_from_text
 
 if TYPE_CHECKING:
     from clew.host import Host
@@ -39,6 +38,8 @@ NO_SOURCE_ID = 0
 """The owner of a side file that belongs to no single source."""
 ENV_PREFIX = "env "
 """Keys of the table `meta` that record environment variables begin with it."""
+UNREADABLE_FOLDERS = "unreadable folders"
+"""The key of the table `meta` for the folders of agents that could not be read when sources were looked for."""
 ERASURE_REQUESTED = "erasure requested"
 """A key of the table `meta`: rows were deleted, and have to be erased from the files too."""
 UNFINISHED = f"""
@@ -150,7 +151,16 @@ def hosts_changed(db: sqlite3.Connection, hosts: Hosts) -> bool:
 def _folders_changed(db: sqlite3.Connection) -> bool:
     """True where a folder changed, and where none is recorded: then sessions were never looked for."""
     folders = db.execute("SELECT path, mtime_ns FROM watched_folder").fetchall()
-    return not folders or any(folder_mtime(path) != mtime_ns for path, mtime_ns in folders)
+    if not folders or any(folder_mtime(path) != mtime_ns for path, mtime_ns in folders):
+        return True
+    # A change of permissions does not change the mtime of a folder.
+    return any(not folder_error(path_from_text(path)) for path, *_ in recorded_unreadable_folders(db))
+
+
+def recorded_unreadable_folders(db: sqlite3.Connection) -> list[tuple[str, str, str]]:
+    """Path, agent and reason of the folders that could not be read when sources were looked for."""
+    (recorded,) = db.execute("SELECT value FROM meta WHERE key = ?", (UNREADABLE_FOLDERS,)).fetchone() or ("[]",)
+    return [(path, agent, reason) for path, agent, reason in json.loads(recorded)]
 
 
 def _side_files_changed(db: sqlite3.Connection) -> bool:
@@ -165,11 +175,11 @@ def _settings_changed(db: sqlite3.Connection, environ: Mapping[str, str]) -> boo
 
 
 def folder_mtime(path: str) -> int:
-    """When a folder last got or lost an entry; -1 where there is no such folder."""
+    """When a folder last got or lost an entry; -1 where there is no such folder, -2 where that cannot be told."""
     try:
         return os.stat(path_from_text(path)).st_mtime_ns
-    except OSError:
-        return -1
+    except OSError as error:
+        return -1 if error.errno in MISSING else -2
 
 
 def stat_signature(path: str) -> tuple[int, int]:
@@ -238,7 +248,7 @@ def is_missing(path: str) -> bool:
     try:
         os.stat(path_from_text(path))
     except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+        if error.errno in MISSING:
             return True
         raise
     return False

@@ -1,4 +1,4 @@
-"""Where a catalog lies, and how its database is opened and written."""
+"""The folder of a catalog, and connections to its database."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def open_reader(folder: Path | str) -> sqlite3.Connection | None:
     path = Path(folder, DATABASE).absolute()
     if not os.path.isfile(path):  # noqa: PTH113 - False where the folder cannot be searched
         return None
-    # To read a database in WAL mode, SQLite creates files beside it. Where it cannot, nobody else writes either.
+    # SQLite creates files beside a database in WAL mode, also to read it. In a read-only folder nobody writes it.
     log = path.with_name(f"{DATABASE}-wal")
     is_immutable = not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
     mode = "mode=ro&immutable=1" if is_immutable else "mode=ro"
@@ -106,7 +106,7 @@ def open_writer(folder: Path | str) -> sqlite3.Connection:
 
 
 class transaction:
-    """A transaction that takes the write lock at its start: taken later, it could be refused."""
+    """A transaction that takes the write lock at its start: SQLite may refuse to upgrade a read lock later."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db

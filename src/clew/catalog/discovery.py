@@ -1,4 +1,4 @@
-"""Which sources there are, and what has to be watched to know that without looking again."""
+"""Lists the files and settings to watch, so that the next sync knows without a search whether sources changed."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from clew.analysis import pricing
 from clew.catalog.change_detection import (
     ENV_PREFIX,
     NO_SOURCE_ID,
+    UNREADABLE_FOLDERS,
     describe_hosts,
     folder_mtime,
     stat_signature,
@@ -23,14 +24,14 @@ from clew.catalog.change_detection import (
 )
 from clew.catalog.database import catalog_folder
 from clew.host import Host, Origin, data_dir
-from clew.io.paths import path_from_text, path_to_text, walk
+from clew.io.paths import path_from_text, path_to_text
 from clew.sources import config
-from clew.sources.local import is_folder
+from clew.sources.local import UnreadableFolder, folders_below, unreadable_folder
 
 
 @dataclass
 class WatchList:
-    """Everything that decides about which sources there are, and what is read of them."""
+    """The folders, files and environment variables that decide which sources exist and what is read of them."""
 
     folders: dict[str, int] = field(default_factory=dict)
     """mtime by path."""
@@ -39,6 +40,7 @@ class WatchList:
     agent_of_file: dict[str, str] = field(default_factory=dict)
     """The agent that reads such a file for all of its sessions."""
     environ: dict[str, str | None] = field(default_factory=dict)
+    unreadable: list[UnreadableFolder] = field(default_factory=list)
 
 
 class RecordingEnviron(Mapping[str, str]):
@@ -60,7 +62,7 @@ class RecordingEnviron(Mapping[str, str]):
 
 
 def watch_list(hosts: Sequence[Host], folder: Path) -> WatchList:
-    """Look at all that is to be watched for the catalog in `folder`; call it before sources are looked for."""
+    """Record the present state of all that is watched; called before discovery, so that no later change is missed."""
     found = WatchList()
     now_ns = time.time_ns()
     for host in hosts:
@@ -68,8 +70,10 @@ def watch_list(hosts: Sequence[Host], folder: Path) -> WatchList:
         recording = host._replace(env=environ)
         for agent in registry.load_all():
             for root in agent.roots(recording):
-                for path in _folders_below(root):
+                errors: list[OSError] = []
+                for path in map(path_to_text, folders_below(root, errors.append)):
                     found.folders[path] = trusted_mtime(folder_mtime(path), now_ns)
+                found.unreadable += [unreadable_folder(error, agent.id) for error in errors]
             for path in map(str, agent.companions(recording)):
                 found.files[path], found.agent_of_file[path] = stat_signature(path), agent.id
         if host.env is os.environ:
@@ -82,13 +86,6 @@ def watch_list(hosts: Sequence[Host], folder: Path) -> WatchList:
         settings.append(str(data_dir() / config.FILE))
     found.files.update({path: stat_signature(path) for path in settings})
     return found
-
-
-def _folders_below(root: Path) -> Iterator[str]:
-    yield str(root)
-    if is_folder(root):
-        for folder, names, _ in walk(root):
-            yield from (path_to_text(f"{folder}{os.sep}{name}") for name in names)
 
 
 def reread_agents_with_changed_files(db: sqlite3.Connection, found: WatchList) -> None:
@@ -113,16 +110,22 @@ def record_watch_list(db: sqlite3.Connection, found: WatchList, hosts: Sequence[
     environ = [(f"{ENV_PREFIX}{name}", value) for name, value in found.environ.items()]
     db.executemany("INSERT INTO meta VALUES (?, ?)", environ)
     db.execute("INSERT OR REPLACE INTO meta VALUES ('hosts', ?)", (describe_hosts(hosts),))
+    db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (UNREADABLE_FOLDERS, json.dumps(found.unreadable)))
+
+
+def host_name(source: SourceFile) -> str:
+    """The name of the machine that a source was written on; "" for this one."""
+    return (source.origin.host if source.origin is not None else None) or ""
 
 
 def source_to_json(source: SourceFile) -> str:
-    """What the catalog must know to read a source again."""
+    """The parts, side files and origin of a source, for the column `source.source_json`."""
     return json.dumps({"parts": source.parts, "sides": source.sides, "origin": source.origin})
 
 
-def source_from_json(agent: str, path: str, notes: str) -> SourceFile:
+def source_from_json(agent: str, path: str, text: str) -> SourceFile:
     """The source that `source_to_json` described."""
-    known, path = json.loads(notes), path_from_text(path)
+    known, path = json.loads(text), path_from_text(path)
     origin = Origin(*known["origin"]) if known["origin"] else None
     try:
         found = os.stat(path)
@@ -133,5 +136,5 @@ def source_from_json(agent: str, path: str, notes: str) -> SourceFile:
 
 
 def side_files(source: SourceFile) -> list[str]:
-    """The files that belong to a source beside its main one."""
+    """The files of a source other than its main file."""
     return [str(source.path.parent / name) for name in (*source.parts, *source.sides)]

@@ -1,4 +1,4 @@
-"""The names of sessions, messages and calls: hashes that any machine makes alike, so that merging is a set union."""
+"""Keys of sessions, messages and calls: hashes that are the same on every machine, so that merging is a set union."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from hashlib import blake2b
 
 
 def key_of(*parts: str) -> bytes:
-    """A name of sixteen bytes for these words."""
+    """A key of sixteen bytes made of some strings."""
     return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def session_key(agent: str, native: str) -> str:
-    """The name of a session."""
+    """The key of a session, as hex digits."""
     return key_of(agent, native).hex()
 
 
 def packed_uuid(uuid: str) -> bytes | str:
-    """A native uuid as it is stored: sixteen bytes where it is spelled the usual way, with small letters."""
+    """A native uuid as it is stored: sixteen bytes where it is a UUID in its usual form, in lower case."""
     if len(uuid) != 36:
         return uuid
     try:
@@ -29,7 +29,7 @@ def packed_uuid(uuid: str) -> bytes | str:
 
 
 def event_key(agent: str, session: str, uuid: bytes | str) -> bytes:
-    """The name of a message, by its packed uuid. Copies in resumed and forked sessions keep it, so it is enough."""
+    """The key of a message. Copies in resumed and forked sessions keep the uuid, so they get the same key."""
     if type(uuid) is bytes:
         return blake2b(uuid, digest_size=16, person=agent.encode()[:16]).digest()
     return key_of(agent, session, str(uuid))

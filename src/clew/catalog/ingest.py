@@ -81,7 +81,7 @@ class MessageOfCall:
         self._messages: dict[str, int] = {}
 
     def add(self, message: Message) -> None:
-        """Note the ids of the next message."""
+        """Record the ids of the next message."""
         if message.role != "assistant":
             return
         call = message.metadata.message_id if message.metadata is not UNSET else None

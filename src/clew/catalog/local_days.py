@@ -16,7 +16,7 @@ PROBE_STEP = timedelta(days=28)
 
 
 class OffsetPeriod(NamedTuple):
-    """A time with one offset from UTC."""
+    """A period with one offset from UTC."""
 
     end_us: int | None
     """When it ends; None for the last period."""
@@ -72,12 +72,12 @@ def _microseconds(span: timedelta) -> int:
 
 
 def _day_sql(column: str, offset_us: int) -> str:
-    """Local midnight of a time, as the local clock counts microseconds. Engines spell division differently."""
+    """Local midnight of a time, as the local clock counts microseconds. Engines differ in integer division."""
     local = f"({column} + {offset_us})" if offset_us >= 0 else f"({column} - {-offset_us})"
     return f"{local} - {local} % {DAY_US}"
 
 
 @lru_cache(maxsize=4096)
 def day_name(day_us: int) -> str:
-    """The name of a day that `LocalDays.sql` has found, as `2026-11-03`; "" for no time."""
+    """The name of a day from `LocalDays.sql`, such as `2026-11-03`; "" for 0, an unknown time."""
     return from_microseconds(min(day_us, LAST_DAY_US)).date().isoformat() if day_us else ""

@@ -1,4 +1,4 @@
-"""One sync at a time: a lock of the operating system on a file beside the catalog. A dead process holds none."""
+"""Lets one process write a catalog at a time, by an OS lock on a file in its folder; it ends with the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading the text index: which blocks match, how many, and in what order."""
+"""Queries the text index: which blocks match, how many, and in what order."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     import tantivy
 
 MAX_HITS = 100_000
-"""How far a page of hits may lie from the first."""
+"""Hits beyond this number cannot be shown."""
 
 
 class Scope(NamedTuple):
-    """Where to look; None means everywhere."""
+    """The kinds of text and the sources to search; None means all."""
 
     kinds: frozenset[str] | None = None
     sources: frozenset[int] | None = None
     stale: Sequence[tuple[int, int]] = ()
-    """Ranges of blocks of which the index may hold another text."""
+    """Ranges of blocks whose text in the index may be outdated; they are left out."""
 
 
 class Match(NamedTuple):
@@ -36,19 +36,19 @@ class Match(NamedTuple):
     when: int
     doc: int
     place: tuple[int, int] = (-1, 0)
-    """Where it stands in the index: among equals, pages must agree on an order."""
+    """Segment and document number in the index: a tie-break, so that pages agree on the order of equal hits."""
 
 
 _MAX_EXPANSIONS = 1 << 14
-"""Words that tantivy lets the patterns of one phrase match."""
+"""tantivy's limit of words that the patterns of one phrase may match."""
 _MAX_PATTERN_CHARS = 128
-"""Longer words are not made patterns: tantivy refuses those with more than 1000 states."""
+"""Longer words are not used as patterns: tantivy refuses patterns with more than 1000 states."""
 _INVALID_ARGUMENT = "An invalid argument was passed"
-"""How tantivy's errors begin that blame the query; any other means that the index is damaged."""
+"""The beginning of tantivy's errors about a query; any other error means that the index is damaged."""
 
 
 class TextReader:
-    """Reads the text index of a catalog. What is written later is seen after `refresh`."""
+    """Reads the text index of a catalog, as it was at the last `refresh`."""
 
     def __init__(self, folder: Path | str | None = None) -> None:
         """Open the index in a folder; without one it is empty."""
@@ -57,7 +57,7 @@ class TextReader:
         self.refresh()
 
     def refresh(self) -> None:
-        """See what was committed since; costs next to nothing where that is nothing."""
+        """Load what was committed since the last refresh; without a commit, this is a single stat."""
         if self._folder is None or not os.path.exists(f"{self._folder}/{META}"):  # noqa: PTH110
             self._index = None
             return
@@ -78,25 +78,25 @@ class TextReader:
         """How many blocks match, and the first of them."""
         if self._index is None:
             return 0, []
-        total, found = self._index.find(self._index.asked(query), scope, limit, newest)
-        return total, in_order(found, newest)
+        total, found = self._index.find(self._index.compiled(query), scope, limit, newest)
+        return total, sort_matches(found, newest)
 
     def candidates_containing(self, literals: Sequence[str], scope: Scope, most: int) -> list[int] | None:
-        """Every block that can hold these pieces of text, none of which is missing from any that does.
+        """The blocks that may contain all of these texts; every block that does is among them.
 
-        None where they are more than `most`, or where the pieces tell too little.
+        None where they are more than `most`, or where the texts are too short to narrow the search.
         """
-        pieces = [piece for literal in literals for piece in _pieces(literal)]
-        if not any(len(word) >= _TELLING for word, _, _ in pieces):
+        pieces = [piece for literal in literals for piece in _literal_words(literal)]
+        if not any(len(word) >= _MIN_LITERAL_CHARS for word, _, _ in pieces):
             return None
         if self._index is None:
             return []
-        count, matches = self._index.find(self._index.holding(pieces), scope, most + 1, True)
+        count, matches = self._index.find(self._index.containing(pieces), scope, most + 1, True)
         return [match.doc for match in matches] if count <= most else None
 
 
-def in_order(matches: list[Match], newest: bool) -> list[Match]:
-    """The best first, or the newest."""
+def sort_matches(matches: list[Match], newest: bool) -> list[Match]:
+    """Sort matches, the best or the newest first."""
     if newest:
         return sorted(matches, key=lambda match: (-match.when, match.place, -match.doc))
     return sorted(matches, key=lambda match: (-match.rank, match.place, -match.when, -match.doc))
@@ -130,9 +130,9 @@ class _OpenIndex:
     def size(self) -> int:
         return max(1, self._searcher.num_docs)
 
-    def find(self, asked: tantivy.Query, scope: Scope, limit: int, newest: bool) -> tuple[int, list[Match]]:
+    def find(self, compiled: tantivy.Query, scope: Scope, limit: int, newest: bool) -> tuple[int, list[Match]]:
         tantivy, searcher = self._tantivy, self._searcher
-        scoped = self._scoped(asked, scope)
+        scoped = self._scoped(compiled, scope)
         limit = min(limit, self.size)
         order: dict[str, Any] = {"order_by_field": "when", "order": tantivy.Order.Desc} if newest else {}
         try:
@@ -149,8 +149,8 @@ class _OpenIndex:
         ]
         return int(found.count), matches  # type: ignore[attr-defined]
 
-    def _scoped(self, asked: tantivy.Query, scope: Scope) -> tantivy.Query:
-        """The query with what limits it; that has no part in the rank."""
+    def _scoped(self, compiled: tantivy.Query, scope: Scope) -> tantivy.Query:
+        """Limit a query to a scope, which does not change the ranks."""
         must, queries = self._tantivy.Occur.Must, self._queries
         limits = []
         if scope.kinds is not None:
@@ -162,32 +162,34 @@ class _OpenIndex:
             for first, last in scope.stale:
                 stale = self._queries.range_query(self._schema, "doc", unsigned, first, last)
                 limits.append((self._tantivy.Occur.MustNot, stale))
-        return queries.boolean_query([(must, asked), *limits]) if limits else asked
+        return queries.boolean_query([(must, compiled), *limits]) if limits else compiled
 
     def _any(self, field: str, values: list[int]) -> tantivy.Query:
         if not values:
             return self._queries.empty_query()
         return self._queries.const_score_query(self._queries.term_set_query(self._schema, field, values), 0.0)
 
-    def asked(self, query: Query) -> tantivy.Query:
-        """The query as the index understands it; words are never parsed again."""
+    def compiled(self, query: Query) -> tantivy.Query:
+        """Build the query of tantivy from its parts; tantivy's own query parser is not used."""
         occur, queries = self._tantivy.Occur, self._queries
         if isinstance(query, Phrase):
             return self._phrase(query)
         if isinstance(query, Not):
-            return queries.boolean_query([(occur.Must, queries.all_query()), (occur.MustNot, self.asked(query.part))])
+            return queries.boolean_query(
+                [(occur.Must, queries.all_query()), (occur.MustNot, self.compiled(query.part))]
+            )
         if isinstance(query, Or):
-            return queries.boolean_query([(occur.Should, self.asked(part)) for part in query.parts])
+            return queries.boolean_query([(occur.Should, self.compiled(part)) for part in query.parts])
         parts = [self._part(part) for part in query.parts]
         if all(isinstance(part, Not) for part in query.parts):
-            # Something must be there for anything to be taken away from.
+            # tantivy finds nothing with exclusions alone.
             parts.insert(0, (occur.Must, queries.all_query()))
         return queries.boolean_query(parts)
 
     def _part(self, part: Query) -> tuple[tantivy.Occur, tantivy.Query]:
         if isinstance(part, Not):
-            return self._tantivy.Occur.MustNot, self.asked(part.part)
-        return self._tantivy.Occur.Must, self.asked(part)
+            return self._tantivy.Occur.MustNot, self.compiled(part.part)
+        return self._tantivy.Occur.Must, self.compiled(part)
 
     def _phrase(self, phrase: Phrase) -> tantivy.Query:
         schema = self._schema
@@ -202,29 +204,29 @@ class _OpenIndex:
         return self._queries.phrase_query(schema, "text", words)
 
     def _prefix_phrase(self, full: list[str], last: str) -> tantivy.Query:
-        """A phrase whose last word need only begin so."""
+        """A phrase whose last word is a prefix."""
         schema, queries, should = self._schema, self._queries, self._tantivy.Occur.Should
         if max(map(len, (*full, last))) > _MAX_PATTERN_CHARS:
-            # Few blocks have such a word: each word that can follow there becomes a phrase of its own.
+            # Few blocks have such a long word, so each word that completes the prefix in them becomes a phrase.
             must = self._tantivy.Occur.Must
             filter_query = queries.boolean_query([(must, queries.term_query(schema, "text", word)) for word in full])
             found = self._searcher.terms_with_prefix("text", last, filter_query)
             phrases = [queries.phrase_query(schema, "text", [*full, word]) for word, _ in found]
         else:
-            # Words are letters and digits, so none of them means anything in an expression.
+            # Words consist of letters and digits, so they need no escaping in a pattern.
             found = self._searcher.terms_with_prefix("text", last)
             patterns = prefix_patterns(last, [word for word, _ in found], _MAX_EXPANSIONS - len(full))
             phrases = [queries.regex_phrase_query(schema, "text", [*full, pattern]) for pattern in patterns]
         return phrases[0] if len(phrases) == 1 else queries.boolean_query([(should, each) for each in phrases])
 
-    def holding(self, pieces: Sequence[tuple[str, bool, bool]]) -> tantivy.Query:
+    def containing(self, pieces: Sequence[tuple[str, bool, bool]]) -> tantivy.Query:
         occur, queries = self._tantivy.Occur, self._queries
-        # Short pieces stand in nearly every text.
-        musts = [(occur.Must, self._holding(piece)) for piece in pieces if len(piece[0]) >= _TELLING]
+        # Nearly every text contains the shorter words.
+        musts = [(occur.Must, self._containing_word(piece)) for piece in pieces if len(piece[0]) >= _MIN_LITERAL_CHARS]
         giant = queries.term_query(self._schema, "text", OVERLONG_MARKER)
         return queries.boolean_query([(occur.Should, queries.boolean_query(musts)), (occur.Should, giant)])
 
-    def _holding(self, piece: tuple[str, bool, bool]) -> tantivy.Query:
+    def _containing_word(self, piece: tuple[str, bool, bool]) -> tantivy.Query:
         word, begins, ends = piece
         if begins and ends:
             return self._queries.term_query(self._schema, "text", word)
@@ -232,18 +234,18 @@ class _OpenIndex:
         return self._queries.regex_query(self._schema, "text", pattern)
 
 
-_RUN = re.compile("[A-Za-z0-9]+")
-_TELLING = 3
-"""Letters that must stand together for the index to be of use."""
+_ASCII_WORD = re.compile("[A-Za-z0-9]+")
+_MIN_LITERAL_CHARS = 3
+"""Shorter words do not narrow a search."""
 
 
-def _pieces(literal: str) -> list[tuple[str, bool, bool]]:
-    """The words in a piece of text, each with whether it begins and ends there; what is not ASCII tells nothing.
+def _literal_words(literal: str) -> list[tuple[str, bool, bool]]:
+    """The ASCII words of a literal, each with whether the literal shows that a word begins and ends there.
 
-    Of a long word, its beginning is enough to find the blocks that can hold it.
+    Long words are cut: their beginning is enough to find the blocks that may contain them.
     """
     found = []
-    for run in _RUN.finditer(literal):
+    for run in _ASCII_WORD.finditer(literal):
         before, behind = literal[: run.start()][-1:], literal[run.end() :][:1]
         begins, ends = before != "" and before.isascii(), behind != "" and behind.isascii()
         word = run[0].lower()
@@ -252,7 +254,7 @@ def _pieces(literal: str) -> list[tuple[str, bool, bool]]:
 
 
 def prefix_patterns(prefix: str, words: Sequence[str], most: int) -> Iterator[str]:
-    """Expressions that together match these words, which all begin with the prefix; none matches more than `most`."""
+    """Patterns that together match these words, which all begin with the prefix; each matches at most `most` words."""
     if len(words) <= most:
         yield f"{prefix}.*"
         return

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 
 from clew.catalog.dedupe import update_visible_copies
-from clew.catalog.discovery import source_to_json
+from clew.catalog.discovery import host_name, source_to_json
 from clew.catalog.filters import SourcesWithText, matching_sources
 from clew.catalog.ingest import Ingested, ingest
 from clew.catalog.lookup import TextReader
@@ -46,10 +46,9 @@ def memory_catalog(
 
 def _write_session(db: sqlite3.Connection, number: int, session: StoredSession, level: SyncLevel) -> None:
     source, stat = session.source, session.path.stat()
-    origin = source.origin
     row = (number, path_to_text(str(session.path)), session.agent.id, stat.st_size, stat.st_mtime_ns)
-    place = ((origin.host or origin.type) if origin is not None else "", source_to_json(source))
-    db.execute("INSERT INTO source VALUES (?, ?, ?, 'live', ?, ?, -1, -1, x'', ?, ?, '[]')", (*row, *place))
+    values = (*row, host_name(source), source_to_json(source))
+    db.execute("INSERT INTO source VALUES (?, ?, ?, 'live', ?, ?, -1, -1, x'', ?, ?, '[]')", values)
     rows, chunks = RowWriter(db), SourceTextWriter(db, number)
     texts = ChunkPacker(lambda chunk: chunks.write([chunk]))
     for step in ingest(session.agent, source, number, level):

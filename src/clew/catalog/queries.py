@@ -13,37 +13,38 @@ from typing import Any, NamedTuple
 from clew.agents.file_evidence import absolute
 from clew.analysis.pricing import NANO_DOLLARS
 from clew.analysis.usage import Usage
+from clew.catalog.change_detection import recorded_unreadable_folders
 from clew.catalog.database import key_range
 from clew.catalog.filters import Condition
 from clew.catalog.portable_sql import CACHE_5M_TOKENS
 from clew.catalog.row_writer import COUNTS
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.stats import UsageTotals, add_known, catalog_stats
-from clew.io.paths import path_for_display, path_from_text, path_to_text
+from clew.io.paths import escape_controls, path_for_display, path_from_text, path_to_text
 from clew.model import Problem
 from clew.model.codes import CODES
 from clew.model.json import JSON
 from clew.model.time import format_utc
 from clew.render.shell import shell_word
 
-DEEPEST = 8
-"""Sub-agents of sub-agents that a list shows."""
+MAX_SUBAGENT_DEPTH = 8
+"""Levels of sub-agents below a session that a list shows."""
 _FIELDS = """s.id, s.session_id, s.agent, s.native_id, s.parent_session_id, s.is_agent_session, s.title, s.project,
   s.git_branch, s.started_us, s.ended_us, s.message_count, s.turn_count, s.error_count, s.active_us, f.host, f.state,
   json_extract(s.header, '$.models')"""
-_NAMED = "c.path NOT IN ('', '.', './', '/')"
-"""What a path must be to name a file, and not the folder that it is taken from."""
+_NAMES_FILE = "c.path NOT IN ('', '.', './', '/')"
+"""The path of a change `c` names a file, not the working folder itself."""
 _FROM = "FROM session s JOIN source f ON f.id = s.id"
 _USAGE_SUMS = (
     "calls priced_calls input_tokens output_tokens cache_read_tokens cache_creation_5m_tokens "
     "cache_creation_1h_tokens cost_nano"
 ).split()
 _CALL_COLUMNS = {"priced_calls": "is_priced", "cache_creation_5m_tokens": CACHE_5M_TOKENS}
-"""The columns of a single call that sums by day have under another name."""
+"""Columns of `token_usage` whose sums have another name in `usage_by_quarter_hour`."""
 
 
 class Entry(NamedTuple):
-    """A session as a list shows it."""
+    """A session in a list."""
 
     number: int
     key: str
@@ -68,7 +69,7 @@ class Entry(NamedTuple):
 
 
 SORTS = ("time", "cost", "tokens", "messages")
-"""What a list can be sorted by, the latest or largest first."""
+"""Sort orders of a list; each puts the latest or largest first."""
 
 
 def list_rows(
@@ -80,7 +81,7 @@ def list_rows(
     sort: str = "time",
     reverse: bool = False,
 ) -> list[dict[str, JSON]]:
-    """The sessions that are there and pass the condition, sorted, as `clew list --json` prints them."""
+    """The sessions whose files exist and that pass the condition, as `clew list --json` prints them."""
     where, values = _list_condition(condition, subagents)
     order = "s.message_count DESC, " if sort == "messages" else ""
     query = f"SELECT s.id {_FROM} WHERE {where} ORDER BY {order}s.ended_us DESC, s.native_id DESC"
@@ -121,13 +122,13 @@ def _list_rows(db: sqlite3.Connection, numbers: Sequence[int]) -> list[dict[str,
 
 
 def _cost_columns(used: UsageTotals) -> dict[str, JSON]:
-    """What a session cost: the calls that no other session has already; None where no price is known."""
+    """The cost of the calls that count for this session and for no other; None without a known price."""
     cost = used.cost_nano / NANO_DOLLARS if used.priced_calls else None
     return {"cost": cost, "cost_is_at_least": used.cost_is_lower_bound}
 
 
 def last_messages(db: sqlite3.Connection, *, gone: bool = False) -> dict[Path, datetime | None]:
-    """When something was said last in each session, by its main file; None where it is unknown.
+    """The time of the last message of each session, by its main file; None where unknown.
 
     With `gone`, also of sessions whose file is gone.
     """
@@ -138,17 +139,29 @@ def last_messages(db: sqlite3.Connection, *, gone: bool = False) -> dict[Path, d
     }
 
 
+def subagent_paths(db: sqlite3.Connection) -> set[Path]:
+    """The main files of the sessions of sub-agents."""
+    query = f"SELECT f.path {_FROM} WHERE s.is_agent_session = 1"
+    return {Path(path_from_text(path)) for (path,) in db.execute(query)}
+
+
 def list_ids(db: sqlite3.Connection, condition: Condition | None = None) -> list[str]:
-    """The ids of the sessions of a list, to tell how much of an id is enough to name one."""
+    """The ids of the sessions of a list, to compute how short an id can be and still be unique."""
     where, values = _list_condition(condition, True)
     return [row[0] for row in db.execute(f"SELECT s.native_id {_FROM} WHERE {where}", values)]
 
 
-def sessions_with_id_prefix(db: sqlite3.Connection, prefix: str, limit: int) -> list[tuple[str, str, str]]:
-    """Id, title and project of the sessions whose id begins with a text, without sub-agents, the latest first."""
+def sessions_with_id_prefix(
+    db: sqlite3.Connection, prefix: str, limit: int, *, agent: str = ""
+) -> list[tuple[str, str, str]]:
+    """Id, title and project of the sessions whose id begins with a text, without sub-agents, the latest first.
+
+    With `agent`, only its sessions.
+    """
     query = f"SELECT s.native_id, s.title, s.project {_FROM} WHERE f.state = 'live' AND s.is_agent_session = 0"
-    query += " AND substr(s.native_id, 1, length(:prefix)) = :prefix ORDER BY s.ended_us DESC LIMIT :limit"
-    return db.execute(query, {"prefix": prefix, "limit": limit}).fetchall()
+    query += " AND substr(s.native_id, 1, length(:prefix)) = :prefix AND :agent IN ('', s.agent)"
+    query += " ORDER BY s.ended_us DESC LIMIT :limit"
+    return db.execute(query, {"prefix": prefix, "limit": limit, "agent": agent}).fetchall()
 
 
 def _list_condition(condition: Condition | None, subagents: bool) -> tuple[str, tuple[Any, ...]]:
@@ -163,6 +176,8 @@ def _list_row(agent: str, header: dict[str, JSON], usage: Usage, size: int, path
         "id": header["id"],
         "agent": agent,
         **{name: header[name] for name in _HEADER_COLUMNS},
+        "turns": header["prompt_count"],
+        "user_messages": header["turn_count"],
         "workspace": header["workspace"] and path_for_display(header["workspace"]),
         "project": header["project"] and path_for_display(header["project"]),
         "tokens": {name: getattr(usage, name) for name in ("calls", *COUNTS)},
@@ -176,13 +191,12 @@ def _list_row(agent: str, header: dict[str, JSON], usage: Usage, size: int, path
 
 
 _HEADER_COLUMNS = (
-    "title workspace project git_branch slug models started_at ended_at duration_seconds messages turn_count "
-    "prompt_count tool_calls has_errors"
+    "title workspace project git_branch slug models started_at ended_at duration_seconds messages tool_calls has_errors"
 ).split()
 
 
 def _recorded_usage(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, Usage]:
-    """The usage that each source itself records, also of calls that other sources repeat."""
+    """The usage in the records of each source, including calls that count for another source."""
     sums = ", ".join(f"sum(CASE WHEN o.id IS NULL THEN u.{name} ELSE o.{name} END)" for name in COUNTS)
     query = f"""SELECT s.value, count(*), {sums} FROM json_each(?) s
       JOIN token_usage u ON u.id >= s.value * {KEYS_PER_SOURCE} AND u.id < (s.value + 1) * {KEYS_PER_SOURCE}
@@ -191,7 +205,7 @@ def _recorded_usage(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int,
 
 
 def _titles_from_summaries(db: sqlite3.Connection, found: Sequence[tuple[int, str, dict[str, JSON]]]) -> dict[int, str]:
-    """Titles of sessions without one: a summary may be in any later file of its folder, with the id of a message."""
+    """Titles for untitled sessions: a summary with the uuid of a message may be in any later file of the folder."""
     untitled = {number: Path(path_from_text(path)).parent for number, path, header in found if not header["is_titled"]}
     by_folder = _summaries_by_folder(db, set(untitled.values())) if untitled else {}
     titles: dict[int, str] = {}
@@ -206,7 +220,7 @@ def _titles_from_summaries(db: sqlite3.Connection, found: Sequence[tuple[int, st
 
 
 def _summaries_by_folder(db: sqlite3.Connection, folders: set[Path]) -> dict[Path, list[tuple[bytes, str]]]:
-    """All summaries in the files of some folders, each with the uuid of its message, in the order of files."""
+    """The summaries in the files of some folders, each after the uuid of its message, ordered by file."""
     by_folder: dict[Path, list[tuple[bytes, str]]] = {}
     query = "SELECT f.path, json_extract(s.header, '$.summaries') AS summaries"
     query += f" {_FROM} WHERE summaries <> '{{}}' AND f.state = 'live' ORDER BY f.agent, f.path"
@@ -222,9 +236,9 @@ MAX_MOVED_HINTS = 3
 
 
 def moved_project_hints(db: sqlite3.Connection, folders: Sequence[str]) -> list[str]:
-    """For a folder without sessions, under all paths it is known by: that sessions of a missing folder may be of it.
+    """Hints for a folder without sessions: a missing folder of the same name has some, so it may have been moved.
 
-    Such a folder has the same name.
+    `folders` are all paths of the folder, the first as the user knows it.
     """
     query = f"SELECT DISTINCT json_extract(s.header, '$.workspace') {_FROM} WHERE s.project = ? AND f.host = ''"
     recorded = [path_from_text(row[0]) for row in db.execute(query, (path_to_text(Path(folders[0]).name),)) if row[0]]
@@ -237,7 +251,7 @@ def moved_project_hints(db: sqlite3.Connection, folders: Sequence[str]) -> list[
 
 
 def with_subagents(db: sqlite3.Connection, keys: Sequence[str]) -> list[str]:
-    """The keys of sessions and of all sub-agents that they started, directly or not."""
+    """The keys of sessions and of all sub-agents below them."""
     query = """WITH RECURSIVE family (key) AS (SELECT value FROM json_each(?) UNION
       SELECT s.session_id FROM session s JOIN family ON s.parent_session_id = family.key)
       SELECT key FROM family ORDER BY key"""
@@ -245,7 +259,7 @@ def with_subagents(db: sqlite3.Connection, keys: Sequence[str]) -> list[str]:
 
 
 def agent_summaries(db: sqlite3.Connection) -> dict[str, dict[str, JSON]]:
-    """Sessions, sub-agents, messages, the bytes of files that are there, and the last activity of each agent."""
+    """For each agent: sessions, sub-agents, messages, bytes of existing files, and last activity."""
     query = f"""SELECT f.agent, sum(CASE WHEN f.state = 'live' THEN f.size ELSE 0 END),
       max(CASE WHEN s.ended_us > 0 THEN s.ended_us END) {_FROM} GROUP BY f.agent ORDER BY f.agent"""
     counts = catalog_stats(db).sessions_by("agent")
@@ -260,7 +274,7 @@ def agent_summaries(db: sqlite3.Connection) -> dict[str, dict[str, JSON]]:
 
 
 class Page(NamedTuple):
-    """Some sessions; how many rows there are in all, and of how many sessions and sub-agents."""
+    """A page of a list: the number of all top-level rows, the entries shown, and the numbers of all sessions."""
 
     total: int
     entries: list[Entry]
@@ -269,7 +283,7 @@ class Page(NamedTuple):
 
 
 def page(db: sqlite3.Connection, chosen: Collection[int] | None, limit: int, offset: int = 0) -> Page:
-    """Sessions, the latest first, with their sub-agents below them; `chosen` are those that may be shown."""
+    """A page of sessions, the latest first, with their sub-agents; `chosen` limits it to some ids."""
     query = """SELECT id, session_id, parent_session_id, is_agent_session FROM session WHERE is_visible = 1
       ORDER BY ended_us DESC, id DESC"""
     rows = [row for row in db.execute(query) if chosen is None or row[0] in chosen]
@@ -281,10 +295,10 @@ def page(db: sqlite3.Connection, chosen: Collection[int] | None, limit: int, off
 
 
 def with_children(db: sqlite3.Connection, entries: list[Entry], chosen: Collection[int] | None) -> list[Entry]:
-    """The entries with the sessions they started, and those which these started, as deep as they go."""
+    """Add the sub-agents of each entry, and theirs, down to `MAX_SUBAGENT_DEPTH`."""
     below: dict[str, list[Entry]] = {}
     waiting, seen = [entry.key for entry in entries], {entry.key for entry in entries}
-    for _ in range(DEEPEST):
+    for _ in range(MAX_SUBAGENT_DEPTH):
         if not waiting:
             break
         marks = ", ".join("?" * len(waiting))
@@ -329,14 +343,14 @@ def _usage_totals(sums: Sequence[int | None]) -> UsageTotals:
 
 
 def entry(db: sqlite3.Connection, agent: str, identity: str) -> Entry | None:
-    """The session with this very id; of several copies the one that is shown."""
+    """The session with exactly this id; of several copies the visible one."""
     query = "SELECT id FROM session WHERE agent = ? AND native_id = ? ORDER BY is_visible DESC, id LIMIT 1"
     row = db.execute(query, (agent, identity)).fetchone()
     return _entries(db, [row[0]])[0] if row is not None else None
 
 
 def smallest(db: sqlite3.Connection) -> list[Entry]:
-    """Of each agent the shortest session with something in it."""
+    """The shortest session of each agent with more than three messages."""
     query = "SELECT id, min(message_count) FROM session WHERE is_visible = 1 AND message_count > 3 GROUP BY agent"
     return _entries(db, [row[0] for row in db.execute(query)])
 
@@ -348,7 +362,7 @@ def by_key(db: sqlite3.Connection, key: str) -> Entry | None:
 
 
 def neighbours(db: sqlite3.Connection, entry: Entry) -> tuple[Entry | None, Entry | None]:
-    """The session before this one in a list, which is newer, and the one behind it."""
+    """The next newer and the next older session."""
     newer = "(ended_us, id) > (?, ?) ORDER BY ended_us, id"
     older = "(ended_us, id) < (?, ?) ORDER BY ended_us DESC, id DESC"
     found = []
@@ -360,9 +374,9 @@ def neighbours(db: sqlite3.Connection, entry: Entry) -> tuple[Entry | None, Entr
 
 
 def written_since(db: sqlite3.Connection, mtime_ns: int, said_us: int, limit: int) -> list[Entry]:
-    """The sessions whose files were written to since one time and whose last words are since another, latest first.
+    """The sessions whose file was written since one time, and whose last message is since another, latest first.
 
-    A file that was copied is new, and what it tells of is not.
+    The second limit leaves out old sessions whose file was copied recently.
     """
     query = "SELECT s.id FROM session s JOIN source f ON f.id = s.id WHERE s.is_visible = 1 AND f.state = 'live'"
     query += " AND max(f.mtime_ns, f.ctime_ns) >= ? AND (s.ended_us = 0 OR s.ended_us >= ?)"
@@ -371,7 +385,7 @@ def written_since(db: sqlite3.Connection, mtime_ns: int, said_us: int, limit: in
 
 
 class Moment(NamedTuple):
-    """A message, as a timeline shows it."""
+    """A message on a timeline."""
 
     message: int
     time_us: int
@@ -386,7 +400,7 @@ def moments(db: sqlite3.Connection, number: int) -> list[Moment]:
 
 
 def calls_of(db: sqlite3.Connection, number: int) -> list[tuple[int, UsageTotals]]:
-    """The usage of each message of a session; 0 is for calls that belong to none. Each call is counted once."""
+    """The usage of each message of a session, by number; 0 for calls without a message. Each call is counted once."""
     sums = ", ".join("count(*)" if name == "calls" else f"sum({_CALL_COLUMNS.get(name, name)})" for name in _USAGE_SUMS)
     query = f"""SELECT message % {KEYS_PER_SOURCE} AS at, {sums} FROM token_usage u
       WHERE is_visible = 1 AND id BETWEEN ? AND ? GROUP BY at ORDER BY at"""
@@ -394,31 +408,31 @@ def calls_of(db: sqlite3.Connection, number: int) -> list[tuple[int, UsageTotals
 
 
 class RecordedChange(NamedTuple):
-    """What a message did to a file."""
+    """A change of a file by a message."""
 
     message: int
     path: str
-    """As the time machine spells it: one that was recorded relative is below the session's folder."""
+    """Absolute; a relative path is below the session's folder."""
     op: str
     added: int | None
     removed: int | None
-    """How many lines came and went; None where nobody tells."""
+    """Lines added and removed; None where unknown."""
     time_us: int
 
 
 def recorded_changes(db: sqlite3.Connection, number: int) -> list[RecordedChange]:
-    """What a session did to files, in its order."""
+    """The file changes of a session, in order."""
     folder = _folders(db, [number]).get(number)
     query = f"SELECT c.message % {KEYS_PER_SOURCE}, c.path, o.text, c.lines_added, c.lines_removed, m.ts_us"
     query += " FROM change c"
     query += " JOIN string o ON o.id = c.op JOIN message m ON m.id = c.message"
-    query += f" WHERE c.id BETWEEN ? AND ? AND {_NAMED} ORDER BY c.id"
+    query += f" WHERE c.id BETWEEN ? AND ? AND {_NAMES_FILE} ORDER BY c.id"
     changes = (RecordedChange(*row) for row in db.execute(query, key_range(number)))
     return [change._replace(path=absolute(change.path, folder)) for change in changes]
 
 
 def _folders(db: sqlite3.Connection, numbers: Sequence[int] | None = None) -> dict[int, str | None]:
-    """The folders that sessions were in; of all of them, if none are named."""
+    """The working folders of some sessions, or of all."""
     chosen = "" if numbers is None else f" WHERE id IN ({', '.join('?' * len(numbers))})"
     return dict(db.execute(f"SELECT id, json_extract(header, '$.workspace') FROM session{chosen}", numbers or ()))
 
@@ -435,11 +449,11 @@ class TouchedFile(NamedTuple):
 
 
 def files(db: sqlite3.Connection) -> list[TouchedFile]:
-    """Every file that a session changed, however its path was recorded; the latest first."""
+    """Every file that a session changed, the latest first. Relative and absolute paths of a file are one file."""
     folders = _folders(db)
     query = f"SELECT c.id / {KEYS_PER_SOURCE} AS number, c.path, count(*), sum(c.lines_added),"
     query += " sum(c.lines_removed), max(m.ts_us)"
-    query += f" FROM change c JOIN message m ON m.id = c.message WHERE m.is_visible = 1 AND {_NAMED}"
+    query += f" FROM change c JOIN message m ON m.id = c.message WHERE m.is_visible = 1 AND {_NAMES_FILE}"
     query += " GROUP BY number, c.path"
     found: dict[str, list[tuple[Any, ...]]] = {}
     for row in db.execute(query):
@@ -448,13 +462,13 @@ def files(db: sqlite3.Connection) -> list[TouchedFile]:
 
 
 def _touched_file(path: str, rows: list[tuple[Any, ...]]) -> TouchedFile:
-    """What became of a file: a session may have recorded its path in several ways."""
+    """Sum the changes of a file; a session may have recorded its path in several forms."""
     numbers, _, changes, added, removed, times = zip(*rows, strict=True)
     return TouchedFile(path, sum(changes), len(set(numbers)), add_known(added), add_known(removed), max(times))
 
 
 def sessions_of_file(db: sqlite3.Connection, path: str) -> list[tuple[Entry, list[RecordedChange]]]:
-    """The sessions that changed a file, the latest first, with what they did to it."""
+    """The sessions that changed a file, the latest first, with their changes."""
     query = f"SELECT DISTINCT c.id / {KEYS_PER_SOURCE} FROM change c JOIN message m ON m.id = c.message"
     query += " WHERE m.is_visible = 1"
     query += " AND (substr(c.path, -length(:name)) = :name OR c.path LIKE 'file:%')"
@@ -465,7 +479,7 @@ def sessions_of_file(db: sqlite3.Connection, path: str) -> list[tuple[Entry, lis
 
 
 def names(db: sqlite3.Connection) -> dict[str, list[str]]:
-    """What filters can be chosen from: agents, projects and models."""
+    """The agents, projects and models that filters can name."""
     queries = {
         "agent": "SELECT DISTINCT agent FROM session WHERE is_visible = 1 ORDER BY agent",
         "project": "SELECT DISTINCT project FROM session WHERE is_visible = 1 AND project <> '' ORDER BY project",
@@ -476,7 +490,7 @@ def names(db: sqlite3.Connection) -> dict[str, list[str]]:
 
 
 class Facets(NamedTuple):
-    """How many hits are of which agent, project, kind of text and model."""
+    """The number of hits for each agent, project, kind of text and model."""
 
     agent: dict[str, int]
     project: dict[str, int]
@@ -491,14 +505,14 @@ _FACETS = f"""SELECT s.agent, s.project, k.text, coalesce(o.text, '') FROM block
 
 
 def facets(db: sqlite3.Connection, docs: Sequence[int]) -> Facets:
-    """Counts over blocks that were found, the largest first."""
+    """Count the blocks that were found, by agent and so on; the largest counts first."""
     rows = db.execute(f"{_FACETS}({', '.join('?' * len(docs))})", docs).fetchall()
     counts = [Counter(column) for column in zip(*rows, strict=True)] if rows else [Counter[str]()] * 4
     return Facets(*(dict(sorted(count.items(), key=lambda pair: (-pair[1], pair[0]))) for count in counts))
 
 
 def sources_of_agents(db: sqlite3.Connection, agents: Collection[str]) -> set[int]:
-    """The ids of the sources of some agents whose files are there."""
+    """The ids of the sources of some agents whose files exist."""
     rows = db.execute("SELECT id, agent FROM source WHERE state <> 'gone'")
     return {number for number, agent in rows if agent in agents}
 
@@ -515,13 +529,13 @@ class SourceCount(NamedTuple):
 
 
 def source_counts(db: sqlite3.Connection) -> list[SourceCount]:
-    """How many sources there are, of which agent, from where."""
+    """Count the sources of each agent, host and state."""
     query = "SELECT agent, host, state, count(*), sum(size), sum(problems NOT IN ('', '[]')) FROM source"
     return [SourceCount(*row) for row in db.execute(f"{query} GROUP BY agent, host, state ORDER BY agent, host, state")]
 
 
 def source_problems(db: sqlite3.Connection, limit: int) -> list[tuple[str, str, str, str]]:
-    """Sources that could not be read, or not whole: agent, session, path, and what is wrong as JSON."""
+    """Sources with problems: agent, session id, path, and the problems as JSON."""
     query = "SELECT f.agent, coalesce(s.native_id, ''), f.path, f.problems FROM source f"
     query += " LEFT JOIN session s ON s.id = f.id WHERE f.problems NOT IN ('', '[]') ORDER BY f.agent, f.path LIMIT ?"
     return list(db.execute(query, (limit,)))
@@ -546,13 +560,18 @@ def _problem(path: str, recorded: dict[str, str | int]) -> Problem:
 
 
 def unreadable_sources(db: sqlite3.Connection, agents: Collection[str] = ()) -> list[str]:
-    """The sources that could not be read at all, of some agents or of all, with the reason."""
+    """The folders and sources of some agents or of all that could not be read at all, with the reason."""
     query = "SELECT f.agent, f.path, f.problems FROM source f LEFT JOIN session s ON s.id = f.id"
     query += " WHERE s.id IS NULL AND f.state <> 'gone' ORDER BY f.path"
     found = [(path, text) for agent, path, text in db.execute(query) if not agents or agent in agents]
-    return [_unreadable(path, json.loads(text or "[]")) for path, text in found]
+    folders = {
+        f"{escape_controls(path_for_display(path))}: {reason}": None
+        for path, agent, reason in recorded_unreadable_folders(db)
+        if not agents or agent in agents
+    }
+    return [*folders, *(_unreadable(path, json.loads(text or "[]")) for path, text in found)]
 
 
 def _unreadable(path: str, recorded: list[dict[str, JSON]]) -> str:
     message = next((str(one["message"]) for one in recorded if one.get("message")), "cannot be read")
-    return f"{path_for_display(path)}: {message}"
+    return f"{escape_controls(path_for_display(path))}: {message}"

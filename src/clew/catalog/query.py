@@ -1,8 +1,8 @@
-"""The language of searches: words, "phrases", pre*, AND, OR, NOT, -word, parentheses. Pure; knows no index.
+"""Parses search queries: words, "phrases", pre*, AND, OR, NOT, -word, parentheses.
 
-A query is taken apart here and nowhere else, so no string can reach an index as anything but words to look for.
-Words that follow each other must all occur; OR binds less tightly than that. What punctuation joins is a phrase:
-`snake_case` finds it whole, and `case` finds it in parts.
+This is the only parser of queries: indices get the parsed words, never the text of a user. Adjacent words must all
+occur; OR binds less tightly than that. Words joined by punctuation are a phrase: `snake_case` finds exactly that, while
+`case` finds it too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
-from clew.catalog.tokenizer import MAX_WORD, words
+from clew.catalog.tokenizer import MAX_WORD_BYTES, words
 from clew.errors import UsageError
 
 MAX_WORDS = 500
@@ -22,7 +22,7 @@ _ENDS = frozenset('()"')
 
 
 class Phrase(NamedTuple):
-    """Words that stand side by side; of a prefix, the last need only begin so."""
+    """Adjacent words. With `is_prefix`, the last one may be the beginning of a word."""
 
     words: tuple[str, ...]
     is_prefix: bool = False
@@ -50,7 +50,7 @@ Query: TypeAlias = Phrase | And | Or | Not
 
 
 class BadQuery(UsageError):
-    """A query that cannot be understood; the message shows the place."""
+    """A query with a syntax error; the message shows where."""
 
     def __init__(self, query: str, place: int, why: str) -> None:
         start = max(0, place - _SHOWN // 2)
@@ -70,7 +70,7 @@ class _Token(NamedTuple):
 
 
 def parse(query: str) -> Query:
-    """What a query asks for; raises `BadQuery` where that cannot be told."""
+    """Parse a query; raises BadQuery."""
     return _Parser(query).parse()
 
 
@@ -87,7 +87,7 @@ class _Parser:
         found = self._some()
         rest = self._take()
         if rest is not None:
-            raise BadQuery(self._query, rest.place, "nothing was opened that this could close")
+            raise BadQuery(self._query, rest.place, "unexpected `)`: no matching `(`")
         return found
 
     def _take(self) -> _Token | None:
@@ -115,11 +115,11 @@ class _Parser:
     def _one(self) -> Query:
         token = self._take()
         if token is None:
-            raise BadQuery(self._query, len(self._query), "something to look for is missing at the end")
+            raise BadQuery(self._query, len(self._query), "a word to search for is missing at the end")
         if token.kind in ("NOT", "-", "("):
             return self._nested(token)
         if token.kind:
-            raise BadQuery(self._query, token.place, f"something to look for is missing before {token.kind}")
+            raise BadQuery(self._query, token.place, f"a word to search for is missing before {token.kind}")
         return self._phrase(token)
 
     def _nested(self, token: _Token) -> Query:
@@ -138,12 +138,12 @@ class _Parser:
     def _phrase(self, token: _Token) -> Phrase:
         found = tuple(words(token.text))
         if not found:
-            why = "this word is too long" if len(token.text) > MAX_WORD // 4 else "no letter or digit to look for"
+            why = "this word is too long" if len(token.text) > MAX_WORD_BYTES // 4 else "no letter or digit to look for"
             raise BadQuery(self._query, token.place, f"{why}; --substring finds anything")
         self._count += len(found)
         if self._count > MAX_WORDS:
             raise BadQuery(self._query, token.place, f"more than {MAX_WORDS} words")
-        # Behind a sign, nothing is left of the word that a star could continue.
+        # After punctuation there is no word that the star could complete.
         return Phrase(found, token.is_prefix and token.text[-1].isalnum())
 
 
@@ -184,12 +184,12 @@ def _bare(query: str, at: int) -> tuple[_Token, int]:
         return _Token(text, start), at
     star = text.find("*")
     if 0 <= star < len(text.rstrip("*")):
-        raise BadQuery(query, start + star, "a star can only stand at the end of a word; --regex knows more")
+        raise BadQuery(query, start + star, "`*` is only allowed at the end of a word; use --regex for other patterns")
     return _Token("", start, text.rstrip("*"), star >= 0), at
 
 
 def required_phrases(query: Query) -> Iterator[Phrase]:
-    """The phrases that a match has; those that it must not have are left out."""
+    """The phrases of a query that are not negated."""
     if isinstance(query, Phrase):
         yield query
     elif isinstance(query, And | Or):
@@ -198,17 +198,17 @@ def required_phrases(query: Query) -> Iterator[Phrase]:
 
 
 def matches(query: Query, values: list[list[str]]) -> bool:
-    """Whether a text with these words matches. A phrase never leads from one list into another."""
+    """True where a text with these lists of words matches. A phrase must match within one list."""
     if isinstance(query, Not):
         return not matches(query.part, values)
     if isinstance(query, And):
         return all(matches(part, values) for part in query.parts)
     if isinstance(query, Or):
         return any(matches(part, values) for part in query.parts)
-    return any(_stands_in(query, value) for value in values)
+    return any(_occurs_in(query, value) for value in values)
 
 
-def _stands_in(phrase: Phrase, value: list[str]) -> bool:
+def _occurs_in(phrase: Phrase, value: list[str]) -> bool:
     size, (*full, last) = len(phrase.words), phrase.words
     for at in range(len(value) - size + 1):
         ending = value[at + size - 1]

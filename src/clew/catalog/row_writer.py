@@ -69,11 +69,11 @@ class RowWriter:
             # The index does not hold its title. Written again, it is visible at first.
             mark_session_unindexed(self._db, source)
         self._db.execute("DELETE FROM session WHERE id = ?", (source,))
-        # Its sums stay as they are until they are computed again, so that statistics are whole meanwhile.
+        # Its sums stay until they are computed again, so that statistics include the source meanwhile.
         self._db.execute("INSERT OR IGNORE INTO needs_dedupe VALUES (?)", (source,))
 
     def _note_copies(self, table: str, key: str, span: tuple[int, int]) -> None:
-        """Note which rows of a source have copies in others, before they are deleted."""
+        """Record the keys of rows that have copies in other sources, before they are deleted."""
         if self._db.execute(f"SELECT 1 FROM {table} WHERE id BETWEEN ? AND ?", span).fetchone() is None:
             return
         add_indices(self._db, [table])
@@ -142,7 +142,7 @@ class RowWriter:
 
 
 def update_costs(db: sqlite3.Connection) -> None:
-    """Compute all costs again if the prices are others than when they were computed; then the sums too."""
+    """Compute all costs and their sums again if the prices have changed."""
     version = prices().version
     known = db.execute("SELECT value FROM meta WHERE key = 'prices'").fetchone()
     if known is not None and known[0] == version:

@@ -215,7 +215,7 @@ class RowBuilder:
 
 
 def _message_kind(message: Message, blocks: list[BlockText]) -> str:
-    """What a message is, by its role and content."""
+    """The kind of a message, by its role and content."""
     metadata = metadata_of(message)
     if any(block.type == "tool_result" for block in blocks):
         return "tool_result"

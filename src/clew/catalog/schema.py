@@ -1,8 +1,8 @@
-"""The tables of the catalog. Inside, keys are small integers; the views give the rows that every engine is shown.
+"""The tables of the catalog, with small integers as keys, and the views that statistics and `clew sql` query.
 
-The key of a row tells its source: `source * KEYS_PER_SOURCE + number`. So processes need not agree on keys, the rows of
-a source lie together, and are deleted as one range. A source holds one session, so a session has the key of its source.
-A message that several files repeat has a row for each of them, of which one is visible.
+The key of a row contains its source: `source * KEYS_PER_SOURCE + number`. So processes can assign keys independently,
+and the rows of a source are one range, which can be deleted. A source holds one session, so a session has the key of
+its source. A message that several files repeat has a row for each of them, of which one is visible.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
 
-VERSION = 12
-"""Of the tables, and of what is written into them: a catalog of another version is built anew."""
+VERSION = 13
+"""Of the tables and what is written into them. A catalog of another version is moved aside and rebuilt."""
 KEYS_PER_SOURCE = 1 << 26
 """How many rows of a kind one source may have."""
 SESSION_BLOCKS = KEYS_PER_SOURCE // 2
@@ -25,7 +25,7 @@ DAY_US = 86_400_000_000
 QUARTER_HOUR_US = 900_000_000
 """Sums are kept for each quarter of an hour: in every zone of today, a day begins with one."""
 APPLICATION = 0x636C6577
-"""Marks the file as ours ("clew")."""
+"""The `application_id` of the database: "clew" in ASCII."""
 
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -35,10 +35,10 @@ CREATE TABLE watched_folder (path TEXT PRIMARY KEY, mtime_ns INTEGER NOT NULL) W
 CREATE TABLE source (
   id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, agent TEXT NOT NULL, state TEXT NOT NULL,
   size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, inode INTEGER NOT NULL,
-  fingerprint BLOB NOT NULL, host TEXT NOT NULL, found TEXT NOT NULL, problems TEXT NOT NULL
+  fingerprint BLOB NOT NULL, host TEXT NOT NULL, source_json TEXT NOT NULL, problems TEXT NOT NULL
 );
 
-CREATE INDEX source_look ON source (id, path, size, mtime_ns, ctime_ns, inode, state, problems);
+CREATE INDEX source_signature ON source (id, path, size, mtime_ns, ctime_ns, inode, state, problems);
 
 CREATE TABLE side_file (
   path TEXT NOT NULL, owner INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL,
@@ -137,7 +137,7 @@ STRING_COLUMNS = {
 }
 """The columns of each table that refer to the table `string`."""
 _INDICES = {"message": ("message_by_event", "event"), "token_usage": ("usage_by_id", "usage_id")}
-"""What finds copies: the index of each table, and its column."""
+"""The index of each table that finds copies, and its column."""
 
 TEXT_TABLES = """
 CREATE TABLE text_chunk (
@@ -261,11 +261,11 @@ CREATE VIEW sources AS SELECT path, agent, state, size, problems FROM source;
 
 
 VISIBLE_BLOCK = "coalesce(m.is_visible, s.is_visible) = 1"
-"""Whether a block is found: with its message `m`; titles and names of files, without one, with their session `s`."""
+"""A block is visible with its message `m`; titles and names of files, without a message, with their session `s`."""
 
 
 def create(db: sqlite3.Connection) -> None:
-    """Make all tables in an empty file."""
+    """Create all tables in an empty database."""
     db.executescript(f"BEGIN; {TABLES} {VIEWS} {TEXT_TABLES}")
     add_indices(db)
     db.execute("INSERT INTO string VALUES (0, '')")
@@ -276,14 +276,14 @@ def create(db: sqlite3.Connection) -> None:
 
 
 def add_indices(db: sqlite3.Connection, tables: Iterable[str] = tuple(_INDICES)) -> None:
-    """Make the indices that are missing."""
+    """Create the indices that are missing."""
     for table in tables:
         name, column = _INDICES[table]
         db.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {table} ({column})")
 
 
 def drop_indices_of_empty_tables(db: sqlite3.Connection) -> None:
-    """Before very many rows come: made afterwards, in one go, indices cost a tenth."""
+    """Before a first sync: creating the indices after all rows are written takes a tenth of the time."""
     for table, (name, _) in _INDICES.items():
         if db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is None:
             db.execute(f"DROP INDEX IF EXISTS {name}")

@@ -1,4 +1,4 @@
-"""Search: what was asked for, found in the text index or the stored text, with a snippet for each hit."""
+"""Searches for words in the text index, and for substrings and patterns in the stored text; cuts snippets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from time import gmtime, strftime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from clew.catalog import database
-from clew.catalog.lookup import MAX_HITS, Match, Scope, TextReader, in_order
+from clew.catalog.lookup import MAX_HITS, Match, Scope, TextReader, sort_matches
 from clew.catalog.query import parse, required_phrases
 from clew.catalog.schema import KEYS_PER_SOURCE, VISIBLE_BLOCK
 from clew.catalog.snippets import Find, Snippet, finder, snippet
@@ -33,10 +33,10 @@ SEARCH_FIELDS = {
     "titles": ("title",),
     "files": ("file",),
 }
-"""What `--in` can name, and the kinds of text that are meant."""
+"""The values of `--in`, and the kinds of text that they stand for."""
 LIMIT = 20
-_MAPPED = 1 << 30
-"""So much of the rows is read without a copy."""
+_MMAP_BYTES = 1 << 30
+"""SQLite maps up to so much of the database into memory."""
 
 _ROW = f"""
 SELECT k.text, coalesce(m.ts_us, s.ended_us), b.message % {KEYS_PER_SOURCE}, s.agent, s.native_id, s.title, s.project,
@@ -53,7 +53,7 @@ WHERE b.id IN (SELECT value FROM json_each(?)) AND {VISIBLE_BLOCK}
 
 
 class Request(NamedTuple):
-    """What is asked for."""
+    """A search."""
 
     query: str
     mode: Mode = "words"
@@ -75,32 +75,32 @@ class Hit(NamedTuple):
     """Its number in the session; None for a title or a file's name."""
     kind: str
     when: int
-    """Microseconds since 1970; 0 where nobody knows."""
+    """Microseconds since 1970; 0 where unknown."""
     title: str
     project: str
     snippet: Snippet
 
     @property
     def reference(self) -> str:
-        """What opens it."""
+        """The reference that `clew show` opens."""
         return f"{self.agent}:{self.session}" + (f"#{self.message}" if self.message is not None else "")
 
     @property
     def timestamp(self) -> str | None:
-        """The time as documents spell it."""
+        """The time in ISO 8601, as in the unified document; None where unknown."""
         if not self.when:
             return None
         return strftime("%Y-%m-%dT%H:%M:%S", gmtime(self.when // 1_000_000)) + f".{self.when // 1000 % 1000:03}Z"
 
 
 class Found(NamedTuple):
-    """One page of what was found, and how much there is in all."""
+    """A page of hits, and the number of all hits."""
 
     total: int
     matches: list[Match]
-    """What is on the page."""
+    """The matches of the page."""
     hits: list[Hit]
-    """The same with texts, as far as they were asked for."""
+    """The matches whose texts were asked for, with snippets."""
 
 
 def kinds_of(places: Iterable[str]) -> frozenset[str] | None:
@@ -114,7 +114,7 @@ def kinds_of(places: Iterable[str]) -> frozenset[str] | None:
 
 
 def check(request: Request) -> None:
-    """Raise where a request makes no sense, whatever the catalog holds."""
+    """Raise UsageError for a request that is invalid for any catalog."""
     from clew.catalog.text_scan import regex, substring
 
     {"words": parse, "substring": substring, "regex": regex}[request.mode](request.query)
@@ -145,36 +145,36 @@ def secrets_masked(text: str, calls: Sequence[JSON] = (), /) -> str:
 
 
 class Searcher:
-    """Answers requests from one catalog; may live long, and sees what later syncs add."""
+    """Searches one catalog. It can be kept open: each search sees what the last sync wrote."""
 
     def __init__(self, folder: Path | str, redact: Redact = secrets_masked) -> None:
+        self._reader = TextReader(f"{folder}/{database.TEXT}")
         db = database.open_reader(folder)
         if db is None:
             raise UsageError("there is no catalog yet; run `clew sync`")
         self._db: sqlite3.Connection = db
-        db.execute(f"PRAGMA mmap_size = {_MAPPED}")
-        self._reader = TextReader(f"{folder}/{database.TEXT}")
+        db.execute(f"PRAGMA mmap_size = {_MMAP_BYTES}")
         self._store: TextStore | None = None
         self._redact = redact
 
     def close(self) -> None:
-        """Let go of the catalog."""
+        """Close the database."""
         self._db.close()
 
     @property
     def store(self) -> TextStore:
-        """The stored text; what unpacks it is loaded when it is first needed."""
+        """The stored text, opened when it is first needed."""
         if self._store is None:
             self._store = TextStore(self._db)
         return self._store
 
     def search(self, request: Request, shown: slice = slice(None)) -> Found:
-        """One page of hits, best or newest first, and the number of all. Texts are read for the `shown` part alone."""
+        """Find one page of hits, the best or the newest first. Only the part `shown` of the page gets snippets."""
         check(request)
         self._reader.refresh()
         if self._store is not None:
             self._store.forget()
-        # One look at the rows, whatever others write meanwhile.
+        # One transaction: all queries of a search see the same state while a sync writes.
         self._db.execute("BEGIN")
         try:
             return self._search(request, shown)
@@ -220,10 +220,10 @@ class Searcher:
             row = self._row(doc, scope)
             if row is not None:
                 found.append(Match(0.0, row[1], doc))
-        return len(found), in_order(found, newest=True)[: request.offset + request.limit]
+        return len(found), sort_matches(found, newest=True)[: request.offset + request.limit]
 
     def _row(self, doc: int, scope: Scope) -> tuple[Any, ...] | None:
-        """What is known of a block; None where it is not to be shown."""
+        """The row of a block; None where it is hidden or outside of the scope."""
         row: tuple[Any, ...] | None = self._db.execute(_ROW, (doc,)).fetchone()
         if row is None or not row[7]:
             return None
@@ -238,7 +238,7 @@ class Searcher:
             if row is not None:
                 kind, when, message, agent, session, title, project, _ = row
                 calls = self._credential_calls(match.doc // KEYS_PER_SOURCE)
-                # The whole text is redacted before anything is cut from it.
+                # Redact the whole text before cutting: a cut secret would not be recognized.
                 text = self._redact(self.store.get(match.doc) or "", calls)
                 shown = snippet(text, find, _visible)
                 title, project = self._redact(title, calls), self._redact(project)
@@ -256,7 +256,7 @@ class Searcher:
 
 
 def sources_with_text(db: sqlite3.Connection, reader: TextReader) -> Callable[[str, frozenset[str] | None], set[int]]:
-    """The function that finds the ids of the sources with a piece of text, for filters."""
+    """Make the function that finds the ids of the sources with a text, for filters."""
 
     def find(text: str, kinds: frozenset[str] | None) -> set[int]:
         from clew.catalog.text_scan import scan, substring
@@ -269,12 +269,12 @@ def sources_with_text(db: sqlite3.Connection, reader: TextReader) -> Callable[[s
 
 
 def catalog_text_finder(db: sqlite3.Connection, folder: Path | str) -> Callable[[str, frozenset[str] | None], set[int]]:
-    """The same for an open catalog; its text index is opened when it is first needed."""
+    """Make the function `sources_with_text` of an open catalog; it opens the text index when it is called."""
     return lambda text, kinds: sources_with_text(db, TextReader(f"{folder}/{database.TEXT}"))(text, kinds)
 
 
 def _visible(text: str) -> str:
-    """The text with what would steer a terminal spelled out. Most needs no look at what that could be."""
+    """Make control characters visible. Most texts have none, and do not load the module for it."""
     if text.isascii() and text.isprintable():
         return text
     from clew.render.text_safety import visible

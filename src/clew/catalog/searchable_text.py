@@ -1,4 +1,4 @@
-"""The text of each block of a message that can be searched for, and its kind."""
+"""Extracts the text of each block of a message, and its kind, for the catalog and the text index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a row of the catalog to the session: from its source, or from the stored text where the source is gone."""
+"""Opens sessions that the catalog lists: from their source, or from the stored text where the source is gone."""
 
 from __future__ import annotations
 
@@ -36,8 +36,12 @@ _KEPT_HEADER = (
 ).split()
 
 
+class MessagesNotRead(SourceUnreadable):
+    """The file of a session was deleted before its messages were read; the catalog has only its header and usage."""
+
+
 class CatalogOnlySession(StoredSession):
-    """A session whose source is gone: who said what, and when. Arguments of tools are known as text alone."""
+    """A session whose source is gone, made of rows and stored text. Arguments of tools are plain text."""
 
     def __init__(
         self,
@@ -59,22 +63,22 @@ class CatalogOnlySession(StoredSession):
         return collect_facts(as_event(True, message) for message in self._messages)
 
     def redacted(self, redactor: Redactor) -> StoredSession:
-        """The session with all that the redactor forbids masked."""
+        """The session with masked values."""
         redactor.learn(iter(self._messages))
         masked = [redactor.value(message) for message in self._messages]
         header = redactor.value(self.session_object)
         return CatalogOnlySession(self.agent, self.source, header, masked, is_complete=self.is_complete)
 
     def forget(self) -> None:
-        """There is nothing to read again."""
+        """Nothing is cached that could be read again."""
 
     def units(self) -> Iterator[Unit]:
         return (Unit(True, message, 0, 0, 0, ()) for message in self._messages)
 
 
 def open_session(db: sqlite3.Connection, number: int, host: Host | None = None) -> StoredSession:
-    """The session of a row."""
-    query = "SELECT f.agent, f.path, f.state, f.found, s.header FROM session s JOIN source f ON f.id = s.id"
+    """Open the session of a source by its id."""
+    query = "SELECT f.agent, f.path, f.state, f.source_json, s.header FROM session s JOIN source f ON f.id = s.id"
     agent, path, state, notes, header = db.execute(f"{query} WHERE s.id = ?", (number,)).fetchone()
     source = source_from_json(agent, path, notes)
     if state != "gone":
@@ -82,15 +86,17 @@ def open_session(db: sqlite3.Connection, number: int, host: Host | None = None) 
     messages = list(_messages(db, number))
     is_complete = not has_unread_messages(db, number)
     if not messages and not is_complete:
-        raise SourceUnreadable(f"{path_for_display(path)}: the file is gone, and its messages were not read before")
+        raise MessagesNotRead(f"{path_for_display(path)}: the file is gone, and its messages were not read before")
     known = json.loads(path_from_text(header))
     session = {name: known[name] for name in _KEPT_HEADER if known.get(name) is not None}
     return CatalogOnlySession(registry.get(agent), source, session, messages, is_complete=is_complete)
 
 
 def open_sessions(db: sqlite3.Connection, numbers: Collection[int], host: Host) -> list[StoredSession]:
-    """The sessions of some sources whose files are there, in the order of agents and paths."""
-    query = "SELECT agent, path, found FROM source WHERE id IN (SELECT value FROM json_each(?)) AND state <> 'gone'"
+    """The sessions of some sources whose files exist, ordered by agent and path."""
+    query = (
+        "SELECT agent, path, source_json FROM source WHERE id IN (SELECT value FROM json_each(?)) AND state <> 'gone'"
+    )
     rows = db.execute(f"{query} ORDER BY agent, path", (json.dumps(list(numbers)),)).fetchall()
     return [
         StoredSession(registry.get(agent), source_from_json(agent, path, notes), host) for agent, path, notes in rows
@@ -98,8 +104,8 @@ def open_sessions(db: sqlite3.Connection, numbers: Collection[int], host: Host) 
 
 
 def sources_by_id(db: sqlite3.Connection, agent: str) -> dict[str, SourceFile]:
-    """The sources of an agent that are there, by the id of their session; of several copies the visible one."""
-    query = "SELECT s.native_id, f.path, f.found FROM session s JOIN source f ON f.id = s.id"
+    """The existing sources of an agent by session id; of several copies the visible one."""
+    query = "SELECT s.native_id, f.path, f.source_json FROM session s JOIN source f ON f.id = s.id"
     rows = db.execute(f"{query} WHERE s.agent = ? AND f.state <> 'gone' ORDER BY s.is_visible, f.path DESC", (agent,))
     return {native_id: source_from_json(agent, path, notes) for native_id, path, notes in rows}
 
@@ -149,7 +155,7 @@ class _Candidates:
         self._chosen = all_of([self._of_agent, passing])
 
     def named(self, reference: Reference) -> list[_Candidate]:
-        """Those with the id, else those whose id begins so, else those with the title, else whose title begins so."""
+        """The sessions with the id, else with the id prefix, else with the title, else with the title prefix."""
         if reference.position is not None:
             return self._at_position(reference.position)
         for test in ("s.native_id = ?", "substr(s.native_id, 1, length(?)) = ?"):
@@ -160,19 +166,19 @@ class _Candidates:
         return self._with_title(reference.id) if len(reference.id) >= MIN_TITLE_CHARS else []
 
     def _at_position(self, position: int) -> list[_Candidate]:
-        """The session in this place, by the time of its last message, which cannot be after its file was written."""
+        """The session at a position, ordered by last message; no time is later than the mtime of its file."""
         last_us = "CASE WHEN f.mtime_ns > 0 THEN min(s.ended_us, f.mtime_ns / 1000) ELSE s.ended_us END"
         order = f"{last_us} DESC, s.native_id DESC LIMIT 1 OFFSET {position - 1}"
         return self._select(self._counted(), order)
 
     def _counted(self) -> Condition:
-        """The sessions that have a position: no copies, and no sub-agents while there are other sessions."""
+        """The sessions that positions count: visible ones, without sub-agents unless there are only sub-agents."""
         once = all_of([self._chosen, Condition("s.is_visible = 1")])
         main = all_of([once, Condition("s.is_agent_session = 0")])
         return main if self._count(main) else once
 
     def _with_title(self, title: str) -> list[_Candidate]:
-        """The sessions with this title, as a list shows it, else those whose titles begin so; no sub-agents."""
+        """The sessions with this title in a list; if there is none, those whose title begins with it. No sub-agents."""
         wanted = title.casefold()
         rows = [(row["agent"], row["id"], (row["title"] or "").casefold()) for row in self._listed()]
         exact = [(agent, id_) for agent, id_, shown in rows if shown == wanted]
@@ -200,8 +206,8 @@ class _Candidates:
 
 
 def _unreadable_session(db: sqlite3.Connection, reference: Reference, host: Host) -> StoredSession | None:
-    """A session that could not be read, by the id that the name of its file says: to open it says what is wrong."""
-    query = "SELECT f.agent, f.path, f.found FROM source f LEFT JOIN session s ON s.id = f.id WHERE s.id IS NULL"
+    """A session that could not be read, found by the id in its file name. Opening it raises the reason."""
+    query = "SELECT f.agent, f.path, f.source_json FROM source f LEFT JOIN session s ON s.id = f.id WHERE s.id IS NULL"
     for agent, path, notes in db.execute(query):
         session = StoredSession(registry.get(agent), source_from_json(agent, path, notes), host)
         with suppress(SourceUnreadable):
@@ -224,7 +230,7 @@ def _messages(db: sqlite3.Connection, number: int) -> Iterator[dict[str, JSON]]:
 
 
 def _blocks_by_message(db: sqlite3.Connection, number: int) -> dict[int, list[JSON]]:
-    """The content of all messages of a session, by their keys."""
+    """The content blocks of a session, by the key of their message."""
     store = TextStore(db)
     query = "SELECT c.message, c.call_id, n.text FROM call c JOIN string n ON n.id = c.name"
     calls = db.execute(f"{query} WHERE c.id BETWEEN ? AND ?", key_range(number))
@@ -243,7 +249,7 @@ def _blocks_by_message(db: sqlite3.Connection, number: int) -> dict[int, list[JS
 
 
 def calls_with_output(db: sqlite3.Connection, store: TextStore, number: int, calls: Iterable[str]) -> list[JSON]:
-    """The blocks of some calls of a session and of their results, as messages have them."""
+    """The `tool_use` and `tool_result` blocks of some calls of a session."""
     wanted = list(calls)
     query = "SELECT b.call_id, b.id, t.text FROM block b JOIN string t ON t.id = b.type WHERE b.id BETWEEN ? AND ?"
     query += " AND b.call_id IN (SELECT value FROM json_each(?)) ORDER BY b.id"

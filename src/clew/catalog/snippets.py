@@ -1,4 +1,4 @@
-"""What a hit looks like: a piece of the text around what was found, on one line, with the places marked."""
+"""Cuts a snippet out of a text: one line around the first match, with the matches marked."""
 
 from __future__ import annotations
 
@@ -9,22 +9,21 @@ from typing import NamedTuple
 from clew.catalog.query import Phrase
 from clew.catalog.tokenizer import normalize_text
 
-WIDTH = 160
-"""Characters of a snippet."""
-_BEFORE = 40
-_EDGE, _END, _JOIN = r"(?<![^\W_])", r"(?![^\W_])", r"[\W_]+"
+SNIPPET_CHARS = 160
+_CHARS_BEFORE_MATCH = 40
+_WORD_START, _WORD_END, _BETWEEN_WORDS = r"(?<![^\W_])", r"(?![^\W_])", r"[\W_]+"
 
 Find = Callable[[str], list[tuple[int, int]]]
 
 
 class Snippet(NamedTuple):
-    """A piece of text, and the places in it that match."""
+    """Part of a text, and the spans of the matches in it."""
 
     text: str
     marks: list[tuple[int, int]]
 
     def marked(self, before: str, behind: str) -> str:
-        """The text with something around each place."""
+        """The text with a string before and after each match."""
         pieces, last = list[str](), 0
         for start, end in self.marks:
             pieces += [self.text[last:start], before, self.text[start:end], behind]
@@ -33,11 +32,11 @@ class Snippet(NamedTuple):
 
 
 def snippet(text: str, find: Find, shown: Callable[[str], str]) -> Snippet:
-    """The text around the first place, with no marks within a mask; `shown` makes a piece of it fit for one line."""
+    """The text around the first match. `shown` makes text safe to print. Matches inside of a mask are not marked."""
     places = find(text)
-    begin = max(0, places[0][0] - _BEFORE) if places else 0
-    end = min(len(text), begin + WIDTH)
-    begin = max(0, min(begin, end - WIDTH))
+    begin = max(0, places[0][0] - _CHARS_BEFORE_MATCH) if places else 0
+    end = min(len(text), begin + SNIPPET_CHARS)
+    begin = max(0, min(begin, end - SNIPPET_CHARS))
     pieces, marks, length = list[str](), list[tuple[int, int]](), 0
     at = begin
     masks = _masks_in(text)
@@ -52,7 +51,7 @@ def snippet(text: str, find: Find, shown: Callable[[str], str]) -> Snippet:
             length += len(piece)
         at = stop
     pieces.append(_one_line(text[at:end], shown, pieces).rstrip())
-    return _framed("".join(pieces), marks, begin > 0, end < len(text))
+    return _with_ellipses("".join(pieces), marks, begin > 0, end < len(text))
 
 
 def _masks_in(text: str) -> list[tuple[int, int]]:
@@ -64,19 +63,19 @@ def _masks_in(text: str) -> list[tuple[int, int]]:
 
 
 def _one_line(piece: str, shown: Callable[[str], str], before: list[str]) -> str:
-    """A piece on one line: runs of white space are one space, also across pieces."""
+    """Replace every run of white space by one space, also across pieces."""
     line = shown(re.sub(r"\s+", " ", piece))
     return line.lstrip() if not before or before[-1].endswith(" ") or not any(before) else line
 
 
-def _framed(text: str, marks: list[tuple[int, int]], is_behind: bool, is_before: bool) -> Snippet:
+def _with_ellipses(text: str, marks: list[tuple[int, int]], is_behind: bool, is_before: bool) -> Snippet:
     lead = "…" if is_behind else ""
     moved = [(start + len(lead), end + len(lead)) for start, end in marks]
     return Snippet(lead + text + ("…" if is_before else ""), moved)
 
 
 def finder(phrases: Iterable[Phrase]) -> Find:
-    """Finds the phrases of a query in a text as it stands, not as it is indexed."""
+    """Make a function that finds the phrases of a query in an original text, and returns spans of it."""
     found = list(phrases)
     pattern = "|".join(_pattern(phrase) for phrase in sorted(found, key=lambda phrase: -len(phrase.words)))
     expression = re.compile(pattern) if pattern else None
@@ -85,7 +84,7 @@ def finder(phrases: Iterable[Phrase]) -> Find:
     def find(text: str) -> list[tuple[int, int]]:
         folded, origin = _folded(text)
         for wanted in (expression, parts):
-            # A part of camelCase begins in the middle of a word: then any place with its letters will do.
+            # A part of a camelCase identifier begins inside of a word: then any occurrence of its letters counts.
             places = _places(wanted, folded) if wanted is not None else []
             if places:
                 return places if origin is None else [(origin[start], origin[end - 1] + 1) for start, end in places]
@@ -96,20 +95,20 @@ def finder(phrases: Iterable[Phrase]) -> Find:
 
 def _pattern(phrase: Phrase) -> str:
     words = [re.escape(word) for word in phrase.words]
-    return _EDGE + _JOIN.join(words) + (r"[^\W_]*" if phrase.is_prefix else _END)
+    return _WORD_START + _BETWEEN_WORDS.join(words) + (r"[^\W_]*" if phrase.is_prefix else _WORD_END)
 
 
 def _places(wanted: re.Pattern[str], text: str) -> list[tuple[int, int]]:
-    """The first place, and those near enough to be shown with it."""
+    """The spans of the first match, and of those within the same snippet."""
     first = wanted.search(text)
     if first is None or first.end() == first.start():
         return []
-    near = wanted.finditer(text, first.end(), first.start() + WIDTH)
+    near = wanted.finditer(text, first.end(), first.start() + SNIPPET_CHARS)
     return [first.span(), *(match.span() for match in near if match.end() > match.start())]
 
 
 def _folded(text: str) -> tuple[str, list[int] | None]:
-    """The text as it is indexed, and the place that each character comes from; None where that is the same."""
+    """The normalized text, and the offset in the original of each of its characters; None where offsets are equal."""
     whole = normalize_text(text)
     if len(whole) == len(text) and (text.isascii() or whole == text.lower()):
         return whole, None

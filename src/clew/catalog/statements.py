@@ -1,6 +1,6 @@
-"""Every statistic as one plain SQL text that SQLite, DuckDB, PostgreSQL and Spark answer alike.
+"""Statistics as portable SQL, with the same results in SQLite, DuckDB, PostgreSQL and Spark.
 
-The rules, which a test holds: integers and strings only; WHERE, GROUP BY, COUNT, SUM, MIN, MAX, COUNT(DISTINCT), CASE
+The rules, which a test checks: integers and strings only; WHERE, GROUP BY, COUNT, SUM, MIN, MAX, COUNT(DISTINCT), CASE
 and sub-selects; a full tie-break in every ORDER BY, and never a NULL in one. No date functions, no AVG, no division, no
 text functions. Ratios and percentiles are computed by the caller from these exact integers. Columns and tables come
 from fixed lists; what a user gives is a parameter. Conditions of filters come from `catalog/filters.py`.
@@ -40,7 +40,7 @@ class Table:
     sums_table: str
     """The table with one row per session and quarter of an hour, in the column `quarter_hour_us`."""
     each: str
-    """The rows one by one, for times within a quarter of an hour, in the column `ts_us`."""
+    """The single rows, with their time in the column `ts_us`, for limits inside of a quarter of an hour."""
     groups: Mapping[str, str]
     """The columns to group by, other than the day."""
     sums: Mapping[str, str]
@@ -147,7 +147,7 @@ def _where(conditions: Sequence[Condition]) -> tuple[str, tuple[Value, ...]]:
 
 
 def calls(conditions: Sequence[Condition] = ()) -> Statement:
-    """Every call in the order of time."""
+    """Every call, ordered by time."""
     where, values = _where(conditions)
     columns = f"ts_us, session_id, model, is_priced, {', '.join(TOKENS)}, cost_nano"
     return Statement(f"SELECT {columns} FROM usage{where} ORDER BY ts_us, usage_id", values)
@@ -161,7 +161,7 @@ def session_names(conditions: Sequence[Condition] = ()) -> Statement:
 
 
 def tool_durations(conditions: Sequence[Condition] = ()) -> Statement:
-    """How often each tool took how long, for percentiles."""
+    """The number of calls of each tool with each duration, for percentiles."""
     where, values = _where([Condition("result_event_id <> ''"), *conditions])
     return Statement(
         f"SELECT name, duration_us, COUNT(*) AS n FROM tool_calls{where}"

@@ -1,4 +1,4 @@
-"""Statistics from the rows of a catalog or a warehouse: runs the statements, and makes ratios and percentiles."""
+"""Computes statistics: runs the SQL statements on a catalog or a warehouse, then computes ratios and percentiles."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from clew.timezone import user_zone
 BLOCK_US = 5 * 3_600_000_000
 HOUR_US = 3_600_000_000
 BLOCK_SEARCH_DAYS = (1, 7)
-"""How far back the beginning of the active block is looked for, before all calls are read."""
+"""Days of calls that are searched for the beginning of the active block, before all calls are read."""
 BY = ("day", "week", "month", *USAGE.groups, "tool")
-"""What a row of statistics can stand for."""
+"""The values of `--by`, except `block`."""
 BLOCK = "block"
-"""A row for five hours."""
+"""The value of `--by` for rows of five hours."""
 
 PERIODS: Mapping[str, Callable[[str], str]] = {"week": week_of, "month": month_of}
-"""What is made of days, and how."""
+"""Periods that are sums of days, and the function from a day to the name of its period."""
 
 Row = dict[str, Any]
 Ask = Callable[[Statement], list[tuple[Any, ...]]]
@@ -87,7 +87,7 @@ class UsageTotals:
         return self.priced_calls < self.calls
 
     def as_row(self) -> Row:
-        """The totals as the JSON of `clew stats` has them."""
+        """The totals as a row of `clew stats --json`."""
         all_input = add_known((self.cache_read_tokens, self.cache_creation_tokens, self.input_tokens))
         has_cost = self.priced_calls > 0
         return {
@@ -122,7 +122,7 @@ def catalog_stats(
 
 
 class Stats:
-    """Statistics over the sessions that pass filters. Model, branch and times are filters of each single call.
+    """Statistics over the sessions that pass filters. Model, branch and time filter single API calls, not sessions.
 
     Days, weeks and months are those of the user's zone.
     """
@@ -134,7 +134,7 @@ class Stats:
         self._until = None if filters.until is None else to_microseconds(filters.until)
         limits = (self._since, None if self._until is None else self._until + 1)
         self._each = any(limit is not None and limit % QUARTER_HOUR_US for limit in limits)
-        """True where a limit is within a quarter of an hour, so that sums are too coarse."""
+        """True where a limit is inside of a quarter of an hour, so that its sum cannot be used."""
         timeless = filters.without("since", "until")
         self._of_calls = [*self._in_sessions(timeless.without("model", "branch")), *self._call_names()]
         self._of_events = self._in_sessions(timeless)
@@ -157,11 +157,11 @@ class Stats:
             if limit is not None:
                 yield Condition(f"{column} {operator} ?", (limit,))
         if self._since is not None or self._until is not None:
-            # The time 0 is none at all.
+            # 0: the time is unknown.
             yield Condition(f"{column} > 0")
 
     def _ask(self, statement: Statement) -> list[tuple[Any, ...]]:
-        """Run a statement once, and keep its rows."""
+        """Run a statement, and cache its rows."""
         if statement not in self._answers:
             self._answers[statement] = self._run(statement)
         return self._answers[statement]
@@ -188,7 +188,7 @@ class Stats:
         return UsageTotals.from_sums(dict(zip(USAGE.sum_names, row, strict=True)))
 
     def usage_by(self, *by: str) -> dict[tuple[str, ...], UsageTotals]:
-        """The usage by one or two columns, as by day and model."""
+        """The usage grouped by columns, such as day and model."""
         if not PERIODS.keys() & set(by):
             return {names: UsageTotals.from_sums(sums) for names, sums in self._sums(USAGE, *by).items()}
         columns = ["day" if name in PERIODS else name for name in by]
@@ -199,16 +199,16 @@ class Stats:
         return {names: _add_usage(rows) for names, rows in found.items()}
 
     def sessions_by(self, by: str) -> dict[str, Row]:
-        """How many sessions and sub-agents there are, with how many turns and errors, and the time of work."""
+        """Sessions, sub-agents, turns, errors and working time, grouped by a column."""
         return {name: session_row(sums) for (name,), sums in self._sums(SESSIONS, by).items()}
 
     def totals(self) -> Row:
-        """Everything in total."""
+        """The totals of all calls, sessions, tools and changes."""
         table = prices()
         unpriced = [
             name for name, used in self.by_model().items() if used["cost_is_at_least"] and table.price(name) is None
         ]
-        # Days add up, and are mostly asked for anyway.
+        # Sums by day are mostly cached, as a report by day needs them too.
         tools = add_rows(tool_row(sums) for sums in self._sums(TOOLS, "day").values())
         done = {**session_row(self._sums(SESSIONS)[()]), **change_row(self._sums(CHANGES)[()])}
         return {**self.usage().as_row(), "unpriced_models": unpriced, **NO_ACTIVITY, **done, **tools}
@@ -223,7 +223,7 @@ class Stats:
         return {model: Usage(used.calls, *(getattr(used, name) for name in FIELDS)) for (model,), used in found}
 
     def rows(self, by: str) -> list[Row]:
-        """A row for each day, project and so on, in order."""
+        """A row for each value of a column, such as each day or project, in order."""
         if by == "tool":
             return self._tool_rows()
         used = {name: totals.as_row() for (name,), totals in self.usage_by(by).items()}
@@ -236,7 +236,7 @@ class Stats:
         return self._with_session_names(rows) if by == "session" else rows
 
     def _activity(self, by: str) -> dict[str, Row]:
-        """Turns, tools and files by name. Weeks and months are made of days, branches of sessions."""
+        """Sessions, tools and changes for each value of a column. Weeks are sums of days, branches of sessions."""
         base, rename = self._base_column(by)
         found: dict[str, list[Row]] = {}
         for table, row_of in ((SESSIONS, session_row), (TOOLS, tool_row)):
@@ -248,7 +248,7 @@ class Stats:
         return rows
 
     def _base_column(self, by: str) -> tuple[str, Callable[[str], str]]:
-        """The column that activity is summed by, and what makes the name of a row of its value."""
+        """The column that activity is summed by in SQL, and the function from its value to the name of a row."""
         if by in PERIODS:
             return "day", PERIODS[by]
         if by == "branch":
@@ -259,7 +259,7 @@ class Stats:
     def _changes(self, by: str, base: str, rename: Callable[[str], str]) -> dict[str, Row]:
         if by == base:
             return {name: sums for (name,), sums in self._sums(CHANGES, base).items()}
-        # A file that was changed on several days of a week is one file.
+        # A file that changed on several days of a week counts once.
         paths: dict[str, set[str]] = {}
         found: dict[str, Row] = {}
         for (name, path), sums in self._sums(CHANGES, base, "path").items():
@@ -270,7 +270,7 @@ class Stats:
         return {name: {**row, "files_changed": len(paths[name])} for name, row in found.items()}
 
     def _with_session_names(self, rows: list[Row]) -> list[Row]:
-        """Rows of sessions with their own ids; the one that was active last comes first."""
+        """Replace keys of sessions by agent, native id, title and project; the last active session first."""
         known = {row[0]: row[1:5] for row in self._ask(statements.session_names())}
         named = []
         for row in rows:
@@ -299,11 +299,11 @@ class Stats:
         return sorted(rows, key=lambda row: (-row["tool_calls"], row["tool"]))
 
     def blocks(self, now_us: int) -> list[Row]:
-        """Usage in blocks of five hours: one begins with the hour of the first call that no other block holds."""
+        """Usage in blocks of five hours. A block begins at the full hour of the first call after the block before."""
         return _blocks(self._calls(), now_us)
 
     def active_block(self, now_us: int) -> Row | None:
-        """The block of five hours that has not ended. Reads no more calls than it takes to find its beginning."""
+        """The current block of five hours. Reads calls only as far back as needed to find where it began."""
         for days in BLOCK_SEARCH_DAYS:
             since = now_us - days * DAY_US
             calls = _after_pause(self._calls(Condition("ts_us >= ?", (since,))), since)
@@ -314,13 +314,13 @@ class Stats:
         return next((block for block in _blocks(calls, now_us) if block["is_active"]), None)
 
     def _calls(self, *conditions: Condition) -> list[tuple[Any, ...]]:
-        """The calls with a time, in its order."""
+        """The calls whose time is known, ordered by time."""
         timed = Condition("ts_us > 0")
         return self._ask(statements.calls([*self._of_calls, *self._times("ts_us"), timed, *conditions]))
 
 
 def _after_pause(calls: list[tuple[Any, ...]], since_us: int) -> list[tuple[Any, ...]] | None:
-    """The calls after a pause of five hours, where a block begins; None if there is no such pause since a time."""
+    """The calls after the first pause of five hours since a time, where a block begins; None without such a pause."""
     before = since_us
     for number, call in enumerate(calls):
         if call[0] - before >= BLOCK_US:
@@ -339,7 +339,7 @@ def _blocks(calls: Iterable[tuple[Any, ...]], now_us: int) -> list[Row]:
 
 
 def _add_usage(rows: Sequence[Row]) -> UsageTotals:
-    """The usage of some days and sessions: one that was used on several days is one session."""
+    """Add rows by day and session; a session with calls on several days counts once."""
     times = {
         "first_us": min((row["first_us"] for row in rows if row["first_us"] is not None), default=None),
         "last_us": max(row["last_us"] for row in rows),
@@ -349,7 +349,7 @@ def _add_usage(rows: Sequence[Row]) -> UsageTotals:
 
 
 def _group_names(by: Sequence[str], row: Sequence[Any]) -> tuple[str, ...]:
-    """What a row of sums stands for."""
+    """The values of the columns in `by`, days by their name."""
     return tuple(day_name(value) if name == "day" else value for name, value in zip(by, row, strict=False))
 
 
@@ -374,7 +374,7 @@ NO_PROJECTION: Row = {"remaining_seconds": None, "cost_per_hour": None, "project
 
 
 def _projection(totals: UsageTotals, remaining_us: int) -> Row:
-    """What a block will cost at its end, at the rate between its first and its last call."""
+    """The expected cost of a block at its end, at the rate between its first and its last call."""
     worked_us = (totals.last_us or 0) - (totals.first_us or 0)
     remaining = remaining_us / 1_000_000
     if not worked_us or not totals.priced_calls:
@@ -391,7 +391,7 @@ def add_known(numbers: Iterable[int | None]) -> int | None:
 
 
 def session_row(sums: Row) -> Row:
-    """The part of a row that counts sessions."""
+    """The columns about sessions."""
     return {
         "sessions": sums["sessions"] or 0,
         "subagents": sums["subagents"] or 0,
@@ -404,13 +404,13 @@ def session_row(sums: Row) -> Row:
 
 
 def tool_row(sums: Row) -> Row:
-    """The part of a row that counts calls of tools."""
+    """The columns about tool calls."""
     seconds = (sums["tool_us"] or 0) / 1_000_000
     return {"tool_calls": sums["tool_calls"] or 0, "tool_errors": sums["tool_errors"] or 0, "tool_seconds": seconds}
 
 
 def change_row(sums: Row) -> Row:
-    """The part of a row that counts changed files. Where files changed, the number of lines may be unknown."""
+    """The columns about changed files. Lines are None where files changed by an unknown number of lines."""
     unknown = None if sums["files_changed"] else 0
     lines = {name: unknown if sums[name] is None else sums[name] for name in ("lines_added", "lines_removed")}
     return {"files_changed": sums["files_changed"], **lines}
@@ -421,7 +421,7 @@ NO_ACTIVITY: Row = {
     **tool_row(dict.fromkeys(TOOLS.sums, 0)),
     **change_row(dict.fromkeys(CHANGES.sums, 0)),
 }
-"""The activity of a day on which nothing was recorded but usage."""
+"""The columns of a row with API calls only."""
 
 
 def add_rows(rows: Iterable[Row]) -> Row:
@@ -434,12 +434,12 @@ def add_rows(rows: Iterable[Row]) -> Row:
 
 
 def ratio(part: int | None, whole: int | None) -> float | None:
-    """A share; None where it is unknown."""
+    """A part of a whole; None where unknown."""
     return part / whole if part is not None and whole else None
 
 
 def percentile(counted: Sequence[tuple[int, int]], percent: int) -> int | None:
-    """By nearest rank, from values in order and how often each is; None where there is none."""
+    """The percentile by nearest rank of (value, count) pairs in ascending order; None without values."""
     total = sum(count for _, count in counted)
     rank = -(-total * percent // 100)
     for value, count in counted:
@@ -454,7 +454,7 @@ def _seconds(microseconds: int | None) -> float | None:
 
 
 def report(stats: Stats, by: str) -> Row:
-    """The whole of it, as JSON."""
+    """The report of `clew stats --json`."""
     if by not in (*BY, BLOCK):
         raise UsageError(f"--by {by}: choose from {', '.join(BY)}")
     rows = stats.blocks(time.time_ns() // 1000) if by == BLOCK else stats.rows(by)
@@ -462,7 +462,7 @@ def report(stats: Stats, by: str) -> Row:
 
 
 def number_duplicates(names: Mapping[str, str]) -> dict[str, str]:
-    """Add a number to each name that another key has too: two models may be masked to the same text."""
+    """Make names unique by adding numbers: masking may give two models the same name."""
     given: dict[str, str] = {}
     taken: set[str] = set()
     for known, name in names.items():
@@ -476,11 +476,11 @@ def number_duplicates(names: Mapping[str, str]) -> dict[str, str]:
 
 
 _NAMES = ("agent", "model", "project", "branch", "session", "title", "tool", "models", "unpriced_models")
-"""The keys whose values are names, or lists of them."""
+"""The keys of a row whose values are names or lists of names."""
 
 
 def with_names(found: Row, mask: Callable[[list[str]], list[str]]) -> Row:
-    """A report with every name in it replaced by what `mask` makes of it. Figures and times stay as they are."""
+    """The report with every name masked; numbers and times are unchanged."""
     rows = [found["totals"], *found["rows"]]
     texts = list(found["by_model"])
     for value in (row[key] for row in rows for key in _NAMES if row.get(key)):

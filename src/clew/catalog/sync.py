@@ -1,6 +1,6 @@
 """Brings a catalog up to date. Interrupted at any point, the next sync goes on and ends in the same state.
 
-1. Changes are detected by stat alone. If there are none, that is all.
+1. Changes are detected by stat alone. Without changes, the sync ends here.
 2. Changed sources are read: sessions and token usage for lists; messages and their text too, unless `SESSIONS` is
    enough. Sources that an earlier sync read for lists alone are read again for their messages.
 3. The text index is brought up to date from the stored text, for search.
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from clew.sources.local import Found
 
 MIN_PARALLEL_BYTES = 4 << 20
-"""From so many bytes on, several processes are quicker than one."""
+"""With fewer bytes, one process is faster than several."""
 NOT_COPIED_YET = "not carried over yet"
 """A file of this name marks a catalog that was moved aside, and whose sessions were not copied into the new one."""
 
@@ -224,7 +224,7 @@ def _ingest(
 
 
 def _finish_rows(db: sqlite3.Connection, plan: _Plan, hosts: tuple[Host, ...]) -> None:
-    """Do what needs the rows of all sources: choose among copies, bring costs to the prices of today."""
+    """Do what needs the rows of all sources: choose the visible copies, and apply new prices."""
     from clew.catalog.dedupe import update_visible_copies
     from clew.catalog.row_writer import update_costs
 
@@ -257,7 +257,7 @@ class _Plan:
             drop_indices_of_empty_tables(self._db)
 
     def _discover(self) -> None:
-        """Look for sources; note those that are new, and those that are gone."""
+        """Find all sources; record the new ones, and mark those whose file is gone."""
         from clew.catalog import discovery
         from clew.sources.local import in_homes
 
@@ -299,14 +299,13 @@ class _Plan:
         return None
 
     def _record(self, source: int, found: Found, state: str) -> None:
-        from clew.catalog.discovery import side_files, source_to_json
+        from clew.catalog.discovery import host_name, side_files, source_to_json
 
         if state == "gone":
             self._db.execute("UPDATE source SET state = 'new', size = -1 WHERE id = ?", (source,))
-        host = found.source.origin.host if found.source.origin is not None else None
         self._db.execute(
-            "UPDATE source SET agent = ?, host = ?, found = ? WHERE id = ?",
-            (found.agent.id, host or "", source_to_json(found.source), source),
+            "UPDATE source SET agent = ?, host = ?, source_json = ? WHERE id = ?",
+            (found.agent.id, host_name(found.source), source_to_json(found.source), source),
         )
         recorded = set(self._db.execute("SELECT * FROM side_file WHERE owner = ?", (source,)))
         files = {(path, source, *stat_signature(path)) for path in map(path_to_text, side_files(found.source))}
@@ -349,7 +348,7 @@ class _Plan:
             self._decide(source, full or source in unread)
 
     def _decide(self, source: int, must_read: bool) -> None:
-        query = "SELECT path, agent, state, found FROM source WHERE id = ? AND state <> 'gone'"
+        query = "SELECT path, agent, state, source_json FROM source WHERE id = ? AND state <> 'gone'"
         row = self._db.execute(query, (source,)).fetchone()
         if row is None:
             return
@@ -398,14 +397,14 @@ def catalogs_with(path: str) -> tuple[list[Path], list[Path]]:
                 if db.execute("SELECT 1 FROM source WHERE path = ?", (path,)).fetchone() is None:
                     continue
         except sqlite3.Error:
-            # What it holds cannot be told: it is named rather than passed over.
+            # It cannot be read, and may hold the file: it is returned rather than left out.
             pass
         (aside if ".aside-" in database.parent.name else current).append(database.parent)
     return current, aside
 
 
 def rebuild_text_index(folder: Path) -> None:
-    """Delete the text index of a catalog and make another one of the stored text."""
+    """Delete the text index of a catalog, and build it again from the stored text."""
     from clew.catalog import text_index
 
     with _locked_for_writing(folder), closing(open_writer(folder)) as db:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import sqlite3
 from typing import NamedTuple
 
+from clew.catalog.change_detection import recorded_unreadable_folders
+from clew.io.paths import escape_controls, path_for_display
+
 
 class SyncCounts(NamedTuple):
     """What a sync read and wrote."""
@@ -30,6 +33,8 @@ class SyncReport(NamedTuple):
     """Sources with problems."""
     unreadable: int
     """Sources that could not be opened or read."""
+    unreadable_folders: tuple[str, ...] = ()
+    """Folders of agents that could not be read, with the reason."""
     moved: str | None = None
     """Where a catalog was moved that could not be used."""
 
@@ -44,4 +49,7 @@ def read_report(db: sqlite3.Connection, work: SyncCounts) -> SyncReport:
     SELECT count(*), coalesce(sum(state = 'gone'), 0), coalesce(sum(problems NOT IN ('', '[]')), 0),
       coalesce(sum(problems LIKE '%"unreadable"%' AND state <> 'gone'), 0)
     FROM source"""
-    return SyncReport(work, *db.execute(query).fetchone())
+    folders = [(escape_controls(path_for_display(path)), reason) for path, _, reason in recorded_unreadable_folders(db)]
+    unreadable = tuple(dict.fromkeys(f"{path}: {reason}" for path, reason in folders))
+    sources, gone, problems, unreadable_sources = db.execute(query).fetchone()
+    return SyncReport(work, sources, gone, problems, unreadable_sources, unreadable)

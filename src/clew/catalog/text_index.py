@@ -1,7 +1,7 @@
-"""The text index, in tantivy: one document for each block with text, of messages that are visible.
+"""The text index, in tantivy: one document for each block with text of a visible message.
 
-Nothing is stored in it; it is made of the stored text of the catalog alone. `update` indexes what is not indexed yet
-and removes what is stale: after a sync, after a crash and for a new index it is the same code.
+It is built from the stored text of the catalog, and stores no text itself. `update` adds what is not indexed yet and
+removes what is stale; the same code runs after a sync, after a crash and for a new index.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import tantivy
 
 KINDS = ("prompt", "answer", "thinking", "input", "output", "title", "file")
-"""The kinds of text; their numbers are their places here."""
+"""The kinds of text. The index stores the position in this list: append only."""
 META = "meta.json"
 """The file that names the files of an index; replaced with each commit."""
 OVERLONG_MARKER = "GIANT"
@@ -68,7 +68,7 @@ def unindexed_text(db: sqlite3.Connection) -> UnindexedText:
 
 
 def stale_ranges(db: sqlite3.Connection) -> list[tuple[int, int]]:
-    """The ranges of blocks of which the index may hold something else than the catalog."""
+    """The ranges of blocks whose text in the index may differ from the catalog."""
     unindexed = "SELECT c.first, c.last FROM unindexed_text u JOIN text_chunk c USING (first)"
     ranges: list[tuple[int, int]] = []
     for first, last in db.execute(f"{unindexed} UNION SELECT first, last FROM removed_text ORDER BY 1, 2"):
@@ -138,7 +138,7 @@ def _update(db: sqlite3.Connection, folder: Path, on_progress: ProgressCallback 
                 db.executemany("DELETE FROM unindexed_text WHERE first = ?", [(first,) for first, _ in chunks])
                 db.execute("DELETE FROM removed_text")
     except BaseException:
-        # It holds a lock until it is closed.
+        # The writer holds a lock until it is closed.
         with suppress(OSError, ValueError):
             writer.close()
         raise
@@ -191,7 +191,7 @@ class TextWriter:
         document.add_integer("when", time_us)
         document.add_text("text", normalize_text(text))
         for identifier in camel_case_parts(text):
-            # A value of its own: no phrase leads from one into another.
+            # A separate value: phrases do not match across values.
             document.add_text("text", identifier)
         if has_overlong_word(text):
             document.add_text("text", OVERLONG_MARKER)

@@ -25,7 +25,7 @@ class TextMatcher(NamedTuple):
     """A substring or a regular expression, ready to be searched for."""
 
     matches_bytes: Callable[[bytes, int], bool]
-    """Tells whether UTF-8 text contains a match at or behind an offset."""
+    """True if UTF-8 text contains a match at or after an offset."""
     find_span: Callable[[str], list[tuple[int, int]]]
     """Returns the span of the first match in a text; none if there is no match."""
     literals: tuple[str, ...]

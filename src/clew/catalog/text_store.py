@@ -1,4 +1,4 @@
-"""The stored text of every block, in compressed chunks. It gives snippets, and remains when a source is deleted."""
+"""Stores the text of every block in compressed chunks, for snippets and for sessions whose source is deleted."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class SourceTextWriter:
         return {fingerprint for (fingerprint,) in self._db.execute(query, key_range(self._source))}
 
     def write(self, chunks: Iterable[PackedChunk]) -> None:
-        """Write chunks; one that is stored already, and just so, is left alone."""
+        """Write chunks, except those that are stored already with the same fingerprint."""
         for chunk in chunks:
             self._written.add(chunk.first)
             query = "SELECT last, fingerprint FROM text_chunk WHERE first = ?"

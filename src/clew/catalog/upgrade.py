@@ -111,6 +111,8 @@ class SessionCopier:
 
     def _copy_rows(self) -> None:
         source = {**self._source, "id": None, "state": "gone", "size": max(0, self._source["size"])}
+        # Until version 12, the column had another name.
+        source.setdefault("source_json", source.get("found"))
         self._id = self._insert("source", [source])
         sessions = [{**row, "id": self._id, "is_visible": 1} for row in self._rows("session")]
         self._insert("session", sessions)

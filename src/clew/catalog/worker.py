@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from clew.agents import registry
 from clew.agents.base import SourceFile, with_current_size
 from clew.catalog.change_detection import fingerprint, record_unreadable, trusted_mtime
-from clew.catalog.database import open_writer, transaction
+from clew.catalog.database import CatalogNotWritable, open_writer, transaction
 from clew.catalog.ingest import SOURCE_ERRORS, Ingested, ingest
 from clew.catalog.row_writer import RowWriter
 from clew.catalog.rows import Rows
@@ -22,7 +24,7 @@ from clew.catalog.sync_report import SyncCounts
 from clew.catalog.text_store import ChunkPacker, PackedChunk, SourceTextWriter
 from clew.errors import ClewError, LimitExceeded, SourceUnreadable
 from clew.io.batches import batches_by_size
-from clew.io.paths import path_for_display
+from clew.io.paths import escape_controls, path_for_display
 from clew.io.workers import run_in_workers
 
 TRANSACTION_BYTES = 4 << 20
@@ -30,7 +32,7 @@ TRANSACTION_BYTES = 4 << 20
 SOURCE_OVERHEAD_BYTES = 4096
 """To open a source and to write its session takes as long as to read so many bytes."""
 MAX_BUFFERED_CHARS = 48 << 20
-"""Characters of text whose rows wait in memory; a larger source is written in several transactions."""
+"""Characters of text whose rows wait in memory; the rows of a larger source wait in a temporary file."""
 
 
 class Task(NamedTuple):
@@ -53,13 +55,46 @@ class _ReadSource:
     rows: list[Rows] = field(default_factory=list)
     chunks: list[PackedChunk] = field(default_factory=list)
     buffered_chars: int = 0
-    is_begun: bool = False
-    """True once rows of it were written."""
+    spill_file: IO[bytes] | None = None
+    """Holds rows and chunks that do not fit in memory, until all of them are written in one transaction."""
+    spilled_portions: int = 0
     end: Ingested | None = None
     fingerprint: bytes = b""
     error: str = ""
     keeps_session: bool = False
     """True where the file cannot be read now: what was read from it before stays."""
+
+    def spill(self, folder: Path) -> None:
+        """Move the rows and chunks from memory to a temporary file in a folder; the file has no name there."""
+        try:
+            if self.spill_file is None:
+                self.spill_file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed when the rows were written
+            pickle.dump((self.rows, self.chunks), self.spill_file, pickle.HIGHEST_PROTOCOL)
+        except OSError as error:
+            reason = error.strerror or error
+            raise CatalogNotWritable(f"{folder}: the catalog cannot be written: {reason}") from error
+        self.spilled_portions += 1
+        self._clear_memory()
+
+    def portions(self) -> Iterator[tuple[list[Rows], list[PackedChunk]]]:
+        """The rows and chunks, in the order in which they were read."""
+        if self.spill_file is not None:
+            self.spill_file.seek(0)
+            for _ in range(self.spilled_portions):
+                yield pickle.load(self.spill_file)
+        yield self.rows, self.chunks
+
+    def discard_rows(self) -> None:
+        """Forget the rows and chunks: they were written, or the source could not be read to its end."""
+        if self.spill_file is not None:
+            self.spill_file.close()
+        self.spill_file, self.spilled_portions = None, 0
+        self._clear_memory()
+
+    def _clear_memory(self) -> None:
+        self.rows.clear()
+        self.chunks.clear()
+        self.buffered_chars = 0
 
 
 def ingest_sources(
@@ -96,6 +131,7 @@ class IngestWorker:
     """Reads sources and writes their rows, with one connection."""
 
     def __init__(self, folder: Path, level: SyncLevel) -> None:
+        self._folder = folder
         self._db = open_writer(folder)
         self._level = level
         self._writer = RowWriter(self._db)
@@ -119,6 +155,9 @@ class IngestWorker:
         except BaseException:
             self._writer.forget_strings()
             raise
+        finally:
+            for read in reads:
+                read.discard_rows()
         lines = sum(read.end.lines for read in reads if read.end is not None)
         size = sum(read.stat.st_size for read in reads)
         return SyncCounts(len(tasks), lines, self._writer.written - written_before, size)
@@ -132,10 +171,12 @@ class IngestWorker:
             return None
         try:
             self._read_rows(read)
+        except CatalogNotWritable:
+            read.discard_rows()
+            raise
         except SOURCE_ERRORS as error:
-            read.rows.clear()
-            read.chunks.clear()
-            read.is_begun, read.end = False, None
+            read.discard_rows()
+            read.end = None
             read.text_writer = SourceTextWriter(self._db, task.id)
             read.error = _describe(error, task.source.path)
             # What its content says may never change; that it cannot be opened may.
@@ -165,25 +206,20 @@ class IngestWorker:
             read.rows.append(step)
             read.buffered_chars += step.chars
             if read.buffered_chars > MAX_BUFFERED_CHARS:
-                with transaction(self._db):
-                    self._write_rows(read)
+                read.spill(self._folder)
 
     def _write_rows(self, read: _ReadSource) -> None:
-        if not read.is_begun:
-            self._delete_rows(read)
-            read.is_begun = True
-        for rows in read.rows:
-            self._writer.write(rows)
-        if read.text_writer is not None:
-            read.text_writer.write(read.chunks)
-        read.rows.clear()
-        read.chunks.clear()
-        read.buffered_chars = 0
+        """Replace the rows of a source; what was there before stays if the transaction is rolled back."""
+        self._delete_rows(read)
+        for portion, chunks in read.portions():
+            for rows in portion:
+                self._writer.write(rows)
+            if read.text_writer is not None:
+                read.text_writer.write(chunks)
 
     def _delete_rows(self, read: _ReadSource) -> None:
-        """Delete what is going to be written again. Until the end of the source is written, it counts as not read."""
+        """Delete what is going to be written again."""
         source = read.task.id
-        self._db.execute("UPDATE source SET size = -1 WHERE id = ?", (source,))
         self._db.execute("INSERT OR IGNORE INTO unread_messages VALUES (?)", (source,))
         if read.text_writer is None:
             self._writer.delete_session(source)
@@ -218,6 +254,6 @@ def _describe(error: BaseException, path: Path) -> str:
         text = str(error)
     else:
         text = f"{type(error).__name__}: {error}"
-    for name in (str(path), path_for_display(str(path))):
+    for name in (str(path), path_for_display(str(path)), escape_controls(str(path))):
         text = text.removeprefix(f"{name}: ")
     return text.encode("utf-8", "replace").decode()

@@ -6,7 +6,11 @@ ABOUT = (
     "Find, read, count, share and keep the sessions of your AI coding agents.",
     "REF names a session: the beginning of its id, a path, agent:id, or @last for the newest; REF#12 is its message"
     " 12. Without a command, print a summary of the sessions found.",
+    "Exit codes: 0 done, 1 nothing found, 2 wrong usage, 3 a file cannot be read, 4 invalid data, 5 busy, 6 refused"
+    " because data would be lost, 7 a remote host did not answer.",
 )
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, or Esc in a list."""
 OPTIONS = {
     "--home DIR": "Read agents' sessions below this home folder instead of your own; repeatable.",
     "--source NAME": "Read only this source, as named by `clew sources`; repeatable.",
@@ -82,7 +86,7 @@ COMMAND_GROUPS = {
         "migrate": "Convert old Sage sessions to the current format.",
         "schema": "Print the JSON Schema of exported documents.",
         "completion": "Print the completion script for bash, zsh or fish.",
-        "demo": "Write a small home folder with example sessions.",
+        "demo": "Write a home folder with a year of example sessions.",
     },
 }
 """The commands in the order and groups of `clew --help`."""
@@ -115,5 +119,6 @@ OTHER_OPTIONS = {
     "--after": "--since",
     "--before": "--until",
     "--full": "--detail",
+    "--into": "--to",
 }
-"""Names that other tools, or other commands, have for an option; suggested where the command has the second one."""
+"""Names that other tools have for an option; suggested where the command has the second one."""

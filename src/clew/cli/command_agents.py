@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from clew.agents import registry
 from clew.cli.options import common, open_library, wants_json
-from clew.cli.output import print_json, print_table
+from clew.cli.output import print_json, print_message, print_table
+from clew.io.paths import escape_invalid_utf8, folder_error
 from clew.model.json import JSON
 from clew.render.tables import Column
+from clew.sources.local import is_folder, unreadable_folders
 
 
 @click.command("agents")
@@ -17,6 +21,8 @@ from clew.render.tables import Column
 def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) -> None:
     """List the supported agents and the folders that are read."""
     hosts = open_library(context, homes).hosts
+    for folder in unreadable_folders(hosts):
+        print_message(f"clew: {folder}")
     rows: list[dict[str, JSON]] = []
     for agent in registry.load_all():
         roots = [root for host in hosts for root in agent.roots(host)]
@@ -25,15 +31,29 @@ def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) ->
                 "id": agent.id,
                 "title": agent.title,
                 "homepage": agent.homepage,
-                "roots": [{"path": str(root), "exists": root.is_dir()} for root in roots],
+                "roots": [_describe(root) for root in roots],
             }
         )
     if wants_json(context, as_json):
         print_json(rows)
         return
     lines = [
-        [row["id"], row["title"], root["path"], "" if root["exists"] else "not found"]
+        [row["id"], row["title"], root["path"], root["error"] or ("" if root["exists"] else "not found")]
         for row in rows
         for root in row["roots"]
     ]
-    print_table([Column("agent"), Column("name"), Column("folder", flexible=True, least=30), Column("")], lines, None)
+    print_table(
+        [Column("agent"), Column("name"), Column("folder", is_path=True, flexible=True, least=30), Column("")],
+        lines,
+        None,
+    )
+
+
+def _describe(root: Path) -> dict[str, JSON]:
+    """A folder that is read: whether it exists, which is unknown (null) where it cannot be read, and the reason."""
+    error = folder_error(str(root))
+    return {
+        "path": escape_invalid_utf8(str(root)),
+        "exists": None if error else is_folder(root),
+        "error": error or None,
+    }

@@ -351,7 +351,7 @@ def restore_command(
     homes: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Restore archived files, with their bytes, modes and times: all, or those of some sessions.
+    """Restore all archived files, or those of some sessions.
 
     With --into, each file gets its path relative to its home; nothing outside the folder is changed. With --in-place,
     the files of the named sessions go to the paths they were archived from. With --home, only files of these home

@@ -12,7 +12,7 @@ from clew.agents.registry import load_all
 from clew.cli.options import common, open_library, wants_json
 from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
-from clew.cli.sessions import suggest_moved_project
+from clew.cli.sessions import print_unreadable, suggest_moved_project
 from clew.errors import SourceUnreadable, UnknownReference
 from clew.file_history.blame import Line, Version, blame, mentions, plain_part, spellings, versions
 from clew.file_history.history import FileHistory
@@ -102,7 +102,7 @@ def _sessions_naming(library: Library, names: set[str]) -> list[StoredSession]:
     The catalog finds the calls. What an agent records elsewhere is not in the catalog, so the files of its other
     sessions are searched for the name. The caller reads each session: only its records prove who wrote which line.
     """
-    from clew.catalog.queries import sources_of_agents, unreadable_sources
+    from clew.catalog.queries import sources_of_agents
     from clew.catalog.sessions import open_sessions
     from clew.catalog.sync_level import SyncLevel
 
@@ -114,9 +114,7 @@ def _sessions_naming(library: Library, names: set[str]) -> list[StoredSession]:
         naming = set[int]().union(*(catalog.sources_with_text(part, _CALL_TEXT) for part in parts if part))
         found = open_sessions(catalog.db, naming, library.hosts[0])
         others = open_sessions(catalog.db, sources_of_agents(catalog.db, unsure) - naming, library.hosts[0])
-        unreadable = unreadable_sources(catalog.db)
-    for problem in unreadable:
-        print_message(f"clew: {problem}")
+        print_unreadable(catalog.db)
     found = [session for session in found if session.agent in agents]
     found += [session for session in others if any(mentions(session.source, name) for name in names)]
     return sorted(found, key=lambda session: (session.agent.id, session.path))

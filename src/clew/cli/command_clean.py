@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from clew.archive.clean import Cleaned, Kept, OldSession, clean, find_old
+from clew.archive.clean import Cleaned, Kept, OldSession, can_check_open_files, clean, find_old
 from clew.archive.records import archive_folder
 from clew.catalog.access import OpenCatalog
 from clew.catalog.change_detection import unread_paths
-from clew.catalog.queries import last_messages
+from clew.catalog.queries import last_messages, subagent_paths
 from clew.catalog.sync_level import SyncLevel
 from clew.cli.options import NO_SYNC, common, filtering, open_library, take_filters, wants_json, yes_option
 from clew.cli.output import print_json, print_message, print_table
@@ -49,8 +49,9 @@ def command(
 
     Without --yes it only shows what would be removed. With it, the files of each session are archived, the archived
     bytes are read back and compared, and only then removed, with the copies of files that the agent keeps for that
-    session. A session whose files changed meanwhile, are links or, on Linux, are open in a program is kept. Sessions of
-    other machines and of clew's own store are left alone. `clew archive restore REF --in-place` brings a session back.
+    session. A session whose files changed meanwhile, are links or are open in a program is kept; open files can be
+    checked on Linux alone. Sessions of other machines and of clew's own store are left alone. `clew list` does not show
+    a removed session; `show`, `search` and `stats` do. `clew archive restore REF --in-place` brings it back.
 
     Exit code 1: there is nothing to remove, or a session was kept.
     """
@@ -63,15 +64,18 @@ def command(
         if yes:
             _refuse_incomplete_catalog(catalog)
         last, unread = last_messages(catalog.db), unread_paths(catalog.db)
+        subagents = subagent_paths(catalog.db)
     passing = {session.path for session in library.sessions(filters)}
     wanted = {path: time for path, time in last.items() if path in passing}
     sessions = find_old(library.hosts, wanted, point_in_time(older_than, now), now)
     masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
     masking.prepare()
+    if yes and sessions and not can_check_open_files():
+        print_message("clew: this system does not tell which files are open; only the age was checked", mask=False)
     folder = archive_folder(archive)
     done = _clean(folder, sessions, unread, library.now) if yes else Cleaned([], [])
     if wants_json(context, as_json):
-        print_json(masking.value(_report(sessions, done, folder, yes)))
+        print_json(masking.value(_report(sessions, done, folder, yes, subagents)))
     else:
         shown = done.removed if yes else sessions
         columns = [
@@ -85,11 +89,11 @@ def command(
         ]
         if cells:
             print_table(
-                [*columns, Column("file", flexible=True)],
+                [*columns, Column("file", is_path=True, flexible=True)],
                 [[*row, str(one.path)] for row, one in zip(cells, shown, strict=True)],
                 masking,
             )
-        _print_result(sessions, done, yes, archive)
+        _print_result(sessions, done, yes, archive, subagents)
     return 1 if done.kept or not sessions else 0
 
 
@@ -111,7 +115,9 @@ def _clean(folder: Path, sessions: list[OldSession], unread: Collection[Path], n
     return done
 
 
-def _report(sessions: list[OldSession], done: Cleaned, folder: Path, yes: bool) -> dict[str, JSON]:
+def _report(
+    sessions: list[OldSession], done: Cleaned, folder: Path, yes: bool, subagents: Collection[Path]
+) -> dict[str, JSON]:
     reasons = {one.session.path: one.reason for one in done.kept}
     removed_files = {one.path: len(one.files) for one in done.removed}
     removed_files |= {one.session.path: one.removed_files for one in done.kept}
@@ -120,6 +126,7 @@ def _report(sessions: list[OldSession], done: Cleaned, folder: Path, yes: bool) 
             "id": one.id,
             "agent": one.agent,
             "path": str(one.path),
+            "is_subagent": one.path in subagents,
             "files": len(one.files),
             "bytes": one.bytes,
             "last_activity": spell_time(one.last_activity),
@@ -132,14 +139,23 @@ def _report(sessions: list[OldSession], done: Cleaned, folder: Path, yes: bool) 
     return {"applied": yes, "archive": str(folder), "sessions": rows}
 
 
-def _print_result(sessions: list[OldSession], done: Cleaned, yes: bool, archive: str | None) -> None:
+def _counted(sessions: list[OldSession], subagents: Collection[Path]) -> str:
+    """How many sessions and sub-agents there are, as `clew` and `clew list` count them."""
+    agents = sum(one.path in subagents for one in sessions)
+    parts = [(len(sessions) - agents, "session"), (agents, "sub-agent")]
+    return " and ".join(counted(number, name) for number, name in parts if number)
+
+
+def _print_result(
+    sessions: list[OldSession], done: Cleaned, yes: bool, archive: str | None, subagents: Collection[Path]
+) -> None:
     if not sessions:
         print_message("no session is that old; nothing was removed", mask=False)
         return
     if not yes:
         total = sum(one.bytes for one in sessions)
         print_message(
-            f"{counted(len(sessions), 'session')}, {size(total)}: nothing was removed; --yes archives and removes them",
+            f"{_counted(sessions, subagents)}, {size(total)}: nothing was removed; --yes archives and removes them",
             mask=False,
         )
         return
@@ -157,5 +173,8 @@ def _print_result(sessions: list[OldSession], done: Cleaned, yes: bool, archive:
         words += [] if is_own_home(home) else ["--home", str(home)]
         words += ["--archive", archive] if archive else []
         freed = size(sum(one.bytes for one in done.removed))
-        removed = counted(len(done.removed), "session")
-        print_message(f"{removed} archived and removed, {freed}; to bring one back: {shell_line(words)}")
+        removed = _counted(done.removed, subagents)
+        print_message(
+            f"{removed} archived and removed, {freed}; `clew list` no longer shows them, `show`, `search` and `stats`"
+            f" do; to bring one back: {shell_line(words)}"
+        )

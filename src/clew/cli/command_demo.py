@@ -1,4 +1,4 @@
-"""clew demo: a small home folder to try everything on."""
+"""clew demo: a home folder to try everything on."""
 
 from __future__ import annotations
 

@@ -9,12 +9,14 @@ import click
 import msgspec
 
 from clew.cli.command_validate import line
-from clew.cli.options import common, wants_json
+from clew.cli.options import common, open_library, wants_json
 from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
 from clew.errors import ClewError, SourceUnreadable
 from clew.host import data_dir
+from clew.io.paths import path_for_display
 from clew.model import Problem
+from clew.model.codes import problem
 from clew.store.change_journal import restore_journals, roll_back_interrupted_restores
 from clew.store.doctor import Finding, examine, found
 from clew.store.layout import refuse_copy, root_of
@@ -32,12 +34,13 @@ def command(
     """Check the store in each DIR (a folder that contains `.sage`; default: your home) and the catalog.
 
     Reports file modes that give others access, truncated logs, unreadable lines, invalid settings, metadata that
-    differs from the log, temporary files, damaged or unused copies of files, interrupted undos, locks, and sources that
-    the last `clew sync` could not read completely. --fix repairs what it can; copies of files are not removed while a
-    line cannot be read, because that line may refer to them. Exit code 1: a problem remains; notes do not count.
+    differs from the log, temporary files, damaged or unused copies of files, interrupted undos, locks, folders of
+    agents that cannot be read, and sources that the last `clew sync` could not read completely. --fix repairs what it
+    can; copies of files are not removed while a line cannot be read, because that line may refer to them. Exit code 1:
+    a problem remains; notes do not count.
     """
     named = [*places, *(Path(home) for home in (*context.find_root().obj["homes"], *homes))]
-    noted = _catalogued(context, homes, bool(places))
+    noted = _source_problems(context, homes, bool(places))
     for place in places:
         if not root_of(place).is_dir():
             raise SourceUnreadable(f"{root_of(place)}: no such folder")
@@ -45,7 +48,8 @@ def command(
         refuse_copy(root_of(place))
     rows = [_treat(finding, fix) for place in named or [Path.home()] for finding in examine(place)]
     rows += [_treat(finding, fix) for finding in _restores()]
-    rows += [(Finding(problem), False) for problem in noted]
+    reported = {(finding.problem.code, finding.problem.file) for finding, _ in rows}
+    rows += [(Finding(problem), False) for problem in noted if (problem.code, problem.file) not in reported]
     json = wants_json(context, as_json)
     masking = redaction(context, DATA if json else TEXT)
     if json:
@@ -59,18 +63,24 @@ def command(
     return 1 if any(_counts(finding, mended) for finding, mended in rows) else 0
 
 
-def _catalogued(context: click.Context, homes: tuple[str, ...], is_elsewhere: bool) -> list[Problem]:
-    """What the last sync found wrong with sources; nothing where only stores are asked about."""
+def _source_problems(context: click.Context, homes: tuple[str, ...], is_elsewhere: bool) -> list[Problem]:
+    """Folders of agents that cannot be read now, and what the last sync found wrong with sources.
+
+    Nothing where only stores are asked about.
+    """
     from clew.catalog import database
     from clew.catalog.queries import problems
+    from clew.sources.local import unreadable_folders
 
     if is_elsewhere:
         return []
+    unreadable = unreadable_folders(open_library(context, homes).hosts)
+    folders = [problem("unreadable", one.reason, file=path_for_display(one.path)) for one in unreadable]
     db = database.open_reader(database.catalog_folder((*context.find_root().obj["homes"], *homes)))
     if db is None:
-        return []
+        return folders
     with closing(db):
-        return problems(db)
+        return folders + problems(db)
 
 
 def _restores() -> list[Finding]:

@@ -19,7 +19,7 @@ from clew.cli.output import open_output, print_message, refuse_stores
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.sessions import do_each, for_each_session
 from clew.datadir import private_folder
-from clew.errors import SourceUnreadable, UnknownReference, UsageError
+from clew.errors import SourceUnreadable, UnknownReference, UsageError, WorkerDied
 from clew.export.document import LINES, ONE_LINE, write_document
 from clew.export.parallel import write_in_workers
 from clew.io.compress import SUFFIXES
@@ -38,6 +38,8 @@ _TEXT_FORMATS = ("markdown", "html")
 _LAYOUTS = ("date", "project")
 MAX_PART_BYTES = 64 << 20
 """A larger session is not written to a temporary file by a worker, but straight to the output by this process."""
+_MAX_NAMED_SESSIONS = 20
+"""An error names so many sessions at most."""
 Masked = Counter[str]
 """How often each rule masked something."""
 
@@ -122,6 +124,8 @@ def command(
         raise UnknownReference("no session to export")
     if form is None and len(found) == 1 and layout is None:
         _refuse_unknown_suffix(output)
+    if form not in (None, "ndjson") and len(found) > 1 and layout is None:
+        _refuse_file_name(output)
     compression = "gzip" if gz else "zstd" if zst else None
     masking = redaction(context, TEXT if form in _TEXT_FORMATS and layout is None else DATA)
     if form == "html" and layout is None:
@@ -155,10 +159,16 @@ def _suffix(output: Path) -> str:
     return (output.with_suffix("") if output.suffix in SUFFIXES else output).suffix.lower()
 
 
+def _refuse_file_name(output: Path | None) -> None:
+    """Refuse to make a folder with the name of a file, such as sessions.html."""
+    if output is not None and not output.is_dir() and _suffix(output):
+        raise UsageError(f"{output.name}: several sessions go to a folder; name one without a suffix, or one session")
+
+
 def _refuse_unknown_suffix(output: Path | None) -> None:
     """Refuse a file whose suffix is none of a format: the user expects something else than JSON in it."""
     if output is not None and not output.is_dir() and _suffix(output):
-        known = ", ".join([*FORMATS.values(), *(f".{name}" for name in _OTHER_NAMES)])
+        known = ", ".join(dict.fromkeys([*FORMATS.values(), *(f".{name}" for name in _OTHER_NAMES)]))
         raise UsageError(
             f"{output.name}: no format has the suffix {_suffix(output)}; known: {known}; or name one with --format"
         )
@@ -260,6 +270,7 @@ class Writer:
         if target is not None and target.is_dir():
             return self.write_to_folder(sessions, target)
 
+        done = 0
         with tempfile.TemporaryDirectory() as parts, open_output(target, self.compression, self.force) as out:
 
             def write_part(number: int) -> Masked | None:
@@ -270,7 +281,9 @@ class Writer:
                 return masked
 
             def append_part(session: StoredSession) -> None:
+                nonlocal done
                 number, masked = next(written)
+                done = number + 1
                 if masked is None:
                     return self.write(session, out)
                 self.masking.masked.update(masked)
@@ -279,9 +292,13 @@ class Writer:
                 return Path(parts, str(number)).unlink()
 
             sizes = self._sizes(sessions)
-            with closing(write_in_workers(write_part, sizes, SessionsOfDeadWorkers())) as results:
+            with closing(write_in_workers(write_part, sizes)) as results:
                 written = enumerate(results)
-                self.unreadable += do_each(sessions, append_part)
+                try:
+                    self.unreadable += do_each(sessions, append_part)
+                except WorkerDied as error:
+                    # A file is left as it was; stdout has the sessions before these.
+                    raise _worker_died(error, sessions if target is not None else sessions[done:]) from error
             if self.unreadable == len(sessions):
                 # Leaving this way, no empty file takes the place of what was there.
                 raise click.exceptions.Exit(SourceUnreadable.exit_code)
@@ -290,16 +307,14 @@ class Writer:
     def write_to_folder(self, sessions: list[StoredSession], folder: Path) -> None:
         """Each session into a file of its own."""
         targets = list(self._targets(sessions, folder))
-        left_over = SessionsOfDeadWorkers()
 
         def write(number: int) -> Masked:
-            # A worker that died may have written the file.
-            target, force = targets[number], self.force or number in left_over.numbers
+            target = targets[number]
             if isinstance(target, SourceUnreadable):
                 raise target
             with (
                 self._separate_count(sessions[number]) as masked,
-                open_output(target, self.compression, force, below=folder) as out,
+                open_output(target, self.compression, self.force, below=folder) as out,
             ):
                 self.write(sessions[number], out)
             return masked
@@ -311,9 +326,15 @@ class Writer:
         # Where a file is in the way, everything before it is written and nothing after.
         is_free = self.force or not any(isinstance(target, Path) and target.exists() for target in targets)
         sizes = self._sizes(sessions)
-        with closing(write_in_workers(write, sizes, left_over) if is_free else (None for _ in sizes)) as results:
+        before = [_inode(target) for target in targets]
+        with closing(write_in_workers(write, sizes) if is_free else (None for _ in sizes)) as results:
             written = enumerate(results)
-            self.unreadable += do_each(sessions, finish)
+            try:
+                self.unreadable += do_each(sessions, finish)
+            except WorkerDied as error:
+                inodes = zip(sessions, before, map(_inode, targets), strict=True)
+                left = [session for session, old, new in inodes if new is None or new == old]
+                raise _worker_died(error, left) from error
         print_message(
             f"{counted(len(sessions) - self.unreadable, 'file')} in {folder}, one for each session and sub-agent",
             mask=False,
@@ -372,14 +393,16 @@ class Writer:
         return session.session_object
 
 
-class SessionsOfDeadWorkers:
-    """The sessions that are written by this process because a worker died."""
+def _inode(target: Path | SourceUnreadable) -> int | None:
+    """The inode of a file, which is another one once the file was replaced; None where there is no file."""
+    try:
+        return target.stat().st_ino if isinstance(target, Path) else None
+    except OSError:
+        return None
 
-    def __init__(self) -> None:
-        self.numbers: set[int] = set()
 
-    def __call__(self, batch: Sequence[int]) -> None:
-        """Note a batch; the first time, say why."""
-        if not self.numbers:
-            print_message("clew: a worker process died; the remaining sessions are written without workers", mask=False)
-        self.numbers.update(batch)
+def _worker_died(error: WorkerDied, sessions: Sequence[StoredSession]) -> WorkerDied:
+    """The error with the sessions that were not written."""
+    names = [str(session.path) for session in sessions[:_MAX_NAMED_SESSIONS]]
+    more = f" and {len(sessions) - len(names)} more" if len(sessions) > len(names) else ""
+    return WorkerDied(f"{error}; {counted(len(sessions), 'session')} not written: {', '.join(names)}{more}")

@@ -88,18 +88,17 @@ def _row(evidence: Evidence, history: FileHistory) -> dict[str, JSON]:
 
 def _print(all_evidence: list[Evidence], history: FileHistory, masking: Redaction) -> None:
     from clew.render.tables import Column
-    from clew.render.text_safety import one_line
 
     base = history.workspace + "/" if history.workspace else ""
     names = ("action", "known", "by")
-    columns = [Column("message", right=True), *map(Column, names), Column("file", flexible=True)]
+    columns = [Column("message", right=True), *map(Column, names), Column("file", is_path=True, flexible=True)]
     cells = [
         [
             f"#{evidence.call}..{evidence.done}" if evidence.action == "outside" else f"#{evidence.call}",
             evidence.action,
             evidence.after.certainty if evidence.after is not None else "unknown",
             _BY[evidence.how] if evidence.after is not None else "",
-            one_line(escape_invalid_utf8(evidence.path.removeprefix(base))),
+            escape_invalid_utf8(evidence.path.removeprefix(base)),
         ]
         for evidence in all_evidence
     ]

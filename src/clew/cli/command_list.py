@@ -51,7 +51,7 @@ def command(
     found.
     """
     from clew.catalog.filters import catalog_condition
-    from clew.catalog.queries import list_ids, list_rows, unreadable_sources
+    from clew.catalog.queries import list_ids, list_rows
     from clew.cli.sessions import open_catalog_of, suggest_moved_project
 
     as_json = wants_json(context, as_json)
@@ -64,9 +64,6 @@ def command(
         condition = catalog_condition(db, filters, find_text)
         listed = list_rows(db, condition, subagents=subagents or as_json, limit=limit, sort=sort, reverse=reverse)
         names = {} if as_json else short_ids([row["id"] for row in listed], list_ids(db, condition))
-        unreadable = unreadable_sources(db, filters.agent)
-    for problem in unreadable:
-        print_message(f"clew: {problem}")
     if not listed and not paths:
         suggest_moved_project(library, filters.folders)
     masking = redaction(context, DATA if as_json else TEXT)
@@ -76,7 +73,7 @@ def command(
         ids = [names[row["id"]] for row in listed]
         # The rows are masked with their keys, which say that a title may be cut, and then once more with the ids.
         shown = masking.value([{name: row[name] for name in _SHOWN_COLUMNS} for row in listed])
-        _print(shown, ids, library.now(), masking)
+        _print(shown, ids, library.now(), sort, masking)
     elif paths:
         print_message("no sessions found", mask=False)
     else:
@@ -84,15 +81,15 @@ def command(
     return 0 if listed else 1
 
 
-def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, masking: Redaction) -> None:
-    from clew.render.tables import Column, ago, cost, count
+def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, sort: str, masking: Redaction) -> None:
+    from clew.render.tables import Column, ago, cost, count, short_project
 
     foreign = any(row["source"]["type"] != "local" for row in listed)
     columns = [
         Column("id"),
         Column("agent", drop_rank=2),
         Column("last", drop_rank=1),
-        Column("project", flexible=True, drop_rank=4),
+        Column("project", is_path=True, flexible=True, drop_rank=4),
         Column("messages", right=True, drop_rank=5),
         Column("tokens", right=True, drop_rank=7),
         Column("cost", right=True, drop_rank=6),
@@ -100,12 +97,14 @@ def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, masking
         Column("title", flexible=True, least=20),
         *([Column("from", drop_rank=3)] if foreign else []),
     ]
+    # What the rows are sorted by is not left out.
+    columns = [column._replace(drop_rank=0) if column.title == sort else column for column in columns]
     cells = [
         [
             name,
             row["agent"],
             ago(parse_time(row["ended_at"]), now),
-            row["project"] or "",
+            short_project(row["project"] or ""),
             count(row["messages"]),
             count(row["total_tokens"]),
             cost(row),
@@ -124,7 +123,9 @@ def _place(source: dict[str, JSON]) -> str:
 
 
 def short_ids(ids: Iterable[str], all_ids: Iterable[str]) -> dict[str, str]:
-    """The shortest prefix of each id, of at least 8 characters, that no other one of all ids has."""
+    """The shortest prefix of each id, of at least 8 characters, that no other one of all ids has; masks stay whole."""
+    from clew.render.tables import mask_spans
+
     ordered = sorted(set(all_ids))
     short = {}
     for name in ids:
@@ -132,7 +133,8 @@ def short_ids(ids: Iterable[str], all_ids: Iterable[str]) -> dict[str, str]:
         neighbours = ordered[max(0, number - 1) : number] + ordered[number + 1 : number + 2]
         shared = max((_shared_chars(name, other) for other in neighbours), default=0)
         least = _SHORT_ID_CHARS + (len(_AGENT_PREFIX) if name.startswith(_AGENT_PREFIX) else 0)
-        short[name] = name[: max(least, shared + 1)]
+        cut = max(least, shared + 1)
+        short[name] = name[: next((end for start, end in mask_spans(name) if start < cut < end), cut)]
     return short
 
 

@@ -30,7 +30,7 @@ _CHUNK = 1 << 16
     required=True,
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="The folder that contains `.sage`, or `.sage` itself.",
+    help="Keep sessions in `.sage` below this folder, or in this folder if it is called `.sage`.",
 )
 @click.option(
     "--session", "name", required=True, metavar="ID", help="The id of the session; created with its first message."
@@ -60,6 +60,15 @@ def command(
     written again, so a message can be sent twice. Invalid lines are reported on stderr, the others are recorded, and
     the exit code is 4. With --redact, or if the store's configuration says so, messages are masked before they are
     written. Read it with `clew --home DIR list`.
+
+    For example:
+
+    \b
+    {"role":"user","content":"Who is here?"}
+    {"role":"assistant","content":"","tool_calls":[{"id":"1","name":"who","arguments":{}}]}
+    {"role":"tool","tool_call_id":"1","name":"who","content":"ada"}
+
+    Changes of files, for `clew undo`, are recorded from Python: Session.watch, see `help(clew)`.
     """
     masking = redaction(context, DATA)
     redact = masking.redactor() if masking.is_on else "none" if masking.was_asked else None

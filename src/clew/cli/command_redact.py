@@ -92,6 +92,10 @@ def files_command(
     refuse_stores(open_library(context, homes), output)
     masking = redaction(context, TEXT)
     for file in files:
+        if file != STANDARD and not file.exists() and file.name == str(file):
+            raise SourceUnreadable(
+                f"{file}: no such file; `clew redact scan` and `clew export --redact` take a session"
+            )
         if output is not None and output.is_dir():
             target: Path | None = output / (file.name if file != STANDARD else "stdin")
             below: Path | None = output
@@ -118,7 +122,7 @@ def scan_command(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """List the secrets in sessions: rule, place and marker, but never the value.
+    """List the secrets in sessions, without their values.
 
     Without a reference: all sessions that pass the filters. Equal values have equal markers. Exit code 1: something was
     found.

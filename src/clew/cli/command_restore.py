@@ -80,7 +80,7 @@ def command(
     _settle(place, options["yes"])
     steps = _plan(history, message, paths, folder, base, options)
     if not json:
-        _print(steps, masking)
+        _print(steps, masking, replaces=options["force"])
     for step in steps:
         if changed := describe_later_result(history, reference, step.answer.path):
             print_message(f"clew: {escape_invalid_utf8(step.path)}: {changed}")
@@ -91,6 +91,8 @@ def command(
             print_message(f"created {folder}")
         with restore_lock(place):
             kept = apply_plan(steps, folder, rescue, place)
+        if not json:
+            print_message(_count_changes(steps), mask=False)
     if json:
         found = {"written": options["yes"], "rescue": str(rescue) if kept else None, "files": _rows(steps)}
         print_json(masking.value(found))
@@ -192,11 +194,25 @@ def _rows(steps: list[RestoreStep]) -> list[dict[str, JSON]]:
     ]
 
 
-def _print(steps: list[RestoreStep], masking: Redaction) -> None:
+def _count_changes(steps: list[RestoreStep]) -> str:
+    from clew.render.tables import counted
+
+    written = sum(step.verdict in ("write", "conflict") for step in steps)
+    removed = sum(step.verdict == "remove" for step in steps)
+    return f"{counted(written, 'file')} restored" + (f", {removed} removed" if removed else "")
+
+
+def _print(steps: list[RestoreStep], masking: Redaction, *, replaces: bool) -> None:
     from clew.render.tables import Column
 
-    columns = [Column("step"), Column("file", flexible=True), Column("known", flexible=True, least=12)]
-    print_table(columns, [[step.verdict, escape_invalid_utf8(step.path), _known(step)] for step in steps], masking)
+    columns = [Column("step"), Column("file", is_path=True, flexible=True), Column("known", flexible=True, least=12)]
+    rows = [[_step_name(step, replaces), escape_invalid_utf8(step.path), _known(step)] for step in steps]
+    print_table(columns, rows, masking)
+
+
+def _step_name(step: RestoreStep, replaces: bool) -> str:
+    """What is done with the file; with --force a file that differs is no obstacle."""
+    return "replace" if replaces and step.verdict == "conflict" else step.verdict
 
 
 def _known(step: RestoreStep) -> str:

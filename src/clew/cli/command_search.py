@@ -18,10 +18,11 @@ from clew.cli.command_list import short_ids
 from clew.cli.options import NO_SYNC, common, filtering, given_filters, open_library, take_filters, wants_json
 from clew.cli.output import print_message, terminal_width, use_color
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.sessions import print_unreadable, suggest_moved_project
 from clew.errors import SourceUnreadable, UsageError
 from clew.library import Library
 from clew.model.time import from_microseconds
-from clew.render.tables import cell_width, truncate
+from clew.render.tables import cell_width, short_project, truncate
 from clew.render.text_safety import one_line, visible
 from clew.timezone import format_minute
 
@@ -29,7 +30,8 @@ MARKS = "«", "»"
 MIN_TITLE_CELLS = 12
 WIDE_CELLS = 80
 """On a narrower terminal, hits are printed without their times."""
-_BOLD, _HIT, _DIM, _PLAIN = "\x1b[1m", "\x1b[1;33m", "\x1b[2m", "\x1b[0m"
+_BOLD, _HIT, _PLAIN = "\x1b[1m", "\x1b[1;4m", "\x1b[0m"
+"""Without colours, which may be unreadable on a light or on a dark background."""
 
 
 @click.command("search")
@@ -65,7 +67,8 @@ def command(
     """Search prompts, answers, thinking, tool calls, tool output, file names and titles.
 
     All words must occur. "Quoted words" must occur side by side; pre* matches words that begin with pre; OR, NOT and
-    parentheses combine; -word excludes. snake_case, paths and dotted.names are found whole and in parts.
+    parentheses combine; -word excludes. snake_case, paths and dotted.names are found whole and in parts. Backups of
+    files that agents keep are not searched, although `clew diff` shows them.
 
     Hits are grouped by session and begin with a reference: `clew show 7c1e5f2a#4` prints that message. Exit code 1:
     nothing was found.
@@ -93,7 +96,8 @@ def command(
         else:
             found, unindexed, ids = _search_catalog(library, request, redact, may_repair=not context.meta.get(NO_SYNC))
     except BadQuery as error:
-        click.echo(visible(f"clew: {error}\n"), err=True, nl=False)
+        hint = "" if regex or substring else "--substring searches for the text as it is\n"
+        click.echo(visible(f"clew: {error}\n{hint}"), err=True, nl=False)
         return error.exit_code
     if unindexed:
         print_message(f"clew: {unindexed} texts are not indexed yet and were not searched; run `clew sync`", mask=False)
@@ -104,8 +108,6 @@ def command(
             click.echo(line, nl=False, color=sys.stdout.isatty())
         _print_count(context, request, found)
     if not found.hits and engine is None:
-        from clew.cli.sessions import suggest_moved_project
-
         suggest_moved_project(library, filters.folders)
     return 0 if found.hits else 1
 
@@ -125,6 +127,7 @@ def _search_catalog(
     with library.catalog(SyncLevel.TEXT) as catalog:
         try:
             found = _search(Searcher(catalog.folder, redact), request)
+            print_unreadable(catalog.db, request.filters.agent if request.filters is not None else ())
             ids = short_ids({hit.session for hit in found.hits}, list_ids(catalog.db)) if found.hits else {}
             return found, catalog.unindexed_text().blocks if request.mode == "words" else 0, ids
         except (sqlite3.DatabaseError, ValueError, OSError) as error:
@@ -224,10 +227,11 @@ def _text_lines(found: Found, ids: dict[str, str], redact: Redact) -> Iterator[s
 
 def _session_line(hit: Hit, name: str, color: bool) -> str:
     title = one_line(hit.title or "") or "(no title)"
-    rest = "".join(f" · {one_line(word)}" for word in (hit.project, hit.agent, name) if word)
+    words = (short_project(hit.project or ""), hit.agent, name)
+    rest = "".join(f" · {one_line(word)}" for word in words if word)
     if (width := terminal_width()) is not None:
         title = truncate(title, max(MIN_TITLE_CELLS, width - cell_width(rest)))
-    return f"{_BOLD}{title}{_PLAIN}{_DIM}{rest}{_PLAIN}\n" if color else f"{title}{rest}\n"
+    return f"{_BOLD}{title}{_PLAIN}{rest}\n" if color else f"{title}{rest}\n"
 
 
 def _hit_line(hit: Hit, name: str, color: bool) -> str:
@@ -237,6 +241,5 @@ def _hit_line(hit: Hit, name: str, color: bool) -> str:
     if (terminal_width() or WIDE_CELLS) >= WIDE_CELLS:
         time = format_minute(from_microseconds(hit.when)) if hit.when > 0 else ""
         label += f"{time:<16}  "
-    if color:
-        return f"{_DIM}{label}{_PLAIN}{hit.snippet.marked(_HIT, _PLAIN)}\n"
-    return f"{label}{hit.snippet.marked(*MARKS)}\n"
+    marks = (_HIT, _PLAIN) if color else MARKS
+    return f"{label}{hit.snippet.marked(*marks)}\n"

@@ -206,7 +206,9 @@ def _print(session: StoredSession, reference: str, wanted: Wanted, detail: Detai
     if sys.stdout.isatty():
         # less: quit if it fits on one screen, keep colours, leave the text on the screen.
         os.environ.setdefault("LESS", "-FRX")
-        click.echo_via_pager(pieces)
+        # The pager gets only what the terminal can show.
+        encoding, errors = sys.stdout.encoding, sys.stdout.errors or "strict"
+        click.echo_via_pager(piece.encode(encoding, errors).decode(encoding) for piece in pieces)
     else:
         for piece in pieces:
             click.echo(piece, nl=False)

@@ -29,7 +29,7 @@ from clew.sources.registry import Source, sources
 @common
 @click.pass_context
 def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) -> None:
-    """List, add, fetch and check the home folders and hosts that sessions are read from.
+    """Manage the home folders and hosts that sessions are read from, and moved projects.
 
     Your own home is always a source. Home folders of Windows users seen from WSL, and of WSL distributions seen from
     Windows, are found automatically. Other machines are read over ssh, with your ssh configuration, and only by
@@ -100,7 +100,7 @@ def _list(context: click.Context, homes: tuple[str, ...], as_json: bool) -> int:
 def _print_moved(moved: dict[str, str]) -> None:
     from clew.render.tables import Column
 
-    columns = [Column("moved project", flexible=True, least=20), Column("now", flexible=True, least=20)]
+    columns = [Column(name, is_path=True, flexible=True, least=20) for name in ("moved project", "now")]
     print_table(columns, [list(pair) for pair in sorted(moved.items())], None)
 
 
@@ -182,7 +182,7 @@ def _added(where: str, name: str | None) -> Source:
 @as_json_option
 @click.pass_context
 def fetch_command(context: click.Context, /, names: tuple[str, ...], as_json: bool) -> int:
-    """Fetch new sessions from hosts: from all of them, or from those named.
+    """Fetch new sessions from all hosts, or from some.
 
     Files that were deleted on a host are kept here. Exit code 7: a host did not answer.
     """
@@ -290,10 +290,11 @@ def _print_checks(rows: list[dict[str, JSON]]) -> None:
 @as_json_option
 @click.pass_context
 def map_command(context: click.Context, /, old: str | None, new: str, as_json: bool) -> int:
-    """Say that a project was moved: sessions that name the folder OLD belong to NEW, by default the current folder.
+    """Find the sessions of a moved project in its new folder.
 
-    `--here`, `--project PATH`, `clew blame`, `files`, `diff`, `restore --in-place` and `resume` then find the sessions
-    of OLD in NEW. No session is changed. Without OLD, what is mapped is printed.
+    Sessions that name the folder OLD then belong to NEW, by default the current folder:
+    `--here`, `--project PATH`, `clew blame`, `files`, `diff`, `restore --in-place` and `resume` find them in NEW.
+    No session is changed. Without OLD, what is mapped is printed.
     """
     if old is None:
         moved = moved_projects.load()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import sqlite3
 from collections.abc import Iterator
 from typing import Any
@@ -54,7 +55,7 @@ def command(context: click.Context, /, query: str, as_csv: bool, homes: tuple[st
     except (sqlite3.Error, sqlite3.Warning) as error:
         if str(error) == "interrupted":
             raise KeyboardInterrupt from None
-        raise UsageError(f"{error}") from error
+        raise UsageError(f"{error}{_suggestion(db, query, str(error))}") from error
     finally:
         db.close()
 
@@ -62,6 +63,29 @@ def command(context: click.Context, /, query: str, as_csv: bool, homes: tuple[st
 _STEPS = 100_000
 _ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
 _PRAGMAS = ("table_info", "table_xinfo", "table_list", "index_list", "index_info")
+
+
+def _suggestion(db: sqlite3.Connection, query: str, error: str) -> str:
+    """Tables or columns that an unknown name may have meant, to be added to the error of SQLite."""
+    from difflib import get_close_matches
+
+    unknown = re.fullmatch(r"no such (table|column): (?:.*\.)?(.+)", error, re.DOTALL)
+    if unknown is None:
+        return ""
+    kind, name = unknown.groups()
+    tables = {
+        table: [column for _, column, *_ in db.execute(f"PRAGMA table_info({table})")]
+        for (table,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'view' ORDER BY name")
+    }
+    words = set(re.findall(r"\w+", query.lower()))
+    named = {table: columns for table, columns in tables.items() if table in words}
+    if kind == "table" or not named:
+        known, where = list(tables), "tables"
+    else:
+        known, where = [column for columns in named.values() for column in columns], f"columns of {', '.join(named)}"
+    if similar := get_close_matches(name.lower(), dict.fromkeys(known), cutoff=0.5):
+        return f"; did you mean {' or '.join(similar)}?"
+    return f"; {where}: {', '.join(dict.fromkeys(known))}"
 
 
 def _only_reading(action: int, first: str | None, second: str | None, *_: Any) -> int:

@@ -28,7 +28,7 @@ from clew.filters import Filters
 from clew.library import Library
 from clew.references import named_path
 from clew.render.csv import write_csv
-from clew.render.tables import Column, clock, cost, count, dollars, time_left
+from clew.render.tables import Column, clock, cost, count, dollars, short_project, time_left
 from clew.render.text_safety import one_line
 from clew.timezone import zone_label
 
@@ -240,7 +240,7 @@ def print_stats(found: Row, by: str) -> None:
 
 
 def _why_lower_bound(found: Row) -> str:
-    unpriced = [name or "(no name)" for name in found["totals"]["unpriced_models"]]
+    unpriced = [name or "(unknown)" for name in found["totals"]["unpriced_models"]]
     incomplete = [model for model, used in found["by_model"].items() if used["cost_is_at_least"]]
     reasons = [f"no price is known for: {', '.join(unpriced)}"] if unpriced else []
     if len(incomplete) > len(unpriced):
@@ -249,7 +249,7 @@ def _why_lower_bound(found: Row) -> str:
 
 
 def _session_cell(name: str, total: Row) -> Cell:
-    return lambda row: row.get(name) or ("" if row is total else "-")
+    return lambda row: short_project(row.get(name) or "") or ("" if row is total else "-")
 
 
 def _name(row: Row, by: str, short: dict[str, str]) -> str:
@@ -258,7 +258,7 @@ def _name(row: Row, by: str, short: dict[str, str]) -> str:
         return short[name]
     if by == BLOCK:
         return clock(name) or name
-    return name or "(unknown)"
+    return short_project(name) or "(unknown)"
 
 
 def _block_end(row: Row) -> str:
@@ -301,7 +301,7 @@ def _column(title: str, *, is_first: bool) -> Column:
         right=not is_name and title != _BARS,
         flexible=is_name and title != "session",
         least=_MIN_NAME_CELLS.get(title, 12),
-        drop_rank=_DROP_RANKS.get(title, 0),
+        drop_rank=0 if is_first else _DROP_RANKS.get(title, 0),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from clew.cli.options import common, open_library, wanted_sources, wants_json
+from clew.errors import ClewError
 
 AGENT = "claude-code"
 MAX_INPUT_CHARS = 1 << 20
@@ -32,7 +33,10 @@ def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) ->
     It has the model, the cost of the session, the cost of today over all agents, and the cost and the time left of
     the active block of five hours of Claude Code. Claude Code gives the model, the session and its cost as JSON on
     stdin. The rest comes from the catalog as it is, which is brought up to date in the background. The exit code is
-    always 0, and what is not known is left out.
+    always 0, and what is not known is left out. To have it in Claude Code, write to ~/.claude/settings.json:
+
+    \b
+    {"statusLine": {"type": "command", "command": "clew statusline"}}
     """
     given = _read_input()
     facts: dict[str, Any] = {"model": _model(given), "session_cost": _session_cost(given)}
@@ -41,7 +45,7 @@ def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) ->
         facts |= _catalog_facts(folder, given)
         _refresh_in_background(context, homes, folder)
     except Exception as error:
-        facts["problem"] = f"clew: {type(error).__name__}"
+        facts["problem"] = f"clew: {error if isinstance(error, ClewError) else 'the catalog cannot be read'}"
     click.echo(json.dumps(facts) if wants_json(context, as_json) else _line(facts))
     return 0
 
@@ -90,31 +94,37 @@ def _catalog_facts(folder: Path, given: dict[str, Any]) -> dict[str, Any]:
     try:
         today = catalog_stats(db, Filters.of(since="today")).usage()
         block = catalog_stats(db, Filters(agent=(AGENT,))).active_block(time.time_ns() // 1000)
-        facts: dict[str, Any] = {"today_cost": today.as_row()["cost"] if today.calls else 0.0}
+        facts = _costs("today", today.as_row()) if today.calls else {"today_cost": 0.0}
         if block is not None:
-            facts |= {"block_cost": block["cost"], "block_remaining_seconds": block["remaining_seconds"]}
+            facts |= {**_costs("block", block), "block_remaining_seconds": block["remaining_seconds"]}
         session = given.get("session_id")
         if _session_cost(given) is None and isinstance(session, str):
-            facts["session_cost"] = catalog_stats(db).session_usage(AGENT, session).as_row()["cost"]
+            facts |= _costs("session", catalog_stats(db).session_usage(AGENT, session).as_row())
         return facts
     finally:
         db.close()
 
 
+def _costs(name: str, row: dict[str, Any]) -> dict[str, Any]:
+    return {f"{name}_cost": row["cost"], f"{name}_cost_is_at_least": row["cost_is_at_least"]}
+
+
 def _line(facts: dict[str, Any]) -> str:
-    from clew.render.tables import dollars, time_left, truncate
+    from clew.render.tables import cost, time_left, truncate
     from clew.render.text_safety import one_line
 
     parts = []
     if facts["model"]:
         parts.append(truncate(one_line(facts["model"]), MAX_MODEL_CHARS))
-    for name, label in (("session_cost", "session"), ("today_cost", "today"), ("block_cost", "block")):
-        if facts.get(name) is not None:
-            parts.append(f"{dollars(facts[name])} {label}")
-    if facts.get("block_remaining_seconds") is not None:
-        parts.append(f"{time_left(facts['block_remaining_seconds'])} left")
+    for name in ("session", "today", "block"):
+        if (amount := facts.get(f"{name}_cost")) is not None:
+            is_at_least = facts.get(f"{name}_cost_is_at_least", False)
+            parts.append(f"{cost({'cost': amount, 'cost_is_at_least': is_at_least})} {name}")
+    if (remaining := facts.get("block_remaining_seconds")) is not None:
+        # Without a known cost, nothing before it says that the time is that of a block.
+        parts.append(f"{'' if facts['block_cost'] is not None else 'block: '}{time_left(remaining)} left")
     if facts.get("problem"):
-        parts.append(facts["problem"])
+        parts.append(one_line(facts["problem"]))
     return " · ".join(parts) or NO_DATA
 
 

@@ -68,6 +68,8 @@ def _sync(hosts: Hosts, folder: Path, full: bool, as_json: bool) -> None:
         report = sync(hosts, folder, full=full, on_progress=on_progress)
     if report.moved is not None:
         print_message(f"clew: the catalog could not be used; it was moved to {report.moved} and rebuilt")
+    for problem in report.unreadable_folders:
+        print_message(f"clew: {problem}")
     if report.unreadable:
         print_message(f"clew: sources that cannot be read: {report.unreadable}; `clew doctor` lists them")
     if as_json:

@@ -45,6 +45,9 @@ def command(
     Either all files are restored or none. What was undone is kept as a branch; `clew redo` takes the undo back. If a
     file was changed outside of the session's tools, the difference is shown, and nothing is done without --force.
     Changes by a tool that was killed count as outside changes, because the two cannot be told apart.
+
+    Only for sessions in clew's own store whose agent records its changes of files. For sessions of other agents, see
+    `clew restore`.
     """
     session = own_session(context, homes, reference)
     rescue = rescue_of(context, homes, session)

@@ -15,6 +15,7 @@ from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.sessions import for_each_session
 from clew.errors import SourceUnreadable, UnknownReference
+from clew.io.paths import escape_controls
 from clew.model import Problem
 from clew.stored_session import StoredSession
 
@@ -73,11 +74,12 @@ def command(
 
 def line(problem: Problem, masking: Redaction) -> str:
     """A problem on one line, its place first, as compilers do it."""
-    from clew.render.text_safety import one_line
+    from clew.render.text_safety import one_line, visible
 
     problem = msgspec.convert(masking.value(msgspec.to_builtins(problem)), Problem)
     place = ":".join(str(part) for part in (problem.file, problem.line) if part is not None)
     offset = f" (byte {problem.start})" if problem.start is not None else ""
     message = f" (message {problem.index})" if problem.index is not None else ""
     hint = f" {problem.hint}" if problem.hint else ""
-    return one_line(f"{place}: {problem.severity}: {problem.message}{message}{offset} [{problem.code}]{hint}")
+    text = one_line(f"{problem.severity}: {problem.message}{message}{offset} [{problem.code}]{hint}")
+    return f"{visible(escape_controls(place))}: {text}"

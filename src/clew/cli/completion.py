@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import BashComplete, CompletionItem, add_completion_class, split_arg_string
 
 COMPLETE_VARIABLE = "_CLEW_COMPLETE"
 """The environment variable by which the script of a shell asks for completions."""
@@ -24,22 +24,65 @@ _SAFE_VALUE = re.compile(r"(?!-)[\w.:@/+ -]+")
 ShellComplete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
+class BashCompletion(BashComplete):
+    """Completion in bash, also of words with `:`, `@` and `=`.
+
+    bash splits a line at these characters too, and replaces only what follows the last of them. So the script passes
+    the line as it was typed, and removes from each answer what bash leaves on the line.
+    """
+
+    source_template = r"""
+%(complete_func)s() {
+    local line="${COMP_LINE:0:COMP_POINT}" answer kind value
+    local word="${line##*[[:space:]]}" breaks="${COMP_WORDBREAKS//[^:@=]/}" kept=""
+    if [[ -n $breaks ]]; then
+        kept="${word%%"${word##*[$breaks]}"}"
+        kept="${kept%%@}"  # readline replaces an @ together with what follows it
+    fi
+    COMPREPLY=()
+    while IFS= read -r answer; do
+        kind="${answer%%%%,*}" value="${answer#*,}"
+        case $kind in
+            dir) compopt -o dirnames ;;
+            file) compopt -o default ;;
+            plain) COMPREPLY+=("${value#"$kept"}") ;;
+        esac
+    done < <(COMP_WORDS="$line" %(complete_var)s=bash_complete "$1")
+}
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """The words of the line, and the one to complete, which is empty after a space."""
+        line = os.environ["COMP_WORDS"]
+        words = split_arg_string(line)[1:]
+        incomplete = words.pop() if words and not line[-1].isspace() else ""
+        return words, incomplete
+
+
+add_completion_class(BashCompletion)
+
+
 def complete_session(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Session ids that begin with the text, newest first, with titles where the shell shows descriptions."""
-    if incomplete.startswith("@"):
-        return [CompletionItem("@last", help="the newest session")]
+    agent, colon, start = incomplete.rpartition(":")
+    if start.startswith("@"):
+        return [CompletionItem(f"{agent}{colon}@last", help="the newest session")] if "@last".startswith(start) else []
     if any(char in incomplete for char in "/.~"):
         return [CompletionItem(incomplete, type="file")]
-    return _from_catalog(context, lambda db: _session_items(db, incomplete))
+    return _from_catalog(context, lambda db: _session_items(db, agent, start))
 
 
-def _session_items(db: sqlite3.Connection, incomplete: str) -> list[CompletionItem]:
+def _session_items(db: sqlite3.Connection, agent: str, start: str) -> list[CompletionItem]:
+    """Items of session ids that begin with `start`, as `agent:id` where an agent is named."""
+    from clew.agents import registry
     from clew.catalog.queries import list_ids, sessions_with_id_prefix
     from clew.cli.command_list import short_ids
 
-    found = sessions_with_id_prefix(db, incomplete, MAX_SESSIONS)
+    found = sessions_with_id_prefix(db, start, MAX_SESSIONS, agent=registry.match(agent) if agent else "")
     short = short_ids([name for name, _, _ in found], list_ids(db))
-    ids = [short[name] if short[name].startswith(incomplete) else name for name, _, _ in found]
+    prefix = f"{agent}:" if agent else ""
+    ids = [prefix + (short[name] if short[name].startswith(start) else name) for name, _, _ in found]
     return _safe_items(ids, [" · ".join(filter(None, (title, project))) for _, title, project in found])
 
 

@@ -13,13 +13,13 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from clew.cli import ABOUT, COMMAND_GROUPS, COMMANDS, OPTIONS, OTHER_NAMES, OTHER_OPTIONS
+from clew.cli import ABOUT, COMMAND_GROUPS, COMMANDS, INTERRUPTED, OPTIONS, OTHER_NAMES, OTHER_OPTIONS
 from clew.cli.completion import COMPLETE_VARIABLE
 from clew.cli.options import FAILED, common
 from clew.datadir import environment_problem
 from clew.errors import ClewError, RemoteFailed, SourceUnreadable, UsageError
+from clew.io.paths import escape_controls
 
-_INTERRUPTED = 130
 _BROKEN_PIPE = 141
 
 
@@ -41,6 +41,41 @@ def _encode_symbols(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 codecs.register_error(ASCII_SYMBOLS, _encode_symbols)
+
+
+ASCII_CODEC = "clew-ascii"
+"""Name of an encoding that is ASCII with clew's own symbols replaced. click writes UTF-8 to streams that say ASCII."""
+
+
+class _AsciiEncoder(codecs.IncrementalEncoder):
+    def encode(self, text: str, final: bool = False) -> bytes:
+        return _encode_ascii(text)[0]
+
+
+def _encode_ascii(text: str, _errors: str = "strict") -> tuple[bytes, int]:
+    return text.encode("ascii", ASCII_SYMBOLS), len(text)
+
+
+def _find_codec(name: str) -> codecs.CodecInfo | None:
+    if name.replace("_", "-") != ASCII_CODEC:
+        return None
+    known = codecs.lookup("ascii")
+    return codecs.CodecInfo(
+        _encode_ascii,
+        known.decode,
+        incrementalencoder=_AsciiEncoder,
+        incrementaldecoder=known.incrementaldecoder,
+        name=ASCII_CODEC,
+    )
+
+
+codecs.register(_find_codec)
+
+
+def _is_ascii_terminal(stream: io.TextIOWrapper) -> bool:
+    """True for a terminal whose locale is named C or POSIX. Python itself would write UTF-8 to it."""
+    locale = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "")
+    return locale in ("C", "POSIX") and stream.isatty()
 
 
 class _OutputClosed(Exception):
@@ -108,6 +143,8 @@ class LazyGroup(click.Group):
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors=ASCII_SYMBOLS)
+                if _is_ascii_terminal(stream):
+                    stream.reconfigure(encoding=ASCII_CODEC)
         try:
             code = super().main(args, *rest, **kwargs)
             sys.stdout.flush()
@@ -129,13 +166,13 @@ def report_error(error: BaseException) -> int:
         return complaint.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("clew: interrupted", err=True)
-        return _INTERRUPTED
+        return INTERRUPTED
     except (_OutputClosed, BrokenPipeError):
         # Python flushes stdout once more at exit, which must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
     except OSError as failure:
-        place = f"{failure.filename}: " if failure.filename else ""
+        place = f"{escape_controls(str(failure.filename))}: " if failure.filename else ""
         _print_error(f"{place}{failure.strerror or failure}")
         return SourceUnreadable.exit_code
     except Exception as unexpected:
@@ -213,4 +250,4 @@ def run() -> None:
     try:
         main(prog_name="clew", complete_var=COMPLETE_VARIABLE)
     except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)

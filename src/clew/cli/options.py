@@ -36,9 +36,14 @@ _FILTERS = (
         "--model", metavar="TEXT", shell_complete=complete_filter("model"), help="Only models whose name contains TEXT."
     ),
     click.option(
-        "--since", metavar="TIME", help="Active since TIME: today, monday, last week, 3d, 6mo, october, 2026-11-03."
+        "--since",
+        metavar="TIME",
+        help="Only sessions with activity since TIME: today, monday, last week, 3d, 6mo, october, 2026-11-03. Usage"
+        " is counted within it.",
     ),
-    click.option("--until", metavar="TIME", help="Started before TIME."),
+    click.option(
+        "--until", metavar="TIME", help="Only sessions with activity before TIME. Usage is counted within it."
+    ),
     click.option("--tool", metavar="TEXT", help="Only sessions that called a tool whose name contains TEXT."),
     click.option("--file", metavar="TEXT", help="Only sessions that used a file whose path contains TEXT."),
     click.option(

@@ -23,13 +23,14 @@ from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.output import create_output
 
 from clew.catalog.access import OpenCatalog
+from clew.cli import INTERRUPTED
 from clew.cli.command_list import short_ids
 from clew.cli.options import open_library
 from clew.cli.redaction import TEXT, redaction
 from clew.filters import Filters
 from clew.library import Library
 from clew.model.time import parse_time
-from clew.render.tables import ago, pad, truncate
+from clew.render.tables import ago, pad, short_project, truncate
 from clew.render.text_safety import one_line, visible
 
 PREVIEW_MESSAGES = 12
@@ -85,7 +86,7 @@ def pick(
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
     if chosen is None:
-        raise click.Abort
+        raise click.exceptions.Exit(INTERRUPTED)
     return chosen
 
 
@@ -103,7 +104,7 @@ def _choices(context: click.Context, catalog: OpenCatalog, filters: Filters, now
     choices = []
     for row, name, project, title in zip(rows, ids, projects, titles, strict=True):
         start = f"{one_line(name)}  {ago(parse_time(row['ended_at']), now):<10}  {row['agent']:<11}"
-        project = pad(truncate(one_line(project), PROJECT_CELLS), PROJECT_CELLS)
+        project = pad(truncate(short_project(one_line(project)), PROJECT_CELLS), PROJECT_CELLS)
         choices.append(Choice(row["agent"], row["id"], f"{start}  {project}  {one_line(title)}"))
     return choices
 

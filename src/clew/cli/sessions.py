@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,7 +57,17 @@ def open_catalog_of(
             yield db, memory_text_finder(db)
         return
     with library.catalog(level, filters) as catalog:
+        if not filters.sessions:
+            print_unreadable(catalog.db, filters.agent)
         yield catalog.db, catalog.sources_with_text
+
+
+def print_unreadable(db: sqlite3.Connection, agents: Collection[str] = ()) -> None:
+    """Say which files and folders of some agents, or of all, cannot be read and are missing in the result."""
+    from clew.catalog.queries import unreadable_sources
+
+    for problem in unreadable_sources(db, agents):
+        print_message(f"clew: {problem}")
 
 
 def for_each_session(

@@ -99,7 +99,7 @@ def _print(done: UndoResult, json: bool, masking: Redaction) -> None:
     from clew.render.tables import Column
     from clew.render.text_safety import visible
 
-    columns = [Column("step"), Column("file", flexible=True), Column("why", flexible=True)]
+    columns = [Column("step"), Column("file", is_path=True, flexible=True), Column("why", flexible=True)]
     cells = [[step.verdict, escape_invalid_utf8(step.path), step.reason or ""] for step in done.steps]
     if cells:
         print_table(columns, cells, masking)
@@ -112,7 +112,8 @@ def _print(done: UndoResult, json: bool, masking: Redaction) -> None:
         print_message(f"clew: other files may have to be restored too: {words}")
     if done.head != done.start:
         head = masking.text(done.head or "before the first message")
-        click.echo(visible(f"{'back' if done.action == 'undo' else 'on'} to {head}"))
+        direction = "back" if done.action == "undo" else "on"
+        click.echo(visible(f"{direction if done.receipt is not None else f'would go {direction}'} to {head}"))
 
 
 def _diff(step: FileStep) -> str:

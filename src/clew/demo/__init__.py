@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 
 from clew.datadir import private_folder
+from clew.demo.claude_code import PROMPT_HISTORY, claude_code_files
+from clew.demo.codex import THREAD_NAMES, codex_files
 from clew.demo.examples import copy_examples
+from clew.demo.gemini import gemini_files
+from clew.demo.sage import sage_agent_files, sage_emacs_files
+from clew.demo.sessions import Session, build_sessions
 from clew.errors import UsageError
+from clew.host import current_time
 from clew.model.time import parse_time
 
 __all__ = ["write_demo"]
@@ -16,12 +25,51 @@ __all__ = ["write_demo"]
 _TIME = re.compile(rb'"timestamp": ?"([^"]+)"')
 
 
-def write_demo(target: Path) -> list[Path]:
-    """Write the demo home into `target`, which must be new or empty; returns the files written."""
+_FORMATS = {
+    "claude-code": (".claude", claude_code_files),
+    "codex": (".codex", codex_files),
+    "gemini": (".gemini", gemini_files),
+    "sage-agent": (".sage", sage_agent_files),
+    "sage-emacs": (".emacs.d", sage_emacs_files),
+}
+"""The folder of each agent below the home, and how its files are written."""
+
+_SHARED_FILES = (PROMPT_HISTORY, THREAD_NAMES)
+"""Files to which every session appends lines."""
+
+
+def write_demo(target: Path, now: datetime | None = None) -> list[Path]:
+    """Write the demo home into `target`, which must be new or empty; returns the files written.
+
+    Hand-written sessions have fixed dates. The others are those of the year before `now`, default: the current time.
+    """
     _claim(target)
-    written = copy_examples(target)
+    sessions = sorted(build_sessions(now or current_time()), key=lambda session: session.started)
+    written = {*copy_examples(target), *(path for session in sessions for path in _write_session(target, session))}
+    _add_gemini_projects(target / ".gemini" / "projects.json", sessions)
     set_file_times(written)
-    return written
+    return sorted(written)
+
+
+def _write_session(home: Path, session: Session) -> Iterable[Path]:
+    folder, files_of = _FORMATS[session.agent]
+    for name, content in files_of(session):
+        path = home / folder / name
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(path, "ab" if name in _SHARED_FILES else "wb", opener=_open_private) as file:
+            file.write(content)
+        yield path
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _add_gemini_projects(path: Path, sessions: Iterable[Session]) -> None:
+    """Name the folders of projects as Gemini CLI does."""
+    names = json.loads(path.read_bytes())
+    names["projects"] |= {session.folder: session.project for session in sessions if session.agent == "gemini"}
+    path.write_text(json.dumps(names, indent=2), encoding="utf-8")
 
 
 def _claim(target: Path) -> None:
@@ -34,7 +82,7 @@ def _claim(target: Path) -> None:
     private_folder(str(target))
 
 
-def set_file_times(paths: list[Path]) -> None:
+def set_file_times(paths: Iterable[Path]) -> None:
     """Date each file to the last timestamp among its records."""
     for path in paths:
         times = [parse_time(time.decode()) for time in _TIME.findall(path.read_bytes())]

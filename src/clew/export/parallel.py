@@ -10,6 +10,7 @@ from contextlib import closing
 from itertools import repeat
 from typing import TypeVar
 
+from clew.errors import WorkerDied
 from clew.io.workers import available_workers, run_in_workers
 
 R = TypeVar("R")
@@ -24,14 +25,12 @@ BATCHES_AHEAD = 4
 """How many batches per worker may be running, or written and not yet taken."""
 
 
-def write_in_workers(
-    write: Callable[[int], R], sizes: Sequence[int], left_over: Callable[[Sequence[int]], object]
-) -> Generator[R | None]:
+def write_in_workers(write: Callable[[int], R], sizes: Sequence[int]) -> Generator[R | None]:
     """What `write` returned for each session, given by its number.
 
-    None means that the caller must write the session itself: there is little to do, `write` failed in the worker (so
-    that the error is raised where it can be reported), or a worker died. In that case `left_over` is called with the
-    first batch without a result and all batches after it; some of their sessions may have been written before.
+    None means that the caller must write the session itself: there is little to do, or `write` failed in the worker, so
+    that the error is raised where it can be reported. Raises WorkerDied at the first session without a result; some
+    sessions behind it may be written.
     """
     batches = split_into_batches(sizes)
     if not batches:
@@ -41,11 +40,10 @@ def write_in_workers(
     def write_batch(batch: Sequence[int]) -> list[R | None]:
         return [_try(write, number) for number in batch]
 
-    def leave_batch(batch: Sequence[int]) -> list[R | None]:
-        left_over(batch)
-        return [None] * len(batch)
+    def fail(batch: Sequence[int]) -> list[R | None]:
+        raise WorkerDied("a worker process died")
 
-    with closing(run_in_workers(write_batch, batches, ahead=BATCHES_AHEAD, fallback=leave_batch)) as results:
+    with closing(run_in_workers(write_batch, batches, ahead=BATCHES_AHEAD, fallback=fail)) as results:
         for result in results:
             yield from result
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 from clew.errors import LimitExceeded, SourceUnreadable
+from clew.io.paths import escape_controls
 
 MAX_RATIO = 200
 """An archive may unpack to this many times its size ..."""
@@ -58,7 +59,7 @@ def open_source(path: Path, limit: int | None = None, *, is_read_whole: bool = F
             return io.BytesIO(text)
         raw.seek(0)
     except OSError as error:
-        raise SourceUnreadable(f"{path}: {error.strerror or error}") from error
+        raise SourceUnreadable(f"{escape_controls(str(path))}: {error.strerror or error}") from error
     if limit is not None and not is_packed:
         return cast(BinaryIO, io.BufferedReader(_Head(raw, limit), _BUFFER))
     handle = cast(BinaryIO, io.BufferedReader(raw, _BUFFER))
@@ -98,7 +99,7 @@ def open_regular(path: Path) -> tuple[io.FileIO, int]:
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
-        raise SourceUnreadable(f"{path}: not a regular file")
+        raise SourceUnreadable(f"{escape_controls(str(path))}: not a regular file")
     return io.FileIO(descriptor, "rb"), status.st_size
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from clew.errors import PathRefused, UsageError
@@ -17,6 +18,8 @@ _MARKER = re.compile(r"\[REDACTED:([a-z0-9_.-]{1,64}):([a-z2-7]{8})\]")
 """What stands in a name in the place of a secret."""
 
 
+MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""Errors that say that there is no such file or folder; with others, there may be one."""
 MAX_FOLDER_DEPTH = 400
 """Folders that are nested more deeply are neither read nor made."""
 AGENT_FOLDERS = frozenset((".sage", ".claude", ".codex", ".gemini", ".emacs.d", ".config"))
@@ -107,13 +110,47 @@ def safe_relative(name: str) -> str:
     return name
 
 
-def walk(folder: str | Path) -> Iterator[tuple[str, list[str], list[str]]]:
-    """`os.walk`, but for folders nested so deeply that it, or whoever removes them, would run out of stack."""
+def walk(
+    folder: str | Path, on_error: Callable[[OSError], None] | None = None
+) -> Iterator[tuple[str, list[str], list[str]]]:
+    """`os.walk`, but for folders nested so deeply that it, or whoever removes them, would run out of stack.
+
+    `on_error` is called for each folder that cannot be read, but not for one that does not exist.
+    """
     top = os.fspath(folder)
-    for below, folders, files in os.walk(top):
+
+    def report(error: OSError) -> None:
+        if on_error is not None and error.errno not in MISSING:
+            on_error(error)
+
+    for below, folders, files in os.walk(top, onerror=report):
         if below.count(os.sep) - top.count(os.sep) >= MAX_FOLDER_DEPTH:
             folders.clear()
         yield below, folders, files
+
+
+def folder_error(path: str) -> str:
+    """Why a folder cannot be listed or entered; "" where it can, and where it does not exist."""
+    try:
+        os.scandir(path).close()
+        os.stat(os.path.join(path, "."))  # noqa: PTH116, PTH118 - a Path would drop the dot, which needs the permission
+    except OSError as error:
+        return "" if error.errno in MISSING else error.strerror or str(error)
+    return ""
+
+
+def blocking_folder(path: str) -> str:
+    """The folder whose permissions keep a folder from being read: the folder itself, or one above it."""
+    place = Path(path)
+    for folder in (place, *place.parents):
+        try:
+            folder.stat()
+        except PermissionError:
+            continue
+        except OSError:
+            break
+        return str(folder)
+    return path
 
 
 def safe_below(path: str) -> str:
@@ -197,6 +234,14 @@ def path_from_text(text: str) -> str:
 def path_for_display(text: str) -> str:
     """A path of `path_to_text` as JSON and people can read it: bytes that are not UTF-8 as `\\xff`."""
     return text if text.isascii() else text.translate(_TO_DISPLAY)
+
+
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), 0x7F)} | {9: "\\t", 10: "\\n", 13: "\\r"}
+
+
+def escape_controls(path: str) -> str:
+    """A path on one line that can be copied: a newline as `\\n`, other control characters as `\\t` or `\\x1b`."""
+    return path.translate(_CONTROLS)
 
 
 def escape_invalid_utf8(text: str) -> str:

@@ -134,7 +134,7 @@ CODES: dict[str, Code] = {
     "quarantined": Code(
         "note", "Incomplete records were moved to this file.", "They were never acknowledged; the file can be removed."
     ),
-    "unreadable": Code("error", "The file cannot be read.", "See the message: permissions or limits."),
+    "unreadable": Code("error", "The file or folder cannot be read.", "See the message: permissions or limits."),
     "bad-settings": Code("error", "The store's settings cannot be read.", "Repair or remove the file."),
     "snapshots-missing": Code(
         "error", "The log of the snapshots is missing, but copies of files exist.", "No copy is removed."

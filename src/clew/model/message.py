@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from clew.model.base import Part
-from clew.model.blocks import Block
+from clew.model.blocks import Block, Text
 from clew.model.json import JSON, Extensions
 from clew.model.todo import Todo
 from clew.model.usage import TokenUsage
@@ -66,7 +66,7 @@ class SourceRef(Part, gc=False):
 
 
 class Message(Part, kw_only=True):
-    """One record that somebody said: a person, the model, or the agent itself."""
+    """One record of a conversation, by a person, the model, or the agent itself."""
 
     index: Annotated[int, Meta(description="1-based, dense, in source order.", ge=1)]
     uuid: str | None | UnsetType = UNSET
@@ -77,3 +77,8 @@ class Message(Part, kw_only=True):
     metadata: Metadata | UnsetType = UNSET
     source: SourceRef | UnsetType = UNSET
     extensions: Extensions | UnsetType = UNSET
+
+    @property
+    def text(self) -> str:
+        """The text blocks of the message, without thinking, tool calls and results."""
+        return "\n\n".join(block.text for block in self.content if isinstance(block, Text))

@@ -6,6 +6,8 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from clew.render.text_safety import visible
+
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
@@ -22,10 +24,10 @@ def write_csv(rows: Sequence[Mapping[str, Any]], out: SupportsWrite[str]) -> Non
 
 
 def escape_formula(value: Any) -> str:
-    """The text of a cell; a quote before it keeps a spreadsheet from running it."""
+    """The text of a cell, without control characters; a quote before it keeps a spreadsheet from running it."""
     if value is None:
         return ""
     if isinstance(value, Iterable) and not isinstance(value, str):
         value = " ".join(map(str, value))
-    text = str(value)
+    text = visible(str(value))
     return f"'{text}" if text.startswith(FORMULA_STARTS) and not isinstance(value, int | float) else text

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import accumulate, takewhile
 from typing import Any, NamedTuple
 
+from clew.io.paths import escape_controls
 from clew.model.json import JSON
 from clew.model.time import parse_time
-from clew.render.text_safety import one_line
+from clew.render.text_safety import one_line, visible
 from clew.timezone import format_day, format_minute, zone_label
 
 GAP = "  "
 ELLIPSIS = "…"
+_HASH_CHARS = 12
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 _INVISIBLE = frozenset({"Mn", "Me", "Cf"})
 _AGES = ((60, 1, ""), (3600, 60, "min"), (86400, 3600, "h"), (30 * 86400, 86400, "d"))
@@ -29,13 +32,21 @@ class Column(NamedTuple):
     least: int = 8
     drop_rank: int = 0
     """Where the table is still too wide, columns with the highest rank are left out first; 0: never."""
+    is_path: bool = False
+    """Cells are paths: spaces stay as they are, control characters are shown as `\\n`, so that they can be copied."""
 
 
 def table(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], *, width: int | None = None, color: bool = False
 ) -> Iterator[str]:
     """The lines of a table, header first, each with its newline; `width` None: as wide as it needs to be."""
-    cells = [[one_line(cell) for cell in row] for row in rows]
+    cells = [
+        [
+            visible(escape_controls(cell)) if column.is_path else one_line(cell)
+            for column, cell in zip(columns, row, strict=True)
+        ]
+        for row in rows
+    ]
     kept = _columns_that_fit(columns, _natural(columns, cells), width)
     columns, cells = [columns[at] for at in kept], [[row[at] for at in kept] for row in cells]
     widths = _fit(columns, _natural(columns, cells), width)
@@ -100,7 +111,23 @@ def truncate(text: str, width: int) -> str:
         return text
     used = accumulate(map(_char_width, text))
     kept = sum(1 for _ in takewhile(lambda cells: cells < width, used))
+    if "[REDACTED" in text:
+        # A mask is shown whole or not at all.
+        kept = next((start for start, end in mask_spans(text) if start < kept < end), kept)
     return text[:kept].rstrip() + ELLIPSIS if width > 0 else ""
+
+
+def mask_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where the masks of secrets begin and end in a text."""
+    if "[REDACTED" in text:
+        from clew.redact.masks import MARKER
+
+        yield from (match.span() for match in MARKER.finditer(text))
+
+
+def short_project(name: str) -> str:
+    """The name of a project in a table. Gemini CLI knows some projects only by a hash of 64 digits: 12 are shown."""
+    return name[:_HASH_CHARS] if re.fullmatch("[0-9a-f]{64}", name) else name
 
 
 def cell_width(text: str) -> int:

@@ -46,7 +46,7 @@ STYLED_LENGTH = 20_000
 _INDENT = "    "
 _SIGNS = {"completed": "x", "in_progress": "~", "cancelled": "-"}
 _SPOKEN: dict[type, str] = {Command: "sh", Diff: "diff"}
-_SECTIONS = {"user": "bold cyan", "assistant": "bold green", "tool": "yellow", "system": "dim"}
+_SECTIONS = {"user": "bold cyan", "assistant": "bold green", "tool": "magenta", "system": "italic"}
 
 
 class Subhead(NamedTuple):
@@ -115,7 +115,7 @@ def _lines_of(part: Part) -> Iterator[Line]:
         case Result():
             state = [f"exit {part.exit_code}"] if part.exit_code is not None else []
             state += [f"call {part.call}"] if part.call is not None else []
-            mark, style = ("✗", "bold red") if part.is_error else ("◂", "red" if part.exit_code else "yellow")
+            mark, style = ("✗", "bold red") if part.is_error else ("◂", "red" if part.exit_code else "magenta")
             yield Subhead(" · ".join([f"{mark} {one_line(part.name)}", *state]), style)
             yield from part.pieces
         case Injected():
@@ -254,7 +254,7 @@ def _renderable(part: Line) -> RenderableType | None:
             # Links would be written as escape sequences with foreign addresses in them.
             return Padding(Markdown(safe_markdown(part.text), hyperlinks=False), (0, 0, 1, 0))
         case Thought() if len(part.text) <= STYLED_LENGTH:
-            return Padding(Text(visible(part.text).strip("\n"), style="dim italic"), (0, 0, 1, 4))
+            return Padding(Text(visible(part.text).strip("\n"), style="italic"), (0, 0, 1, 4))
         case Fields() | Tasks() | Question():
             return Padding(Text(listed(part)), (0, 0, 1, 4))
         case Code() | Output() | Command() | Diff() if len(part.text) <= STYLED_LENGTH:
@@ -270,7 +270,7 @@ def _code(part: Code | Output | Command | Diff) -> RenderableType:
     from rich.text import Text
 
     text = visible(part.text).strip("\n")
-    body: RenderableType = Text(text, style="dim")
+    body: RenderableType = Text(text)
     language = part.language if isinstance(part, Code) else _SPOKEN.get(type(part), "")
     if language:
         body = Syntax(text, language, theme="ansi_dark", background_color="default", word_wrap=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from clew.agents import registry
 from clew.agents.base import Agent, Claim, SourceFile
 from clew.errors import SourceUnreadable
 from clew.host import Host
-from clew.io.paths import walk
+from clew.io.paths import blocking_folder, escape_controls, path_for_display, path_to_text, walk
 
 
 class Found(NamedTuple):
@@ -23,9 +24,56 @@ class Found(NamedTuple):
     source: SourceFile
 
 
+class UnreadableFolder(NamedTuple):
+    """A folder that may hold sessions of an agent and cannot be read."""
+
+    path: str
+    """As `path_to_text` gives it."""
+    agent: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{escape_controls(path_for_display(self.path))}: {self.reason}"
+
+
+def folders_below(root: Path, on_error: Callable[[OSError], None]) -> Iterator[str]:
+    """Yield a root of an agent and all folders below it, existing or not; `on_error` gets those that are unreadable.
+
+    Agents leave out what they cannot read, so this is where every unreadable folder of every agent is noticed.
+    """
+    yield str(root)
+    for folder, names, _ in walk(root, on_error):
+        yield from (f"{folder}{os.sep}{name}" for name in names)
+
+
+def unreadable_folder(error: OSError, agent: str) -> UnreadableFolder:
+    """The folder that an error of `folders_below` is about."""
+    path = blocking_folder(os.fsdecode(error.filename))
+    return UnreadableFolder(path_to_text(path), agent, error.strerror or str(error))
+
+
+def unreadable_folders(hosts: Iterable[Host], agents: Iterable[str] | None = None) -> list[UnreadableFolder]:
+    """Find the unreadable folders of the given homes, each once."""
+    found: dict[str, UnreadableFolder] = {}
+    for host in hosts:
+        for agent in _chosen(agents):
+            for root in agent.roots(host):
+                errors: list[OSError] = []
+                for _ in folders_below(root, errors.append):
+                    pass
+                for error in errors:
+                    folder = unreadable_folder(error, agent.id)
+                    found.setdefault(folder.path, folder)
+    return list(found.values())
+
+
+def _chosen(agents: Iterable[str] | None) -> list[Agent]:
+    return [registry.get(name) for name in agents] if agents is not None else registry.load_all()
+
+
 def in_homes(hosts: Iterable[Host], agents: Iterable[str] | None = None) -> Iterator[Found]:
     """Yield every session of the given homes once; of a folder that two agents share, each takes its own files."""
-    chosen = [registry.get(name) for name in agents] if agents is not None else registry.load_all()
+    chosen = _chosen(agents)
     seen: set[str] = set()
     for host in hosts:
         for agent in chosen:
@@ -45,10 +93,15 @@ def is_folder(path: Path) -> bool:
         return False
 
 
-def at_path(path: Path, hosts: Iterable[Host] = ()) -> Iterator[Found]:
-    """Yield the session in a file, or every session below a folder, labelled with the host whose home they are in."""
+def at_path(
+    path: Path, hosts: Iterable[Host] = (), on_unreadable: Callable[[str], None] | None = None
+) -> Iterator[Found]:
+    """Yield the session in a file, or every session below a folder, labelled with the host whose home they are in.
+
+    `on_unreadable` is called with each folder and file below a folder that cannot be read, and the reason.
+    """
     hosts = list(hosts)
-    for found in _at_path(path, hosts):
+    for found in _at_path(path, hosts, on_unreadable or (lambda _: None)):
         place = found.source.path.absolute()
         foreign = (host for host in hosts if host.kind != "local" or host.base is not None)
         host = next((host for host in foreign if host.holds(place)), None)
@@ -62,7 +115,7 @@ def _labelled(source: SourceFile, host: Host) -> SourceFile:
     return msgspec.structs.replace(source, origin=host.origin(source.path.absolute()))
 
 
-def _at_path(path: Path, hosts: Iterable[Host]) -> Iterator[Found]:
+def _at_path(path: Path, hosts: Iterable[Host], on_unreadable: Callable[[str], None]) -> Iterator[Found]:
     if not path.exists():
         raise SourceUnreadable(f"{path}: no such file or folder")
     places = _Places(hosts)
@@ -71,28 +124,29 @@ def _at_path(path: Path, hosts: Iterable[Host]) -> Iterator[Found]:
         yield Found(agent, agent.locate(path))
         return
     seen: set[Path] = set()
-    for file in _files_below(path):
-        found = _claimed(file, places)
+    for file in _files_below(path, on_unreadable):
+        try:
+            owner = _owner(file, places)
+        except SourceUnreadable as error:
+            on_unreadable(str(error))
+            continue
+        found = Found(owner, owner.locate(file)) if owner is not None else None
         if found is not None and found.source.path not in seen:
             seen.add(found.source.path)
             yield found
 
 
-def _files_below(folder: Path) -> Iterator[Path]:
+def _files_below(folder: Path, on_unreadable: Callable[[str], None]) -> Iterator[Path]:
     """Yield every file below a folder, without links: they could lead to files that the user did not name."""
-    for below, names, files in walk(folder):
+
+    def report(error: OSError) -> None:
+        on_unreadable(f"{escape_controls(os.fsdecode(error.filename))}: {error.strerror or error}")
+
+    for below, names, files in walk(folder, report):
         names.sort()
         for path in (Path(below) / name for name in sorted(files)):
             if not path.is_symlink():
                 yield path
-
-
-def _claimed(path: Path, places: _Places) -> Found | None:
-    try:
-        agent = _owner(path, places)
-    except SourceUnreadable:
-        return None
-    return Found(agent, agent.locate(path)) if agent is not None else None
 
 
 def _owner(path: Path, places: _Places) -> Agent | None:

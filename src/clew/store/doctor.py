@@ -21,7 +21,7 @@ from clew.errors import Busy, PathRefused, SourceUnreadable, UsageError
 from clew.io.blobs import name_of
 from clew.io.file_lock import ignore_missing_locks, lock_holder, locked
 from clew.io.filesystem import FILE_MODE, FOLDER_MODE, SYSTEM, System, replace_file
-from clew.io.paths import walk
+from clew.io.paths import folder_error, walk
 from clew.model import Problem
 from clew.model.codes import problem
 from clew.store import session_metadata
@@ -78,6 +78,9 @@ def found(code: str, path: Path, detail: str = "", mend: Callable[[], object] | 
 def examine(place: Path, system: System = SYSTEM) -> Iterator[Finding]:
     """Yield everything that is wrong with a store; nothing is changed."""
     root = root_of(place)
+    if reason := folder_error(str(root)):
+        yield found("unreadable", root, reason)
+        return
     if not root.is_dir():
         return
     try:

@@ -225,7 +225,9 @@ def plan_last_change(tree: Tree, entries: Sequence[SnapshotEntry], root: Path) -
     for node in tree.ancestors(tree.head):
         if any(_changes(merged, node)):
             return _plan(tree, merged, root, tree.parents[node])
-    raise UnknownReference("nothing to undo: no message up to here has a snapshot of a change")
+    raise UnknownReference(
+        "nothing to undo: no message has recorded a change of files (an agent records it with Session.watch)"
+    )
 
 
 def plan_one_file(tree: Tree, entries: Sequence[SnapshotEntry], root: Path, file: str, goal: int | None) -> RestorePlan:

@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from clew.catalog.queries import Entry
+from clew.catalog.sessions import MessagesNotRead
 from clew.errors import ClewError, SourceUnreadable, UnknownReference, UsageError
 from clew.filters import FILTER_NAMES, Filters
 from clew.redact.findings import PROFILES
@@ -119,6 +120,9 @@ def _call_view(request: PageRequest, view: View) -> Response:
         return _error(request, 404, "Not found", "Nothing in the catalog has this address.")
     except HTTPException as error:
         return _error(request, error.status_code, "Page not found", "There is no page at this address.")
+    except MessagesNotRead:
+        text = "The source file of this session was deleted before its messages were read: none of them can be shown."
+        return _error(request, 410, "Messages not read", text)
     except SourceUnreadable:
         # The message of the error names files, so it does not leave the machine.
         text = "The source of this session cannot be read. `clew doctor` shows the reason."

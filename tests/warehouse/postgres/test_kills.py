@@ -17,4 +17,4 @@ def test_killed_pushes_lose_nothing_and_double_nothing(server: Server, tmp_path:
         number += 1
     soak.check()
     assert soak.completed > 0
-    assert (soak.lost, soak.doubled, soak.damaged) == (0, 0, 0), soak.account()
+    assert (soak.lost, soak.doubled, soak.damaged) == (0, 0, 0), soak.summary()

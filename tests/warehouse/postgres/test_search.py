@@ -14,7 +14,7 @@ import pytest
 from clew.catalog.query import BadQuery, parse
 from clew.catalog.search import SEARCH_FIELDS, Found, Request, Searcher, unmasked
 from clew.catalog.sync import sync
-from clew.catalog.tokenizer import parts, words
+from clew.catalog.tokenizer import camel_case_words, words
 from clew.errors import UsageError
 from clew.filters import Filters
 from clew.host import Host
@@ -166,7 +166,9 @@ def test_random_queries_find_the_same(world: World) -> None:
 
 def test_words_of_the_texts_put_together_by_dice(world: World) -> None:
     dice = random.Random(4)
-    known = sorted({word for text in NASTY[:9] for word in [*words(text), *(w for part in parts(text) for w in part)]})
+    known = sorted(
+        {word for text in NASTY[:9] for word in [*words(text), *(w for part in camel_case_words(text) for w in part)]}
+    )
     hits = 0
     for _ in range(60):
         chosen = dice.sample(known, 3)

@@ -14,7 +14,7 @@ from clew.catalog.query import matches, parse, required_phrases
 from clew.catalog.search import Found, Hit, Redact, Request, check, kinds_of, secrets_masked
 from clew.catalog.snippets import Find, finder, snippet
 from clew.catalog.text_scan import TextMatcher, regex, substring
-from clew.catalog.tokenizer import parts, words
+from clew.catalog.tokenizer import camel_case_words, words
 from clew.errors import TargetRefused
 from clew.filters import Filters
 from clew.render.text_safety import visible
@@ -119,7 +119,7 @@ class ServerSearcher:
             find = finder(required_phrases(query))
 
             def decide(text: str) -> bool:
-                return matches(query, [words(text), *parts(text)])
+                return matches(query, [words(text), *camel_case_words(text)])
 
             if condition.index_is_exact and condition.text is not None:
                 total, keys = self._by_index(condition.text, scope, end, decide)

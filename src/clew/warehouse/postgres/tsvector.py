@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from clew.catalog.query import And, Not, Or, Phrase, Query
-from clew.catalog.tokenizer import parts, words
+from clew.catalog.tokenizer import camel_case_words, words
 
 TRUNCATED = "TRUNCATED"
 """Marks texts with more or longer words than the server can store. All other words are in lower case."""
@@ -24,7 +24,7 @@ MAX_TEXT_WORDS_BYTES = 1_000_000
 def to_tsvector(text: str) -> str:
     """The words of a text, each once, as input of the type `tsvector`."""
     found = set(words(text))
-    for identifier in parts(text):
+    for identifier in camel_case_words(text):
         found.update(identifier)
     if not text.isascii() or len(text) > MAX_WORD_BYTES:
         found = _limit(found)

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from clew.catalog import queries
+from clew.catalog.change_detection import has_unread_messages
 from clew.catalog.queries import Entry
 from clew.errors import UnknownReference
 from clew.model.json import JSON
@@ -58,6 +59,7 @@ def view(request: PageRequest) -> Response:
         etag=transcript.window_etag(first),
         messages=transcript.messages,
         is_complete=transcript.is_complete,
+        is_partly_read=entry.state == "gone" and has_unread_messages(context.db, entry.number),
         size=WINDOW_MESSAGES,
         panels=PANELS,
         now=context.now(),
