@@ -85,7 +85,7 @@ def export_on_all_cores(home: Path, agent: str) -> None:
             _write(sessions[number], out)
         return True
 
-    results = write_in_workers(write, [session.source.size for session in sessions], lambda _batch: None)
+    results = write_in_workers(write, [session.source.size for session in sessions])
     for number, is_written in enumerate(results):
         if not is_written:
             write(number)

@@ -141,7 +141,8 @@ def test_sessions_of_the_last_day_are_never_chosen(home: Path) -> None:
 def test_a_session_with_a_recent_file_or_message_is_not_old(home: Path) -> None:
     before = content(home)
     os.utime(home / ".claude" / "file-history" / OLD / "0123456789abcdef@v1")
-    assert clew("--home", home, "clean", "--older-than", "90d", "--yes").code == 1
+    done = clew("--home", home, "clean", "--older-than", "90d", "--yes")
+    assert done.code == 1 and "every chosen session has a message or changed file since then" in done.err
     recent = next(home.rglob(f"{NEW}.jsonl"))
     for path in home.rglob("*"):
         os.utime(path, (1, 1))
@@ -245,7 +246,7 @@ def test_a_session_that_is_only_archived_is_said_to_be_there(home: Path, words: 
 def test_a_session_that_is_gone_is_shown_and_the_archive_named(home: Path) -> None:
     assert clew("--home", home, "clean", "--older-than", "90d", "--yes").code == 0
     done = clew("--home", home, "show", OLD)
-    assert done.code == 0 and OLD in done.out and "the archive has it" in done.err
+    assert done.code == 0 and OLD in done.out and "is only in the archive: `clew show" in done.err
     assert clew("show", f"claude-code:{OLD}", "--source", "archive").code == 0
 
 

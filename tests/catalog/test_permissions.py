@@ -87,6 +87,7 @@ def test_an_unreadable_project_folder_stops_no_command_and_loses_no_session(home
     assert clew("--home", home, "search", "shuttle1x2", "--json").json["total"] == 1
     folder = home / ".claude/projects/-other"
     folder.chmod(0)
+    assert clew("--home", home, "list").err == f"clew: {folder}: Permission denied\n"
     for _ in range(2):
         assert listed(clew("--home", home, "list", "--json")) == {SESSION, OTHER}
         assert unreadable(home) == 1
@@ -178,6 +179,7 @@ def test_a_session_that_cannot_be_read_for_a_while_keeps_its_rows_and_text(home:
     append(path, spelled(claude_lines(SESSION, 10, 5)))
     path.chmod(0)
     assert listed(clew("--home", home, "list", "--json")) == {SESSION, OTHER}
+    assert reported(home, ["list"], path) == reported(home, ["stats"], path) == 1
     assert unreadable(home) == 1
     assert clew("--home", home, "search", "shuttle0x2", "--json").json["total"] == 1
     path.chmod(0o600)

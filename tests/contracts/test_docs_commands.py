@@ -1,4 +1,4 @@
-"""Every command has help, a heading in docs/reference/commands.md and a row in the README's table."""
+"""Every command has help and a row in the README's table."""
 
 import re
 from pathlib import Path
@@ -45,12 +45,6 @@ def test_command_has_help(name: str) -> None:
         if isinstance(parameter, click.Option) and not parameter.hidden and not parameter.help
     ]
     assert not undocumented
-
-
-@pytest.mark.parametrize("name", command_names())
-def test_command_has_a_heading(name: str) -> None:
-    headings = lines_starting(ROOT / "docs" / "reference" / "commands.md", "#")
-    assert any(mentions(line, name) for line in headings), f"docs/reference/commands.md has no heading for {name}"
 
 
 @pytest.mark.parametrize("name", command_names())

@@ -1,18 +1,17 @@
 """The documentation site: every page is in the navigation, every link leads to a page and heading, it works offline."""
 
-import importlib.util
 import os
 import re
-import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import clew.errors
+from clew.errors import ClewError
 from tests.docs.pages import DOCS, ROOT, anchors, name_of, pages_with_generated, without_code
+from tests.docs.site_build import build_site
 
 _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 _LOADED = re.compile(
@@ -49,18 +48,22 @@ def test_links_lead_to_pages_and_headings(page: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("zensical") is None, reason="zensical is not installed: clew[docs]")
 def test_the_site_builds_and_loads_nothing_from_servers(tmp_path: Path) -> None:
-    shutil.copytree(DOCS, tmp_path / "docs")
-    for name in ("zensical.toml", "CONTRIBUTING.md"):
-        shutil.copy(ROOT / name, tmp_path)
-    (tmp_path / "src").symlink_to(ROOT / "src")
-    command = [sys.executable, "-m", "zensical", "build", "--strict"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    site = tmp_path / "build" / "site"
+    site = build_site(tmp_path)
     built = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
     assert {path.relative_to(DOCS).with_suffix(".html").as_posix() for path in DOCS.rglob("*.md")} <= built
-    assert (site / "search.js").stat().st_size > 100_000, "the search index is also a script, for file://"
     loading = {name: _LOADED.findall((site / name).read_text(encoding="utf-8")) for name in built}
     assert {name: found for name, found in loading.items() if found} == {}
+
+
+def test_every_variable_is_documented() -> None:
+    page = (DOCS / "reference" / "configuration.md").read_text(encoding="utf-8")
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src" / "clew").rglob("*.py"))
+    used = set(re.findall(r"""["'](CLEW_[A-Z_]+)["']""", code))
+    assert used == set(re.findall("`(CLEW_[A-Z_]+)`", page))
+
+
+def test_every_exit_code_is_documented() -> None:
+    page = (DOCS / "reference" / "exit-codes.md").read_text(encoding="utf-8")
+    errors = [error for error in vars(clew.errors).values() if isinstance(error, type) and issubclass(error, ClewError)]
+    assert [error for error in errors if f"| {error.exit_code} |" not in page] == []

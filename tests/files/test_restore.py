@@ -171,7 +171,7 @@ def test_R13_a_folder_that_is_trusted_itself_needs_it_too(target: Path, name: st
 
 
 def test_R13_the_documentation_lists_what_is_protected() -> None:
-    text = (ROOT / "docs" / "guides" / "restore-files.md").read_text()
+    text = (ROOT / "docs" / "reference" / "protected-files.md").read_text()
     assert [entry for group in PROTECTED.values() for entry in group if f"`{entry}`" not in text] == []
 
 

@@ -18,7 +18,7 @@ from clew.agents.claude_code import ClaudeCode
 from clew.agents.registry import claimant
 from clew.agents.sage_agent import SageAgent
 from clew.analysis.document_validation import check_document
-from clew.analysis.usage import FIELDS, UsageLedger
+from clew.analysis.usage import TOKEN_FIELDS, UsageLedger
 from clew.errors import InvalidDocument, WouldLose
 from clew.export.document import write_document
 from clew.export.native import write_native
@@ -148,7 +148,7 @@ def test_P01_deep_neighbours_are_survived(tmp_path: Path) -> None:
 def test_any_number_of_models_can_be_counted() -> None:
     ledger = UsageLedger()
     for number in range(70_000):
-        ledger.note(str(number), f"model {number}", [1] * len(FIELDS))
+        ledger.note(str(number), f"model {number}", [1] * len(TOKEN_FIELDS))
     assert ledger.total().calls == 70_000
 
 

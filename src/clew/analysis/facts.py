@@ -14,7 +14,7 @@ from clew.analysis.injected_text import split_context
 from clew.analysis.links import MESSAGE, RESULT, SAID, SIDECHAIN, SIGNIFICANT, Links
 from clew.analysis.prompts import is_prompt_message, typed_text
 from clew.analysis.tree import Tree
-from clew.analysis.usage import FIELDS, UsageLedger, call_of_message
+from clew.analysis.usage import TOKEN_FIELDS, UsageLedger, call_of_message
 from clew.model.blocks import Text, Thinking, ToolResult, ToolUse
 from clew.model.events import Event, SessionInfo, SubagentStarted, UsageReport
 from clew.model.json import JSON
@@ -225,7 +225,7 @@ class FactsCollector:
         if self._counted == (call, usage):
             return  # the lines of one reply repeat its usage
         self._counted = call, usage
-        counts = [_known(getattr(usage, name)) for name in FIELDS]
+        counts = [_known(getattr(usage, name)) for name in TOKEN_FIELDS]
         self.facts.ledger.note(call, model, counts, message)
 
     def _record(self, record: Record) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-FIELDS = (
+TOKEN_FIELDS = (
     "input_tokens",
     "output_tokens",
     "cache_creation_tokens",
@@ -16,11 +16,12 @@ FIELDS = (
     "cache_creation_1h_tokens",
     "reasoning_tokens",
 )
+"""The token counters of an API call, in the order in which all modules pass and store them."""
 _UNKNOWN = -1
-_CREATED, _SHORT, _LONG = map(FIELDS.index, FIELDS[2:3] + FIELDS[4:6])
+_CREATED, _SHORT, _LONG = map(TOKEN_FIELDS.index, TOKEN_FIELDS[2:3] + TOKEN_FIELDS[4:6])
 UNNAMED_CALL_PREFIX = "line "
+"""The key of a call without an id is this prefix and its line; it is unique only within its session."""
 _UUID_LENGTH = 36
-"""So begins the name of a call that has none but its place; it says nothing outside its session."""
 MOST = 10**10
 """A larger count is no count, and neither is one below zero."""
 
@@ -51,7 +52,7 @@ class Usage(msgspec.Struct, frozen=True):
         return read / (read + written) if read + written else None
 
     def __add__(self, other: Usage) -> Usage:
-        sums = [_add(getattr(self, name), getattr(other, name)) for name in FIELDS]
+        sums = [_add(getattr(self, name), getattr(other, name)) for name in TOKEN_FIELDS]
         return Usage(self.calls + other.calls, *sums)
 
 
@@ -96,7 +97,7 @@ class UsageLedger:
         return len(self._rows)
 
     def note(self, call: str, model: str | None, counts: Sequence[int | None], at: int = 0) -> None:
-        """Note the counts a line gives for the call, in the order of FIELDS; `at` is the index of its message."""
+        """Note the counts a line gives for the call, in the order of TOKEN_FIELDS; `at` is the index of its message."""
         if call == self._last_call and counts == self._last_counts:
             return
         self._last_call, self._last_counts = call, counts
@@ -109,8 +110,8 @@ class UsageLedger:
                 known = [count if 0 <= count <= MOST else _UNKNOWN for count in known]
             self._counts.extend(known)
             return
-        at = row * len(FIELDS)
-        before = self._counts[at : at + len(FIELDS)]
+        at = row * len(TOKEN_FIELDS)
+        before = self._counts[at : at + len(TOKEN_FIELDS)]
         for offset, count in enumerate(counts):
             if count is not None and before[offset] < count <= MOST:
                 self._counts[at + offset] = count
@@ -122,7 +123,7 @@ class UsageLedger:
 
     def each(self) -> Iterator[tuple[str, str, tuple[int | None, ...], int]]:
         """Every call with its model, its counts, and the index of the message it was first noted for, or 0."""
-        names, width = list(self._models), len(FIELDS)
+        names, width = list(self._models), len(TOKEN_FIELDS)
         for call, row in self._rows.items():
             counts = self._counts[row * width : (row + 1) * width]
             known = tuple([None if count == _UNKNOWN else count for count in counts])
@@ -132,13 +133,13 @@ class UsageLedger:
         """Add the calls of a session; a call that is there already counts once."""
         names = list(other._models)
         for call, row in other._rows.items():
-            at = row * len(FIELDS)
-            counts = other._counts[at : at + len(FIELDS)]
+            at = row * len(TOKEN_FIELDS)
+            counts = other._counts[at : at + len(TOKEN_FIELDS)]
             self.note(scoped(call, session), names[other._row_models[row]], counts)
 
     def by_model(self) -> dict[str, Usage]:
         """Totals by model name; the empty name stands for calls that name none."""
-        width = len(FIELDS)
+        width = len(TOKEN_FIELDS)
         if len(self._models) == 1:
             (name,) = self._models
             columns = [self._counts[offset::width] for offset in range(width)]

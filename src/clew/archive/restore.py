@@ -72,7 +72,7 @@ def in_archive(start: str, agent: str | None) -> UnknownReference | None:
     except (ClewError, OSError):
         return None
     read, restored = f"`clew show {found} --source archive`", f"`clew archive restore {found} --in-place`"
-    return UnknownReference(f"{found} is no longer in its place, but the archive has it: {read} or {restored}")
+    return UnknownReference(f"{found} is only in the archive: {read} or {restored}")
 
 
 def plan(versions: Sequence[Version]) -> list[Step]:

@@ -58,7 +58,8 @@ class ChangeSet:
     changed_sources: list[int]
     """Sources whose file changed or is gone."""
     needs_discovery: bool
-    """A file was added, removed or renamed, a side file changed, or a setting that names folders."""
+    """A file was added, removed or renamed, a folder became unreadable, a side file changed, or a setting that names
+    folders."""
 
     @property
     def is_empty(self) -> bool:
@@ -69,16 +70,21 @@ class ChangeSet:
 def detect_changes(db: sqlite3.Connection, environ: Mapping[str, str]) -> ChangeSet:
     """Compare every known file and folder with what is recorded of it."""
     changed = []
+    is_folder_unreadable = False
     query = "SELECT id, path, size, mtime_ns, ctime_ns, inode FROM source WHERE state <> 'gone'"
     for source, path, *recorded in db.execute(query):
         try:
             found = os.stat(path_from_text(path))
-        except OSError:
+        except OSError as error:
             changed.append(source)
+            is_folder_unreadable |= error.errno not in MISSING
             continue
         if [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino] != recorded:
             changed.append(source)
-    return ChangeSet(changed, _folders_changed(db) or _settings_changed(db, environ) or _side_files_changed(db))
+    return ChangeSet(
+        changed,
+        is_folder_unreadable or _folders_changed(db) or _settings_changed(db, environ) or _side_files_changed(db),
+    )
 
 
 def has_unfinished_work(db: sqlite3.Connection, folder: Path | str, level: SyncLevel) -> bool:

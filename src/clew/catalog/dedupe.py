@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
+from clew.analysis.usage import TOKEN_FIELDS
 from clew.catalog.database import key_range
 from clew.catalog.portable_sql import DUPLICATE_ORDER, SESSION_ORDER
-from clew.catalog.row_writer import COUNTS, RowWriter
+from clew.catalog.row_writer import RowWriter
 from clew.catalog.schema import KEYS_PER_SOURCE, SUMS
 from clew.catalog.text_store import mark_session_unindexed, mark_unindexed
 
@@ -28,7 +29,7 @@ FROM message t JOIN session s ON s.id = t.id / {KEYS_PER_SOURCE} JOIN source f O
 WHERE t.event = ? ORDER BY {CATALOG_ORDER}
 """
 _USAGE_COPIES = f"""
-SELECT t.id, t.is_visible, f.state = 'gone', {", ".join("t." + name for name in COUNTS)}, w.text
+SELECT t.id, t.is_visible, f.state = 'gone', {", ".join("t." + name for name in TOKEN_FIELDS)}, w.text
 FROM token_usage t JOIN session s ON s.id = t.id / {KEYS_PER_SOURCE} JOIN source f ON f.id = s.id
   JOIN string w ON w.id = t.model
 WHERE t.usage_id = ? ORDER BY {CATALOG_ORDER}
@@ -38,7 +39,7 @@ SELECT s.id, s.is_visible FROM session s JOIN source f ON f.id = s.id
 WHERE s.session_id = ? ORDER BY f.state = 'gone', {SESSION_ORDER}, f.path
 """
 _RESTORE_COUNTS = f"""
-UPDATE token_usage SET {", ".join(f"{name} = o.{name}" for name in COUNTS)} FROM recorded_usage o
+UPDATE token_usage SET {", ".join(f"{name} = o.{name}" for name in TOKEN_FIELDS)} FROM recorded_usage o
 WHERE token_usage.usage_id = ? AND o.id = token_usage.id
 """
 
@@ -114,9 +115,9 @@ def _merge_counts(db: sqlite3.Connection, copies: list[tuple[Any, ...]]) -> None
     columns = zip(*(copy[3:-1] for copy in copies if copy[2] == is_missing), strict=True)
     most = tuple(max((count for count in column if count is not None), default=None) for column in columns)
     if most != recorded:
-        db.execute(f"INSERT INTO recorded_usage VALUES ({', '.join('?' * (len(COUNTS) + 1))})", (best, *recorded))
+        db.execute(f"INSERT INTO recorded_usage VALUES ({', '.join('?' * (len(TOKEN_FIELDS) + 1))})", (best, *recorded))
     cost = RowWriter(db).cost(model, most)
-    sets = ", ".join(f"{name} = ?" for name in COUNTS)
+    sets = ", ".join(f"{name} = ?" for name in TOKEN_FIELDS)
     values = (*most, cost or 0, int(cost is not None), best)
     db.execute(f"UPDATE token_usage SET {sets}, cost_nano = ?, is_priced = ? WHERE id = ?", values)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -12,12 +13,11 @@ from typing import Any, NamedTuple
 
 from clew.agents.file_evidence import absolute
 from clew.analysis.pricing import NANO_DOLLARS
-from clew.analysis.usage import Usage
+from clew.analysis.usage import TOKEN_FIELDS, Usage
 from clew.catalog.change_detection import recorded_unreadable_folders
 from clew.catalog.database import key_range
 from clew.catalog.filters import Condition
 from clew.catalog.portable_sql import CACHE_5M_TOKENS
-from clew.catalog.row_writer import COUNTS
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.stats import UsageTotals, add_known, catalog_stats
 from clew.io.paths import escape_controls, path_for_display, path_from_text, path_to_text
@@ -180,7 +180,7 @@ def _list_row(agent: str, header: dict[str, JSON], usage: Usage, size: int, path
         "user_messages": header["turn_count"],
         "workspace": header["workspace"] and path_for_display(header["workspace"]),
         "project": header["project"] and path_for_display(header["project"]),
-        "tokens": {name: getattr(usage, name) for name in ("calls", *COUNTS)},
+        "tokens": {name: getattr(usage, name) for name in ("calls", *TOKEN_FIELDS)},
         "total_tokens": usage.total_tokens,
         "cache_hit_rate": usage.cache_hit_rate,
         **{name: header[name] for name in ("is_agent_session", "parent_session_id", "agent_id")},
@@ -197,7 +197,7 @@ _HEADER_COLUMNS = (
 
 def _recorded_usage(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, Usage]:
     """The usage in the records of each source, including calls that count for another source."""
-    sums = ", ".join(f"sum(CASE WHEN o.id IS NULL THEN u.{name} ELSE o.{name} END)" for name in COUNTS)
+    sums = ", ".join(f"sum(CASE WHEN o.id IS NULL THEN u.{name} ELSE o.{name} END)" for name in TOKEN_FIELDS)
     query = f"""SELECT s.value, count(*), {sums} FROM json_each(?) s
       JOIN token_usage u ON u.id >= s.value * {KEYS_PER_SOURCE} AND u.id < (s.value + 1) * {KEYS_PER_SOURCE}
       LEFT JOIN recorded_usage o ON o.id = u.id GROUP BY s.value"""
@@ -559,17 +559,23 @@ def _problem(path: str, recorded: dict[str, str | int]) -> Problem:
     )
 
 
-def unreadable_sources(db: sqlite3.Connection, agents: Collection[str] = ()) -> list[str]:
-    """The folders and sources of some agents or of all that could not be read at all, with the reason."""
+def unreadable_sources(
+    db: sqlite3.Connection, agents: Collection[str] = (), *, with_old_rows: bool = False
+) -> list[str]:
+    """The folders and sources of some agents or of all that cannot be read, with the reason.
+
+    With `with_old_rows`, also the sources that were read before, whose rows may be out of date.
+    """
+    folders = {path: reason for path, agent, reason in recorded_unreadable_folders(db) if not agents or agent in agents}
+    inside = tuple(f"{path}{os.sep}" for path in folders)
+    condition = "s.id IS NULL" + (" OR f.problems LIKE '%\"unreadable\"%'" if with_old_rows else "")
     query = "SELECT f.agent, f.path, f.problems FROM source f LEFT JOIN session s ON s.id = f.id"
-    query += " WHERE s.id IS NULL AND f.state <> 'gone' ORDER BY f.path"
+    query += f" WHERE ({condition}) AND f.state <> 'gone' ORDER BY f.path"
     found = [(path, text) for agent, path, text in db.execute(query) if not agents or agent in agents]
-    folders = {
-        f"{escape_controls(path_for_display(path))}: {reason}": None
-        for path, agent, reason in recorded_unreadable_folders(db)
-        if not agents or agent in agents
-    }
-    return [*folders, *(_unreadable(path, json.loads(text or "[]")) for path, text in found)]
+    return [
+        *(f"{escape_controls(path_for_display(path))}: {reason}" for path, reason in folders.items()),
+        *(_unreadable(path, json.loads(text or "[]")) for path, text in found if not path.startswith(inside)),
+    ]
 
 
 def _unreadable(path: str, recorded: list[dict[str, JSON]]) -> str:

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from clew.analysis.pricing import PriceTable, prices
+from clew.analysis.usage import TOKEN_FIELDS
 from clew.catalog.database import key_range
 from clew.catalog.rows import Row, Rows
 from clew.catalog.schema import SUMS, add_days, add_indices
@@ -14,11 +15,6 @@ from clew.catalog.text_store import SourceTextWriter, mark_session_unindexed, ma
 USAGE_TABLES = ("token_usage", "recorded_usage")
 MESSAGE_TABLES = ("message", "block", "call", "credential_call", "change", "todo")
 """Tables whose keys tell the source: those that every sync writes, and those that need `SyncLevel.MESSAGES`."""
-COUNTS = (
-    "input_tokens output_tokens cache_creation_tokens cache_read_tokens cache_creation_5m_tokens "
-    "cache_creation_1h_tokens reasoning_tokens"
-).split()
-"""The counters of an API call, in the order of `analysis.usage.FIELDS`."""
 
 
 class _StringIds(dict[str, int]):
@@ -151,7 +147,7 @@ def update_costs(db: sqlite3.Connection) -> None:
     if known is None:
         return
     writer = RowWriter(db)
-    counts = ", ".join(f"u.{name}" for name in COUNTS)
+    counts = ", ".join(f"u.{name}" for name in TOKEN_FIELDS)
     cost_before = "CASE u.is_priced WHEN 1 THEN u.cost_nano END"
     query = f"SELECT u.id, w.text, {cost_before}, {counts} FROM token_usage u JOIN string w ON w.id = u.model"
     changed = []

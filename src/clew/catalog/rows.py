@@ -195,7 +195,7 @@ class RowBuilder:
         """Add the token usage of an API call, after its message.
 
         `call_id` is the same in every file that repeats the call; `counts` are in the order of
-        `analysis.usage.FIELDS`, None where unknown; `message` is the number of its message, or 0.
+        `analysis.usage.TOKEN_FIELDS`, None where unknown; `message` is the number of its message, or 0.
         """
         self._usages += 1
         time, branch = self._replies.get(message, (0, ""))

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from clew.analysis.pricing import NANO_DOLLARS, prices
-from clew.analysis.usage import FIELDS, Usage
+from clew.analysis.usage import TOKEN_FIELDS, Usage
 from clew.catalog import statements
 from clew.catalog.filters import CatalogSessions, Condition, SessionSelector, SourcesWithText, no_text
 from clew.catalog.ids import session_key
@@ -220,7 +220,7 @@ class Stats:
     def tokens_by_model(self) -> dict[str, Usage]:
         """The tokens of each model, as the unified document counts them."""
         found = self.usage_by("model").items()
-        return {model: Usage(used.calls, *(getattr(used, name) for name in FIELDS)) for (model,), used in found}
+        return {model: Usage(used.calls, *(getattr(used, name) for name in TOKEN_FIELDS)) for (model,), used in found}
 
     def rows(self, by: str) -> list[Row]:
         """A row for each value of a column, such as each day or project, in order."""

@@ -13,6 +13,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 from clew.catalog.change_detection import (
@@ -74,7 +75,8 @@ def sync(
         if report is not None:
             return report
     with _locked_for_writing(folder, wait):
-        return _sync_locked(tuple(hosts() if callable(hosts) else hosts), folder, level, full, on_progress, workers)
+        found = tuple(hosts() if callable(hosts) else hosts)
+        return _with_usable_catalog(folder, partial(_run, found, folder, level, full, on_progress, workers))
 
 
 def is_up_to_date(hosts: Hosts, folder: Path, level: SyncLevel = SyncLevel.TEXT) -> bool:
@@ -98,20 +100,8 @@ def _report_if_unchanged(hosts: Hosts, folder: Path, level: SyncLevel) -> SyncRe
             return None
 
 
-def _sync_locked(
-    hosts: tuple[Host, ...],
-    folder: Path,
-    level: SyncLevel,
-    full: bool,
-    on_progress: ProgressCallback | None,
-    workers: int | None,
-) -> SyncReport:
-    from clew.catalog.upgrade import copy_missing_sessions
-
-    def run() -> SyncReport:
-        copy_missing_sessions(folder)
-        return _run(hosts, folder, level, full, on_progress, workers)
-
+def _with_usable_catalog(folder: Path, run: Callable[[], SyncReport]) -> SyncReport:
+    """Run a sync; move a catalog aside before it that has another version, or that turns out to be damaged."""
     moved = move_aside(folder) if _is_unusable(folder) else None
     try:
         report = run()
@@ -185,7 +175,9 @@ def _run(
     workers: int | None,
 ) -> SyncReport:
     from clew.catalog import erase
+    from clew.catalog.upgrade import copy_missing_sessions
 
+    copy_missing_sessions(folder)
     # No connection goes through a fork: this one is closed while sources are read.
     with closing(open_writer(folder)) as db:
         plan = _Plan(db, hosts, folder, level)

@@ -12,9 +12,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from clew.analysis.usage import TOKEN_FIELDS
 from clew.catalog.change_detection import is_missing
 from clew.catalog.database import DATABASE, key_range, open_writer, transaction
-from clew.catalog.row_writer import COUNTS
 from clew.catalog.schema import APPLICATION, KEYS_PER_SOURCE, STRING_COLUMNS, add_days
 from clew.catalog.sync import NOT_COPIED_YET
 from clew.catalog.text_store import ChunkPacker, SourceTextWriter
@@ -167,7 +167,7 @@ class SessionCopier:
         recorded = {row["id"]: row for row in self._rows("recorded_usage")} if table == "token_usage" else {}
         for row in self._rows(table):
             counts = recorded.get(row["id"], row)
-            yield {**row, "is_visible": 1, **{name: counts[name] for name in COUNTS if name in row}}
+            yield {**row, "is_visible": 1, **{name: counts[name] for name in TOKEN_FIELDS if name in row}}
 
     def _key_shift(self) -> int:
         return int(self._id - self._source["id"]) * KEYS_PER_SOURCE

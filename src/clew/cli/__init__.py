@@ -22,7 +22,7 @@ OPTIONS = {
     "--dry-run": "Print what would be done; change nothing.",
     "--version": "Show the version and exit.",
     "-o, --output PATH": "Write to this file or folder.",
-    "--into DIR": "Restore into this folder; it is created if its parent exists.",
+    "--into DIR": "Restore into this folder; it is created if it does not exist.",
     "--in-place": "Restore files to where they were.",
     "--to AGENT": "The agent that the session is converted for.",
     "--folder DIR": "The project's folder.",

@@ -150,7 +150,7 @@ def _print_result(
     sessions: list[OldSession], done: Cleaned, yes: bool, archive: str | None, subagents: Collection[Path]
 ) -> None:
     if not sessions:
-        print_message("no session is that old; nothing was removed", mask=False)
+        print_message("nothing was removed: every chosen session has a message or changed file since then", mask=False)
         return
     if not yes:
         total = sum(one.bytes for one in sessions)

@@ -61,8 +61,9 @@ def command(
     """Restore files as they were at a message (REF#12): all files that the session used, or those named.
 
     That is at the message, before the results of its own calls. Without --yes, only print what would be done and how
-    each file is known. Either all files are restored or none: if a step fails, the earlier ones are reverted. A restore
-    that was killed is reverted by the next restore, undo or redo, or by `clew doctor --fix`.
+    each file is known. DIR is created if its parent exists. Either all files are restored or none: if a step fails, the
+    earlier ones are reverted. A restore that was killed is reverted by the next restore, undo or redo, or by
+    `clew doctor --fix`.
     """
     message = message_in(reference)
     session, history = open_file_history(context, homes, reference)
@@ -124,6 +125,10 @@ def _folder(into: Path | None, in_place: bool, history: FileHistory) -> Path:
     if (into is None) == (not in_place):
         raise UsageError("give a target: --into DIR, or --in-place for the session's own folder")
     if into is not None:
+        if into.exists() and not into.is_dir():
+            raise SourceUnreadable(f"{into} is not a folder")
+        if not into.absolute().parent.is_dir():
+            raise SourceUnreadable(f"{into.absolute().parent}: no such folder")
         return into
     if not history.workspace:
         raise UsageError("the session does not record its folder; use --into DIR")

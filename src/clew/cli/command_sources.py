@@ -220,7 +220,7 @@ def _fetched(source: Source, result: FetchResult | RemoteFailed) -> str:
 
 @command.command("remove")
 @click.argument("name", metavar="NAME")
-@click.option("--allow-loss", is_flag=True, help="Delete the fetched copies without asking, even the only ones.")
+@click.option("--allow-loss", is_flag=True, help="Delete the fetched copies even if they are the only ones.")
 @as_json_option
 @click.pass_context
 def remove_command(context: click.Context, /, name: str, allow_loss: bool, as_json: bool) -> int:

@@ -96,7 +96,8 @@ def command(
 
     Every API call counts once, even if several files, resumed sessions, forks or machines repeat it. Filters apply to
     each call: `--since` leaves out usage before that time. Cost is computed from public prices; >= means that some
-    models have no known price.
+    models have no known price. A session that `clew convert` wrote counts as one more session, with its turns and
+    tool calls; its usage is not counted again.
 
     With REF, only these sessions are counted; with PATH, the sessions in a file or below a folder, without the catalog.
     """

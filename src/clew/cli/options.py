@@ -102,19 +102,9 @@ def into_option(*old_names: str) -> Callable[[F], F]:
         cls=OptionWithOldNames,
         old_names=old_names,
         type=Folder(path_type=Path),
-        callback=_check_target_folder,
         metavar="DIR",
         help=OPTIONS["--into DIR"],
     )
-
-
-def _check_target_folder(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
-    if value is not None and not value.is_dir():
-        if value.exists():
-            raise SourceUnreadable(f"{value} is not a folder")
-        if not value.absolute().parent.is_dir():
-            raise SourceUnreadable(f"{value.absolute().parent}: no such folder")
-    return value
 
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help=OPTIONS["--json"])

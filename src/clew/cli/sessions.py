@@ -35,10 +35,10 @@ def find_session(context: click.Context, homes: tuple[str, ...], reference: str)
         from clew.archive.restore import in_archive
 
         archived = in_archive(session.id, session.agent.id)
-        hint = f"; {archived}" if archived else ""
-        if not session.is_complete:
-            hint = f"; some of its messages were not read before{hint}"
-        print_message(f"clew: {session.path} was deleted; this is the text that the catalog keeps{hint}")
+        gap = "" if session.is_complete else "; some of its messages were not read before"
+        print_message(f"clew: {session.path} was deleted; this is the text that the catalog keeps{gap}")
+        if archived:
+            print_message(f"clew: {archived}")
     return session
 
 
@@ -63,10 +63,10 @@ def open_catalog_of(
 
 
 def print_unreadable(db: sqlite3.Connection, agents: Collection[str] = ()) -> None:
-    """Say which files and folders of some agents, or of all, cannot be read and are missing in the result."""
+    """Say which files and folders of some agents, or of all, cannot be read: the result lacks them, or what is new."""
     from clew.catalog.queries import unreadable_sources
 
-    for problem in unreadable_sources(db, agents):
+    for problem in unreadable_sources(db, agents, with_old_rows=True):
         print_message(f"clew: {problem}")
 
 

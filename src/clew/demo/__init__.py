@@ -55,7 +55,7 @@ def _write_session(home: Path, session: Session) -> Iterable[Path]:
     folder, files_of = _FORMATS[session.agent]
     for name, content in files_of(session):
         path = home / folder / name
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(str(path.parent))
         with open(path, "ab" if name in _SHARED_FILES else "wb", opener=_open_private) as file:
             file.write(content)
         yield path

@@ -11,6 +11,7 @@ from itertools import repeat
 from typing import TypeVar
 
 from clew.errors import WorkerDied
+from clew.io.batches import batches_by_size
 from clew.io.workers import available_workers, run_in_workers
 
 R = TypeVar("R")
@@ -54,15 +55,7 @@ def split_into_batches(sizes: Sequence[int]) -> list[Sequence[int]]:
     if sum(sizes) < MIN_PARALLEL_BYTES or workers < 2:
         return []
     limit = min(BATCH_BYTES, sum(sizes) // (BATCHES_PER_WORKER * workers))
-    batches: list[list[int]] = [[]]
-    batch_size = 0
-    for number, size in enumerate(sizes):
-        if batches[-1] and batch_size + size > limit:
-            batches.append([])
-            batch_size = 0
-        batches[-1].append(number)
-        batch_size += size
-    return [*batches]
+    return [*batches_by_size(range(len(sizes)), sizes.__getitem__, limit)]
 
 
 def _try(write: Callable[[int], R], number: int) -> R | None:

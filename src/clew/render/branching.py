@@ -1,4 +1,4 @@
-"""Which branch each message of a forked session belongs to, from the document's graph and the messages as they come."""
+"""Finds the branch of each message of a forked session, from the document's graph and the stream of messages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Forks:
 
     @staticmethod
     def of_tree(tree: Tree) -> Forks:
-        """The forks of a session that was scanned."""
+        """The forks in the tree of a session."""
         undone = tree.undone()
         known = [fork for fork in tree.forks if undone is None or fork.node != undone.node]
         points = [tree.fork_point(fork) for fork in (*known, *([undone] if undone is not None else []))]
@@ -58,16 +58,16 @@ class Forks:
 
 
 class Branching:
-    """A walk over the messages of a forked session."""
+    """Tracks the branch of each message of a forked session, in order."""
 
     def __init__(self, forks: Forks) -> None:
         self.forks = forks
         self._places: dict[str, tuple[int | None, bool]] = {}
         self.place: tuple[int | None, bool] = (None, False)
-        """Of the message seen last: the first message of its branch, and whether that branch was left."""
+        """Of the last message: the first message of its branch, and whether the branch is abandoned."""
 
     def see(self, message: dict[str, JSON]) -> None:
-        """Find the place of the next message. One whose parent is no message goes on where the one before it is.
+        """Find the branch of the next message. Without a known parent, it is on the branch of the message before it.
 
         But what the conversation goes back to is on no branch, whatever was left before it.
         """

@@ -1,9 +1,9 @@
-"""How much of a session is shown: one ladder of levels for every face and every export.
+"""Levels of detail, the same for every output format. Each level includes those before it.
 
-prompts        what people asked
-conversation   and what the model answered, and where the conversation was compacted or forked
-actions        and every tool call, with the results that were errors
-full           everything: all results, thinking, what the agent injected, and sub-agents inside the file
+prompts        prompts of the user
+conversation   replies of the model, compactions and forks
+actions        tool calls, and results that are errors
+full           all results, thinking, injected text, and sub-agents inside the file
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ DETAILS: tuple[Detail, ...] = get_args(Detail)
 PROMPTS, CONVERSATION, ACTIONS, FULL = range(4)
 
 Speaker = Literal["prompt", "reply", "result", "injected", "summary", "boundary", "aside"]
-"""Who speaks: a person, the model, a tool, the agent itself; what a compaction kept; the compaction; a sub-agent."""
+"""The source of a message: user, model, tool, agent, summary of a compaction, compaction, sub-agent."""
 
-_SAID = ("text", "image", "document")
+_CONTENT_TYPES = ("text", "image", "document")
 LEVELS: dict[Speaker, dict[str, int]] = {
     **{speaker: {} for speaker in get_args(Speaker)},
-    "prompt": {**dict.fromkeys(_SAID, PROMPTS), "tool_use": ACTIONS},
-    "reply": {**dict.fromkeys(_SAID, CONVERSATION), "tool_use": ACTIONS},
-    "boundary": dict.fromkeys(_SAID, CONVERSATION),
+    "prompt": {**dict.fromkeys(_CONTENT_TYPES, PROMPTS), "tool_use": ACTIONS},
+    "reply": {**dict.fromkeys(_CONTENT_TYPES, CONVERSATION), "tool_use": ACTIONS},
+    "boundary": dict.fromkeys(_CONTENT_TYPES, CONVERSATION),
 }
-"""The first level that shows a block, by who speaks and its kind; any other is shown in full only.
+"""The first level that shows a block, by speaker and block type; others are shown only at level `full`.
 
-What a tool gave back has a level of its own (`result_level`).
+The level of tool results is in `result_level`.
 """
 _NOTHING: dict[str, JSON] = {}
 
 
 def speaker_of(message: dict[str, JSON], *, in_subagent: bool = False) -> Speaker:
-    """Who speaks in a message. In a sub-agent's own session its task is the prompt."""
+    """The speaker of a message. In the session of a sub-agent, its task is the prompt."""
     metadata = message.get("metadata") or _NOTHING
     if metadata.get("is_sidechain") and not in_subagent:
         return "aside"
@@ -51,16 +51,16 @@ def speaker_of(message: dict[str, JSON], *, in_subagent: bool = False) -> Speake
     for block in message["content"]:
         if block["type"] == "tool_result":
             return "result"
-    return "prompt" if is_prompt(_spoken(message, metadata)) else "injected"
+    return "prompt" if is_prompt(_without_reminders(message, metadata)) else "injected"
 
 
 def is_remark(message: dict[str, JSON]) -> bool:
-    """True for a remark of clew's own, in the place of a record that was not read; messages are counted from 1."""
+    """True for a note by clew in place of an unreadable record: its index is 0, while messages count from 1."""
     return bool(message["index"] == 0)
 
 
-def _spoken(message: dict[str, JSON], metadata: dict[str, JSON]) -> dict[str, JSON]:
-    """The message as its author wrote it: a reminder before the words of a person does not take them away."""
+def _without_reminders(message: dict[str, JSON], metadata: dict[str, JSON]) -> dict[str, JSON]:
+    """The message without reminders, so that a prompt with a reminder before it still counts as a prompt."""
     if not metadata.get("is_sidechain") and all(map(_is_whole, message["content"])):
         return message
     content = [
@@ -72,7 +72,7 @@ def _spoken(message: dict[str, JSON], metadata: dict[str, JSON]) -> dict[str, JS
 
 
 def _is_whole(block: dict[str, JSON]) -> bool:
-    """True where nothing in a block need be left out."""
+    """True for a block without reminders."""
     return block["type"] != "text" or (block["text"] != "" and REMINDER not in block["text"])
 
 
@@ -93,5 +93,5 @@ def at_detail(message: dict[str, JSON], detail: Detail, *, in_subagent: bool = F
 
 
 def result_level(block: dict[str, JSON]) -> int:
-    """The first level that shows a tool's result: an error is part of what was done."""
+    """The first level that shows a tool result: errors are shown with the actions."""
     return ACTIONS if block.get("is_error") is True else FULL

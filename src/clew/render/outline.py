@@ -1,7 +1,7 @@
-"""From the messages of the unified document to the parts that every face shows, one message at a time.
+"""Turns messages of the unified document into parts (parts.py), one message at a time, for every output format.
 
-Held are only messages whose calls wait for their results, the task list as it stands, and in a session with forks the
-branch of each message.
+In memory are only messages whose tool calls wait for their results, the current task list, and the branch of each
+message of a session with forks.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def parts(
     reminders: bool = True,
     forks: Forks | None = None,
 ) -> Iterator[Part]:
-    """What a level of detail shows of the messages. Reminders that the agent put into text show only in full."""
+    """The parts that a level of detail shows. Reminders that the agent put into text are shown only at level `full`."""
     return chain.from_iterable(by_section(session, messages, detail=detail, reminders=reminders, forks=forks))
 
 
@@ -69,16 +69,16 @@ def by_section(
     reminders: bool = True,
     forks: Forks | None = None,
 ) -> Iterator[list[Part]]:
-    """The same, the parts of each message or reply together: what shows first of a reply may come late in it."""
+    """The parts of each message or reply as a list; its section has the lowest level of all of its parts."""
     outline = _Outline(session, detail, reminders and detail == "full", forks)
-    tell = outline.said if outline.branching is None else outline.forked
+    parts_of = outline.message_parts if outline.branching is None else outline.parts_with_fork
     waiting: list[Part] = []
     level = FULL
     for entry in joined(messages):
-        shown = tell(entry)
+        shown = parts_of(entry)
         if not shown:
             continue
-        # The first part of a message shows where any of it does, but for a fork behind it.
+        # The first part has the lowest level of a message, except for a fork after it, which is the last part.
         first, here = shown[0], shown[-1].level
         if first.level < here:
             here = first.level
@@ -88,17 +88,17 @@ def by_section(
                 level = here
             continue
         if waiting:
-            yield _levelled(waiting, level)
+            yield _with_section_level(waiting, level)
         waiting, level = shown, here
         if outline.reply is None:
             yield waiting
             waiting = []
     if waiting:
-        yield _levelled(waiting, level)
+        yield _with_section_level(waiting, level)
 
 
-def _levelled(shown: list[Part], level: int) -> list[Part]:
-    """The parts of a reply, whose section shows from the first level on that shows any of them."""
+def _with_section_level(shown: list[Part], level: int) -> list[Part]:
+    """Set the level of the section of a reply to the lowest level of its parts."""
     first = shown[0]
     if type(first) is Section and level < first.level:
         shown[0] = msgspec.structs.replace(first, level=level)
@@ -106,24 +106,24 @@ def _levelled(shown: list[Part], level: int) -> list[Part]:
 
 
 def session_title(session: dict[str, JSON]) -> str:
-    """What a session is called, on one line: its title, else its id."""
+    """The title of a session on one line; without one, its id."""
     return one_line(session.get("title") or "") or "Session " + one_line(session["id"])
 
 
 def session_notes(session: dict[str, JSON]) -> Iterator[Note]:
-    """Links to the sessions around this one that no tool call shows."""
+    """Notes on the parent session, and on sub-agents without a tool call that started them."""
     if session.get("parent_session_id"):
         yield Note("Sub-agent of session", session["parent_session_id"])
     yield from map(subagent_note, subagents_without_call(session))
 
 
 def subagents_without_call(session: dict[str, JSON]) -> list[Subagent]:
-    """Return the sub-agents of a session of which no tool call is known that started them."""
+    """The sub-agents of a session without a known tool call that started them."""
     return [_subagent(link) for link in session.get("subagents") or () if not link.get("tool_id")]
 
 
 def subagent_note(subagent: Subagent) -> Note:
-    """Where a sub-agent's messages are, in words."""
+    """A note on where the messages of a sub-agent are."""
     if subagent.session:
         return Note("Sub-agent in session", subagent.session)
     if subagent.root:
@@ -132,7 +132,7 @@ def subagent_note(subagent: Subagent) -> Note:
 
 
 class _Outline:
-    """What must be known of earlier messages to show the next one."""
+    """State of the conversion: what later messages need to know of earlier ones."""
 
     def __init__(self, session: dict[str, JSON], detail: Detail, reminders: bool, forks: Forks | None) -> None:
         self.deepest = DETAILS.index(detail)
@@ -148,17 +148,17 @@ class _Outline:
         self.model: str | None = None
         self.todos: list[Todo] = []
 
-    def forked(self, entry: Joined) -> list[Part]:
-        """The parts of a message of a session with forks, and of the fork behind it."""
+    def parts_with_fork(self, entry: Joined) -> list[Part]:
+        """The parts of a message, and the fork after it, if there is one."""
         assert self.branching is not None
         self.branching.see(entry.message)
-        shown = self.said(entry)
+        shown = self.message_parts(entry)
         fork = self.branching.forks.fork(entry.message["index"])
         if fork is not None and fork.level <= self.deepest:
             shown.append(fork)
         return shown
 
-    def said(self, entry: Joined) -> list[Part]:
+    def message_parts(self, entry: Joined) -> list[Part]:
         """The parts of a message."""
         message, moved = entry.message, entry.moved
         content = message["content"]
@@ -218,7 +218,7 @@ class _Outline:
         if kind == "tool_result":
             shown.append(self._result(entry.message["index"], block, level, entry.late.get(place)))
         elif kind == "thinking":
-            # Many agents keep a signature only, once for each call: an empty box each time would say nothing.
+            # Many agents store only a signature for each call: an empty box would have no use.
             if (block.get("thinking") or "").strip():
                 shown.append(Thought(block["thinking"], level))
         elif kind == "text":
@@ -250,7 +250,7 @@ class _Outline:
         if command is not None:
             shown.append(Note("Command", f"{command.name} {command.args or ''}".strip(), level))
         else:
-            # What the agent injects is seldom prose: tags, listings, logs.
+            # Injected text is seldom prose: mostly tags, listings and logs.
             shown.append(Injected(words, "Injected by the agent", level))
 
     def _prompt(self, shown: list[Part], text: str, level: int) -> None:
@@ -355,7 +355,7 @@ def _attachment(block: dict[str, JSON], level: int) -> Iterator[Code | Picture |
 
 
 def decoded_size(base64: str) -> int:
-    """How many bytes a base64 text stands for; some is written in lines."""
+    """The number of bytes that a base64 text encodes; it may contain line breaks."""
     return len("".join(base64.split()).rstrip("=")) * 3 // 4
 
 

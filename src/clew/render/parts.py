@@ -1,7 +1,6 @@
-"""The parts that a session is shown in, before they are Markdown, terminal text or a page.
+"""The parts of a rendered session, independent of the output format: Markdown, terminal or HTML.
 
-`level` is the first level of detail that shows a part (detail.py). Texts are as the session has them: each face makes
-them harmless in its own way.
+`level` is the first level of detail that shows a part (detail.py). Texts are not escaped: each format does that.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from clew.render.detail import FULL, Speaker
 
 
 class Section(msgspec.Struct, frozen=True, gc=False):
-    """A message begins; further lines of the same reply are `Continued`."""
+    """The start of a message; further records of the same reply are `Continued`."""
 
     index: int
     who: str
@@ -25,11 +24,11 @@ class Section(msgspec.Struct, frozen=True, gc=False):
     branch: int | None = None
     """The first message of the branch it belongs to; None before the first fork."""
     on_abandoned_branch: bool = False
-    """On a branch that the conversation did not go on with."""
+    """True on an abandoned branch."""
 
 
 class Continued(msgspec.Struct, frozen=True, gc=False):
-    """The next line of the reply that is being shown."""
+    """The next record of the current reply."""
 
     index: int
     level: int = FULL
@@ -44,14 +43,14 @@ class Divider(msgspec.Struct, frozen=True, gc=False):
 
 
 class Branch(msgspec.Struct, frozen=True, gc=False):
-    """One way to go on, by its first message."""
+    """A branch after a fork, by its first message."""
 
     index: int
     is_active: bool
 
 
 class Fork(msgspec.Struct, frozen=True, gc=False):
-    """The conversation goes on in several ways from this message, or went back to it."""
+    """Several branches continue from this message, or the conversation was rewound to it."""
 
     index: int
     branches: tuple[Branch, ...]
@@ -59,28 +58,28 @@ class Fork(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def title(self) -> str:
-        """What happened here."""
+        """The text that describes the fork."""
         if any(branch.is_active for branch in self.branches):
             return "The conversation forks here"
         return "The conversation went back to here, and has not gone on"
 
 
 class Prose(msgspec.Struct, frozen=True, gc=False):
-    """Words of a person or a model: Markdown."""
+    """Text of a user or a model, in Markdown."""
 
     text: str
     level: int = FULL
 
 
 class Thought(msgspec.Struct, frozen=True, gc=False):
-    """What the model thought."""
+    """Thinking of the model."""
 
     text: str
     level: int = FULL
 
 
 class Injected(msgspec.Struct, frozen=True, gc=False):
-    """Text that the agent put in somebody's mouth; `what` says which kind."""
+    """Text that the agent injected into a message; `what` is its kind."""
 
     text: str
     what: str
@@ -97,21 +96,21 @@ class Code(msgspec.Struct, frozen=True, gc=False):
 
 
 class Output(msgspec.Struct, frozen=True, gc=False):
-    """What a program or a tool printed; colours are escape sequences in it."""
+    """Output of a program or a tool, with terminal escape sequences."""
 
     text: str
     level: int = FULL
 
 
 class Command(msgspec.Struct, frozen=True, gc=False):
-    """A line for a shell."""
+    """A shell command."""
 
     text: str
     folder: str | None = None
 
 
 class Diff(msgspec.Struct, frozen=True, gc=False):
-    """A change to a file, as signed lines."""
+    """A change to a file, as lines that begin with +, - or a space."""
 
     text: str
     path: str | None = None
@@ -124,7 +123,7 @@ class Fields(msgspec.Struct, frozen=True, gc=False):
 
 
 class Task(msgspec.Struct, frozen=True, gc=False):
-    """An item of a task list; `change` says what became of it since the list before."""
+    """An item of a task list; `change` is its change since the list before."""
 
     text: str
     status: str
@@ -140,7 +139,7 @@ class Tasks(msgspec.Struct, frozen=True, gc=False):
 
 
 class Option(msgspec.Struct, frozen=True, gc=False):
-    """An answer that was offered."""
+    """An option of a question."""
 
     label: str
     about: str | None = None
@@ -148,7 +147,7 @@ class Option(msgspec.Struct, frozen=True, gc=False):
 
 
 class Question(msgspec.Struct, frozen=True, gc=False):
-    """A question to a person; `answer` is one in words of their own."""
+    """A question to the user; `answer` is free text."""
 
     text: str
     header: str | None
@@ -165,7 +164,7 @@ class Picture(msgspec.Struct, frozen=True, gc=False):
 
 
 class Note(msgspec.Struct, frozen=True, gc=False):
-    """A remark of ours, with a word from the session."""
+    """A note by clew, with a value from the session."""
 
     text: str
     value: str | None = None
@@ -173,11 +172,11 @@ class Note(msgspec.Struct, frozen=True, gc=False):
 
 
 Piece: TypeAlias = Code | Output | Command | Diff | Fields | Tasks | Question | Picture | Note
-"""What calls and results are made of."""
+"""The parts inside of tool calls and results."""
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
-    """What a tool gave back; one that has no call before it, or came late, stands alone."""
+    """The result of a tool call. Without a call before it, or after other messages, it is a part of its own."""
 
     index: int
     name: str
@@ -190,7 +189,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
 
 class Subagent(msgspec.Struct, frozen=True, gc=False):
-    """A session that was started from here; `root` is its first message where it is in the same file."""
+    """A sub-agent; `root` is its first message where it is in the same file."""
 
     session: str | None
     agent: str | None = None
@@ -198,7 +197,7 @@ class Subagent(msgspec.Struct, frozen=True, gc=False):
 
 
 class Call(msgspec.Struct, frozen=True, gc=False):
-    """A tool is called, and what came of it."""
+    """A tool call with its result."""
 
     name: str
     note: str | None

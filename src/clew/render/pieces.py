@@ -1,4 +1,4 @@
-"""The pieces of a tool call: what it does, each thing in the form that suits it."""
+"""Converts the arguments of a tool call into parts: commands, diffs, questions, task lists, fields."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clew.render.detail import FULL
 from clew.render.parts import Code, Command, Diff, Fields, Option, Piece, Question, Task, Tasks
 
 SHORT = 200
-"""An argument that is no longer, and stands on one line, is a field; any other gets room of its own."""
+"""An argument of one line up to this length is a field; any other is a block."""
 
 _LANGUAGES = {
     "bash": "sh", "c": "c", "cc": "cpp", "cpp": "cpp", "cs": "csharp", "css": "css", "el": "elisp", "go": "go",
@@ -93,7 +93,7 @@ def _arguments(path: str | None, rest: dict[str, JSON]) -> list[Piece]:
 
 
 def tasks(before: list[Todo], after: list[Todo]) -> Tasks:
-    """A task list, with what became of each item; those that are gone stand at its end."""
+    """A task list with the change of each item; removed items are at the end."""
     changes = compare_todos(before, after)
     became = {id(change.after): change for change in changes if change.after is not None}
     shown = []
@@ -106,7 +106,7 @@ def tasks(before: list[Todo], after: list[Todo]) -> Tasks:
 
 
 def changed_tasks(before: list[Todo], after: list[Todo]) -> Tasks:
-    """How far a task list is, with the items alone that something became of."""
+    """The progress of a task list, with changed items only."""
     whole = tasks(before, after)
     return Tasks(tuple(task for task in whole.tasks if task.change), whole.done, whole.total)
 

@@ -1,4 +1,4 @@
-"""Shell commands for a person to read and paste, with words from sessions in them."""
+"""Quotes values from sessions in shell commands that users read and paste."""
 
 from __future__ import annotations
 

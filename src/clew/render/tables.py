@@ -1,4 +1,4 @@
-"""Columns of text for the terminal, and numbers and times as people say them."""
+"""Text tables for the terminal, and readable numbers and times."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 STYLED_LENGTH = 20_000
-"""Longer texts are printed as they are: styling them would keep the reader waiting."""
+"""Longer texts are printed without styles, because styling them is slow."""
 
 _INDENT = "    "
 _SIGNS = {"completed": "x", "in_progress": "~", "cancelled": "-"}
@@ -100,11 +100,11 @@ def _typed(part: Prose) -> Prose:
 
 
 Line: TypeAlias = Part | Piece | Subhead
-"""What is printed in one go."""
+"""Parts that are printed with one call."""
 
 
 def _lines_of(part: Part) -> Iterator[Line]:
-    """A part in the order in which it is printed: a call, what it asks for, what came of it."""
+    """A part and the parts inside of it, in the order in which they are printed: call, arguments, result."""
     match part:
         case Call():
             yield Subhead(" · ".join(["▸ " + one_line(part.name), *_words(part.note)]), "blue")

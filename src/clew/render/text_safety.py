@@ -1,4 +1,4 @@
-"""Makes foreign text harmless: control and invisible characters are shown instead of obeyed, and HTML is escaped."""
+"""Makes text from sessions safe to show: control and invisible characters become visible, HTML is escaped."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def escape(text: str) -> str:
 
 
 def escape_line(text: str) -> str:
-    """The same on one line."""
+    """The visible text as HTML on one line, with single spaces."""
     return str(markupsafe.escape(one_line(text)))
 
 

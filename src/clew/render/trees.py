@@ -1,7 +1,7 @@
 """The tree of a conversation drawn as text, as a Mermaid flowchart and as a Graphviz graph.
 
 One node for each prompt and each reply; tool results and further lines of a reply belong to the node above
-them. Only labels are held. Nothing recurses, so no depth is too deep.
+them. Only labels are kept in memory. No function recurses, so any depth works.
 """
 
 from __future__ import annotations

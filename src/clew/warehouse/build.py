@@ -13,11 +13,12 @@ from typing import Any
 import pyarrow as pa
 
 from clew.analysis.pricing import PriceTable
+from clew.analysis.usage import TOKEN_FIELDS
 from clew.catalog.ids import session_key
 from clew.catalog.ingest import Ingested
 from clew.catalog.rows import Rows
 from clew.catalog.schema import DAY_US, day_row
-from clew.warehouse.columns import COUNTS, RATES, TABLES, Table
+from clew.warehouse.columns import RATES, TABLES, Table
 from clew.warehouse.privacy import FieldMasker
 
 _ARROW_TYPES = {"int": pa.int64(), "str": pa.string()}
@@ -191,7 +192,7 @@ class TableBuilder:
                 "day_utc": [day[1] for day in days],
                 "week_utc": [day[2] for day in days],
                 "month_utc": [day[3] for day in days],
-                **dict(zip(COUNTS, counts, strict=True)),
+                **dict(zip(TOKEN_FIELDS, counts, strict=True)),
                 "cost_nano": [cost or 0 for cost in costs],
                 "is_priced": [int(cost is not None) for cost in costs],
                 **dict(zip(RATES, rates, strict=True)),

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from clew.analysis.usage import TOKEN_FIELDS
+
 SCHEMA_VERSION = 2
 """Of these tables and their content. A batch of a greater version replaces one of a smaller version.
 
@@ -48,16 +50,6 @@ class Table(NamedTuple):
         return tuple(column.name for column in self.columns)
 
 
-COUNTS = (
-    "input_tokens",
-    "output_tokens",
-    "cache_creation_tokens",
-    "cache_read_tokens",
-    "cache_creation_5m_tokens",
-    "cache_creation_1h_tokens",
-    "reasoning_tokens",
-)
-"""Token counts of an API call, in the order of the catalog's rows; NULL if the agent did not record them."""
 RATES = (
     *("rate_input", "rate_output", "rate_cache_read", "rate_5m", "rate_1h", "rate_limit"),
     *("above_input", "above_output", "above_cache_read", "above_5m", "above_1h"),
@@ -116,7 +108,7 @@ TABLES: dict[str, Table] = {
             "usage",
             "batch number",
             "batch number:int seq:int usage_id session_id event_id agent model project git_branch ts_us:int day_utc "
-            f"week_utc month_utc {' '.join(f'{name}:int?' for name in COUNTS)} cost_nano:int is_priced:int "
+            f"week_utc month_utc {' '.join(f'{name}:int?' for name in TOKEN_FIELDS)} cost_nano:int is_priced:int "
             f"{' '.join(f'{name}:int?' for name in RATES)}",
         ),
         _table(

@@ -16,9 +16,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from clew.analysis.usage import TOKEN_FIELDS
 from clew.catalog.portable_sql import CACHE_5M_TOKENS, DUPLICATE_ORDER, SESSION_ORDER
 from clew.catalog.schema import QUARTER_HOUR_US
-from clew.warehouse.columns import COPIES, COUNTS, LEVELS, RATES, STATE, TABLES
+from clew.warehouse.columns import COPIES, LEVELS, RATES, STATE, TABLES
 
 
 def level_rank(level: str) -> str:
@@ -86,7 +87,7 @@ SELECT {_USAGE_NAMES}, input_tokens, output_tokens, cache_read_tokens, {CACHE_5M
   CASE WHEN is_priced = 1 THEN {cost_sql(int_div)} ELSE 0 END AS cost_nano, is_priced
 FROM (
   SELECT {", ".join(f"t.{name}" for name in names)},
-    {", ".join(f"MAX(t.{name}) OVER (PARTITION BY t.usage_id) AS {name}" for name in COUNTS)},
+    {", ".join(f"MAX(t.{name}) OVER (PARTITION BY t.usage_id) AS {name}" for name in TOKEN_FIELDS)},
     ROW_NUMBER() OVER (PARTITION BY t.usage_id ORDER BY {DUPLICATE_ORDER}, t.batch, t.number) AS rank
   FROM usage_copies t JOIN current_batches s ON s.batch = t.batch
 ) x WHERE rank = 1
@@ -112,7 +113,7 @@ QUARTER_HOUR_SUMS = {
         {
             "calls": "COUNT(*)",
             "priced_calls": "SUM(is_priced)",
-            **{name: f"SUM({name})" for name in COUNTS if name != "cache_creation_tokens"},
+            **{name: f"SUM({name})" for name in TOKEN_FIELDS if name != "cache_creation_tokens"},
             "cost_nano": "SUM(cost_nano)",
             "min_ts_us": "MIN(ts_us)",
             "max_ts_us": "MAX(ts_us)",

@@ -1,1 +1,1 @@
-"""The local web app: a face over the library and the catalog, for this machine's own user alone."""
+"""The local web app: an interface over the library and the catalog, for one user of this machine."""

@@ -9,9 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from clew.analysis.pricing import PriceTable
+from clew.analysis.usage import TOKEN_FIELDS
 from clew.catalog.schema import day_row
 from clew.warehouse.build import SCHEMAS
-from clew.warehouse.columns import COPIES, COUNTS, RATES, TABLES
+from clew.warehouse.columns import COPIES, RATES, TABLES
 from clew.warehouse.ingest import Batch, batch_name
 from clew.warehouse.merge_sql import PUBLIC, merged_tables
 from tests.warehouse.postgres.machines import Rows
@@ -76,7 +77,7 @@ def _use(dice: random.Random, messages: list[dict[str, Any]], number: int) -> di
     found: dict[str, Any] = {**dice.choice(messages), "number": number, "usage_id": f"use{dice.randrange(5)}"}
     day = day_row(found["ts_us"] // _DAY)
     found |= {"week_utc": day[2], "month_utc": day[3], "model": dice.choice("mno")}
-    counts = {name: dice.choice((None, 1, 5, 50)) for name in COUNTS}
+    counts = {name: dice.choice((None, 1, 5, 50)) for name in TOKEN_FIELDS}
     price = _PRICES.price(found["model"])
     if price is None:
         return {**found, **counts, "is_priced": 0}

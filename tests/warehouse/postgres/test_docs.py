@@ -11,7 +11,7 @@ from tests.warehouse.postgres.machines import Machine, ask, change, statistics
 from tests.warehouse.postgres.server import Server
 
 PAGE = (ROOT / "docs" / "guides" / "postgresql.md").read_text()
-EVERYTHING, ONLY_TEXT, ROLES = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
+ROLES, EVERYTHING, ONLY_TEXT = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
 SESSION = "aaaaaaaa-0000-4000-8000-000000000000"
 
 

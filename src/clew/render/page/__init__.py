@@ -1,1 +1,1 @@
-"""Sessions as HTML: the parts that every face shows, escaped or cleaned, in a frame that needs nothing but itself."""
+"""Sessions as HTML: escaped or sanitised parts, in a self-contained page."""

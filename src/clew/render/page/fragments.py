@@ -44,7 +44,7 @@ from clew.render.tables import size
 from clew.render.text_safety import escape, escape_line
 
 MAX_TEXT_CHARS = 200_000
-"""Longer texts are truncated: nobody reads more, and browsers become slow."""
+"""Longer texts are truncated, because browsers become slow."""
 PREVIEW_CHARS = 90
 """Characters of a folded thought that are shown."""
 MAX_OPEN_LINES, MAX_OPEN_CHARS = 12, 1_000

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from clew.analysis.usage import TOKEN_FIELDS
 from clew.catalog.portable_sql import DUPLICATE_ORDER, SESSION_ORDER
-from clew.warehouse.columns import COPIES, COUNTS, TABLES
+from clew.warehouse.columns import COPIES, TABLES
 from clew.warehouse.merge_sql import CURRENT_BATCH_ORDER, QUARTER_HOUR_SQL, QUARTER_HOUR_SUMS, cost_sql
 from clew.warehouse.postgres.connection import Connection
 from clew.warehouse.postgres.engine import psycopg_placeholders
@@ -83,7 +84,7 @@ UPDATE blocks{COPIES} b SET shown = c.shown FROM changed c WHERE b.batch = c.bat
 
 _DELETE_MERGED_USAGE = "DELETE FROM usage_merged WHERE usage_id IN (SELECT usage_id FROM touched_usage)"
 _MAXIMA = ", ".join(
-    f"max({name}) OVER copies_of_call AS {name}" if name in COUNTS else f"t.{name}"
+    f"max({name}) OVER copies_of_call AS {name}" if name in TOKEN_FIELDS else f"t.{name}"
     for name in TABLES["usage"].names
     if name != "cost_nano"
 )

@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clew.analysis.usage import TOKEN_FIELDS
 from clew.catalog import database, text_index
 from clew.catalog.database import transaction
 from clew.catalog.dedupe import update_visible_copies
@@ -27,7 +28,7 @@ from clew.catalog.schema import KEYS_PER_SOURCE, add_indices
 from clew.catalog.text_store import ChunkPacker, SourceTextWriter
 from clew.datadir import data_path
 from clew.model.time import spell_time
-from clew.warehouse.columns import COPIES, COUNTS, TABLES
+from clew.warehouse.columns import COPIES, TABLES
 from clew.warehouse.postgres.connection import Connection, connect, database_identity, translate_errors
 from clew.warehouse.postgres.schema import check_readable
 from clew.warehouse.urls import display_server
@@ -173,7 +174,7 @@ def _uses(uses: Iterable[Row], base: int) -> Iterator[tuple[Any, ...]]:
     for one in uses:
         message = base + one["seq"] if one["seq"] else 0
         name = bytes.fromhex(one["usage_id"])
-        counts = (one[count] for count in COUNTS)
+        counts = (one[count] for count in TOKEN_FIELDS)
         yield (base + one["number"], 1, name, message, one["model"], one["git_branch"], one["ts_us"], *counts)
 
 

@@ -239,7 +239,7 @@ class BatchWriter:
             self._months |= needed
 
     def _write(self, batches: Sequence[Batch]) -> int:
-        """Copy the rows, which may take long and blocks nobody; then update what is visible, under the lock."""
+        """Copy the rows, which may take long and needs no lock; then update what is visible, under the lock."""
         db = self._db
         by_name = {batch.name: batch for batch in batches}
         registrations: list[dict[str, Any]] = [row for batch in batches for row in batch.tables["batches"].to_pylist()]

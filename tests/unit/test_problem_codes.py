@@ -1,4 +1,4 @@
-"""docs/reference/problems.md lists every code, and every code is well formed."""
+"""Every problem code is well formed."""
 
 import re
 
@@ -6,11 +6,6 @@ import pytest
 
 from clew.model import Problem
 from clew.model.codes import CODES, problem
-from scripts.problems import PAGE, render_page
-
-
-def test_the_page_is_current() -> None:
-    assert PAGE.read_text(encoding="utf-8") == render_page(), "run scripts/problems.py"
 
 
 @pytest.mark.parametrize("name", CODES)
@@ -20,7 +15,6 @@ def test_a_code_says_what_it_means(name: str) -> None:
     assert code.severity in ("error", "warning", "note")
     assert code.meaning
     assert code.hint.endswith(".")
-    assert f"| `{name}` | {code.severity} |" in render_page()
 
 
 @pytest.mark.seed("S4-38")

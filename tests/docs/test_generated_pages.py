@@ -1,0 +1,49 @@
+"""The generated pages of the reference are up to date."""
+
+import re
+
+import click
+import pytest
+
+from clew.cli import COMMAND_GROUPS
+from clew.cli.main import main
+from clew.model.codes import CODES
+from scripts import docs
+
+CONTEXT = click.Context(main)
+OVERVIEW = (docs.REFERENCE / "commands" / "index.md").read_text(encoding="utf-8")
+STALE = "the page is stale: run `make docs`"
+
+
+def plain(text: str) -> str:
+    """The words of a text: layout, Markdown escapes and \\b, which keeps line ends in help, do not count."""
+    return re.sub(r"[\s\b]+|```text", " ", text.replace("\\", "")).replace("  ", " ")
+
+
+def section(name: str) -> str:
+    [group] = [group for group, names in COMMAND_GROUPS.items() if name in names]
+    page = (docs.REFERENCE / "commands" / docs.group_file(group)).read_text(encoding="utf-8")
+    return plain(page.partition(f"## clew {name}\n")[2].partition("\n## ")[0])
+
+
+@pytest.mark.parametrize("name", main.list_commands(CONTEXT))
+def test_every_option_is_explained_as_in_the_help(name: str) -> None:
+    command = main.get_command(CONTEXT, name)
+    assert command is not None
+    text = section(name)
+    options = [option for option in command.params if isinstance(option, click.Option) and not option.hidden]
+    missing = [option.name for option in options if plain(option.help or "") not in text + plain(OVERVIEW)]
+    missing += [word for option in options for word in option.opts if word not in text]
+    assert not missing, STALE
+    assert all(plain(part).strip() in text for part in re.split(r"\n\n", command.help or "")), STALE
+
+
+def test_the_pages_of_problems_and_tables_are_current() -> None:
+    for name, text in (("problems.md", docs.problems_page()), ("tables.md", docs.tables_page())):
+        assert (docs.REFERENCE / name).read_text(encoding="utf-8") == text, STALE
+    assert all(f"| `{name}` | {code.severity} |" in docs.problems_page() for name, code in CODES.items())
+
+
+@pytest.mark.slow
+def test_the_page_of_json_keys_is_current() -> None:
+    assert (docs.REFERENCE / "json.md").read_text(encoding="utf-8") == docs.json_page(), STALE
