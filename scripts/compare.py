@@ -188,15 +188,16 @@ def compare_search(commands: dict[str, str], truth: Truth, scratch: Path) -> Non
     """Search for every planted word: in prompts, answers and tool output."""
     workspace = Workspace(commands, truth.home, scratch / "search")
     workspace.clew("sync")
-    found = [bool(json.loads(workspace.clew("search", word, "--json").output)["hits"]) for word in truth.needles]
-    again = workspace.clew("search", truth.needles[0])
+    words = sorted(set(truth.needles))
+    found = [bool(json.loads(workspace.clew("search", word, "--json").output)["hits"]) for word in words]
+    again = workspace.clew("search", words[0])
     print(f"clew: {sum(found)} of {len(found)} planted words found; one search {again}")
     if "agentsview" in commands:
         workspace.run("agentsview", "sync")
         with workspace.agentsview_server():
             everything = ("--include-children", "--include-one-shot", "--include-automated")
             for options in ((), everything, (*everything, "--fts")):
-                runs = [workspace.run("agentsview", "session", "search", w, "--json", *options) for w in truth.needles]
+                runs = [workspace.run("agentsview", "session", "search", w, "--json", *options) for w in words]
                 number = sum(bool(json.loads(run.output)["matches"]) for run in runs)
                 best = min(run.seconds for run in runs)
                 label = " ".join(("agentsview", *options))
