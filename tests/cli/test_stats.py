@@ -95,6 +95,13 @@ def test_rows_stand_for_what_was_asked(by: str, demo: Path) -> None:
     assert rows and all(by in row for row in rows)
 
 
+@pytest.mark.parametrize(("by", "first"), [("day", "2026-10-20"), ("week", "2026-W43"), ("month", "2026-10")])
+def test_a_session_that_began_before_since_counts_on_the_first_day(by: str, first: str, demo: Path) -> None:
+    report = json.loads(clew("--home", demo, "stats", "--by", by, "--since", "2026-10-20", "--json").out)
+    assert min(row[by] for row in report["rows"]) == first
+    assert sum(row["sessions"] for row in report["rows"]) == report["totals"]["sessions"]
+
+
 def test_a_tool_is_a_filter(demo: Path) -> None:
     found = clew("stats", "--home", demo, "--tool", "Bash", "--json").json
     assert found["totals"]["tool_calls"] > 0

@@ -27,9 +27,11 @@ class LocalDays(NamedTuple):
     """The days of a zone."""
 
     periods: tuple[OffsetPeriod, ...]
+    since_us: int | None = None
+    """Earlier times count on the day of this time: a session may have begun before the time that is asked for."""
 
     @classmethod
-    def of(cls, zone: tzinfo) -> LocalDays:
+    def of(cls, zone: tzinfo, since_us: int | None = None) -> LocalDays:
         """The days of a zone, from the changes of its offset."""
         periods = list[OffsetPeriod]()
         stamp = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC)
@@ -40,13 +42,19 @@ class LocalDays(NamedTuple):
                 change = _find_change(before, stamp, zone)
                 periods.append(OffsetPeriod(to_microseconds(change), _microseconds(offset)))
                 offset = _offset(stamp, zone)
-        return cls((*periods, OffsetPeriod(None, _microseconds(offset))))
+        return cls((*periods, OffsetPeriod(None, _microseconds(offset))), since_us)
 
     def sql(self, column: str) -> str:
         """An expression for the day of a time in microseconds, as `day_name` takes it; 0 where the time is 0."""
         cases = [f"WHEN {column} <= 0 THEN 0"]
+        if self.since_us is not None:
+            cases.append(f"WHEN {column} < {self.since_us} THEN {self._day_of(self.since_us)}")
         cases += [f"WHEN {column} < {end} THEN {_day_sql(column, offset)}" for end, offset in self.periods[:-1]]
         return f"CASE {' '.join(cases)} ELSE {_day_sql(column, self.periods[-1].offset_us)} END"
+
+    def _day_of(self, time_us: int) -> int:
+        offset = next(offset for end, offset in self.periods if end is None or time_us < end)
+        return time_us + offset - (time_us + offset) % DAY_US
 
 
 UTC_DAYS = LocalDays((OffsetPeriod(None, 0),))

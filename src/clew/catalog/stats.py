@@ -142,7 +142,7 @@ class Stats:
 
     @cached_property
     def _days(self) -> LocalDays:
-        return LocalDays.of(user_zone())
+        return LocalDays.of(user_zone(), self._since)
 
     def _in_sessions(self, filters: Filters) -> list[Condition]:
         return [self._selector.sessions(filters)] if filters != Filters() else []
