@@ -12,7 +12,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -53,6 +53,8 @@ NOT_COPIED_YET = "not carried over yet"
 
 ProgressCallback = Callable[[str, int, int], None]
 """Called with the stage ("sessions" or "text"), the bytes done and the bytes in total."""
+ShowProgress = Callable[[], AbstractContextManager[ProgressCallback | None]]
+"""Called before each sync; the context ends with the sync."""
 
 
 def sync(
@@ -204,6 +206,8 @@ def _ingest(
 
     total = sum(task.source.size for task in tasks)
     done = 0
+    if on_progress is not None:
+        on_progress("sessions", done, total)
 
     def on_batch(counts: SyncCounts) -> None:
         nonlocal done
