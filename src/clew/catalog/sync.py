@@ -103,7 +103,13 @@ def _report_if_unchanged(hosts: Hosts, folder: Path, level: SyncLevel) -> SyncRe
 
 
 def _with_usable_catalog(folder: Path, run: Callable[[], SyncReport]) -> SyncReport:
-    """Run a sync; move a catalog aside before it that has another version, or that turns out to be damaged."""
+    """Run a sync; move a catalog aside before it that has another version, or that turns out to be damaged.
+
+    One of an older version is removed when everything in it was read or copied. It is reported only if some sessions
+    are in it alone.
+    """
+    from clew.catalog import upgrade
+
     moved = move_aside(folder) if _is_unusable(folder) else None
     try:
         report = run()
@@ -112,7 +118,8 @@ def _with_usable_catalog(folder: Path, run: Callable[[], SyncReport]) -> SyncRep
             raise
         moved = move_aside(folder)
         report = run()
-    return report._replace(moved=moved)
+    replaced = upgrade.remove_replaced_catalogs(folder)
+    return report._replace(moved=None if moved in replaced else moved)
 
 
 @contextmanager
