@@ -24,9 +24,9 @@ from clew.catalog.change_detection import (
 )
 from clew.catalog.database import catalog_folder
 from clew.host import Host, Origin, data_dir
-from clew.io.paths import path_from_text, path_to_text
+from clew.io.paths import UnreadableFolder, path_from_text, path_to_text
 from clew.sources import config
-from clew.sources.local import UnreadableFolder, folders_below, unreadable_folder
+from clew.sources.local import folders_below, unreadable_folder
 
 
 @dataclass

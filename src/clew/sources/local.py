@@ -14,7 +14,7 @@ from clew.agents import registry
 from clew.agents.base import Agent, Claim, SourceFile
 from clew.errors import SourceUnreadable
 from clew.host import Host
-from clew.io.paths import blocking_folder, escape_controls, path_for_display, path_to_text, walk
+from clew.io.paths import UnreadableFolder, blocking_folder, escape_controls, path_to_text, walk
 
 
 class Found(NamedTuple):
@@ -22,18 +22,6 @@ class Found(NamedTuple):
 
     agent: Agent
     source: SourceFile
-
-
-class UnreadableFolder(NamedTuple):
-    """A folder that may hold sessions of an agent and cannot be read."""
-
-    path: str
-    """As `path_to_text` gives it."""
-    agent: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{escape_controls(path_for_display(self.path))}: {self.reason}"
 
 
 def folders_below(root: Path, on_error: Callable[[OSError], None]) -> Iterator[str]:
