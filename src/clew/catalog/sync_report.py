@@ -49,4 +49,5 @@ def read_report(db: sqlite3.Connection, work: SyncCounts) -> SyncReport:
       coalesce(sum(problems LIKE '%"unreadable"%' AND state <> 'gone'), 0)
     FROM source"""
     folders = dict.fromkeys(map(str, recorded_unreadable_folders(db)))
-    return SyncReport(work, *db.execute(query).fetchone(), unreadable_folders=tuple(folders))
+    sources, gone, problems, unreadable = db.execute(query).fetchone()
+    return SyncReport(work, sources, gone, problems, unreadable, tuple(folders))
