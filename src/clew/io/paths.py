@@ -114,7 +114,7 @@ def safe_relative(name: str) -> str:
 def walk(
     folder: str | Path, on_error: Callable[[OSError], None] | None = None
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """`os.walk`, but for folders nested so deeply that it, or whoever removes them, would run out of stack.
+    """`os.walk`, without folders nested so deeply that walking or removing them would exhaust the stack.
 
     `on_error` is called for each folder that cannot be read, but not for one that does not exist.
     """

@@ -64,10 +64,11 @@ def show(
     detail: Detail = "full",
     *,
     reminders: bool = True,
+    forks: Forks | None = None,
 ) -> Iterator[str]:
     """The session in pieces of text; without colours nothing is wrapped or decorated, so that it suits a pipe."""
     yield from show_header(session, console_width, color)
-    yield from show_messages(session, messages, console_width, color, detail, reminders=reminders)
+    yield from show_messages(session, messages, console_width, color, detail, reminders=reminders, forks=forks)
 
 
 def show_header(
