@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import clew
 import clew.errors
 from clew.errors import ClewError
 from tests.docs.pages import DOCS, ROOT, anchors, name_of, pages_with_generated, without_code
@@ -67,3 +68,8 @@ def test_every_exit_code_is_documented() -> None:
     page = (DOCS / "reference" / "exit-codes.md").read_text(encoding="utf-8")
     errors = [error for error in vars(clew.errors).values() if isinstance(error, type) and issubclass(error, ClewError)]
     assert [error for error in errors if f"| {error.exit_code} |" not in page] == []
+
+
+def test_every_public_name_is_in_the_api_reference() -> None:
+    page = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
+    assert set(clew.__all__) == set(re.findall(r"^::: clew\.(\w+)$", page, re.MULTILINE))
