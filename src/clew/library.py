@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime
 from functools import cache, cached_property
 from pathlib import Path
@@ -27,7 +27,7 @@ from clew.stored_session import StoredSession
 if TYPE_CHECKING:
     from clew.catalog.access import OpenCatalog
     from clew.catalog.stats import Stats
-    from clew.catalog.sync import ProgressCallback
+    from clew.catalog.sync import ShowProgress
 
 __all__ = ["Library", "StoredSession", "every_host", "sessions"]
 
@@ -52,7 +52,7 @@ class Library:
         catalog_folder: Path | None = None,
         find_hosts: Callable[[], Sequence[Host]] | None = None,
         sync: bool = True,
-        on_progress: ProgressCallback | None = None,
+        show_progress: ShowProgress = nullcontext,
         warn: Callable[[str], None] | None = None,
     ) -> None:
         """Without homes, `find_hosts` is called when they are first needed; `sync=False` uses the catalog as it is.
@@ -64,7 +64,7 @@ class Library:
         self._agents = list(agents) if agents is not None else None
         self.reference_filters = reference_filters or Filters()
         self._catalog_folder = catalog_folder
-        self._sync, self._on_progress, self._warn = sync, on_progress, warn
+        self._sync, self._show_progress, self._warn = sync, show_progress, warn
 
     @cached_property
     def hosts(self) -> tuple[Host, ...]:
@@ -95,7 +95,7 @@ class Library:
             self.catalog_folder,
             level_for(filters, level),
             sync=self._sync,
-            on_progress=self._on_progress,
+            show_progress=self._show_progress,
             warn=self._warn,
         )
 

@@ -370,10 +370,34 @@ def test_what_is_gone_comes_along_into_a_new_catalog(home: Path, folder: Path) -
     # Another one goes while nobody looks.
     claude_path(home, TWO).unlink()
     report = run(home, folder)
-    assert report.moved is not None and (report.sources, report.gone) == (2, 2)
+    assert (report.moved, report.sources, report.gone) == (None, 2, 2)
+    assert not list(folder.parent.glob("*.aside-*"))
     assert _told(folder) == before
     assert indexed(folder) == searchable(folder)
     assert run(home, folder).work == (0, 0, 0, 0)
+
+
+def test_an_older_catalog_is_kept_until_messages_are_read_again(home: Path, folder: Path) -> None:
+    run(home, folder)
+    _make_old(folder)
+    assert run(home, folder, level=SyncLevel.SESSIONS).moved is None
+    assert len(list(folder.parent.glob("*.aside-*"))) == 1
+    assert run(home, folder).moved is None
+    assert not list(folder.parent.glob("*.aside-*"))
+    check(home, folder)
+
+
+def test_an_older_catalog_with_a_deleted_session_that_cannot_be_copied_is_named(home: Path, folder: Path) -> None:
+    run(home, folder)
+    claude_path(home, ONE).unlink()
+    run(home, folder)
+    db = sqlite3.connect(folder / database.DATABASE)
+    db.execute("DROP TABLE message")
+    db.commit()
+    db.close()
+    _make_old(folder)
+    moved = run(home, folder).moved
+    assert moved is not None and (Path(moved) / database.DATABASE).exists()
 
 
 def test_what_is_gone_comes_along_from_a_catalog_of_version_8(home: Path, folder: Path) -> None:

@@ -7,14 +7,14 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clew.catalog.change_detection import Hosts, unread_messages_warning
 from clew.catalog.database import CatalogNotWritable, open_reader
-from clew.catalog.sync import ProgressCallback, sync
+from clew.catalog.sync import ShowProgress, sync
 from clew.catalog.sync_level import SyncLevel
 from clew.catalog.sync_report import SyncReport
 from clew.errors import Busy, UsageError
@@ -54,7 +54,7 @@ def open_synced(
     level: SyncLevel,
     *,
     sync: bool = True,
-    on_progress: ProgressCallback | None = None,
+    show_progress: ShowProgress = nullcontext,
     warn: Callable[[str], None] | None = None,
 ) -> Iterator[OpenCatalog]:
     """Open the catalog in `folder`, after a sync with `hosts` as far as `level`.
@@ -67,12 +67,12 @@ def open_synced(
         if level >= SyncLevel.TEXT and folder.exists() and not os.access(folder, os.W_OK):
             # tantivy takes a lock in the folder of an index even to read it.
             raise CatalogNotWritable(f"{folder}: the folder of the catalog is read-only")
-        report = _sync(hosts, folder, level, on_progress, warn) if sync else None
+        report = _sync(hosts, folder, level, show_progress, warn) if sync else None
     except CatalogNotWritable as error:
         warn(f"{error}; sessions are read into a temporary catalog")
         with tempfile.TemporaryDirectory(prefix="clew-") as temporary:
             folder = Path(temporary, "catalog")
-            report = _sync(hosts, folder, level, on_progress, warn)
+            report = _sync(hosts, folder, level, show_progress, warn)
             with _open(folder, report, is_temporary=True) as catalog:
                 yield catalog
         return
@@ -86,11 +86,12 @@ def _sync(
     hosts: Hosts,
     folder: Path,
     level: SyncLevel,
-    on_progress: ProgressCallback | None,
+    show_progress: ShowProgress,
     warn: Callable[[str], None],
 ) -> SyncReport | None:
     try:
-        report = sync(hosts, folder, level, on_progress=on_progress)
+        with show_progress() as on_progress:
+            report = sync(hosts, folder, level, on_progress=on_progress)
     except Busy:
         db = open_reader(folder)
         if db is None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 VERSION = 13
-"""Of the tables and what is written into them. A catalog of another version is moved aside and rebuilt."""
+"""Of the tables and what is written into them. A catalog of another version is rebuilt."""
 KEYS_PER_SOURCE = 1 << 26
 """How many rows of a kind one source may have."""
 SESSION_BLOCKS = KEYS_PER_SOURCE // 2

@@ -12,7 +12,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -53,6 +53,8 @@ NOT_COPIED_YET = "not carried over yet"
 
 ProgressCallback = Callable[[str, int, int], None]
 """Called with the stage ("sessions" or "text"), the bytes done and the bytes in total."""
+ShowProgress = Callable[[], AbstractContextManager[ProgressCallback | None]]
+"""Called before each sync; the context ends with the sync."""
 
 
 def sync(
@@ -101,7 +103,13 @@ def _report_if_unchanged(hosts: Hosts, folder: Path, level: SyncLevel) -> SyncRe
 
 
 def _with_usable_catalog(folder: Path, run: Callable[[], SyncReport]) -> SyncReport:
-    """Run a sync; move a catalog aside before it that has another version, or that turns out to be damaged."""
+    """Run a sync; move a catalog aside before it that has another version, or that turns out to be damaged.
+
+    One of an older version is removed when everything in it was read or copied. It is reported only if some sessions
+    are in it alone.
+    """
+    from clew.catalog import upgrade
+
     moved = move_aside(folder) if _is_unusable(folder) else None
     try:
         report = run()
@@ -110,7 +118,8 @@ def _with_usable_catalog(folder: Path, run: Callable[[], SyncReport]) -> SyncRep
             raise
         moved = move_aside(folder)
         report = run()
-    return report._replace(moved=moved)
+    replaced = upgrade.remove_replaced_catalogs(folder)
+    return report._replace(moved=None if moved in replaced else moved)
 
 
 @contextmanager
@@ -204,6 +213,8 @@ def _ingest(
 
     total = sum(task.source.size for task in tasks)
     done = 0
+    if on_progress is not None:
+        on_progress("sessions", done, total)
 
     def on_batch(counts: SyncCounts) -> None:
         nonlocal done

@@ -1,11 +1,12 @@
 """Copies sessions whose files are gone from a catalog of another version, which was moved aside: only it has them.
 
 Rows are copied table by table, with new keys. A column that a table has gained since must have a default; where it has
-none, or a row cannot be read, the session stays in the catalog that was moved aside.
+none, or a row cannot be read, the session stays in the catalog that was moved aside. Otherwise that one is removed.
 """
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -15,7 +16,7 @@ from typing import Any
 from clew.analysis.usage import TOKEN_FIELDS
 from clew.catalog.change_detection import is_missing
 from clew.catalog.database import DATABASE, key_range, open_writer, transaction
-from clew.catalog.schema import APPLICATION, KEYS_PER_SOURCE, STRING_COLUMNS, add_days
+from clew.catalog.schema import APPLICATION, KEYS_PER_SOURCE, STRING_COLUMNS, VERSION, add_days
 from clew.catalog.sync import NOT_COPIED_YET
 from clew.catalog.text_store import ChunkPacker, SourceTextWriter
 
@@ -24,6 +25,9 @@ _TABLES = ("message", "block", "call", "token_usage", "change", "todo")
 _KEY_COLUMNS = frozenset({"id", "message", "result", "first", "last"})
 """Columns that hold such keys."""
 _NAMES_UNTIL_8 = {"token_usage": "use", "recorded_usage": "own_use", "string": "word", "text_chunk": "text"}
+
+_READ = "SELECT f.path FROM source f JOIN session s ON s.id = f.id"
+_UNREAD = "SELECT f.path FROM source f JOIN unread_messages u ON u.source = f.id"
 
 Row = dict[str, Any]
 
@@ -36,6 +40,48 @@ def copy_missing_sessions(folder: Path) -> int:
             copied += _copy_from(db, marker.parent / DATABASE)
         marker.unlink(missing_ok=True)
     return copied
+
+
+def remove_replaced_catalogs(folder: Path) -> set[str]:
+    """Remove catalogs of older versions that were moved aside, once nothing is in them alone.
+
+    Returns the folders of all that hold no session alone. Those whose messages were not read again yet are kept.
+    """
+    replaced: set[str] = set()
+    for path in sorted(folder.parent.glob(f"{folder.name}.aside-*/{DATABASE}")):
+        with closing(open_writer(folder)) as db:
+            sessions, messages = _only_in_old(db, path)
+        if not sessions:
+            replaced.add(str(path.parent))
+            if not messages:
+                shutil.rmtree(path.parent, ignore_errors=True)
+    return replaced
+
+
+def _only_in_old(db: sqlite3.Connection, path: Path) -> tuple[bool, bool]:
+    """Whether a catalog that was moved aside holds sessions alone, and whether it holds messages alone."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as old:
+            if old.execute("PRAGMA application_id").fetchone() != (APPLICATION,):
+                return True, True
+            if old.execute("PRAGMA user_version").fetchone()[0] >= VERSION:
+                return True, True
+            unread = _paths(old, _UNREAD) if _has_table(old, "unread_messages") else set()
+            known = _paths(old, _READ)
+    except sqlite3.Error:
+        return True, True
+    current, current_unread = _paths(db, _READ), _paths(db, _UNREAD)
+    sessions = any(_may_be_missing(path) for path in known - current)
+    return sessions, sessions or not (known - unread).isdisjoint(current_unread)
+
+
+def _paths(db: sqlite3.Connection, query: str) -> set[str]:
+    return {path for (path,) in db.execute(query)}
+
+
+def _has_table(db: sqlite3.Connection, name: str) -> bool:
+    query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+    return db.execute(query, (name,)).fetchone() is not None
 
 
 class _OldCatalogUnreadable(Exception):

@@ -67,7 +67,7 @@ def _sync(hosts: Hosts, folder: Path, full: bool, as_json: bool) -> None:
     with progress_bars(is_quiet=as_json) as on_progress:
         report = sync(hosts, folder, full=full, on_progress=on_progress)
     if report.moved is not None:
-        print_message(f"clew: the catalog could not be used; it was moved to {report.moved} and rebuilt")
+        print_message(f"clew: the catalog could not be read; it was moved to {report.moved} and rebuilt")
     for problem in report.unreadable_folders:
         print_message(f"clew: {problem}")
     if report.unreadable:

@@ -239,6 +239,7 @@ def open_library(context: click.Context, homes: tuple[str, ...]) -> Library:
     """The library over the homes and sources that were named, before or after the command; default: every source."""
     from clew.catalog import database
     from clew.cli.output import print_message
+    from clew.cli.progress import progress_bars
     from clew.filters import Filters
     from clew.library import Library
 
@@ -253,15 +254,23 @@ def open_library(context: click.Context, homes: tuple[str, ...]) -> Library:
         hosts = [] if is_archive_only else [host_at(Path(home)) for home in named]
         return [*hosts, *_hosts(context, wanted)] if wanted or not named else hosts
 
-    sync, warn = not context.meta.get(NO_SYNC), lambda text: print_message(f"clew: {text}")
-    within = Filters.of(project=context.meta.get(PROJECT), here=context.meta.get(HERE))
+    def open_with(*hosts: Host, folder: Path, find_hosts: Callable[[], Sequence[Host]] | None = None) -> Library:
+        return Library(
+            *hosts,
+            reference_filters=Filters.of(project=context.meta.get(PROJECT), here=context.meta.get(HERE)),
+            catalog_folder=folder,
+            find_hosts=find_hosts,
+            sync=not context.meta.get(NO_SYNC),
+            show_progress=progress_bars,
+            warn=lambda text: print_message(f"clew: {text}"),
+        )
+
     if wanted or context.meta.get(REFRESH):
         # Sources are looked for now: one that is unknown is an error, and --refresh fetches.
         hosts = find_hosts()
         folder = database.folder_of(hosts) if wanted or named else database.catalog_folder()
-        return Library(*hosts, reference_filters=within, catalog_folder=folder, sync=sync, warn=warn)
-    folder = database.catalog_folder(named)
-    return Library(reference_filters=within, catalog_folder=folder, find_hosts=find_hosts, sync=sync, warn=warn)
+        return open_with(*hosts, folder=folder)
+    return open_with(folder=database.catalog_folder(named), find_hosts=find_hosts)
 
 
 def _hosts(context: click.Context, names: list[str]) -> tuple[Host, ...]:

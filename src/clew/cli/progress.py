@@ -1,4 +1,7 @@
-"""Progress bars on stderr: only on a terminal, and only for work that takes longer than a moment."""
+"""Progress bars on stderr: only on a terminal, and only for work that takes longer than a moment.
+
+The bars are drawn by the thread that reports progress: with a thread of their own, no process could be forked safely.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
 
 DELAY_SECONDS = 0.5
 """Work that is done sooner shows no bar."""
+LONG_WORK_BYTES = 32 << 20
+"""To read so many bytes takes longer than that: the bar is shown at once."""
+REFRESH_SECONDS = 0.1
 
 OnProgress = Callable[[str, int, int], None]
 """Called with the name of the bar, what is done and what there is in total."""
@@ -28,6 +34,7 @@ class ProgressBars:
         self._in_bytes = in_bytes
         self._started = time.monotonic()
         self._progress: Progress | None = None
+        self._drawn = 0.0
         self._bars: dict[str, TaskID] = {}
         self._lock = threading.Lock()
 
@@ -42,15 +49,21 @@ class ProgressBars:
 
     def update(self, name: str, done: int, total: int) -> None:
         """Show how much is done of what there is; may be called from several threads."""
-        if time.monotonic() - self._started < DELAY_SECONDS:
-            return
+        now = time.monotonic()
+        is_long = self._in_bytes and total >= LONG_WORK_BYTES
         with self._lock:
             if self._progress is None:
+                if now - self._started < DELAY_SECONDS and not is_long:
+                    return
                 self._progress = _new_progress(self._in_bytes)
                 self._progress.start()
-            if name not in self._bars:
+            is_new = name not in self._bars
+            if is_new:
                 self._bars[name] = self._progress.add_task(name, total=total)
             self._progress.update(self._bars[name], completed=done, total=total)
+            if is_new or done >= total or now - self._drawn >= REFRESH_SECONDS:
+                self._progress.refresh()
+                self._drawn = now
 
 
 def _new_progress(in_bytes: bool) -> Progress:
@@ -59,7 +72,8 @@ def _new_progress(in_bytes: bool) -> Progress:
 
     amount = DownloadColumn() if in_bytes else MofNCompleteColumn()
     columns = (TextColumn("{task.description}"), BarColumn(), amount, TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True), transient=True)
+    console = Console(stderr=True)
+    return Progress(*columns, console=console, auto_refresh=False, transient=True, redirect_stdout=False)
 
 
 @contextmanager
