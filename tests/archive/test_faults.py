@@ -198,7 +198,7 @@ def test_S05_a_full_disk_is_one_clear_line(world: World) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_S04_kills_lose_and_double_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert archive_soak.main(["--kills", "25", "--seed", "7"]) == 0
-    assert "0 lost, 0 doubled, 0 damaged" in capsys.readouterr().out
+    assert "0 lost, 0 duplicate, 0 damaged" in capsys.readouterr().out
 
 
 @pytest.mark.slow

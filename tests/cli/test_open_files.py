@@ -62,7 +62,7 @@ def test_archive_restore(tmp_path: Path) -> None:
 def test_restore_of_a_session(home: Path, project: Path) -> None:
     words = ("--home", home, "restore", f"{SESSION}#{1 + 2 * FOLDERS}", "--into", project, "--write")
     done = limited(*words)
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (0, f"{FOLDERS} files restored\n")
     assert len([path for path in project.rglob("f.txt") if path.is_file()]) == FOLDERS
     for path in project.rglob("f.txt"):
         path.write_text("changed since\n")
