@@ -358,6 +358,12 @@ def test_an_empty_result_names_the_filters(demo: Path) -> None:
         assert (ran.code, ran.out, ran.err) == (1, "", "no sessions match --project 'no such project'\n")
 
 
+def test_an_empty_period_is_explained(demo: Path) -> None:
+    ran = clew("--home", demo, "stats", "--since", "2001-10", "--until", "2001-10")
+    expected = "no sessions match --since 2001-10 --until 2001-10; --until 2001-10 ends where 2001-10 begins\n"
+    assert (ran.code, ran.out, ran.err) == (1, "", expected)
+
+
 def test_a_word_boundary_matches_at_the_start_of_a_text(home: Path) -> None:
     write_prompts(home, "needle and thread", "a needle", "needles", "noneedle")
     assert search(home, "--in", "prompts", "--regex", r"\bneedle\b")["total"] == 2

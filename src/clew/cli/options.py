@@ -230,6 +230,8 @@ def print_no_sessions(context: click.Context) -> None:
 
     if filters := given_filters(context):
         hint = "; if the project was moved: `clew sources map OLD`" if filters == "--here" else ""
+        if (until := context.params.get("until")) and until == context.params.get("since"):
+            hint = f"; --until {until} ends where {until} begins"
         print_message(f"no sessions match {filters}{hint}")
     else:
         print_message("no sessions found; `clew agents` lists the folders that are read", mask=False)
