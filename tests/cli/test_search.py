@@ -358,6 +358,11 @@ def test_an_empty_result_names_the_filters(demo: Path) -> None:
         assert (ran.code, ran.out, ran.err) == (1, "", "no sessions match --project 'no such project'\n")
 
 
+def test_sessions_without_a_model_are_not_denied(demo: Path) -> None:
+    ran = clew("--home", demo, "stats", "--agent", "sage-emacs", "--by", "model")
+    assert (ran.code, ran.err) == (1, "no sessions with a model match --agent sage-emacs\n")
+
+
 def test_an_empty_period_is_explained(demo: Path) -> None:
     ran = clew("--home", demo, "stats", "--since", "2001-10", "--until", "2001-10")
     expected = "no sessions match --since 2001-10 --until 2001-10; --until 2001-10 ends where 2001-10 begins\n"
