@@ -22,6 +22,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -151,12 +152,13 @@ COUNTERS: dict[str, Callable[[Workspace], Totals]] = {
 
 def compare_totals(commands: dict[str, str], truth: Truth, scratch: Path) -> None:
     """Compare token totals of a home with the truth."""
-    models = [(model, counts) for model, counts in truth.tokens.items()]
     for name in filter(commands.__contains__, COUNTERS):
-        counted = [c for model, c in models if name != "claude-code-log" or model.startswith("claude")]
-        right = Totals(*(sum(column) for column in zip(*(c[:4] for c in counted), strict=True)))
+        reads_all = name != "claude-code-log"
+        models = [counts for model, counts in truth.tokens.items() if reads_all or model.startswith("claude")]
+        right = Totals(*map(sum, zip(*(counts[:4] for counts in models), strict=True)))
         found = COUNTERS[name](Workspace(commands, truth.home, scratch / f"totals-{name}"))
-        wrong = [f"{column} {a / b:.1%}" for column, a, b in zip(Totals._fields, found, right, strict=True) if a != b]
+        columns = zip(Totals._fields, found, right, strict=True)
+        wrong = [f"{column} {counted / true:.1%}" for column, counted, true in columns if counted != true]
         print(f"{name}: token totals {', '.join(wrong) or 'exact'}")
 
 
@@ -171,7 +173,8 @@ def compare_traps(commands: dict[str, str], scratch: Path) -> None:
             if name == "claude-code-log" and {entry.name for entry in home.iterdir()} != {".claude"}:
                 continue
             tried += 1
-            right = Totals(*(sum(c[column] or 0 for c in counts.values()) for column in range(1, 5)))
+            # The first count of a model is that of its calls.
+            right = Totals(*(sum(model[column] or 0 for model in counts.values()) for column in range(1, 5)))
             try:
                 found = COUNTERS[name](Workspace(commands, home, home.with_name("work")))
             except (SystemExit, OSError, KeyError, ValueError):
@@ -225,7 +228,7 @@ def outputs_with_text(workspace: Workspace) -> Iterator[tuple[str, str]]:
     yield "clew show", workspace.clew("show", SESSION).output
     yield "clew search", workspace.clew("search", "push").output
     for form in ("markdown", "html", "json"):
-        yield f"clew export --to {form}", workspace.clew("export", SESSION, "--to", form).output
+        yield f"clew export --format {form}", workspace.clew("export", SESSION, "--format", form).output
     if "claude-code-log" in workspace.commands:
         for form in ("html", "md"):
             options = ("--all-projects", "--projects-dir", projects, "-f", form)
@@ -256,10 +259,11 @@ def read_all(folder: Path) -> str:
 def compare_speed(commands: dict[str, str], truth: Truth, scratch: Path, rounds: int) -> None:
     """Measure the first answer, a later one, and pages of all sessions of Claude Code."""
 
-    def measure(label: str, tool: str, first: Callable[[Workspace], Run], *, times: int = rounds) -> None:
+    def measure(label: str, tool: str, run: Callable[[Workspace], Run], *, times: int = rounds) -> None:
+        """Print the fastest of some runs, each in a workspace of its own."""
         if tool in commands:
             folders = [scratch / f"speed-{label.replace(' ', '-')}-{number}" for number in range(times)]
-            runs = [first(Workspace(commands, truth.home, folder)) for folder in folders]
+            runs = [run(Workspace(commands, truth.home, folder)) for folder in folders]
             print(f"{label}: {min(runs, key=lambda run: run.seconds)}")
 
     def again(workspace: Workspace) -> Run:
@@ -274,11 +278,11 @@ def compare_speed(commands: dict[str, str], truth: Truth, scratch: Path, rounds:
     measure("agentsview usage, after sync", "agentsview", agentsview_usage)
     measure("clew pages", "clew", lambda w: w.clew("export", "--agent", "claude", "--site", w.folder / "site"), times=1)
     for name in ("claude-code-log", "claude-code-transcripts"):
-        measure(f"{name} pages", name, lambda w, name=name: write_pages(w, name), times=1)  # type: ignore[misc]
+        measure(f"{name} pages", name, partial(write_pages, name), times=1)
 
 
-def write_pages(workspace: Workspace, tool: str) -> Run:
-    """Write pages of all Claude Code sessions."""
+def write_pages(tool: str, workspace: Workspace) -> Run:
+    """Write pages of all Claude Code sessions with a peer."""
     projects, pages = workspace.folder / "projects", workspace.folder / "pages"
     shutil.copytree(workspace.projects, projects)
     if tool == "claude-code-log":

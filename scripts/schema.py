@@ -15,7 +15,7 @@ def render_schema() -> str:
 
 
 def write_schema() -> None:
-    """Write the schema file again."""
+    """Write the schema file."""
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(render_schema(), encoding="utf-8", newline="\n")
 

@@ -102,7 +102,7 @@ def render_page(checklist: Checklist, coverage: Coverage) -> str:
 
 
 def write_page() -> None:
-    """Write docs/development/seeds.md afresh."""
+    """Write docs/development/seeds.md."""
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(render_page(load_checklist(), collect_marks()), encoding="utf-8", newline="\n")
 

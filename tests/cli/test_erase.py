@@ -127,7 +127,7 @@ def test_only_messages_of_the_own_store_are_erased(place: Path, tmp_path: Path) 
     assert clew("erase", "s#1", "--home", place, "--write").code == 2
     write_small_demo(tmp_path / "demo")
     done = clew("erase", "claude-code:@last", "--home", tmp_path / "demo", "--write")
-    assert done.code == 2 and "not of clew's own store" in done.err
+    assert done.code == 2 and "not of clew's own store; --home DIR" in done.err
     assert len(lines(log_of(place))) == 3 and len(holding(KEPT, place)) >= 2
 
 

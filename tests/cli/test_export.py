@@ -37,11 +37,36 @@ def files_of(session: StoredSession) -> dict[str, bytes]:
 # Out
 
 
+NOT_MASKED = "not masked; use --redact secrets to mask keys and passwords\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "is_noted"),
+    [
+        (("-o", "x.json"), True),
+        (("-o", "x.ndjson"), True),
+        (("-o", "folder", "--layout", "date"), True),
+        (("-o", "x.json", "--redact", "none"), False),
+        (("-o", "x.json", "--redact", "secrets"), False),
+        (("-o", "x.md"), False),
+        (("-o", "-"), False),
+        ((), False),
+    ],
+)
+def test_a_file_that_is_not_masked_is_named(
+    demo: Path, tmp_path: Path, words: tuple[str, ...], is_noted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = clew("--home", demo, "export", LATEST, *words)
+    assert ran.code == 0 and (NOT_MASKED in ran.err) == is_noted
+    assert not (tmp_path / "-").exists()
+
+
 @pytest.mark.seed("S2-6")
 def test_a_json_file_holds_one_session(demo: Path, tmp_path: Path) -> None:
     target = tmp_path / "x.json"
     ran = clew("--home", demo, "export", LATEST, "-o", target)
-    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    assert (ran.code, ran.out, ran.err) == (0, "", NOT_MASKED)
     document = load_document(target.read_bytes())
     assert (document.session.id, document.agent, document.schema_version) == (LATEST, "claude-code", "1.2")
     assert [message.index for message in document.messages] == list(range(1, 20))

@@ -314,6 +314,15 @@ def test_blame_of_what_nobody_wrote(world: World) -> None:
     assert world.run("blame", world.project / "no.py").code == 3
 
 
+def test_blame_of_a_copy_elsewhere_says_how_to_give_the_recorded_path(world: World) -> None:
+    copy = world.project.with_name("copy") / Path(world.bell).name
+    copy.parent.mkdir()
+    copy.write_bytes(b"def ring():\n")
+    done = world.run("blame", copy)
+    assert done.code == 1 and "--as PATH gives its recorded path" in done.err
+    assert world.run("blame", copy, "--as", world.bell).code == 0
+
+
 def test_blame_names_a_session_that_cannot_be_read(world: World) -> None:
     Path(world.bell).write_bytes(b"def ring():\n")
     world.said.write(world.home)

@@ -103,7 +103,7 @@ def test_the_example_of_record_can_be_recorded(tmp_path: Path) -> None:
     assert "ada" in clew("--home", tmp_path, "show", "s", "--detail", "full").out
 
 
-@pytest.mark.parametrize("group", ["archive", "redact", "sources"])
+@pytest.mark.parametrize("group", ["archive", "lake", "redact", "sources"])
 def test_the_help_of_a_subcommand_fits_on_its_line(group: str) -> None:
     assert not re.search(r"\.\.\.$", clew(group, "--help").out.split("Commands:")[1], re.MULTILINE)
 

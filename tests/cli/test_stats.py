@@ -157,6 +157,11 @@ def test_what_it_cannot_do_is_said(words: tuple[str, str], demo: Path) -> None:
     assert ran.code == 2 and words[0] in ran.err + " --since"
 
 
+def test_rows_sum_up_one_thing(demo: Path) -> None:
+    ran = clew("stats", "--home", demo, "--by", "project", "--by", "agent")
+    assert ran.code == 2 and "project or agent?" in ran.err
+
+
 def test_sources_that_are_named_are_asked_of_their_catalog_too(tmp_path: Path) -> None:
     demo = tmp_path / "demo"
     write_small_demo(demo)

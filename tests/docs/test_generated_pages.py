@@ -1,6 +1,8 @@
 """The generated pages of the reference are up to date."""
 
+import json
 import re
+from pathlib import Path
 
 import click
 import pytest
@@ -9,6 +11,8 @@ from clew.cli import COMMAND_GROUPS
 from clew.cli.main import main
 from clew.model.codes import CODES
 from scripts import docs
+from scripts.docs_tables import COLUMNS
+from tests.docs.examples import demo_shell
 
 CONTEXT = click.Context(main)
 OVERVIEW = (docs.REFERENCE / "commands" / "index.md").read_text(encoding="utf-8")
@@ -42,6 +46,18 @@ def test_the_pages_of_problems_and_tables_are_current() -> None:
     for name, text in (("problems.md", docs.problems_page()), ("tables.md", docs.tables_page())):
         assert (docs.REFERENCE / name).read_text(encoding="utf-8") == text, STALE
     assert all(f"| `{name}` | {code.severity} |" in docs.problems_page() for name, code in CODES.items())
+
+
+def test_the_page_of_tables_names_the_values_of_columns_with_few_values(tmp_path: Path) -> None:
+    columns = ["sources.state", "messages.kind", "messages.role", "blocks.kind", "file_changes.op", "todos.status"]
+    with demo_shell(tmp_path) as shell:
+        shell.run("clew sync")
+        next(tmp_path.rglob("rollout-*.jsonl")).unlink()
+        for view, column in (name.split(".") for name in columns):
+            lines = shell.run(f"clew sql 'SELECT DISTINCT {column} AS value FROM {view}' --json").splitlines()
+            values = [json.loads(line)["value"] for line in lines]
+            described = COLUMNS.get(f"{view}.{column}") or COLUMNS[column]
+            assert [value for value in values if value and f"`{value}`" not in described] == []
 
 
 @pytest.mark.slow

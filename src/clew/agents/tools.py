@@ -1,7 +1,7 @@
-"""Tools that several agents have under names of their own, in words that belong to none of them.
+"""Tools that several agents have under different names, with common names for them and their arguments.
 
-An agent lists its tools; where two agents have a tool for the same work, a call of one can be translated into a call
-of the other. Arguments without an equal keep their own names.
+An agent lists its tools. Where two agents have a tool of the same kind, a call of one is translated into a call of the
+other. Arguments without a common name keep their own.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ SEARCH = "search"  # query
 TODOS = "todos"  # todos: a list of {content, status, active_form?}
 
 FILE_WRITE_TOOLS = frozenset({"write", "write_file", "create_file"})
-"""Tools of all agents that write whole files. The names of tools are compared in lower case."""
+"""Names of tools, of all agents, that write whole files. This and the sets below are in lower case."""
 FILE_EDIT_TOOLS = frozenset({"edit", "edit_file", "replace", "str_replace", "multiedit", "notebookedit"})
 FILE_DELETE_TOOLS = frozenset({"delete_file", "remove_file"})
 FILE_CHANGE_TOOLS = FILE_WRITE_TOOLS | FILE_EDIT_TOOLS | FILE_DELETE_TOOLS | {"apply_patch"}
 
 MAX_NAMED_CALLS = 10_000
-"""How many tool calls are remembered, so that their results can be named."""
+"""How many recent calls `RecentCalls` keeps."""
 _SHELLS = ("bash", "sh", "zsh")
 
 
 class RecentCalls(dict[str | None, str | None]):
-    """Names of tools by the id of the call; the oldest are forgotten, as results follow their calls closely."""
+    """The names of tools by call id, to name results. Only recent calls are kept, as results follow them closely."""
 
     def __init__(self, limit: int = MAX_NAMED_CALLS) -> None:
         super().__init__()
@@ -51,15 +51,15 @@ class RecentCalls(dict[str | None, str | None]):
 
 
 class Tool(NamedTuple):
-    """One tool of an agent: what it is for, its name, and the agent's own words for its arguments."""
+    """A tool of an agent: its kind, its name, and the agent's names of arguments by their common name."""
 
     kind: str
     name: str
     arguments: Mapping[str, str] = {}
     read: Callable[[Arguments], Arguments] | None = None
-    """Reshapes values once the arguments have their common names."""
+    """Converts values from the agent's form, once the arguments have their common names."""
     write: Callable[[Arguments], Arguments] | None = None
-    """Reshapes them back."""
+    """Converts values into the agent's form, before the arguments get its names."""
 
 
 class Translator:
@@ -67,41 +67,40 @@ class Translator:
 
     def __init__(self, source: Sequence[Tool], target: Sequence[Tool]) -> None:
         self._known = {tool.name: tool for tool in reversed(source)}
-        # Where an agent has several tools of a kind, the first is the one to be written.
-        self._equal = {tool.kind: tool for tool in reversed(target)}
-        self._own = {tool.name for tool in target}
+        # Where an agent has several tools of a kind, its first one is used.
+        self._target_by_kind = {tool.kind: tool for tool in reversed(target)}
 
     def kind(self, name: str | None) -> str | None:
-        """What a tool of the source is for; None where nobody else has the like."""
+        """The kind of a tool of the source; None for a tool without a kind."""
         tool = self._known.get(name or "")
         return tool.kind if tool is not None else None
 
     def name(self, name: str | None) -> str | None:
         """The target's name for a tool of the source."""
-        equal = self._equal.get(self.kind(name) or "")
-        return equal.name if equal is not None else name
+        tool = self._target_by_kind.get(self.kind(name) or "")
+        return tool.name if tool is not None else name
 
     def writes(self, kind: str) -> bool:
-        """True where the target has a tool for such work."""
-        return kind in self._equal
+        """True where the target has a tool of this kind."""
+        return kind in self._target_by_kind
 
     def common(self, name: str | None, arguments: JSON) -> JSON:
-        """The arguments for a call of the source, in the words that belong to no agent."""
+        """The arguments of a call of the source, with their common names."""
         tool = self._known.get(name or "")
         if tool is None or type(arguments) is not dict:
             return arguments
-        common = _renamed(arguments, {own: word for word, own in tool.arguments.items()})
+        common = _renamed(arguments, {own: name for name, own in tool.arguments.items()})
         return tool.read(common) if tool.read is not None else common
 
     def arguments(self, name: str | None, arguments: JSON) -> JSON:
         """The target's arguments for a call of the source; where two would get one name, they stay as they are."""
-        equal = self._equal.get(self.kind(name) or "")
-        if equal is None or type(arguments) is not dict:
+        tool = self._target_by_kind.get(self.kind(name) or "")
+        if tool is None or type(arguments) is not dict:
             return arguments
         common: Arguments = self.common(name, arguments)
-        if equal.write is not None:
-            common = equal.write(common)
-        translated = _renamed(common, equal.arguments)
+        if tool.write is not None:
+            common = tool.write(common)
+        translated = _renamed(common, tool.arguments)
         return translated if len(translated) >= len(arguments) else arguments
 
 
@@ -110,7 +109,7 @@ def _renamed(arguments: Arguments, names: Mapping[str, str]) -> Arguments:
 
 
 def command_text(arguments: Arguments) -> Arguments:
-    """A command given as a list of words, as the one text a shell reads."""
+    """Convert a command that is a list of words into one text for a shell."""
     command = arguments.get("command")
     if type(command) is not list or not all(type(word) is str for word in command):
         return arguments
@@ -118,14 +117,14 @@ def command_text(arguments: Arguments) -> Arguments:
     return {**arguments, "command": command[2] if is_script else shlex.join(command)}
 
 
-def todos_from(words: Mapping[str, str]) -> Callable[[Arguments], Arguments]:
-    """Put the entries of an agent's todo list into the common words: content, status, active_form.
+def todos_from(common_names: Mapping[str, str]) -> Callable[[Arguments], Arguments]:
+    """Make a function that gives the entries of a todo list the common names: content, status, active_form.
 
-    One agent demands an active form; an entry whose active form repeats its content comes without.
+    Claude Code demands an active form; one that repeats the content is left out.
     """
-    rename = todos_into(words)
+    rename = todos_into(common_names)
 
-    def reshaped(arguments: Arguments) -> Arguments:
+    def convert(arguments: Arguments) -> Arguments:
         renamed = rename(arguments)
         if renamed is not arguments:
             for entry in renamed["todos"]:
@@ -133,20 +132,20 @@ def todos_from(words: Mapping[str, str]) -> Callable[[Arguments], Arguments]:
                     del entry["active_form"]
         return renamed
 
-    return reshaped
+    return convert
 
 
-def todos_into(words: Mapping[str, str]) -> Callable[[Arguments], Arguments]:
-    """Put the entries of a todo list into an agent's own words; what it has no word for keeps the common one.
+def todos_into(names: Mapping[str, str]) -> Callable[[Arguments], Arguments]:
+    """Make a function that renames the keys of the entries of a todo list; other keys keep their names.
 
     An entry of which two values would get one name stays as it is.
     """
 
-    def reshaped(arguments: Arguments) -> Arguments:
+    def convert(arguments: Arguments) -> Arguments:
         entries = arguments.get("todos")
         if type(entries) is not list or not all(type(entry) is dict for entry in entries):
             return arguments
-        renamed = [(entry, _renamed(entry, words)) for entry in entries]
+        renamed = [(entry, _renamed(entry, names)) for entry in entries]
         return {**arguments, "todos": [new if len(new) == len(old) else dict(old) for old, new in renamed]}
 
-    return reshaped
+    return convert

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from clew.catalog.database import TEXT
 from clew.catalog.sync_level import SyncLevel
-from clew.io.paths import MISSING, folder_error, path_from_text
+from clew.io.paths import MISSING, UnreadableFolder, folder_error, path_from_text
 
 if TYPE_CHECKING:
     from clew.host import Host
@@ -58,8 +58,8 @@ class ChangeSet:
     changed_sources: list[int]
     """Sources whose file changed or is gone."""
     needs_discovery: bool
-    """A file was added, removed or renamed, a folder became unreadable, a side file changed, or a setting that names
-    folders."""
+    """A file was added, removed or renamed, a folder became readable or unreadable, or a side file or a setting that
+    names folders changed."""
 
     @property
     def is_empty(self) -> bool:
@@ -160,13 +160,13 @@ def _folders_changed(db: sqlite3.Connection) -> bool:
     if not folders or any(folder_mtime(path) != mtime_ns for path, mtime_ns in folders):
         return True
     # A change of permissions does not change the mtime of a folder.
-    return any(not folder_error(path_from_text(path)) for path, *_ in recorded_unreadable_folders(db))
+    return any(not folder_error(path_from_text(folder.path)) for folder in recorded_unreadable_folders(db))
 
 
-def recorded_unreadable_folders(db: sqlite3.Connection) -> list[tuple[str, str, str]]:
-    """Path, agent and reason of the folders that could not be read when sources were looked for."""
+def recorded_unreadable_folders(db: sqlite3.Connection) -> list[UnreadableFolder]:
+    """The folders that could not be read when sources were looked for."""
     (recorded,) = db.execute("SELECT value FROM meta WHERE key = ?", (UNREADABLE_FOLDERS,)).fetchone() or ("[]",)
-    return [(path, agent, reason) for path, agent, reason in json.loads(recorded)]
+    return [UnreadableFolder(*folder) for folder in json.loads(recorded)]
 
 
 def _side_files_changed(db: sqlite3.Connection) -> bool:
@@ -181,7 +181,7 @@ def _settings_changed(db: sqlite3.Connection, environ: Mapping[str, str]) -> boo
 
 
 def folder_mtime(path: str) -> int:
-    """When a folder last got or lost an entry; -1 where there is no such folder, -2 where that cannot be told."""
+    """When a folder last got or lost an entry; -1 where there is no such folder, -2 where permissions hide it."""
     try:
         return os.stat(path_from_text(path)).st_mtime_ns
     except OSError as error:

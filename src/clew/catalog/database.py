@@ -49,7 +49,7 @@ def open_reader(folder: Path | str) -> sqlite3.Connection | None:
     path = Path(folder, DATABASE).absolute()
     if not os.path.isfile(path):  # noqa: PTH113 - False where the folder cannot be searched
         return None
-    # SQLite creates files beside a database in WAL mode, also to read it. In a read-only folder nobody writes it.
+    # To read a database in WAL mode, SQLite creates files beside it; it cannot in a read-only folder.
     log = path.with_name(f"{DATABASE}-wal")
     is_immutable = not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
     mode = "mode=ro&immutable=1" if is_immutable else "mode=ro"

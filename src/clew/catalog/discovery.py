@@ -24,9 +24,9 @@ from clew.catalog.change_detection import (
 )
 from clew.catalog.database import catalog_folder
 from clew.host import Host, Origin, data_dir
-from clew.io.paths import path_from_text, path_to_text
+from clew.io.paths import UnreadableFolder, path_from_text, path_to_text
 from clew.sources import config
-from clew.sources.local import UnreadableFolder, folders_below, unreadable_folder
+from clew.sources.local import folders_below
 
 
 @dataclass
@@ -70,10 +70,8 @@ def watch_list(hosts: Sequence[Host], folder: Path) -> WatchList:
         recording = host._replace(env=environ)
         for agent in registry.load_all():
             for root in agent.roots(recording):
-                errors: list[OSError] = []
-                for path in map(path_to_text, folders_below(root, errors.append)):
+                for path in map(path_to_text, folders_below(root, agent.id, found.unreadable)):
                     found.folders[path] = trusted_mtime(folder_mtime(path), now_ns)
-                found.unreadable += [unreadable_folder(error, agent.id) for error in errors]
             for path in map(str, agent.companions(recording)):
                 found.files[path], found.agent_of_file[path] = stat_signature(path), agent.id
         if host.env is os.environ:

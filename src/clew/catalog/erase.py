@@ -1,7 +1,7 @@
-"""Erases deleted rows from the files of a catalog: from the table of strings, free pages and the text index.
+"""Erases the content of deleted rows from the files of a catalog: table of strings, free pages, text index.
 
-`request` is part of the transaction that deletes rows. Should the process be killed before `finish`, the next sync
-calls it.
+`request` belongs to the transaction that deletes the rows. If the process is killed before `finish`, the next sync
+calls `finish`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from clew.catalog.schema import STRING_COLUMNS
 
 
 def request(db: sqlite3.Connection) -> None:
-    """Record that deleted rows have to be erased from the files."""
+    """Record that `finish` has to be called after the transaction."""
     db.execute("INSERT OR REPLACE INTO meta VALUES (?, 1)", (ERASURE_REQUESTED,))
 
 
@@ -26,11 +26,11 @@ def is_requested(db: sqlite3.Connection) -> bool:
 
 
 def finish(db: sqlite3.Connection, folder: Path) -> None:
-    """Erase what no row uses. The text index is deleted: `text_index.update` makes another one of the stored text."""
+    """Erase what no row uses, and delete the text index. The caller builds it again with `text_index.update`."""
     with transaction(db):
         _delete_unused_strings(db)
     db.execute("VACUUM")
-    # Deleted documents stay in the files of an index until segments are merged: only a new one is free of them.
+    # Deleted documents stay in the files of an index until segments are merged, so the index is built again.
     text_index.delete(db, folder)
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     db.execute("DELETE FROM meta WHERE key = ?", (ERASURE_REQUESTED,))

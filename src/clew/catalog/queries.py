@@ -566,14 +566,14 @@ def unreadable_sources(
 
     With `with_old_rows`, also the sources that were read before, whose rows may be out of date.
     """
-    folders = {path: reason for path, agent, reason in recorded_unreadable_folders(db) if not agents or agent in agents}
-    inside = tuple(f"{path}{os.sep}" for path in folders)
+    folders = [folder for folder in recorded_unreadable_folders(db) if not agents or folder.agent in agents]
+    inside = tuple(f"{folder.path}{os.sep}" for folder in folders)
     condition = "s.id IS NULL" + (" OR f.problems LIKE '%\"unreadable\"%'" if with_old_rows else "")
     query = "SELECT f.agent, f.path, f.problems FROM source f LEFT JOIN session s ON s.id = f.id"
     query += f" WHERE ({condition}) AND f.state <> 'gone' ORDER BY f.path"
     found = [(path, text) for agent, path, text in db.execute(query) if not agents or agent in agents]
     return [
-        *(f"{escape_controls(path_for_display(path))}: {reason}" for path, reason in folders.items()),
+        *dict.fromkeys(map(str, folders)),
         *(_unreadable(path, json.loads(text or "[]")) for path, text in found if not path.startswith(inside)),
     ]
 

@@ -16,6 +16,7 @@ from clew.catalog.snippets import Find, Snippet, finder, snippet
 from clew.catalog.text_index import KINDS, stale_ranges
 from clew.catalog.text_store import TextStore
 from clew.errors import UsageError
+from clew.render.text_safety import visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -240,7 +241,7 @@ class Searcher:
                 calls = self._credential_calls(match.doc // KEYS_PER_SOURCE)
                 # Redact the whole text before cutting: a cut secret would not be recognized.
                 text = self._redact(self.store.get(match.doc) or "", calls)
-                shown = snippet(text, find, _visible)
+                shown = snippet(text, find, visible)
                 title, project = self._redact(title, calls), self._redact(project)
                 hits.append(Hit(agent, session, message or None, kind, match.when or when, title, project, shown))
         return hits
@@ -271,15 +272,6 @@ def sources_with_text(db: sqlite3.Connection, reader: TextReader) -> Callable[[s
 def catalog_text_finder(db: sqlite3.Connection, folder: Path | str) -> Callable[[str, frozenset[str] | None], set[int]]:
     """Make the function `sources_with_text` of an open catalog; it opens the text index when it is called."""
     return lambda text, kinds: sources_with_text(db, TextReader(f"{folder}/{database.TEXT}"))(text, kinds)
-
-
-def _visible(text: str) -> str:
-    """Make control characters visible. Most texts have none, and do not load the module for it."""
-    if text.isascii() and text.isprintable():
-        return text
-    from clew.render.text_safety import visible
-
-    return visible(text)
 
 
 assert {kind for kinds in SEARCH_FIELDS.values() for kind in kinds} == set(KINDS)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from clew.catalog.query import Phrase
 from clew.catalog.tokenizer import normalize_text
+from clew.render.text_safety import mask_spans
 
 SNIPPET_CHARS = 160
 _CHARS_BEFORE_MATCH = 40
@@ -39,7 +40,7 @@ def snippet(text: str, find: Find, shown: Callable[[str], str]) -> Snippet:
     begin = max(0, min(begin, end - SNIPPET_CHARS))
     pieces, marks, length = list[str](), list[tuple[int, int]](), 0
     at = begin
-    masks = _masks_in(text)
+    masks = list(mask_spans(text))
     for start, stop in places:
         if start < begin or stop > end or any(first < stop and start < last for first, last in masks):
             continue
@@ -52,14 +53,6 @@ def snippet(text: str, find: Find, shown: Callable[[str], str]) -> Snippet:
         at = stop
     pieces.append(_one_line(text[at:end], shown, pieces).rstrip())
     return _with_ellipses("".join(pieces), marks, begin > 0, end < len(text))
-
-
-def _masks_in(text: str) -> list[tuple[int, int]]:
-    if "[REDACTED" not in text:
-        return []
-    from clew.redact.masks import MARKER
-
-    return [match.span() for match in MARKER.finditer(text)]
 
 
 def _one_line(piece: str, shown: Callable[[str], str], before: list[str]) -> str:

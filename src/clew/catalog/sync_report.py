@@ -6,7 +6,6 @@ import sqlite3
 from typing import NamedTuple
 
 from clew.catalog.change_detection import recorded_unreadable_folders
-from clew.io.paths import escape_controls, path_for_display
 
 
 class SyncCounts(NamedTuple):
@@ -49,7 +48,6 @@ def read_report(db: sqlite3.Connection, work: SyncCounts) -> SyncReport:
     SELECT count(*), coalesce(sum(state = 'gone'), 0), coalesce(sum(problems NOT IN ('', '[]')), 0),
       coalesce(sum(problems LIKE '%"unreadable"%' AND state <> 'gone'), 0)
     FROM source"""
-    folders = [(escape_controls(path_for_display(path)), reason) for path, _, reason in recorded_unreadable_folders(db)]
-    unreadable = tuple(dict.fromkeys(f"{path}: {reason}" for path, reason in folders))
-    sources, gone, problems, unreadable_sources = db.execute(query).fetchone()
-    return SyncReport(work, sources, gone, problems, unreadable_sources, unreadable)
+    folders = dict.fromkeys(map(str, recorded_unreadable_folders(db)))
+    sources, gone, problems, unreadable = db.execute(query).fetchone()
+    return SyncReport(work, sources, gone, problems, unreadable, tuple(folders))

@@ -30,9 +30,9 @@ from clew.io.workers import run_in_workers
 TRANSACTION_BYTES = 4 << 20
 """Bytes of sources whose rows are written in one transaction."""
 SOURCE_OVERHEAD_BYTES = 4096
-"""To open a source and to write its session takes as long as to read so many bytes."""
+"""Opening a source and writing its session takes as long as reading so many bytes."""
 MAX_BUFFERED_CHARS = 48 << 20
-"""Characters of text whose rows wait in memory; the rows of a larger source wait in a temporary file."""
+"""Rows of so many characters wait in memory to be written; further rows of a source wait in a temporary file."""
 
 
 class Task(NamedTuple):
@@ -65,11 +65,12 @@ class _ReadSource:
     """True where the file cannot be read now: what was read from it before stays."""
 
     def spill(self, folder: Path) -> None:
-        """Move the rows and chunks from memory to a temporary file in a folder; the file has no name there."""
+        """Move the rows and chunks from memory to a unnamed temporary file in a folder."""
         try:
             if self.spill_file is None:
                 self.spill_file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed when the rows were written
             pickle.dump((self.rows, self.chunks), self.spill_file, pickle.HIGHEST_PROTOCOL)
+            self.spill_file.flush()
         except OSError as error:
             reason = error.strerror or error
             raise CatalogNotWritable(f"{folder}: the catalog cannot be written: {reason}") from error
@@ -85,7 +86,7 @@ class _ReadSource:
         yield self.rows, self.chunks
 
     def discard_rows(self) -> None:
-        """Forget the rows and chunks: they were written, or the source could not be read to its end."""
+        """Free memory and the temporary file: the rows were written, or the source could not be read to its end."""
         if self.spill_file is not None:
             self.spill_file.close()
         self.spill_file, self.spilled_portions = None, 0
@@ -167,7 +168,7 @@ class IngestWorker:
         try:
             read = _ReadSource(task, task.source.path.stat(), read_at_ns)
         except OSError:
-            # It was deleted meanwhile: the next sync notices that.
+            # It was deleted meanwhile: the next sync detects that.
             return None
         try:
             self._read_rows(read)
@@ -179,9 +180,9 @@ class IngestWorker:
             read.end = None
             read.text_writer = SourceTextWriter(self._db, task.id)
             read.error = _describe(error, task.source.path)
-            # What its content says may never change; that it cannot be opened may.
-            is_passing = isinstance(error, OSError | SourceUnreadable) and not isinstance(error, LimitExceeded)
-            read.keeps_session = is_passing and self._has_session(task.id)
+            # A file that cannot be opened may be readable again later. Invalid content and limits stay as they are.
+            is_temporary = isinstance(error, OSError | SourceUnreadable) and not isinstance(error, LimitExceeded)
+            read.keeps_session = is_temporary and self._has_session(task.id)
         return read
 
     def _has_session(self, source: int) -> bool:

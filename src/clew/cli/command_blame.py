@@ -84,7 +84,7 @@ def _taken_apart(file: str) -> tuple[Path, int | None]:
 
 
 def _blamed(library: Library, names: set[str], now: bytes) -> tuple[list[Line], list[StoredSession]]:
-    """Return the lines of a file with their origins, and the sessions that mention the file."""
+    """Return the lines of a file with their origins, and the sessions that may name it; none if nothing is known."""
     sessions = _sessions_naming(library, names)
     found: list[tuple[str, Version]] = []
     for session in sessions:
@@ -93,7 +93,7 @@ def _blamed(library: Library, names: set[str], now: bytes) -> tuple[list[Line], 
         except SourceUnreadable as error:
             print_message(f"clew: {error}")
     found.sort(key=lambda pair: pair[0])
-    return blame(now, [version for _, version in found]), sessions
+    return blame(now, [version for _, version in found]), sessions if found else []
 
 
 def _sessions_naming(library: Library, names: set[str]) -> list[StoredSession]:

@@ -16,7 +16,7 @@ import click
 from clew.cli.completion import complete_session
 from clew.cli.options import OptionWithOldNames, common, filtering, open_library, take_filters
 from clew.cli.output import open_output, print_message, refuse_stores
-from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import DATA, STANDARD, TEXT, Redaction, redacting, redaction
 from clew.cli.sessions import do_each, for_each_session
 from clew.datadir import private_folder
 from clew.errors import SourceUnreadable, UnknownReference, UsageError, WorkerDied
@@ -56,7 +56,11 @@ Masked = Counter[str]
     help="json, ndjson, markdown (md) or html; default: from the suffix of -o, else json.",
 )
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="PATH", help="A file, or a folder for several sessions."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="A file, or a folder for several sessions; - for stdout.",
 )
 @click.option("--force", is_flag=True, help="Replace existing files.")
 @click.option("--gz", is_flag=True, help="Compress with gzip.")
@@ -103,11 +107,12 @@ def command(
     A JSON file holds one session; several go to a folder, or to NDJSON with one document per line. Both hold everything
     and can be imported byte for byte, unless --redact is given; then the document says so. With --no-native they hold
     only the messages, not the agent's own records. Secrets in Markdown and HTML are masked unless --redact none is
-    given. stderr says how much was masked.
+    given. stderr says how much was masked, and that a JSON file is not.
 
     An HTML page is a single file. For one session it includes the sub-agents; in a folder each session has its own
     page, and --site adds an index.
     """
+    output = None if output == STANDARD else output
     form = _OTHER_NAMES.get(form or "", form)
     form = _resolve_format(_format_of_file_name(form, output) if layout is None else form, site, carry, output)
     if as_json and form not in (None, "json"):
@@ -141,6 +146,8 @@ def command(
             writer.write_to_one_file(found, output)
         else:
             writer.write_to_folder(found, _folder(output))
+    if output is not None and not masking.is_on and not masking.was_asked:
+        print_message("not masked; use --redact secrets to mask keys and passwords")
     return SourceUnreadable.exit_code if unreadable or writer.unreadable else 0
 
 

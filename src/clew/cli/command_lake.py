@@ -91,7 +91,7 @@ def _write_summary(report: WriteReport) -> str:
 @as_json_option
 @click.pass_context
 def compact_command(context: click.Context, /, target: str, grace: float, as_json: bool) -> int:
-    """Merge the small objects of each month, and drop rows that no longer count.
+    """Merge the small objects of each month; drop outdated rows.
 
     Readers see the same rows before, during and after it. Objects younger than --grace are skipped, because their
     writer may still be running. Objects by day, which older versions wrote, are replaced by objects by month.
@@ -160,7 +160,9 @@ def _print_verify_report(report: VerifyReport, lake: str, is_fixed: bool) -> Non
 
 @command.command("spark-job")
 def spark_job_command() -> int:
-    """Print the path of the job for spark-submit, which writes an archive to a lake.
+    """Print the path of a spark-submit job that fills a lake.
+
+    It writes the sessions of an archive:
 
     spark-submit --master spark://HOST:7077 "$(clew lake spark-job)" ARCHIVE LAKE [--level LEVEL]
     """

@@ -124,7 +124,7 @@ def _place(source: dict[str, JSON]) -> str:
 
 def short_ids(ids: Iterable[str], all_ids: Iterable[str]) -> dict[str, str]:
     """The shortest prefix of each id, of at least 8 characters, that no other one of all ids has; masks stay whole."""
-    from clew.render.tables import mask_spans
+    from clew.render.text_safety import mask_spans
 
     ordered = sorted(set(all_ids))
     short = {}

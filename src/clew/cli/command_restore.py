@@ -78,7 +78,7 @@ def command(
     kept: list[str] = []
     masking = redaction(context, DATA if json else TEXT)
     masking.prepare()
-    _settle(place, options["yes"])
+    _revert_interrupted(place, options["yes"])
     steps = _plan(history, message, paths, folder, base, options)
     if not json:
         _print(steps, masking, replaces=options["force"])
@@ -105,8 +105,8 @@ def command(
     return 0
 
 
-def _settle(place: Path, write: bool) -> None:
-    """What a restore that was cut off left half done is taken back before anything else is done."""
+def _revert_interrupted(place: Path, write: bool) -> None:
+    """Revert an interrupted restore before a new one; without --yes, only say that there is one."""
     if not write and restore_journals(place):
         print_message(
             "a restore was interrupted; the next one with --yes reverts it, and so does `clew doctor --fix`",

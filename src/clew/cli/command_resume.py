@@ -11,7 +11,7 @@ from clew.agents import registry
 from clew.agents.base import Agent
 from clew.agents.file_evidence import absolute
 from clew.agents.target_profile import TargetProfile
-from clew.cli.agent_command import agent_command, is_path
+from clew.cli.agent_command import AgentCommand, agent_command, is_path
 from clew.cli.options import (
     OptionWithOldNames,
     as_json_option,
@@ -113,13 +113,11 @@ def command(
         if not was_converted and dry_run:
             # Report now what would prevent the conversion.
             prepared.rehearse(host.home)
-            is_exact = named_path(reference) is not None or session.id.startswith(Reference.parse(reference).id)
-            named = reference if is_exact and message_of(reference) is None else session.id
-            words = [named, "--to", agent.id, "--home", str(host.home.absolute())]
-            words += ["--branch", branch] if branch is not None else []
-            words += ["--folder", folder] if is_moved else []
-            words += ["--allow-loss"] if serious(described.losses) else []
-            conversion = ["clew", *_sources(context), "convert", *words]
+            options = ["--to", agent.id, "--home", str(host.home.absolute())]
+            options += ["--branch", branch] if branch is not None else []
+            options += ["--folder", folder] if is_moved else []
+            options += ["--allow-loss"] if serious(described.losses) else []
+            conversion = ["clew", *_sources(context), "convert", _exact_reference(reference, session), *options]
         elif not was_converted:
             written = prepared.write(host.home, allow_loss=allow_loss)
             print_message(f"converted: {written.files[0]}")
@@ -131,17 +129,27 @@ def command(
         found = {"convert": conversion, "argv": argv, "cwd": cwd, **changes}
         print_json(redaction(context, DATA).value(found))
     elif dry_run:
-        if not is_path(folder):
-            print_message(
-                f"clew: only the name {folder!r} of this session's folder is known; run it in the project's folder"
-            )
-        mask = redaction(context, TEXT).text
-        if conversion is not None:
-            click.echo(f"{shell_line(map(mask, conversion))} &&")
-        click.echo(started.shell_line(mask))
+        _print_commands(context, conversion, started, folder)
     else:
         started.start(program)
     return 0
+
+
+def _exact_reference(reference: str, session: StoredSession) -> str:
+    """The reference as it was given if it always names this session; the id for `@last`, titles and messages."""
+    is_exact = named_path(reference) is not None or session.id.startswith(Reference.parse(reference).id)
+    return reference if is_exact and message_of(reference) is None else session.id
+
+
+def _print_commands(context: click.Context, conversion: list[str] | None, started: AgentCommand, folder: str) -> None:
+    if not is_path(folder):
+        print_message(
+            f"clew: only the name {folder!r} of this session's folder is known; run it in the project's folder"
+        )
+    mask = redaction(context, TEXT).text
+    if conversion is not None:
+        click.echo(f"{shell_line(map(mask, conversion))} &&")
+    click.echo(started.shell_line(mask))
 
 
 def _refuse_subagent(session: StoredSession, agent: Agent) -> None:

@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import chain
 from typing import NamedTuple, TypeVar
 
 import click
@@ -190,8 +191,7 @@ def _print_json(session: StoredSession, wanted: Wanted, detail: Detail) -> None:
 
 def _print(session: StoredSession, reference: str, wanted: Wanted, detail: Detail) -> None:
     from clew.render.branching import Forks
-    from clew.render.outline import session_notes
-    from clew.render.terminal import show
+    from clew.render.terminal import show_header, show_messages
 
     # Of one message, or one branch, the forks say nothing.
     forks = Forks.of_tree(session.facts.tree) if wanted == (None, None) else None
@@ -201,8 +201,9 @@ def _print(session: StoredSession, reference: str, wanted: Wanted, detail: Detai
         # A message that does not exist is reported before anything is printed.
         messages = Counted(iter(list(messages)))
     summary = _summary(session) if wanted.message is None else ()
-    header = 1 + bool(summary) + len(list(session_notes(session.session_object)))
-    pieces = Counted(show(session.session_object, messages, width, use_color(), detail, forks=forks, summary=summary))
+    header = show_header(session.session_object, width, use_color(), summary)
+    shown = Counted(show_messages(session.session_object, messages, width, use_color(), detail, forks=forks))
+    pieces = chain(header, shown)
     if sys.stdout.isatty():
         # less: quit if it fits on one screen, keep colours, leave the text on the screen.
         os.environ.setdefault("LESS", "-FRX")
@@ -212,7 +213,7 @@ def _print(session: StoredSession, reference: str, wanted: Wanted, detail: Detai
     else:
         for piece in pieces:
             click.echo(piece, nl=False)
-    if pieces.count == header:
+    if not shown.count:
         print_message(f"clew: {_why_nothing_is_shown(reference, wanted, messages.count)}")
 
 

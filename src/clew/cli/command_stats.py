@@ -66,9 +66,17 @@ _MIN_NAME_CELLS = {"model": 24, "title": 16}
 Cell = Callable[[Row], str]
 
 
+def _only_one(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> str:
+    if len(values) > 1:
+        raise click.BadParameter(f"rows sum up one thing: {' or '.join(values)}?")
+    return values[0] if values else "day"
+
+
 @click.command("stats")
 @click.argument("references", nargs=-1, metavar="[PATH|REF]...", shell_complete=complete_session)
-@click.option("--by", type=click.Choice(BY), default="day", show_default=True, help="What each row sums up.")
+@click.option(
+    "--by", type=click.Choice(BY), multiple=True, callback=_only_one, help="What each row sums up.  [default: day]"
+)
 @click.option("--blocks", is_flag=True, help="One row for each block of five hours.")
 @click.option("--subagents", is_flag=True, help="With REF: count its sub-agents too.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")

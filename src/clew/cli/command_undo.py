@@ -46,8 +46,8 @@ def command(
     file was changed outside of the session's tools, the difference is shown, and nothing is done without --force.
     Changes by a tool that was killed count as outside changes, because the two cannot be told apart.
 
-    Only for sessions in clew's own store whose agent records its changes of files. For sessions of other agents, see
-    `clew restore`.
+    Only for sessions in clew's own store whose agent records its changes of files; for a store in this folder: `clew
+    undo @last --home .`. For sessions of other agents, see `clew restore`.
     """
     session = own_session(context, homes, reference)
     rescue = rescue_of(context, homes, session)

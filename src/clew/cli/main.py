@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import io
 import os
 import sys
@@ -14,6 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from clew.cli import ABOUT, COMMAND_GROUPS, COMMANDS, INTERRUPTED, OPTIONS, OTHER_NAMES, OTHER_OPTIONS
+from clew.cli.ascii_output import use_ascii_symbols
 from clew.cli.completion import COMPLETE_VARIABLE
 from clew.cli.options import FAILED, common
 from clew.datadir import environment_problem
@@ -21,61 +21,6 @@ from clew.errors import ClewError, RemoteFailed, SourceUnreadable, UsageError
 from clew.io.paths import escape_controls
 
 _BROKEN_PIPE = 141
-
-
-ASCII_SYMBOLS = "clew-ascii-symbols"
-"""Name of the error handler for streams that cannot encode a character."""
-_ASCII = str.maketrans("…·─═│├▸◂✗█▉▊▋▌▍▎▏≥«»–—", "~.-=||><x#####...>[]--")
-
-
-def _encode_symbols(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Replace clew's own symbols by ASCII ones of the same width, and escape other characters."""
-    assert isinstance(error, UnicodeEncodeError)
-    char = error.object[error.start]
-    if (symbol := char.translate(_ASCII)) != char:
-        return symbol, error.start + 1
-    escaped, _ = codecs.backslashreplace_errors(
-        UnicodeEncodeError(error.encoding, error.object, error.start, error.start + 1, error.reason)
-    )
-    return escaped, error.start + 1
-
-
-codecs.register_error(ASCII_SYMBOLS, _encode_symbols)
-
-
-ASCII_CODEC = "clew-ascii"
-"""Name of an encoding that is ASCII with clew's own symbols replaced. click writes UTF-8 to streams that say ASCII."""
-
-
-class _AsciiEncoder(codecs.IncrementalEncoder):
-    def encode(self, text: str, final: bool = False) -> bytes:
-        return _encode_ascii(text)[0]
-
-
-def _encode_ascii(text: str, _errors: str = "strict") -> tuple[bytes, int]:
-    return text.encode("ascii", ASCII_SYMBOLS), len(text)
-
-
-def _find_codec(name: str) -> codecs.CodecInfo | None:
-    if name.replace("_", "-") != ASCII_CODEC:
-        return None
-    known = codecs.lookup("ascii")
-    return codecs.CodecInfo(
-        _encode_ascii,
-        known.decode,
-        incrementalencoder=_AsciiEncoder,
-        incrementaldecoder=known.incrementaldecoder,
-        name=ASCII_CODEC,
-    )
-
-
-codecs.register(_find_codec)
-
-
-def _is_ascii_terminal(stream: io.TextIOWrapper) -> bool:
-    """True for a terminal whose locale is named C or POSIX. Python itself would write UTF-8 to it."""
-    locale = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "")
-    return locale in ("C", "POSIX") and stream.isatty()
 
 
 class _OutputClosed(Exception):
@@ -142,9 +87,7 @@ class LazyGroup(click.Group):
         kwargs["standalone_mode"] = False
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors=ASCII_SYMBOLS)
-                if _is_ascii_terminal(stream):
-                    stream.reconfigure(encoding=ASCII_CODEC)
+                use_ascii_symbols(stream)
         try:
             code = super().main(args, *rest, **kwargs)
             sys.stdout.flush()

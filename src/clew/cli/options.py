@@ -75,7 +75,7 @@ class OptionWithOldNames(click.Option):
         self.old_names = list(old_names)
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        """Have the parser accept the old names too."""
+        """Add the old names for the parser alone: help, completion and errors show what is in `opts`."""
         names = self.opts
         self.opts = [*names, *self.old_names]
         try:
@@ -90,7 +90,7 @@ def yes_option(*old_names: str) -> Callable[[F], F]:
 
 
 def dry_run_option(*old_names: str) -> Callable[[F], F]:
-    """--dry-run, for commands that act without being asked twice."""
+    """--dry-run, for commands that act without --yes."""
     help_text = OPTIONS["--dry-run"]
     return click.option("--dry-run", cls=OptionWithOldNames, old_names=old_names, is_flag=True, help=help_text)
 
@@ -324,7 +324,7 @@ NO_SYNC = "clew.no-sync"
 PROJECT = "clew.project"
 HERE = "clew.here"
 FAILED = "clew.failed"
-"""Keys of what the contexts of one run share; `FAILED`: a host that was asked for did not answer."""
+"""Keys of `context.meta`, which all contexts of one run share; `FAILED`: a remote host did not answer."""
 
 
 def _note_sources(context: click.Context, _: click.Parameter, value: tuple[str, ...]) -> None:

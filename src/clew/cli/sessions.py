@@ -148,7 +148,8 @@ def _own(session: StoredSession, reference: str) -> Session:
     from clew.store.session import Session
 
     if session.agent.id != AGENT or session.path.name != "messages.jsonl":
-        raise UsageError(f"{reference} is a session of {session.agent.title}, not of clew's own store")
+        where = f"{reference} is a session of {session.agent.title}, not of clew's own store"
+        raise UsageError(f"{where}; --home DIR reads the store in a folder")
     return Session(session.path.parent)
 
 

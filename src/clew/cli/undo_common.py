@@ -117,7 +117,7 @@ def _print(done: UndoResult, json: bool, masking: Redaction) -> None:
 
 
 def _diff(step: FileStep) -> str:
-    """Return diffs of what somebody changed between tool runs, and since the last one."""
+    """Return diffs of changes made outside of tools: between tool runs, and since the last one."""
     between = [differing(step.path, _whole(one.left), _whole(one.made)) for one in step.outside_versions]
     return "".join(dict.fromkeys((*between, _diff_since(step))))
 

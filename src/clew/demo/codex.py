@@ -6,27 +6,25 @@ import base64
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from clew.demo.records import Record, json_lines, json_text, timestamp
 from clew.demo.sessions import (
     Change,
     Command,
-    Helper,
     Plan,
     Read,
     Session,
     Step,
+    SubagentTask,
     Thought,
     TokenCounter,
     Turn,
     Work,
     unified_diff,
 )
-from clew.demo.text import json_lines, json_text, timestamp
-
-Record = dict[str, object]
 
 THREAD_NAMES = "session_index.jsonl"
 CONTEXT_WINDOW = 258_400
-HELPER_MODEL = "gpt-5.1-codex-mini"
+SUBAGENT_MODEL = "gpt-5.1-codex-mini"
 NICKNAMES = ("Kepler", "Halley", "Messier", "Bessel")
 
 
@@ -47,7 +45,7 @@ class _Rollout:
         self._tokens = TokenCounter(session.random)
         self._totals = {"input_tokens": 0, "cached_input_tokens": 0, "output_tokens": 0, "reasoning_output_tokens": 0}
         self._records: list[Record] = []
-        self._helpers: list[_Rollout] = []
+        self._subagents: list[_Rollout] = []
         self.thread_id = _time_ordered_id(session, started)
         self._write_meta(parent)
 
@@ -55,8 +53,8 @@ class _Rollout:
         time = self._started
         name = f"rollout-{time:%Y-%m-%dT%H-%M-%S}-{self.thread_id}.jsonl"
         yield f"sessions/{time:%Y/%m/%d}/{name}", json_lines(self._records)
-        for helper in self._helpers:
-            yield from helper.files()
+        for subagent in self._subagents:
+            yield from subagent.files()
 
     def write_turn(self, turn: Turn) -> None:
         if turn.summary is not None:
@@ -164,8 +162,8 @@ class _Rollout:
         call_id = f"call_{self._session.random.randbytes(12).hex()}"
         if isinstance(work, Change):
             self._write_patch(work, step, call_id, turn_id)
-        elif isinstance(work, Helper):
-            self._write_helper(work, step, call_id)
+        elif isinstance(work, SubagentTask):
+            self._write_subagent(work, step, call_id)
         else:
             name, arguments, output = self._call(work, step)
             self._item(step.begun, "function_call", name=name, arguments=json_text(arguments), call_id=call_id)
@@ -221,7 +219,7 @@ class _Rollout:
             status="completed",
         )
 
-    def _write_helper(self, helper: Helper, step: Step, call_id: str) -> None:
+    def _write_subagent(self, task: SubagentTask, step: Step, call_id: str) -> None:
         nickname = self._session.random.choice(NICKNAMES)
         identity: Record = {
             "parent_thread_id": self.thread_id,
@@ -230,10 +228,10 @@ class _Rollout:
             "agent_nickname": nickname,
             "agent_role": "explorer",
         }
-        rollout = _Rollout(self._session, HELPER_MODEL, step.begun, identity)
-        rollout.write_turn(Turn(helper.prompt, step.begun, (), helper.answer, step.done))
-        self._helpers.append(rollout)
-        arguments = json_text({"message": helper.prompt, "agent_type": "explorer"})
+        rollout = _Rollout(self._session, SUBAGENT_MODEL, step.begun, identity)
+        rollout.write_turn(Turn(task.prompt, step.begun, (), task.answer, step.done))
+        self._subagents.append(rollout)
+        arguments = json_text({"message": task.prompt, "agent_type": "explorer"})
         self._item(step.begun, "function_call", name="spawn_agent", arguments=arguments, call_id=call_id)
         output = json_text({"agent_id": rollout.thread_id, "nickname": nickname})
         self._item(step.begun, "function_call_output", call_id=call_id, output=output)
@@ -245,10 +243,10 @@ class _Rollout:
             new_thread_id=rollout.thread_id,
             new_agent_nickname=nickname,
             new_agent_role="explorer",
-            prompt=helper.prompt,
+            prompt=task.prompt,
             status="running",
         )
-        status = json_text({"agent_path": rollout.thread_id, "status": {"completed": helper.answer}})
+        status = json_text({"agent_path": rollout.thread_id, "status": {"completed": task.answer}})
         text = f"<subagent_notification>\n{status}\n</subagent_notification>"
         self._item(step.done, "message", role="user", content=[{"type": "input_text", "text": text}])
 
@@ -264,7 +262,7 @@ class _Rollout:
         self._tokens.compact()
 
     def _write_usage(self, time: datetime, text: str) -> None:
-        new, cached, output = self._tokens.call(text)
+        new, cached, output = self._tokens.count_call(text)
         last = {
             "input_tokens": new + cached,
             "cached_input_tokens": cached,

@@ -6,26 +6,25 @@ import base64
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from hashlib import sha256
+from typing import NamedTuple
 
+from clew.demo.records import Record, json_lines, timestamp
 from clew.demo.sessions import (
     Change,
     Command,
     Grep,
-    Helper,
     Plan,
     Read,
     Session,
     Step,
+    SubagentTask,
     Thought,
     TokenCounter,
     Turn,
     unified_diff,
 )
-from clew.demo.text import json_lines, timestamp
 
-Record = dict[str, object]
-
-HELPER_MODEL = "gemini-2.5-flash"
+SUBAGENT_MODEL = "gemini-2.5-flash"
 DISPLAY_NAMES = {
     "read_file": "ReadFile",
     "write_file": "WriteFile",
@@ -45,8 +44,17 @@ def gemini_files(session: Session) -> Iterator[tuple[str, bytes]]:
     folder = f"tmp/{session.project}"
     yield f"{folder}/.project_root", session.folder.encode()
     yield f"{folder}/chats/session-{session.started:%Y-%m-%dT%H-%M}-{log.session_id[:8]}.jsonl", json_lines(log.records)
-    for helper in log.helpers:
-        yield f"{folder}/chats/{log.session_id}/{helper.session_id}.jsonl", json_lines(helper.records)
+    for subagent in log.subagents:
+        yield f"{folder}/chats/{log.session_id}/{subagent.session_id}.jsonl", json_lines(subagent.records)
+
+
+class _ToolCall(NamedTuple):
+    name: str
+    arguments: Record
+    output: str
+    """What the model reads as the result."""
+    display: object
+    """What the program shows."""
 
 
 class _Log:
@@ -54,7 +62,7 @@ class _Log:
         self._session, self._model = session, model
         self._tokens = TokenCounter(session.random)
         self.session_id = session.new_id()
-        self.helpers: list[_Log] = []
+        self.subagents: list[_Log] = []
         head: Record = {
             "sessionId": self.session_id,
             "projectHash": sha256(session.folder.encode()).hexdigest(),
@@ -76,7 +84,7 @@ class _Log:
                 thought = {"subject": "Considering the request", "description": step.work.text}
                 thoughts = [{**thought, "timestamp": timestamp(step.begun)}]
                 continue
-            self._write_reply(step.remark, step.begun, thoughts, self._tool_call(step))
+            self._write_reply(step.remark, step.begun, thoughts, self._call_record(step))
             thoughts = []
         assert turn.answer is not None, "only Claude Code has a running session"
         self._write_reply(turn.answer, turn.answered, thoughts)
@@ -91,7 +99,7 @@ class _Log:
 
     def _write_reply(self, text: str, time: datetime, thoughts: list[Record], tool_call: Record | None = None) -> None:
         """A reply; with a call it is written again once the call is done."""
-        new, cached, output = self._tokens.call(f"{text}{tool_call}")
+        new, cached, output = self._tokens.count_call(f"{text}{tool_call}")
         thinking = 40 * len(thoughts)
         tokens: Record = {
             "input": new + cached,
@@ -106,8 +114,8 @@ class _Log:
         if tool_call is not None:
             self.records.append({"id": own_id, "timestamp": timestamp(time), **body, "toolCalls": [tool_call]})
 
-    def _tool_call(self, step: Step) -> Record:
-        name, arguments, output, display = self._call(step)
+    def _call_record(self, step: Step) -> Record:
+        name, arguments, output, display = self._tool_call(step)
         call_id = f"{name}-{int(step.begun.timestamp() * 1000)}-{self._session.random.randbytes(4).hex()}"
         is_failure = isinstance(step.work, Command) and step.work.is_failure
         response = {"error" if is_failure else "output": output}
@@ -123,32 +131,31 @@ class _Log:
             "description": str(next(iter(arguments.values())))[:60],
             "renderOutputAsMarkdown": True,
         }
-        if isinstance(step.work, Helper):
-            call["agentId"] = self.helpers[-1].session_id
+        if isinstance(step.work, SubagentTask):
+            call["agentId"] = self.subagents[-1].session_id
         return call
 
-    def _call(self, step: Step) -> tuple[str, Record, str, object]:
-        """Name, arguments, output and display of the tool that does the work of a step."""
+    def _tool_call(self, step: Step) -> _ToolCall:
         work, folder = step.work, self._session.folder
         if isinstance(work, Command):
             output = work.output if work.is_failure else f"Command: {work.command}\nOutput: {work.output}"
-            return "run_shell_command", {"command": work.command, "dir_path": "."}, output, work.output
+            return _ToolCall("run_shell_command", {"command": work.command, "dir_path": "."}, output, work.output)
         if isinstance(work, Read):
-            return "read_file", {"file_path": f"{folder}/{work.path}"}, work.content, ""
+            return _ToolCall("read_file", {"file_path": f"{folder}/{work.path}"}, work.content, "")
         if isinstance(work, Grep):
-            return "grep_search", {"pattern": work.pattern, "dir_path": "."}, work.output, work.output
+            return _ToolCall("grep_search", {"pattern": work.pattern, "dir_path": "."}, work.output, work.output)
         if isinstance(work, Plan):
             todos = [{"description": subject, "status": status} for subject, status in work.items]
-            return "write_todos", {"todos": todos}, "Successfully updated the todo list.", {"todos": todos}
-        if isinstance(work, Helper):
-            helper = _Log(self._session, HELPER_MODEL, step.begun, "subagent")
-            helper.write_turn(Turn(work.prompt, step.begun, (), work.answer, step.done))
-            self.helpers.append(helper)
-            return "codebase_investigator", {"objective": work.prompt}, work.answer, work.answer
+            return _ToolCall("write_todos", {"todos": todos}, "Successfully updated the todo list.", {"todos": todos})
+        if isinstance(work, SubagentTask):
+            subagent = _Log(self._session, SUBAGENT_MODEL, step.begun, "subagent")
+            subagent.write_turn(Turn(work.prompt, step.begun, (), work.answer, step.done))
+            self.subagents.append(subagent)
+            return _ToolCall("codebase_investigator", {"objective": work.prompt}, work.answer, work.answer)
         assert isinstance(work, Change)
         return self._change_call(work)
 
-    def _change_call(self, change: Change) -> tuple[str, Record, str, object]:
+    def _change_call(self, change: Change) -> _ToolCall:
         path = f"{self._session.folder}/{change.path}"
         name = change.path.rpartition("/")[2]
         lines = unified_diff(change).splitlines(keepends=True)[2:]
@@ -166,6 +173,8 @@ class _Log:
         }
         if change.old is not None:
             arguments: Record = {"file_path": path, "old_string": change.old, "new_string": change.new}
-            return "replace", arguments, f"Successfully modified file: {path} (1 replacements).", display
+            return _ToolCall("replace", arguments, f"Successfully modified file: {path} (1 replacements).", display)
         verb = "created and wrote to new file" if change.before is None else "overwrote file"
-        return "write_file", {"file_path": path, "content": change.after}, f"Successfully {verb}: {path}.", display
+        return _ToolCall(
+            "write_file", {"file_path": path, "content": change.after}, f"Successfully {verb}: {path}.", display
+        )

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import datetime
+from typing import NamedTuple
 
+from clew.demo.records import Record, json_lines, timestamp
 from clew.demo.sessions import Command, Read, Session, Step, Thought, TokenCounter, Turn
-from clew.demo.text import json_lines, timestamp
-
-Record = dict[str, object]
 
 VERSION = "0.13.43"
 
@@ -38,6 +37,13 @@ def sage_agent_files(session: Session) -> Iterator[tuple[str, bytes]]:
     folder = f"sessions/{log.session_id}"
     yield f"{folder}/messages.jsonl", json_lines(log.records)
     yield f"{folder}/metadata.json", json.dumps(metadata, indent=2, ensure_ascii=False).encode()
+
+
+class _ToolCall(NamedTuple):
+    name: str
+    arguments: Record
+    output: str
+    is_failure: bool
 
 
 class _Messages:
@@ -75,18 +81,19 @@ class _Messages:
         self._parent = own_id
 
     def _write_reply(self, time: datetime, message: Record) -> None:
-        new, cached, output = self._tokens.call(str(message))
+        new, cached, output = self._tokens.count_call(str(message))
         usage = {"inputTokens": new, "outputTokens": output, "cacheReadTokens": cached, "cacheWriteTokens": 0}
         self._write("assistant", time, message, usage=usage)
 
     def _write_call(self, step: Step) -> None:
         call_id = f"call_{self._session.random.randbytes(6).hex()}"
-        name, arguments, output, is_failure = _call(step)
-        call = {"id": call_id, "name": name, "arguments": arguments}
-        self._write_reply(step.begun, {"role": "assistant", "content": step.remark, "toolCalls": [call]})
-        result: Record = {"toolCallId": call_id, "toolName": name, "content": output, "success": not is_failure}
-        if is_failure:
-            result |= {"content": "", "error": output}
+        call = _tool_call(step)
+        called = {"id": call_id, "name": call.name, "arguments": call.arguments}
+        self._write_reply(step.begun, {"role": "assistant", "content": step.remark, "toolCalls": [called]})
+        result: Record = {"toolCallId": call_id, "toolName": call.name, "content": call.output}
+        result["success"] = not call.is_failure
+        if call.is_failure:
+            result |= {"content": "", "error": call.output}
         self._write("tool_result", step.done, {"role": "tool", "content": "", "toolResults": [result]})
 
 
@@ -120,15 +127,13 @@ def _emacs_record(session: Session, role: str, text: str, time: datetime, **fiel
 
 
 def _emacs_call(step: Step) -> Record:
-    name, arguments, output, is_failure = _call(step)
-    name = "run_shell" if name == "bash" else name
-    milliseconds = int((step.done - step.begun).total_seconds() * 1000)
+    call = _tool_call(step)
     return {
-        "name": name,
-        "args": arguments,
-        "result": output,
-        "duration_ms": milliseconds,
-        "success": not is_failure,
+        "name": "run_shell" if call.name == "bash" else call.name,
+        "args": call.arguments,
+        "result": call.output,
+        "duration_ms": int((step.done - step.begun).total_seconds() * 1000),
+        "success": not call.is_failure,
     }
 
 
@@ -136,12 +141,11 @@ def _tool_steps(turn: Turn) -> list[Step]:
     return [step for step in turn.steps if not isinstance(step.work, Thought)]
 
 
-def _call(step: Step) -> tuple[str, Record, str, bool]:
-    """Name, arguments and output of the tool that does the work of a step, and whether it failed."""
+def _tool_call(step: Step) -> _ToolCall:
     if isinstance(step.work, Read):
-        return "read_file", {"path": step.work.path}, step.work.content, False
+        return _ToolCall("read_file", {"path": step.work.path}, step.work.content, is_failure=False)
     assert isinstance(step.work, Command), step.work
-    return "bash", {"command": step.work.command}, step.work.output, step.work.is_failure
+    return _ToolCall("bash", {"command": step.work.command}, step.work.output, step.work.is_failure)
 
 
 def _local_time(time: datetime) -> str:

@@ -1,4 +1,4 @@
-"""Builds agent-neutral sessions from `stories.toml`: what was asked, done and answered, and when.
+"""Builds agent-neutral sessions from `stories.toml`: prompts, steps and answers with their times.
 
 The same day gives the same sessions: every choice comes from a random generator seeded with the story's title.
 """
@@ -47,9 +47,7 @@ class Plan(NamedTuple):
     """Subject and status."""
 
 
-class Helper(NamedTuple):
-    """Work given to a sub-agent."""
-
+class SubagentTask(NamedTuple):
     description: str
     prompt: str
     answer: str
@@ -81,7 +79,7 @@ class Change(NamedTuple):
     new: str = ""
 
 
-Work = Thought | Plan | Helper | Read | Grep | Command | Change
+Work = Thought | Plan | SubagentTask | Read | Grep | Command | Change
 
 
 class Step(NamedTuple):
@@ -89,7 +87,7 @@ class Step(NamedTuple):
     begun: datetime
     done: datetime
     remark: str = ""
-    """What the assistant says before it."""
+    """Text of the assistant before it."""
 
 
 @dataclass(frozen=True)
@@ -135,15 +133,15 @@ class Session:
 
 
 class TokenCounter:
-    """Invents the token usage of a conversation: each call reads all that came before it."""
+    """Invents the token usage of a conversation: the input of each call is all that came before it."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
         self.context = random.randrange(14_000, 22_000)
         self.cached = 0
 
-    def call(self, text: str) -> tuple[int, int, int]:
-        """Tokens of the next reply: new input, cached input, output."""
+    def count_call(self, text: str) -> tuple[int, int, int]:
+        """The tokens of the next API call, which replies `text`: new input, cached input, output."""
         new, cached = self.context - self.cached, self.cached
         output = len(text) // 3 + self._random.randrange(80, 1_500)
         self.cached = self.context
@@ -156,18 +154,18 @@ class TokenCounter:
 
 def build_sessions(now: datetime) -> list[Session]:
     """The sessions of the year before `now`, project by project, in the order of time."""
-    book = tomllib.loads(files("clew.demo").joinpath("stories.toml").read_text(encoding="utf-8"))
-    return [session for project in book["project"] for session in _project_sessions(book, project, now)]
+    stories = tomllib.loads(files("clew.demo").joinpath("stories.toml").read_text(encoding="utf-8"))
+    return [session for project in stories["project"] for session in _project_sessions(stories, project, now)]
 
 
-def _project_sessions(book: dict[str, Any], project: dict[str, Any], now: datetime) -> Iterator[Session]:
+def _project_sessions(stories: dict[str, Any], project: dict[str, Any], now: datetime) -> Iterator[Session]:
     contents: dict[str, str] = dict(project["files"])
     earliest = now - timedelta(days=400)
     for days, story in zip(project["days"], project["story"], strict=True):
         random = Random(f"{project['name']}: {story['title']}")
         start = max(earliest, _working_hour(now, days, random))
         has_pauses = days > LONGEST_SESSION_DAYS
-        turns = _TurnWriter(book, project, story, contents, random, start=start, has_pauses=has_pauses).turns()
+        turns = _TurnBuilder(stories, project, story, contents, random, start=start, has_pauses=has_pauses).turns()
         if story.get("running"):
             turns = _shifted(turns, now - timedelta(seconds=SECONDS_SINCE_LAST_RECORD) - turns[-1].answered)
         is_older = days > OLDER_DAYS
@@ -186,7 +184,7 @@ def _project_sessions(book: dict[str, Any], project: dict[str, Any], now: dateti
 
 
 def _working_hour(now: datetime, days: int, random: Random) -> datetime:
-    """An hour of the day, most often not on a weekend."""
+    """A time within working hours, `days` before now; one on a weekend is mostly moved to the Friday before."""
     day = (now - timedelta(days=days)).replace(hour=0, minute=0, second=0, microsecond=0)
     works_on_weekend = random.random() < 0.25
     if day.weekday() >= 5 and not works_on_weekend:
@@ -194,7 +192,7 @@ def _working_hour(now: datetime, days: int, random: Random) -> datetime:
     return day + timedelta(hours=random.choice((8, 9, 9, 10, 11, 13, 14, 15, 16, 20)), seconds=random.randrange(3600))
 
 
-def _chosen(follow_ups: list[dict[str, Any]], story: dict[str, Any], random: Random) -> list[dict[str, Any]]:
+def _choose_follow_ups(follow_ups: list[dict[str, Any]], story: dict[str, Any], random: Random) -> list[dict[str, Any]]:
     """Some of the prompts that can follow a story, in their order."""
     if story.get("running"):
         return []
@@ -217,12 +215,12 @@ def _shifted(turns: Sequence[Turn], by: timedelta) -> list[Turn]:
     ]
 
 
-class _TurnWriter:
-    """Writes the turns of one session, and keeps the clock and the contents of the project's files."""
+class _TurnBuilder:
+    """Builds the turns of one session. It advances a clock and updates the contents of the project's files."""
 
     def __init__(
         self,
-        book: dict[str, Any],
+        stories: dict[str, Any],
         project: dict[str, Any],
         story: dict[str, Any],
         contents: dict[str, str],
@@ -231,7 +229,7 @@ class _TurnWriter:
         start: datetime,
         has_pauses: bool,
     ) -> None:
-        self._book, self._project, self._story = book, project, story
+        self._stories, self._project, self._story = stories, project, story
         self._contents, self._random = contents, random
         self._clock, self._has_pauses = start, has_pauses
         self._changes: list[Change] = []
@@ -243,7 +241,7 @@ class _TurnWriter:
         if "rewind" in story:
             prompt, answer = story["rewind"]
             turns.append(self._turn(prompt, [], answer, is_rewound=True))
-        for number, follow_up in enumerate(_chosen(self._book["follow_up"], story, self._random)):
+        for number, follow_up in enumerate(_choose_follow_ups(self._stories["follow_up"], story, self._random)):
             summary = self._summary(turns) if story.get("compact") and number == 2 else None
             values = self._values()
             work = list(self._follow_up_work(follow_up, values))
@@ -268,7 +266,7 @@ class _TurnWriter:
         steps = []
         for each in work:
             begun = self._later(3, 25)
-            done = self._later(1, 90 if isinstance(each, Helper) else 12)
+            done = self._later(1, 90 if isinstance(each, SubagentTask) else 12)
             steps.append(Step(each, begun, done, self._remark(each)))
         answered = self._later(3, 30)
         self._later(45, 900)
@@ -282,7 +280,7 @@ class _TurnWriter:
 
     def _remark(self, work: Work) -> str:
         is_failure = isinstance(work, Command) and work.is_failure
-        remarks = self._book["remarks"].get("Failure" if is_failure else type(work).__name__)
+        remarks = self._stories["remarks"].get("Failure" if is_failure else type(work).__name__)
         if remarks is None or self._random.random() < 0.5:
             return ""
         return str(self._random.choice(remarks)).format_map(work._asdict())
@@ -294,27 +292,27 @@ class _TurnWriter:
             yield Thought(story["thought"])
         if plan:
             yield _plan(plan, done=0)
-        if "helper" in story:
-            yield Helper(*story["helper"])
-        if "look" in story:
-            yield Command(*story["look"])
+        if "subagent" in story:
+            yield SubagentTask(*story["subagent"])
+        if "first_command" in story:
+            yield Command(*story["first_command"])
         if "grep" in story:
             yield Grep(*story["grep"])
         if "read" in story:
             yield Read(story["read"], self._contents[story["read"]])
-        if "fails" in story:
-            yield Command(*story["fails"])._replace(is_failure=True)
+        if "failing_command" in story:
+            yield Command(*story["failing_command"])._replace(is_failure=True)
         if "edit" in story:
             path, old, new = story["edit"]
             yield self._change(path, self._contents[path].replace(old, new), old, new)
-        if "stumbles" in story:
-            yield Command(*story["stumbles"])._replace(is_failure=True)
+        if "failing_after_edit" in story:
+            yield Command(*story["failing_after_edit"])._replace(is_failure=True)
         if plan and len(plan) > 2:
             yield _plan(plan, done=len(plan) // 2)
         if "write" in story:
             yield self._change(*story["write"])
-        if "passes" in story:
-            yield Command(*story["passes"])
+        if "last_command" in story:
+            yield Command(*story["last_command"])
         if plan and not story.get("running"):
             yield _plan(plan, done=len(plan))
 
@@ -323,7 +321,7 @@ class _TurnWriter:
             yield Thought(follow_up["thought"])
         if "run" in follow_up:
             command, output = (text.format_map(values) for text in follow_up["run"])
-            yield Command(command, output, follow_up.get("fails", False))
+            yield Command(command, output, follow_up.get("is_failure", False))
         if follow_up.get("changelog"):
             before = self._contents.get(CHANGELOG, "# Changelog\n\n")
             yield self._change(CHANGELOG, f"{before}- {self._story['title']}.\n")
@@ -335,7 +333,7 @@ class _TurnWriter:
         return change
 
     def _values(self) -> dict[str, str]:
-        """What the texts of a follow-up can name."""
+        """The values of the placeholders in follow-ups."""
         project = self._project
         return {
             "project": project["name"],

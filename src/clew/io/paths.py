@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from clew.errors import PathRefused, UsageError
 
@@ -113,7 +114,7 @@ def safe_relative(name: str) -> str:
 def walk(
     folder: str | Path, on_error: Callable[[OSError], None] | None = None
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """`os.walk`, but for folders nested so deeply that it, or whoever removes them, would run out of stack.
+    """`os.walk`, without folders nested so deeply that walking or removing them would exhaust the stack.
 
     `on_error` is called for each folder that cannot be read, but not for one that does not exist.
     """
@@ -151,6 +152,18 @@ def blocking_folder(path: str) -> str:
             break
         return str(folder)
     return path
+
+
+class UnreadableFolder(NamedTuple):
+    """A folder that may hold sessions of an agent and cannot be read."""
+
+    path: str
+    """As `path_to_text` gives it."""
+    agent: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{escape_controls(path_for_display(self.path))}: {self.reason}"
 
 
 def safe_below(path: str) -> str:

@@ -1,4 +1,4 @@
-"""A message: one record of the source that somebody said."""
+"""A message: one record of a conversation."""
 
 from __future__ import annotations
 

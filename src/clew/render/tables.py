@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from clew.io.paths import escape_controls
 from clew.model.json import JSON
 from clew.model.time import parse_time
-from clew.render.text_safety import one_line, visible
+from clew.render.text_safety import mask_spans, one_line, visible
 from clew.timezone import format_day, format_minute, zone_label
 
 GAP = "  "
@@ -111,18 +111,9 @@ def truncate(text: str, width: int) -> str:
         return text
     used = accumulate(map(_char_width, text))
     kept = sum(1 for _ in takewhile(lambda cells: cells < width, used))
-    if "[REDACTED" in text:
-        # A mask is shown whole or not at all.
-        kept = next((start for start, end in mask_spans(text) if start < kept < end), kept)
+    # A mask is shown whole or not at all.
+    kept = next((start for start, end in mask_spans(text) if start < kept < end), kept)
     return text[:kept].rstrip() + ELLIPSIS if width > 0 else ""
-
-
-def mask_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where the masks of secrets begin and end in a text."""
-    if "[REDACTED" in text:
-        from clew.redact.masks import MARKER
-
-        yield from (match.span() for match in MARKER.finditer(text))
 
 
 def short_project(name: str) -> str:

@@ -65,12 +65,16 @@ def show(
     *,
     reminders: bool = True,
     forks: Forks | None = None,
-    summary: Sequence[str] = (),
 ) -> Iterator[str]:
-    """The session in pieces of text; without colours nothing is wrapped or decorated, so that it suits a pipe.
+    """The session in pieces of text; without colours nothing is wrapped or decorated, so that it suits a pipe."""
+    yield from show_header(session, console_width, color)
+    yield from show_messages(session, messages, console_width, color, detail, reminders=reminders, forks=forks)
 
-    The facts of `summary` are printed below the title.
-    """
+
+def show_header(
+    session: dict[str, JSON], console_width: int, color: bool, summary: Sequence[str] = ()
+) -> Iterator[str]:
+    """The title of a session, the facts of `summary` below it, and notes on sessions around it."""
     write = _styled(console_width) if color else _plain
     title = write(Section(0, session_title(session), _start(session)))
     yield title if summary else title + "\n"
@@ -78,6 +82,20 @@ def show(
         yield write(Note(" · ".join(map(one_line, summary))))
     for note in session_notes(session):
         yield write(note)
+
+
+def show_messages(
+    session: dict[str, JSON],
+    messages: Iterator[dict[str, JSON]],
+    console_width: int,
+    color: bool,
+    detail: Detail,
+    *,
+    reminders: bool = True,
+    forks: Forks | None = None,
+) -> Iterator[str]:
+    """The messages of a session in pieces of text."""
+    write = _styled(console_width) if color else _plain
     is_prompt = False
     for part in parts(session, messages, detail=detail, reminders=reminders, forks=forks):
         if type(part) is Section:

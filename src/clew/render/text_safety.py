@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import markupsafe
 
@@ -37,6 +38,14 @@ def is_visible(text: str) -> bool:
 def one_line(text: str) -> str:
     """The visible text on one line, with single spaces."""
     return " ".join(visible(text).split())
+
+
+def mask_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where the masks of secrets begin and end in a text."""
+    if "[REDACTED" in text:
+        from clew.redact.masks import MARKER
+
+        yield from (match.span() for match in MARKER.finditer(text))
 
 
 def escape(text: str) -> str:

@@ -14,7 +14,7 @@ from clew.agents import registry
 from clew.agents.base import Agent, Claim, SourceFile
 from clew.errors import SourceUnreadable
 from clew.host import Host
-from clew.io.paths import blocking_folder, escape_controls, path_for_display, path_to_text, walk
+from clew.io.paths import UnreadableFolder, blocking_folder, escape_controls, path_to_text, walk
 
 
 class Found(NamedTuple):
@@ -24,47 +24,30 @@ class Found(NamedTuple):
     source: SourceFile
 
 
-class UnreadableFolder(NamedTuple):
-    """A folder that may hold sessions of an agent and cannot be read."""
+def folders_below(root: Path, agent: str, unreadable: list[UnreadableFolder]) -> Iterator[str]:
+    """Yield a root of an agent, even if it does not exist, and all folders below it; list those that cannot be read.
 
-    path: str
-    """As `path_to_text` gives it."""
-    agent: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{escape_controls(path_for_display(self.path))}: {self.reason}"
-
-
-def folders_below(root: Path, on_error: Callable[[OSError], None]) -> Iterator[str]:
-    """Yield a root of an agent and all folders below it, existing or not; `on_error` gets those that are unreadable.
-
-    Agents leave out what they cannot read, so this is where every unreadable folder of every agent is noticed.
+    Agents skip what they cannot read, so this is the place where unreadable folders of all agents are detected.
     """
+
+    def report(error: OSError) -> None:
+        path = blocking_folder(os.fsdecode(error.filename))
+        unreadable.append(UnreadableFolder(path_to_text(path), agent, error.strerror or str(error)))
+
     yield str(root)
-    for folder, names, _ in walk(root, on_error):
+    for folder, names, _ in walk(root, report):
         yield from (f"{folder}{os.sep}{name}" for name in names)
-
-
-def unreadable_folder(error: OSError, agent: str) -> UnreadableFolder:
-    """The folder that an error of `folders_below` is about."""
-    path = blocking_folder(os.fsdecode(error.filename))
-    return UnreadableFolder(path_to_text(path), agent, error.strerror or str(error))
 
 
 def unreadable_folders(hosts: Iterable[Host], agents: Iterable[str] | None = None) -> list[UnreadableFolder]:
     """Find the unreadable folders of the given homes, each once."""
-    found: dict[str, UnreadableFolder] = {}
-    for host in hosts:
-        for agent in _chosen(agents):
-            for root in agent.roots(host):
-                errors: list[OSError] = []
-                for _ in folders_below(root, errors.append):
-                    pass
-                for error in errors:
-                    folder = unreadable_folder(error, agent.id)
-                    found.setdefault(folder.path, folder)
-    return list(found.values())
+    found: list[UnreadableFolder] = []
+    chosen = _chosen(agents)
+    roots = ((agent, root) for host in hosts for agent in chosen for root in agent.roots(host))
+    for agent, root in roots:
+        for _ in folders_below(root, agent.id, found):
+            pass
+    return list({folder.path: folder for folder in found}.values())
 
 
 def _chosen(agents: Iterable[str] | None) -> list[Agent]:

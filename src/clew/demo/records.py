@@ -1,4 +1,4 @@
-"""Times and JSON as agents write them."""
+"""Records of agents: timestamps and JSON as agents write them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from datetime import datetime
 
 import msgspec
+
+Record = dict[str, object]
 
 
 def timestamp(time: datetime) -> str:
