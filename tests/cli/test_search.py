@@ -358,6 +358,17 @@ def test_an_empty_result_names_the_filters(demo: Path) -> None:
         assert (ran.code, ran.out, ran.err) == (1, "", "no sessions match --project 'no such project'\n")
 
 
+def test_sessions_without_a_model_are_not_denied(demo: Path) -> None:
+    ran = clew("--home", demo, "stats", "--agent", "sage-emacs", "--by", "model")
+    assert (ran.code, ran.err) == (1, "no sessions with a model match --agent sage-emacs\n")
+
+
+def test_an_empty_period_is_explained(demo: Path) -> None:
+    ran = clew("--home", demo, "stats", "--since", "2001-10", "--until", "2001-10")
+    expected = "no sessions match --since 2001-10 --until 2001-10; --until 2001-10 ends where 2001-10 begins\n"
+    assert (ran.code, ran.out, ran.err) == (1, "", expected)
+
+
 def test_a_word_boundary_matches_at_the_start_of_a_text(home: Path) -> None:
     write_prompts(home, "needle and thread", "a needle", "needles", "noneedle")
     assert search(home, "--in", "prompts", "--regex", r"\bneedle\b")["total"] == 2

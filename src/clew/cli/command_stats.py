@@ -128,7 +128,8 @@ def command(
     elif found["rows"]:
         print_stats(found, by)
     else:
-        print_no_sessions(context)
+        # Sessions without a recorded model or tool have no row.
+        print_no_sessions(context, f"sessions with a {by}" if by in ("model", "tool") else "sessions")
     return 0 if found["rows"] else 1
 
 

@@ -224,13 +224,15 @@ def given_filters(context: click.Context) -> str:
     return " ".join(given)
 
 
-def print_no_sessions(context: click.Context) -> None:
+def print_no_sessions(context: click.Context, subject: str = "sessions") -> None:
     """Say why there is no result: the filters, or that no agent has sessions in the folders that are read."""
     from clew.cli.output import print_message
 
     if filters := given_filters(context):
         hint = "; if the project was moved: `clew sources map OLD`" if filters == "--here" else ""
-        print_message(f"no sessions match {filters}{hint}")
+        if (until := context.params.get("until")) and until == context.params.get("since"):
+            hint = f"; --until {until} ends where {until} begins"
+        print_message(f"no {subject} match {filters}{hint}")
     else:
         print_message("no sessions found; `clew agents` lists the folders that are read", mask=False)
 
