@@ -31,11 +31,15 @@ COMMANDS = (
     "stats",
     "stats --by model",
     "stats --by session",
+    "stats --blocks --since 2026-10-20",
     "graph f005",
     "files @last",
+    "agents",
     "list --project nowhere",
 )
-TABLES = ("", "list", "stats", "stats --by model", "stats --by session", "graph f005", "files @last")
+TABLES = tuple(
+    command for command in COMMANDS if command.split(" ")[0] in ("", "list", "stats", "graph", "files", "agents")
+)
 """Commands of which no line may be wider than the terminal."""
 SNAPSHOTS = Path(__file__).with_name("snapshots")
 

@@ -304,12 +304,16 @@ def _print(
     print_table(titles, cells, None)
 
 
+_NEVER_CUT = frozenset({"session", "block", "day", "week", "month"})
+"""Columns of ids and times: their end tells them apart."""
+
+
 def _column(title: str, *, is_first: bool) -> Column:
     is_name = is_first or title in _SESSION
     return Column(
         title,
         right=not is_name and title != _BARS,
-        flexible=is_name and title != "session",
+        flexible=is_name and title.partition(" ")[0] not in _NEVER_CUT,
         least=_MIN_NAME_CELLS.get(title, 12),
         drop_rank=0 if is_first else _DROP_RANKS.get(title, 0),
     )

@@ -64,5 +64,7 @@ def _print(agents: dict[str, dict[str, JSON]], now: datetime) -> None:
     numbers = [Column(name, right=True, drop_rank=rank) for name, rank in ranks.items()]
     print_table([Column("agent"), *numbers, Column("last activity")], lines, None)
     click.echo("")
-    hint = "Try: clew list, clew show @last, clew search WORDS, clew stats, clew pick, clew --help"
-    click.echo(click.wrap_text(hint, terminal_width() or 100, "", "     "))
+    commands = ("list", "show @last", "search WORDS", "stats", "pick", "--help")
+    # Lines break between commands, not inside of one: a no-break space is none for `wrap_text`.
+    hint = "Try: " + ", ".join(f"clew {command}".replace(" ", "\xa0") for command in commands)
+    click.echo(click.wrap_text(hint, terminal_width() or 100, "", "     ").replace("\xa0", " "))
