@@ -42,8 +42,8 @@ def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) ->
         for row in rows
         for root in row["roots"]
     ]
-    folder = Column("folder", is_path=True, flexible=True, least=30)
-    print_table([Column("agent"), Column("name", drop_rank=1), folder, Column("")], lines, None)
+    folder_column = Column("folder", is_path=True, flexible=True, least=30)
+    print_table([Column("agent"), Column("name", drop_rank=1), folder_column, Column("")], lines, None)
 
 
 def _describe(root: Path) -> dict[str, JSON]:
