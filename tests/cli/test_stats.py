@@ -159,7 +159,9 @@ def test_what_it_cannot_do_is_said(words: tuple[str, str], demo: Path) -> None:
 
 def test_rows_sum_up_one_thing(demo: Path) -> None:
     ran = clew("stats", "--home", demo, "--by", "project", "--by", "agent")
-    assert ran.code == 2 and "project or agent?" in ran.err
+    assert ran.code == 2 and "choose --by project or --by agent" in ran.err
+    ran = clew("stats", "--home", demo, "--by", "day", "--blocks")
+    assert ran.code == 2 and "choose --by day or --blocks" in ran.err
 
 
 def test_sources_that_are_named_are_asked_of_their_catalog_too(tmp_path: Path) -> None:

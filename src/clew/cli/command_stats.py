@@ -66,17 +66,9 @@ _MIN_NAME_CELLS = {"model": 24, "title": 16}
 Cell = Callable[[Row], str]
 
 
-def _only_one(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> str:
-    if len(values) > 1:
-        raise click.BadParameter(f"rows sum up one thing: {' or '.join(values)}?")
-    return values[0] if values else "day"
-
-
 @click.command("stats")
 @click.argument("references", nargs=-1, metavar="[PATH|REF]...", shell_complete=complete_session)
-@click.option(
-    "--by", type=click.Choice(BY), multiple=True, callback=_only_one, help="What each row sums up.  [default: day]"
-)
+@click.option("--by", type=click.Choice(BY), multiple=True, help="What each row sums up.  [default: day]")
 @click.option("--blocks", is_flag=True, help="One row for each block of five hours.")
 @click.option("--subagents", is_flag=True, help="With REF: count its sub-agents too.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
@@ -91,7 +83,7 @@ def command(
     context: click.Context,
     /,
     references: tuple[str, ...],
-    by: str,
+    by: tuple[str, ...],
     blocks: bool,
     subagents: bool,
     as_csv: bool,
@@ -109,16 +101,16 @@ def command(
 
     With REF, only these sessions are counted; with PATH, the sessions in a file or below a folder, without the catalog.
     """
-    as_json, by = wants_json(context, as_json), BLOCK if blocks else by
+    as_json, grouping = wants_json(context, as_json), _choose_grouping(by, blocks)
     library = open_library(context, homes)
     filters = take_filters(options, library)
     with ExitStack() as stack:
-        found = report(_stats(stack, library, filters, engine, _Chosen(references, subagents)), by)
+        found = report(_stats(stack, library, filters, engine, _Chosen(references, subagents)), grouping)
     if not found["rows"] and engine is None and not references:
         suggest_moved_project(library, filters.folders)
     masking = redaction(context, DATA if as_json or as_csv else TEXT)
-    if masking.was_asked or by not in TIMES or found["totals"]["unpriced_models"]:
-        # Times and figures do not come from what was said, and most statistics do without the rules.
+    if masking.was_asked or grouping not in TIMES or found["totals"]["unpriced_models"]:
+        # Times and figures are not text of sessions: most statistics need no redaction rules.
         found = with_names(found, masking.names)
     if as_csv:
         # Nothing in it that a spreadsheet would run.
@@ -126,11 +118,19 @@ def command(
     elif as_json:
         sys.stdout.write(json.dumps(found, indent=2 if sys.stdout.isatty() else None) + "\n")
     elif found["rows"]:
-        print_stats(found, by)
+        print_stats(found, grouping)
     else:
         # Sessions without a recorded model or tool have no row.
-        print_no_sessions(context, f"sessions with a {by}" if by in ("model", "tool") else "sessions")
+        print_no_sessions(context, f"sessions with a {grouping}" if grouping in ("model", "tool") else "sessions")
     return 0 if found["rows"] else 1
+
+
+def _choose_grouping(by: tuple[str, ...], blocks: bool) -> str:
+    """What each row sums up."""
+    given = [f"--by {name}" for name in by] + ["--blocks"] * blocks
+    if len(given) > 1:
+        raise UsageError(f"rows can be grouped in one way only; choose {' or '.join(given)}")
+    return BLOCK if blocks else by[0] if by else "day"
 
 
 class _Chosen(NamedTuple):
