@@ -216,7 +216,7 @@ def _print(steps: list[RestoreStep], masking: Redaction, *, replaces: bool) -> N
 
 
 def _step_name(step: RestoreStep, replaces: bool) -> str:
-    """What is done with the file; with --force a file that differs is no obstacle."""
+    """The name of the step: with --force, a file that differs is replaced."""
     return "replace" if replaces and step.verdict == "conflict" else step.verdict
 
 

@@ -294,7 +294,7 @@ def map_command(context: click.Context, /, old: str | None, new: str, as_json: b
 
     Sessions that name the folder OLD then belong to NEW, by default the current folder:
     `--here`, `--project PATH`, `clew blame`, `files`, `diff`, `restore --in-place` and `resume` find them in NEW.
-    No session is changed. Without OLD, what is mapped is printed.
+    No session is changed. Without OLD, all mappings are printed.
     """
     if old is None:
         moved = moved_projects.load()

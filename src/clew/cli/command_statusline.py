@@ -33,7 +33,7 @@ def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) ->
     It has the model, the cost of the session, the cost of today over all agents, and the cost and the time left of
     the active block of five hours of Claude Code. Claude Code gives the model, the session and its cost as JSON on
     stdin. The rest comes from the catalog as it is, which is brought up to date in the background. The exit code is
-    always 0, and what is not known is left out. To have it in Claude Code, write to ~/.claude/settings.json:
+    always 0, and unknown values are left out. To have it in Claude Code, write to ~/.claude/settings.json:
 
     \b
     {"statusLine": {"type": "command", "command": "clew statusline"}}

@@ -63,7 +63,7 @@ def open_catalog_of(
 
 
 def print_unreadable(db: sqlite3.Connection, agents: Collection[str] = ()) -> None:
-    """Say which files and folders of some agents, or of all, cannot be read: the result lacks them, or what is new."""
+    """Warn about files and folders that cannot be read, of some agents or of all: the result lacks what is in them."""
     from clew.catalog.queries import unreadable_sources
 
     for problem in unreadable_sources(db, agents, with_old_rows=True):

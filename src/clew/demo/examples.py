@@ -11,6 +11,7 @@ from pathlib import Path
 _FOLDERS = {"claude": ".claude", "codex": ".codex", "gemini": ".gemini", "sage": ".sage", "emacs.d": ".emacs.d"}
 
 _HIDDEN = ("project_root",)
+"""Other names without the leading dot that they have in a home."""
 
 
 def copy_examples(target: Path) -> list[Path]:
