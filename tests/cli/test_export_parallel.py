@@ -213,8 +213,10 @@ def test_a_worker_that_dies_replaces_no_file_without_force(
     in_the_way = tmp_path / "out" / max(path.name for path in (tmp_path / "all").iterdir())
 
     def killed(*_: object) -> None:
-        # A file that another program wrote after the export began.
-        in_the_way.write_text("precious")
+        # A file that another program wrote after the export began. Renamed, because several workers do this.
+        complete = tmp_path / str(os.getpid())
+        complete.write_text("precious")
+        complete.replace(in_the_way)
         os.kill(os.getpid(), signal.SIGKILL)
 
     monkeypatch.setattr(Writer, "write", killed)
