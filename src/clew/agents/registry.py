@@ -23,6 +23,7 @@ GROUP = "clew.agents"
 OWN = {
     "claude-code": "clew.agents.claude_code:ClaudeCode",
     "codex": "clew.agents.codex:Codex",
+    "copilot-cli": "clew.agents.copilot_cli:CopilotCli",
     "gemini": "clew.agents.gemini:Gemini",
     "sage-agent": "clew.agents.sage_agent:SageAgent",
     "sage-emacs": "clew.agents.sage_emacs:SageEmacs",
