@@ -20,7 +20,17 @@ from clew.archive.records import archive_folder
 from clew.catalog.database import DATABASE
 from clew.catalog.memory import filter_sessions
 from clew.cli.completion import complete_session
-from clew.cli.options import as_json_option, common, filtering, open_library, take_filters, wants_json, yes_option
+from clew.cli.options import (
+    as_json_option,
+    common,
+    common_without_json,
+    filtering,
+    open_library,
+    refuse_json,
+    take_filters,
+    wants_json,
+    yes_option,
+)
 from clew.cli.output import open_output, print_json, print_message, print_table, refuse_stores
 from clew.cli.redaction import STANDARD, TEXT, Redaction, redacting, redaction
 from clew.cli.sessions import for_each_session, print_unscanned
@@ -70,7 +80,7 @@ def command(context: click.Context, /, as_json: bool) -> None:
 )
 @click.option("--force", is_flag=True, help="Replace existing files.")
 @redacting
-@common
+@common_without_json
 @click.pass_context
 def files_command(
     context: click.Context,
@@ -79,13 +89,13 @@ def files_command(
     output: Path | None,
     force: bool,
     homes: tuple[str, ...],
-    as_json: bool,
 ) -> None:
     """Print files with secrets masked, or what else --redact says.
 
     JSON and JSON Lines stay valid, with the order of their keys and all ids; lines without a match stay byte for byte
     the same. The files themselves are not changed. `-` means standard input, and after -o standard output.
     """
+    refuse_json(context)
     output = None if output == STANDARD else output
     if len(files) > 1 and output is not None and not output.is_dir():
         raise UsageError(f"several files: {output} must be an existing folder")
