@@ -9,7 +9,6 @@ from tests.realclients.project import FILES_TO_CHANGE, HORN
 from tests.realclients.script import Call, Say, Think, turn
 from tests.realclients.wire_chat import MODEL, ChatCompletions
 
-
 WRAPPER = r"^<current_datetime>[^<]*</current_datetime>\n\n|\n\n<system_reminder>.*</system_reminder>$"
 
 
@@ -110,4 +109,4 @@ def _file_changes(project: Path) -> tuple[tuple[Call, ...], ...]:
 
 
 STORIES = (Story("copilot-cli", CLIENT, _bell_and_horn),)
-FILE_CHANGES = (FileChanges("copilot-cli", CLIENT, _file_changes, 0.5),)
+FILE_CHANGES = (FileChanges("copilot-cli", CLIENT, _file_changes, 0.6),)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from clew.agents.base import Agent, Claim, Header, SourceFile
+from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.copilot_cli import locate
 from clew.analysis.facts import Facts
 from clew.host import Host
 from clew.io.paths import safe_relative
 from clew.model.events import Event
 from clew.model.json import JSON
+
+if TYPE_CHECKING:
+    from clew.agents.file_evidence import Event as FileEvidence
 
 
 class CopilotCli(Agent):
@@ -49,6 +53,11 @@ class CopilotCli(Agent):
         from clew.agents.copilot_cli.header import session_object
 
         return session_object(source, facts)
+
+    def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
+        from clew.agents.copilot_cli.file_changes import file_changes
+
+        return file_changes(source, units)
 
     def unknown_keys(self, native: Mapping[str, JSON]) -> Iterator[str]:
         from clew.agents.copilot_cli.records import find_unknown_keys
