@@ -25,6 +25,7 @@ OWN = {
     "codex": "clew.agents.codex:Codex",
     "copilot-cli": "clew.agents.copilot_cli:CopilotCli",
     "gemini": "clew.agents.gemini:Gemini",
+    "kimi-code": "clew.agents.kimi_code:KimiCode",
     "pi": "clew.agents.pi:Pi",
     "sage-agent": "clew.agents.sage_agent:SageAgent",
     "sage-emacs": "clew.agents.sage_emacs:SageEmacs",
