@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from clew.agents.base import Agent, Claim, Header, SourceFile
+from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.pi import locate
 from clew.analysis.facts import Facts
 from clew.host import Host
 from clew.model.events import Event
 from clew.model.json import JSON
+
+if TYPE_CHECKING:
+    from clew.agents.file_evidence import Event as FileEvidence
 
 
 class Pi(Agent):
@@ -49,6 +53,11 @@ class Pi(Agent):
         from clew.agents.pi.records import find_unknown_keys
 
         return find_unknown_keys(native)
+
+    def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
+        from clew.agents.pi.file_changes import file_changes
+
+        return file_changes(units)
 
     def target(self, header: Header) -> str:
         return locate.target(header)
