@@ -170,11 +170,11 @@ def safe_below(path: str) -> str:
 
 
 def is_own_home(home: Path) -> bool:
-    """True for the home of the user who runs clew; any other folder may come from somebody else."""
+    """True for the home of the user who runs clew; any other folder may belong to another user."""
     try:
         return home.resolve() == Path.home().resolve()
     except RuntimeError:
-        return False  # nobody knows where it is
+        return False  # the home is unknown
 
 
 def link_on_way(folder: Path, path: Path) -> Path | None:

@@ -50,7 +50,7 @@ class SubagentStarted(Struct, kw_only=True, gc=False):
     agent_id: str | None = None
     tool_id: str | None = None
     root_uuid: str | None = None
-    """The first message of a sub-agent whose messages stand in the file of its parent."""
+    """The first message of a sub-agent whose messages are in the file of its parent."""
 
 
 class UsageReport(Struct, kw_only=True, gc=False):
