@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.pi import locate
+from clew.agents.target_profile import TargetProfile
 from clew.analysis.facts import Facts
 from clew.host import Host
 from clew.model.events import Event
@@ -58,6 +59,16 @@ class Pi(Agent):
         from clew.agents.pi.file_changes import file_changes
 
         return file_changes(units)
+
+    def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
+        from clew.agents.pi.encode import encode
+
+        return encode(header, units)
+
+    def target_profile(self) -> TargetProfile:
+        from clew.agents.pi.target_profile import TARGET_PROFILE
+
+        return TARGET_PROFILE
 
     def target(self, header: Header) -> str:
         return locate.target(header)
