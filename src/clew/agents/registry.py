@@ -27,6 +27,7 @@ OWN = {
     "gemini": "clew.agents.gemini:Gemini",
     "kimi-code": "clew.agents.kimi_code:KimiCode",
     "pi": "clew.agents.pi:Pi",
+    "qwen-code": "clew.agents.qwen_code:QwenCode",
     "sage-agent": "clew.agents.sage_agent:SageAgent",
     "sage-emacs": "clew.agents.sage_emacs:SageEmacs",
 }
