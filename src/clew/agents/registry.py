@@ -24,6 +24,7 @@ OWN = {
     "claude-code": "clew.agents.claude_code:ClaudeCode",
     "codex": "clew.agents.codex:Codex",
     "gemini": "clew.agents.gemini:Gemini",
+    "pi": "clew.agents.pi:Pi",
     "sage-agent": "clew.agents.sage_agent:SageAgent",
     "sage-emacs": "clew.agents.sage_emacs:SageEmacs",
 }
