@@ -24,6 +24,8 @@ OWN = {
     "claude-code": "clew.agents.claude_code:ClaudeCode",
     "codex": "clew.agents.codex:Codex",
     "gemini": "clew.agents.gemini:Gemini",
+    "kilo": "clew.agents.opencode:Kilo",
+    "opencode": "clew.agents.opencode:OpenCode",
     "sage-agent": "clew.agents.sage_agent:SageAgent",
     "sage-emacs": "clew.agents.sage_emacs:SageEmacs",
 }
