@@ -1,5 +1,7 @@
 """What the generated pages say about the views of the catalog, and the commands whose JSON output is listed."""
 
+from typing import NamedTuple
+
 VIEWS = {
     "sessions": "One row for each session and sub-agent.",
     "messages": "One row for each message. A message that several files repeat has one row.",
@@ -88,50 +90,80 @@ COLUMNS = {
 }
 """Descriptions by column name, or by `view.column` where the name has another meaning there."""
 
-JSON_EXAMPLES = [
-    ("clew", "--json"),
-    ("clew list", "list --json"),
-    ("clew graph", "graph f005 --json"),
-    ("clew graph --tree", "graph f005 --json --tree"),
-    ("clew todos", "todos d75994b4 --json"),
-    ("clew resume --dry-run", "resume 4e27 --to codex --dry-run --json"),
-    ("clew search", "search tide --json"),
-    ("clew stats", "stats --json"),
-    ("clew stats --by", "stats --by model --json"),
-    ("clew stats --blocks", "stats --blocks --json"),
-    ("clew files", "files 71960 --json"),
-    ("clew diff", "diff 71960#6 --json"),
-    ("clew restore", "restore 71960#21 --into restored --yes --json"),
-    (
-        "clew blame",
-        "blame restored/tidepool/predict.py:6 --as /home/ada/src/tidepool/tidepool/predict.py --json",
+
+class JsonExample(NamedTuple):
+    """A section of the page of JSON output: a note, or a command that is run in the demo home to list its keys."""
+
+    title: str
+    command: str = ""
+    stdin: str = ""
+    note: str = ""
+
+
+JSON_SETUP = ("export f005 -o f005.json", "demo year", "--home year sync")
+"""Commands that are run before the examples."""
+STATUS_LINE_INPUT = '{"model": {"display_name": "Opus"}, "cost": {"total_cost_usd": 0.38}}'
+MESSAGE = '{"role": "user", "content": "Who is here?"}'
+JSON_EXAMPLES = (
+    JsonExample("clew", "--json"),
+    JsonExample("clew list", "list --json"),
+    JsonExample("clew show, clew tail", note="One [message](document.md#message) per line."),
+    JsonExample("clew show --file", "show 71960#21 --file tidepool/predict.py --json"),
+    JsonExample("clew graph", "graph f005 --json"),
+    JsonExample("clew graph --tree", "graph f005 --json --tree"),
+    JsonExample("clew todos", "todos d75994b4 --json"),
+    JsonExample("clew resume --dry-run", "resume 4e27 --to codex --dry-run --json"),
+    JsonExample("clew search", "search tide --json"),
+    JsonExample("clew stats", "stats --json"),
+    JsonExample("clew stats --by", "stats --by model --json"),
+    JsonExample("clew stats --blocks", "stats --blocks --json"),
+    JsonExample("clew statusline", "--home year statusline --no-sync --json", STATUS_LINE_INPUT),
+    JsonExample("clew sql", note="One object per row; its keys are the names of the columns."),
+    JsonExample("clew files", "files 71960 --json"),
+    JsonExample("clew diff", "diff 71960#6 --json"),
+    JsonExample("clew restore", "restore 71960#21 --into restored --yes --json"),
+    JsonExample(
+        "clew blame", "blame restored/tidepool/predict.py:6 --as /home/ada/src/tidepool/tidepool/predict.py --json"
     ),
-    ("clew import", "import f005.json -o copy --json"),
-    ("clew convert", "convert f005 --to codex --home work --allow-loss --json"),
-    ("clew redact scan", "redact scan --project tide --json"),
-    ("clew redact scrub", "redact scrub 71416 --json"),
-    ("clew branches", "branches 65e3 --json"),
-    ("clew branch --compare", "branch 65e3 --compare main --json"),
-    ("clew undo, clew redo", "undo 65e3 --dry-run --json"),
-    ("clew erase", "erase 65e3 --json"),
-    ("clew archive", "archive --json"),
-    ("clew archive list", "archive list --json"),
-    ("clew archive verify", "archive verify --json"),
-    ("clew archive restore", "archive restore f005 --into found --json"),
-    ("clew archive prune", "archive prune --keep-days 3650 --json"),
-    ("clew clean", "clean --older-than 30d --json"),
-    ("clew verify", "verify --json"),
-    ("clew validate", "validate 3c98 --json"),
-    ("clew lake write", "lake write ./lake --project tide --json"),
-    ("clew lake compact", "lake compact ./lake --json"),
-    ("clew lake verify", "lake verify ./lake --json"),
-    ("clew sync", "sync --json"),
-    ("clew sources", "sources --json"),
-    ("clew sources check", "sources check --json"),
-    ("clew demo", "demo other --json"),
-    ("clew sources add", "sources add ./other --json"),
-    ("clew sources remove", "sources remove other --json"),
-    ("clew agents", "agents --json"),
-    ("clew doctor", "doctor --json"),
-]
-"""A heading, and the command that is run in the demo home to learn the keys."""
+    JsonExample("clew export", note="One [document](document.md) per session; several sessions make one line each."),
+    JsonExample("clew import", "import f005.json -o copy --json"),
+    JsonExample("clew convert", "convert f005 --to codex --home work --allow-loss --json"),
+    JsonExample("clew redact scan", "redact scan --project tide --json"),
+    JsonExample("clew redact scrub", "redact scrub 71416 --json"),
+    JsonExample("clew record", "record --store recorded --session bell --json", MESSAGE),
+    JsonExample("clew branches", "branches 65e3 --json"),
+    JsonExample("clew branch", note="One record of the [store](store-format.md) per line."),
+    JsonExample("clew branch --compare", "branch 65e3 --compare main --json"),
+    JsonExample("clew branch --name, clew branch --switch", "branch 65e3 main --name trunk --json"),
+    JsonExample("clew undo, clew redo", "undo 65e3 --dry-run --json"),
+    JsonExample("clew erase", "erase 65e3 --json"),
+    JsonExample("clew archive", "archive --json"),
+    JsonExample("clew archive list", "archive list --json"),
+    JsonExample("clew archive verify", "archive verify --json"),
+    JsonExample("clew archive restore", "archive restore f005 --into found --json"),
+    JsonExample("clew archive prune", "archive prune --keep-days 3650 --json"),
+    JsonExample("clew clean", "clean --older-than 30d --json"),
+    JsonExample("clew verify", "verify --json"),
+    JsonExample("clew validate", "validate 3c98 --json"),
+    JsonExample("clew push", "push postgresql://ada@localhost/clew --json"),
+    JsonExample("clew lake write", "lake write ./lake --project tide --json"),
+    JsonExample("clew lake compact", "lake compact ./lake --json"),
+    JsonExample("clew lake verify", "lake verify ./lake --json"),
+    JsonExample("clew sync", "sync --json"),
+    JsonExample("clew sources, clew sources list", "sources --json"),
+    JsonExample("clew sources check", "sources check --json"),
+    JsonExample("clew sources add", "sources add box --json"),
+    JsonExample("clew sources fetch", "sources fetch --json"),
+    JsonExample(
+        "clew sources map",
+        "sources map /home/ada/old year --json",
+        note="Without OLD: an object, new folders by old ones.",
+    ),
+    JsonExample("clew sources unmap", "sources unmap /home/ada/old --json"),
+    JsonExample("clew sources remove", "sources remove box --json"),
+    JsonExample("clew agents", "agents --json"),
+    JsonExample("clew doctor", "doctor --json"),
+    JsonExample("clew migrate", "migrate ada-at-home --dry-run --json"),
+    JsonExample("clew schema", note="The JSON Schema of the [document](document.md)."),
+    JsonExample("clew demo", "demo other --json"),
+)

@@ -60,7 +60,7 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, *, now: datetime | None = None, **given: JSON) -> Filters:
-        """Filters from plain words, as a command line or an address gives them; None and empty are no filter.
+        """Filters from plain words, as a command line or an address gives them; None and empty values are ignored.
 
         A project that is a path, such as `.` or `/home/ada/tide`, means that folder and below; `here=True` means the
         current folder and below, also in other worktrees of its git repository. Moved projects are found by both paths.
@@ -142,7 +142,7 @@ def point_in_time(words: JSON, now: datetime) -> datetime:
 
 
 def _time_before(now: datetime, count: int, unit: str) -> datetime:
-    """So many units before now; a month or year before a day that it does not have is its last day."""
+    """The time `count` units before now; a day that does not exist in that month becomes its last day."""
     months = next((count * each for name, each in _MONTHS_PER_UNIT.items() if unit.startswith(name)), None)
     if months is None:
         return now - timedelta(**{_UNITS[unit[0]]: count})
@@ -174,7 +174,7 @@ def _midnight(day: date) -> datetime:
 
 
 def _clock_time(text: str) -> datetime | None:
-    """A date with a time of day; None if it is none."""
+    """A date with a time of day; None if the text is not one."""
     stamp = parse_time(text.upper())
     if stamp is None or _OFFSET.search(text):
         return stamp

@@ -1,4 +1,4 @@
-"""A session on disk, read as far as it is asked for."""
+"""A session on disk, read lazily."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class StoredSession:
-    """A session on disk. Nothing is read before it is asked for, and reading it reads no other."""
+    """A session on disk. Everything is read on first use, and no other session is read."""
 
     _usage: tuple[object, Usage] | None = None
     """The signature of the source that was counted, and its usage."""
@@ -52,7 +52,7 @@ class StoredSession:
         return self.agent.facts(self.source)
 
     def forget(self) -> None:
-        """Let go of what was read; it is read again when it is asked for."""
+        """Free the parsed content; it is read again on next use."""
         for name in ("facts", "header", "session_object"):
             self.__dict__.pop(name, None)
         if self.source.mask is not None:

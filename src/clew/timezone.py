@@ -19,7 +19,7 @@ class SystemZone(tzinfo):
     """The zone that the C library uses: that of `TZ`, in any of its spellings, else that of the system."""
 
     def utcoffset(self, stamp: datetime | None) -> timedelta | None:
-        """The offset of a local time; of one that occurs twice, `fold` tells which is meant."""
+        """The offset of a local time; `fold` selects one of two equal local times."""
         return None if stamp is None else stamp.replace(tzinfo=None).astimezone().utcoffset()
 
     def tzname(self, stamp: datetime | None) -> str | None:
@@ -27,7 +27,7 @@ class SystemZone(tzinfo):
         return None if stamp is None else stamp.replace(tzinfo=None).astimezone().tzname()
 
     def dst(self, stamp: datetime | None) -> timedelta | None:
-        """Unknown: the C library tells the whole offset only."""
+        """Unknown: the C library only has the total offset."""
         return None
 
     def fromutc(self, stamp: datetime) -> datetime:

@@ -19,6 +19,7 @@ WITHOUT_SESSIONS = {
     "clew archive prune",
     "clew archive restore",
     "clew archive verify",
+    "clew completion",
     "clew lake",
     "clew lake compact",
     "clew lake spark-job",
@@ -32,6 +33,14 @@ WITHOUT_SESSIONS = {
     "clew sources unmap",
 }
 """Commands that read no sessions of a home, and groups that do nothing by themselves."""
+WITHOUT_JSON = (
+    ("clew completion", ("completion", "bash")),
+    ("clew lake spark-job", ("lake", "spark-job")),
+    ("clew pick", ("pick",)),
+    ("clew redact files", ("redact", "files", "-")),
+    ("clew web", ("web", "--port", "0")),
+)
+"""Commands without JSON output, and how to run them."""
 TARGET_HOME = {"clew convert", "clew resume"}
 """Commands whose --home is the target."""
 
@@ -45,6 +54,16 @@ def every_command(command: click.Command = main, name: str = "clew") -> Iterator
             found = command.get_command(context, below)
             assert found is not None
             yield from every_command(found, f"{name} {below}")
+
+
+def option_names(command: click.Command) -> set[str]:
+    return {option for parameter in command.params for option in parameter.opts}
+
+
+def refused(*words: str) -> str:
+    ran = clew(*words)
+    assert (ran.code, ran.out) == (2, "")
+    return ran.err
 
 
 def test_help_lists_commands_in_groups_with_one_line_each() -> None:
@@ -118,8 +137,16 @@ def test_every_command_that_reads_sessions_has_the_shared_options() -> None:
     for name, command in every_command():
         if name in WITHOUT_SESSIONS:
             continue
-        options = {option for parameter in command.params for option in parameter.opts}
-        assert set(SHARED_OPTIONS) <= options, name
+        assert {*SHARED_OPTIONS} - {"--json"} <= option_names(command), name
+
+
+def test_every_command_has_json_or_refuses_it() -> None:
+    missing = {name for name, command in every_command() if "--json" not in option_names(command)}
+    assert missing == {"clew lake"} | {name for name, _ in WITHOUT_JSON}
+    for _, words in WITHOUT_JSON:
+        assert "No such option '--json'" in refused(*words, "--json")
+        assert "has no JSON output; leave out --json" in refused("--json", *words)
+    assert "has no JSON output" in refused("redact", "--json", "files", "-")
 
 
 def test_an_option_has_the_same_help_in_every_command() -> None:

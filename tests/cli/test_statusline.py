@@ -105,6 +105,11 @@ def test_the_catalog_is_brought_up_to_date_behind_it(working: Path, started: lis
     assert [words[-6:] for words in started] == [["--home", str(working), "stats", "--since", "today", "--json"]]
 
 
+def test_without_sync_no_process_is_started(working: Path, started: list[list[str]]) -> None:
+    assert "session" in line(GIVEN, "--home", working, "--no-sync")
+    assert started == []
+
+
 def test_a_source_is_read_and_brought_up_to_date(working: Path, started: list[list[str]]) -> None:
     clew("sources", "add", working, "--name", "desk")
     clew("stats", "--source", "desk")
@@ -112,9 +117,15 @@ def test_a_source_is_read_and_brought_up_to_date(working: Path, started: list[li
     assert [words[-6:] for words in started] == [["--source", "desk", "stats", "--since", "today", "--json"]]
 
 
-def test_json_may_be_asked_for_before_the_command(working: Path) -> None:
+def test_json_may_be_given_before_the_command(working: Path) -> None:
     facts = json.loads(line(GIVEN, "--home", working, "--json"))
-    assert (facts["model"], facts["session_cost"]) == ("Sonnet 4.5", 0.384)
+    assert (facts["model"], facts["session_cost"], facts["problem"]) == ("Sonnet 4.5", 0.384, None)
+
+
+def test_json_has_the_same_keys_without_a_catalog(working: Path, tmp_path: Path) -> None:
+    facts = json.loads(line("", "--home", tmp_path / "empty", "--json"))
+    assert facts.keys() == json.loads(line(GIVEN, "--home", working, "--json")).keys()
+    assert "no catalog yet" in facts["problem"]
 
 
 def test_a_block_without_a_known_cost_is_named(tmp_path: Path) -> None:

@@ -52,14 +52,14 @@ class Shell:
     def __init__(self, home: Path) -> None:
         self._home, self.status = home, 0
 
-    def run(self, command: str) -> str:
+    def run(self, command: str, stdin: str = "") -> str:
         """What a command prints, on both streams; the home is shown as `~`, the current folder as /home/ada."""
         if command == STATUS:
             return f"{self.status}\n"
         program, *arguments = shlex.split(command)
         assert program == "clew", f"only clew can be run here: {command}"
         arguments = [str(self._home) + word[1:] if word.startswith("~/") else word for word in arguments]
-        result = CliRunner().invoke(main, arguments, prog_name="clew")
+        result = CliRunner().invoke(main, arguments, input=stdin, prog_name="clew")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         self.status = result.exit_code

@@ -11,7 +11,8 @@ from clew.cli import COMMAND_GROUPS
 from clew.cli.main import main
 from clew.model.codes import CODES
 from scripts import docs
-from scripts.docs_tables import COLUMNS
+from scripts.docs_tables import COLUMNS, JSON_EXAMPLES
+from tests.cli.test_help import every_command, option_names
 from tests.docs.examples import demo_shell
 
 CONTEXT = click.Context(main)
@@ -58,6 +59,17 @@ def test_the_page_of_tables_names_the_values_of_columns_with_few_values(tmp_path
             values = [json.loads(line)["value"] for line in lines]
             described = COLUMNS.get(f"{view}.{column}") or COLUMNS[column]
             assert [value for value in values if value and f"`{value}`" not in described] == []
+
+
+def test_the_page_of_json_has_every_command_with_json() -> None:
+    with_json = {
+        name
+        for name, command in every_command()
+        if "--json" in option_names(command) and not (isinstance(command, click.Group) and command.no_args_is_help)
+    }
+    page = (docs.REFERENCE / "json.md").read_text(encoding="utf-8")
+    assert docs.json_commands() == with_json
+    assert [title for title, *_ in JSON_EXAMPLES if f"\n## {title}\n" not in page] == [], STALE
 
 
 @pytest.mark.slow

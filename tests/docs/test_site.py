@@ -10,6 +10,8 @@ import pytest
 
 import clew
 import clew.errors
+from clew.cli import ABOUT, INTERRUPTED
+from clew.cli.main import BROKEN_PIPE
 from clew.errors import ClewError
 from tests.docs.pages import DOCS, ROOT, anchors, name_of, pages_with_generated, without_code
 from tests.docs.site_build import build_site
@@ -18,7 +20,7 @@ _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 _LOADED = re.compile(
     r"""<(?:script|img|iframe|source)[^>]*\ssrc=["']?(?:https?:)?//|<link[^>]*\shref=["']?(?:https?:)?//"""
 )
-"""What a browser loads from another server without being asked."""
+"""What a browser loads from another server by itself."""
 
 
 def pages_in(nav: Any) -> list[str]:
@@ -67,7 +69,9 @@ def test_every_variable_is_documented() -> None:
 def test_every_exit_code_is_documented() -> None:
     page = (DOCS / "reference" / "exit-codes.md").read_text(encoding="utf-8")
     errors = [error for error in vars(clew.errors).values() if isinstance(error, type) and issubclass(error, ClewError)]
-    assert [error for error in errors if f"| {error.exit_code} |" not in page] == []
+    codes = {0, *(error.exit_code for error in errors)}
+    assert {int(code) for code in re.findall(r"(?<= )\d(?= )", ABOUT[-1])} == codes
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)} == {*codes, INTERRUPTED, BROKEN_PIPE}
 
 
 def test_every_public_name_is_in_the_api_reference() -> None:

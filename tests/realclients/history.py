@@ -1,4 +1,4 @@
-"""What a client sent to its model, in words that are the same for every protocol."""
+"""The history that a client sent to its model, in one form for all protocols."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Kind = Literal["user", "answer", "call", "result", "thinking", "image"]
 
 
 class Entry(NamedTuple):
-    """One thing that was said or done. A call has a name and an input; an image has its hash as text."""
+    """One part of the history. A call has a name and an input; an image has the hash of its bytes as text."""
 
     kind: Kind
     text: str = ""
@@ -27,9 +27,11 @@ def image(data: str) -> Entry:
     return Entry("image", hashlib.sha256(base64.b64decode(data)).hexdigest())
 
 
-def without(entries: Iterable[Entry], marks: Sequence[str]) -> list[Entry]:
-    """The entries without the words that a client puts into a user's mouth, told by how they begin."""
-    return [entry for entry in entries if not (entry.kind == "user" and entry.text.lstrip().startswith(tuple(marks)))]
+def without_injected(entries: Iterable[Entry], prefixes: Sequence[str]) -> list[Entry]:
+    """The entries without user texts that the client added itself, recognised by how they begin."""
+    return [
+        entry for entry in entries if not (entry.kind == "user" and entry.text.lstrip().startswith(tuple(prefixes)))
+    ]
 
 
 def texts(entries: Iterable[Entry], *kinds: Kind) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the scripted model says: turns of words, thoughts and tool calls, in lanes, one for each conversation."""
+"""The script of the model: turns of text, thoughts and tool calls, for the main thread and for sub-agents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 
 class Say(Struct, frozen=True, tag="say"):
-    """Words for the user."""
+    """Text for the user."""
 
     text: str
 
@@ -46,15 +46,15 @@ class Turn(Struct, frozen=True):
     steps: tuple[Say | Think | Call, ...]
     usage: Usage = Usage()
     after: str = ""
-    """Words that the newest part of the request must hold; the model refuses the request otherwise."""
+    """A text that the newest entries of the request must contain; the model refuses the request otherwise."""
 
 
 class Script(Struct, frozen=True):
-    """The turns of the main conversation, and those of sub-agents by words of the task they were given."""
+    """The turns of the main thread, and those of sub-agents by a text of their task."""
 
     turns: tuple[Turn, ...] = ()
     agents: dict[str, tuple[Turn, ...]] = {}
-    answers_on: bool = False
+    answers_forever: bool = False
     """Whether a request after the last turn is answered with `DONE`, not refused."""
 
 

@@ -1,4 +1,4 @@
-"""A thread of Codex that only refers to the history before it goes over with that history."""
+"""A Codex thread that refers to another thread for its first half is converted with that half."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.realclients.clients import CLIENTS, Client
-from tests.realclients.conftest import Studio, go_on
+from tests.realclients.clients import CLIENTS
+from tests.realclients.conversion import FULL_MATRIX, assert_loaded, convert, resume_converted
+from tests.realclients.recording import Recordings, resume_recording
 from tests.realclients.test_damage import main_file
-from tests.realclients.test_resume_matrix import assert_loaded, convert, resume
 
 BASE = "019fffff-0000-7000-8000-00000000000b"
 
 
-def refer(path: Path) -> None:
-    """Move the first half of a rollout into one of its own, which it then refers to as a fork does."""
+def split_thread(path: Path) -> None:
+    """Move the first half of a rollout into a file of its own, and refer to it as a fork does."""
     lines = path.read_bytes().splitlines(keepends=True)
     cut = next(at for at, line in enumerate(lines) if b'"role":"assistant"' in line) + 1
     head = json.loads(lines[0])
@@ -26,32 +26,35 @@ def refer(path: Path) -> None:
     base = {"thread_id": BASE, "end_ordinal_exclusive": cut, "end_byte_offset": len(before)}
     head["payload"] |= {"history_base": base, "forked_from_id": BASE}
     own = [json.dumps(head | {"ordinal": cut}, separators=(",", ":")).encode() + b"\n", *lines[cut:]]
-    path.write_bytes(b"".join(numbered(line, cut + at) for at, line in enumerate(own)))
+    path.write_bytes(b"".join(with_ordinal(line, cut + at) for at, line in enumerate(own)))
 
 
-def numbered(line: bytes, number: int) -> bytes:
+def with_ordinal(line: bytes, number: int) -> bytes:
     return re.sub(rb'\A(\{"timestamp":"[^"]*","ordinal":)\d+', rb"\g<1>%d" % number, line)
 
 
 @pytest.fixture(scope="module")
-def forked(studio: Studio, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def forked(recordings: Recordings, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home in which the recorded thread builds upon another."""
-    recording = studio.recording("codex")
-    home = recording.story.client.copy(recording.home, tmp_path_factory.mktemp("forked") / "home")
-    refer(main_file(recording, home))
+    recording = recordings.recording("codex")
+    home = recording.client.copy_home(recording.home, tmp_path_factory.mktemp("forked") / "home")
+    split_thread(main_file(recording, home))
     return home
 
 
-def test_it_is_what_the_client_takes_for_one(forked: Path, studio: Studio, tmp_path: Path) -> None:
-    recording = studio.recording("codex")
-    again = go_on(recording, recording.story.client.copy(forked, tmp_path / "home"), recording.session)
-    assert_loaded(again, studio.held("codex"), [])
+def test_codex_resumes_the_forked_thread(forked: Path, recordings: Recordings, tmp_path: Path) -> None:
+    recording = recordings.recording("codex")
+    resumed = resume_recording(recording, recording.client.copy_home(forked, tmp_path / "home"), recording.session)
+    assert_loaded(resumed, recordings.history("codex"), [])
 
 
-@pytest.mark.parametrize("target", CLIENTS.values(), ids=[f"to-{name}" for name in CLIENTS])
-def test_it_goes_on_whole(target: Client, forked: Path, studio: Studio, tmp_path: Path) -> None:
-    recording = studio.recording("codex")
-    outcome = convert(recording.session, forked, target.agent, tmp_path)
+@pytest.mark.parametrize("name", FULL_MATRIX)
+def test_a_forked_thread_is_converted_with_its_history(
+    name: str, forked: Path, recordings: Recordings, tmp_path: Path
+) -> None:
+    recording = recordings.recording("codex")
+    target = CLIENTS[name]
+    outcome = convert(recording.session, forked, target, tmp_path)
     assert not [loss for loss in outcome["losses"] if "history" in loss["what"]]
-    again = resume(target, tmp_path, recording.project, outcome["session_id"], recording.story)
-    assert_loaded(again, studio.held("codex"), outcome["losses"])
+    resumed = resume_converted(target, tmp_path, recording, outcome["session_id"])
+    assert_loaded(resumed, recordings.history("codex"), outcome["losses"])

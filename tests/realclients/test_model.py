@@ -1,4 +1,4 @@
-"""The scripted model itself: it says its turns, and refuses loudly what does not fit."""
+"""The scripted model: it plays its turns, and refuses unexpected requests."""
 
 from __future__ import annotations
 
@@ -7,111 +7,123 @@ from typing import Any
 
 import pytest
 
-from tests.realclients.clients import CLAUDE, CLIENTS, CODEX, GEMINI, Client
+from tests.realclients.client import SUBAGENT_TASK
 from tests.realclients.history import JSON, Entry, image
 from tests.realclients.model import Model
 from tests.realclients.script import Call, Say, Script, Think, sign, turn
-from tests.realclients.stories import ERRAND
+from tests.realclients.wire import Wire
+from tests.realclients.wire_anthropic import Anthropic
+from tests.realclients.wire_chat import ChatCompletions
+from tests.realclients.wire_gemini import Gemini
+from tests.realclients.wire_openai import OpenAI
 
-PATHS = {
-    "claude": "/v1/messages",
-    "codex": "/v1/responses",
-    "gemini": "/v1beta/models/gemini-2.5-pro:streamGenerateContent",
+WIRES: dict[str, Wire] = {
+    "anthropic": Anthropic(),
+    "chat": ChatCompletions(("<system-reminder>",)),
+    "gemini": Gemini(),
+    "openai": OpenAI(),
 }
-EVERY = pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
-PICTURE = "iVBORw0KGgo="
+PATHS = {
+    "anthropic": "/v1/messages",
+    "chat": "/v1/chat/completions",
+    "gemini": "/v1beta/models/gemini-2.5-pro:streamGenerateContent",
+    "openai": "/v1/responses",
+}
+EVERY = pytest.mark.parametrize("name", WIRES)
+IMAGE = "iVBORw0KGgo="
 
 
-def asking(client: Client, prompt: str, tool: str = "ring") -> dict[str, JSON]:
+def request(name: str, prompt: str, tool: str = "ring") -> dict[str, JSON]:
     """A request with one prompt and one tool."""
-    if client is CLAUDE:
-        return {"messages": [{"role": "user", "content": prompt}], "tools": [{"name": tool}], "stream": True}
-    if client is CODEX:
+    if name == "openai":
         content = [{"type": "input_text", "text": prompt}]
-        asked = {"type": "message", "role": "user", "content": content}
-        return {"input": [asked], "tools": [{"type": "function", "name": tool}]}
-    parts = [{"text": prompt}]
-    return {"contents": [{"role": "user", "parts": parts}], "tools": [{"functionDeclarations": [{"name": tool}]}]}
+        message = {"type": "message", "role": "user", "content": content}
+        return {"input": [message], "tools": [{"type": "function", "name": tool}]}
+    if name == "gemini":
+        parts = [{"text": prompt}]
+        return {"contents": [{"role": "user", "parts": parts}], "tools": [{"functionDeclarations": [{"name": tool}]}]}
+    offered = {"type": "function", "function": {"name": tool}} if name == "chat" else {"name": tool}
+    return {"messages": [{"role": "user", "content": prompt}], "tools": [offered], "stream": True}
 
 
-def model(client: Client, *turns: Any, **more: Any) -> Model:
-    return Model(client.wire, Script(turns, **more))
+def scripted(name: str, *turns: Any, **more: Any) -> Model:
+    return Model(WIRES[name], Script(turns, **more))
 
 
-def ask(asked: Model, client: Client, body: JSON) -> tuple[int, str]:
-    status, answer = asked.answer(PATHS[client.name], body)
+def ask(model: Model, name: str, body: JSON) -> tuple[int, str]:
+    status, answer = model.answer(PATHS[name], body)
     return status, answer.body.decode()
 
 
 @EVERY
-def test_turns_are_said_in_order(client: Client) -> None:
-    said = model(client, turn(Think("hm"), Say("one"), Call("ring", {"times": 2})), turn(Say("two")))
-    first, second = (ask(said, client, asking(client, "hello")) for _ in range(2))
+def test_turns_are_played_in_order(name: str) -> None:
+    model = scripted(name, turn(Think("hm"), Say("one"), Call("ring", {"times": 2})), turn(Say("two")))
+    first, second = (ask(model, name, request(name, "hello")) for _ in range(2))
     assert (first[0], second[0]) == (200, 200)
     assert "one" in first[1] and "times" in first[1] and "two" in second[1]
-    assert (said.misfits, said.unsaid(), len(said.requests)) == ([], [], 2)
+    assert (model.errors, model.unused_turns(), len(model.requests)) == ([], [], 2)
 
 
 @EVERY
-def test_turns_nobody_asked_for_are_reported(client: Client) -> None:
-    assert model(client, turn(Say("one"))).unsaid() == ["lane '': 1 turns were not asked for"]
+def test_unused_turns_are_reported(name: str) -> None:
+    assert scripted(name, turn(Say("one"))).unused_turns() == ["thread '': 1 turns were not used"]
 
 
 @EVERY
 @pytest.mark.parametrize(
-    ("turns", "why"),
+    ("turns", "reason"),
     [
-        ((), "nothing is left to say"),
+        ((), "no turns are left"),
         ((turn(Call("blow", {})),), "no tools named ['blow']"),
         ((turn(Say("x"), after="goodbye"),), "expected 'goodbye'"),
     ],
 )
-def test_what_does_not_fit_is_refused(client: Client, turns: tuple[Any, ...], why: str) -> None:
-    asked = model(client, *turns)
-    status, body = ask(asked, client, asking(client, "hello"))
-    assert status == 400 and why in body
-    assert len(asked.misfits) == 1 and why in asked.misfits[0]
+def test_unexpected_requests_are_refused(name: str, turns: tuple[Any, ...], reason: str) -> None:
+    model = scripted(name, *turns)
+    status, body = ask(model, name, request(name, "hello"))
+    assert status == 400 and reason in body
+    assert len(model.errors) == 1 and reason in model.errors[0]
 
 
 @EVERY
 @pytest.mark.parametrize("body", [None, [], {"tools": [{"name": "x", "type": "function"}]}])
-def test_what_cannot_be_read_is_refused(client: Client, body: JSON) -> None:
-    asked = model(client, turn(Say("x")))
-    if client is GEMINI and isinstance(body, dict):
+def test_unreadable_requests_are_refused(name: str, body: JSON) -> None:
+    model = scripted(name, turn(Say("x")))
+    if name == "gemini" and isinstance(body, dict):
         body = {"tools": [{"functionDeclarations": [{"name": "x"}]}]}
-    assert ask(asked, client, body)[0] == 400
-    assert "cannot be read" in asked.misfits[0]
+    assert ask(model, name, body)[0] == 400
+    assert "cannot be read" in model.errors[0]
 
 
 @EVERY
-def test_other_addresses_are_refused(client: Client) -> None:
-    asked = model(client, turn(Say("x")))
-    assert asked.answer("/v1/elsewhere", {"input": []})[0] == 400
-    assert "no such address" in asked.misfits[0]
+def test_other_addresses_are_refused(name: str) -> None:
+    model = scripted(name, turn(Say("x")))
+    assert model.answer("/v1/elsewhere", {"input": []})[0] == 400
+    assert "no such address" in model.errors[0]
 
 
 @EVERY
-def test_requests_without_tools_take_no_turn(client: Client) -> None:
-    asked = model(client, turn(Say("one")))
-    body = asking(client, "a title, please")
+def test_requests_without_tools_take_no_turn(name: str) -> None:
+    model = scripted(name, turn(Say("one")))
+    body = request(name, "a title, please")
     del body["tools"]
-    assert ask(asked, client, body)[0] == 200
-    assert (len(asked.unsaid()), asked.requests) == (1, [])
+    assert ask(model, name, body)[0] == 200
+    assert (len(model.unused_turns()), model.requests) == (1, [])
 
 
 @EVERY
-def test_sub_agents_have_lanes_of_their_own(client: Client) -> None:
-    asked = model(client, turn(Say("main")), agents={ERRAND: (turn(Say("aside")),)})
-    assert "aside" in ask(asked, client, asking(client, f"{ERRAND} Go."))[1]
-    assert "main" in ask(asked, client, asking(client, "hello"))[1]
-    assert [request.lane for request in asked.requests] == [ERRAND, ""]
+def test_sub_agents_have_threads_of_their_own(name: str) -> None:
+    model = scripted(name, turn(Say("main")), agents={SUBAGENT_TASK: (turn(Say("aside")),)})
+    assert "aside" in ask(model, name, request(name, f"{SUBAGENT_TASK} Go."))[1]
+    assert "main" in ask(model, name, request(name, "hello"))[1]
+    assert [request.thread for request in model.requests] == [SUBAGENT_TASK, ""]
 
 
-def claude_request(*messages: tuple[str, list[dict[str, JSON]]]) -> dict[str, JSON]:
+def anthropic_request(*messages: tuple[str, list[dict[str, JSON]]]) -> dict[str, JSON]:
     return {"messages": [{"role": role, "content": content} for role, content in messages]}
 
 
-CLAUDE_TALK = claude_request(
+ANTHROPIC_REQUEST = anthropic_request(
     ("user", [{"type": "text", "text": "<system-reminder>x"}, {"type": "text", "text": "Ring."}]),
     (
         "assistant",
@@ -128,13 +140,13 @@ CLAUDE_TALK = claude_request(
             {
                 "type": "tool_result",
                 "tool_use_id": "b",
-                "content": [{"type": "image", "source": {"type": "base64", "data": PICTURE}}],
+                "content": [{"type": "image", "source": {"type": "base64", "data": IMAGE}}],
             },
             {"type": "tool_result", "tool_use_id": "a", "content": "dong"},
         ],
     ),
 )
-CODEX_TALK = {
+OPENAI_REQUEST = {
     "input": [
         {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "rules"}]},
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Ring."}]},
@@ -145,12 +157,36 @@ CODEX_TALK = {
         {
             "type": "function_call_output",
             "call_id": "b",
-            "output": [{"type": "input_image", "image_url": f"data:image/png;base64,{PICTURE}"}],
+            "output": [{"type": "input_image", "image_url": f"data:image/png;base64,{IMAGE}"}],
         },
         {"type": "function_call_output", "call_id": "a", "output": "dong"},
     ]
 }
-GEMINI_TALK = {
+CHAT_REQUEST = {
+    "messages": [
+        {"role": "system", "content": "rules"},
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "<system-reminder>x"}, {"type": "text", "text": "Ring."}],
+        },
+        {
+            "role": "assistant",
+            "content": "I ring.",
+            "reasoning_content": "hm",
+            "tool_calls": [
+                {"id": "a", "type": "function", "function": {"name": "ring", "arguments": '{"n": 1}'}},
+                {"id": "b", "type": "function", "function": {"name": "look", "arguments": "{}"}},
+            ],
+        },
+        {
+            "role": "tool",
+            "tool_call_id": "b",
+            "content": [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{IMAGE}"}}],
+        },
+        {"role": "tool", "tool_call_id": "a", "content": "dong"},
+    ]
+}
+GEMINI_REQUEST = {
     "contents": [
         {"role": "user", "parts": [{"text": "<session_context>x"}, {"text": "Ring."}]},
         {
@@ -166,17 +202,17 @@ GEMINI_TALK = {
             "role": "user",
             "parts": [
                 {"functionResponse": {"name": "ring", "response": {"output": "dong"}}},
-                {"functionResponse": {"name": "look", "response": {}, "parts": [{"inlineData": {"data": PICTURE}}]}},
+                {"functionResponse": {"name": "look", "response": {}, "parts": [{"inlineData": {"data": IMAGE}}]}},
             ],
         },
     ]
 }
-TALKS = {"claude": CLAUDE_TALK, "codex": CODEX_TALK, "gemini": GEMINI_TALK}
+REQUESTS = {"anthropic": ANTHROPIC_REQUEST, "chat": CHAT_REQUEST, "gemini": GEMINI_REQUEST, "openai": OPENAI_REQUEST}
 
 
 @EVERY
-def test_the_three_protocols_tell_the_same_history(client: Client) -> None:
-    assert client.wire.entries(TALKS[client.name]) == [
+def test_all_protocols_decode_to_one_history(name: str) -> None:
+    assert WIRES[name].decode_history(REQUESTS[name]) == [
         Entry("user", "Ring."),
         Entry("thinking", "hm"),
         Entry("answer", "I ring."),
@@ -184,33 +220,49 @@ def test_the_three_protocols_tell_the_same_history(client: Client) -> None:
         Entry("call", name="look", input={}),
         Entry("result", "dong"),
         Entry("result", ""),
-        image(PICTURE),
+        image(IMAGE),
     ]
-    assert list(client.wire.faults(TALKS[client.name])) == []
+    assert list(WIRES[name].violations(REQUESTS[name])) == []
 
 
 @pytest.mark.parametrize(
-    ("client", "old", "new", "why"),
+    ("name", "old", "new", "reason"),
     [
-        (CLAUDE, '"tool_use_id": "a"', '"tool_use_id": "c"', "are followed by results for"),
-        (CLAUDE, sign("hm"), "c2lnbmF0dXJl", "signature"),
-        (CLAUDE, '"I ring."', '" "', "without words"),
-        (CLAUDE, '"id": "a", "name": "ring"', '"id": "a", "name": "ring the bell"', "may not be named"),
-        (CLAUDE, '{"n": 1}', '"n"', "is no object"),
-        (CODEX, '_output", "call_id": "a"', '_output", "call_id": "b"', "1 calls, 0 results"),
-        (CODEX, sign("hm"), "gAAAA", "not the model's"),
-        (CODEX, '"arguments": "{}"', '"arguments": "{"', "no JSON"),
-        (GEMINI, '{"functionCall": {"name": "look", "args": {}}}', '{"text": "x"}', "are followed by responses of"),
-        (GEMINI, '{"functionCall"', '{"text": "", "was"', "no calls stand before"),
+        ("anthropic", '"tool_use_id": "a"', '"tool_use_id": "c"', "are followed by results for"),
+        ("anthropic", sign("hm"), "c2lnbmF0dXJl", "signature"),
+        ("anthropic", '"I ring."', '" "', "without words"),
+        ("anthropic", '"id": "a", "name": "ring"', '"id": "a", "name": "ring the bell"', "may not be named"),
+        ("anthropic", '{"n": 1}', '"n"', "is no object"),
+        ("openai", '_output", "call_id": "a"', '_output", "call_id": "b"', "1 calls, 0 results"),
+        ("openai", sign("hm"), "gAAAA", "not the model's"),
+        ("openai", '"arguments": "{}"', '"arguments": "{"', "no JSON"),
+        ("chat", '"tool_call_id": "a"', '"tool_call_id": "c"', "without a call before it"),
+        ("chat", '"arguments": "{}"', '"arguments": "[]"', "no JSON object"),
+        ("gemini", '{"functionCall": {"name": "look", "args": {}}}', '{"text": "x"}', "are followed by responses of"),
+        ("gemini", '{"functionCall"', '{"text": "", "was"', "no calls stand before"),
     ],
 )
-def test_what_the_service_would_refuse_is_refused(client: Client, old: str, new: str, why: str) -> None:
-    body = json.loads(json.dumps(TALKS[client.name]).replace(old, new))
-    assert why in "; ".join(client.wire.faults(body))
+def test_requests_that_the_service_refuses_are_refused(name: str, old: str, new: str, reason: str) -> None:
+    body = json.loads(json.dumps(REQUESTS[name]).replace(old, new))
+    assert reason in "; ".join(WIRES[name].violations(body))
 
 
 def test_results_sent_twice_count_once() -> None:
-    body = json.loads(json.dumps(GEMINI_TALK))
+    body = json.loads(json.dumps(GEMINI_REQUEST))
     body["contents"][2]["parts"] *= 2
-    assert GEMINI.wire.entries(body) == GEMINI.wire.entries(GEMINI_TALK)
-    assert list(GEMINI.wire.faults(body)) == []
+    assert WIRES["gemini"].decode_history(body) == WIRES["gemini"].decode_history(GEMINI_REQUEST)
+    assert list(WIRES["gemini"].violations(body)) == []
+
+
+def test_chat_completions_stream_their_usage_last() -> None:
+    turns = (turn(Think("hm"), Say("one"), Call("ring", {"n": 1})), turn(Say("two")))
+    model = scripted("chat", *turns)
+    _, streamed = ask(model, "chat", request("chat", "hello"))
+    *chunks, end = [line.removeprefix("data: ") for line in streamed.split("\n\n") if line]
+    assert end == "[DONE]"
+    decoded = [json.loads(chunk) for chunk in chunks]
+    assert decoded[-1]["usage"]["prompt_tokens_details"] == {"cached_tokens": 500}
+    deltas = [choice["delta"] for chunk in decoded for choice in chunk["choices"]]
+    assert [next(iter(delta)) for delta in deltas if delta] == ["role", "reasoning_content", "content", "tool_calls"]
+    status, plain = ask(model, "chat", {**request("chat", "hello"), "stream": False})
+    assert (status, json.loads(plain)["choices"][0]["message"]["content"]) == (200, "two")

@@ -1,13 +1,23 @@
-"""clew on homes that the real clients wrote: every byte comes back, nothing is unknown, the numbers are right."""
+"""clew reads the homes that real clients wrote: byte for byte, without unknown records, with the right numbers."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cli.running import Ran, clew
+from tests.realclients.clients import STORIES
+from tests.realclients.conversion import is_readable
+from tests.realclients.recording import Recording, Recordings
 from tests.realclients.script import Turn, Usage
-from tests.realclients.stories import Part, Recording
+
+
+@pytest.fixture(params=[story.name for story in STORIES.values() if is_readable(story.client)])
+def recording(request: pytest.FixtureRequest, recordings: Recordings) -> Recording:
+    """Each story of an agent that clew reads."""
+    return recordings.recording(request.param)
 
 
 def on(recording: Recording, *words: str | Path) -> Ran:
@@ -23,8 +33,7 @@ def listed(recording: Recording) -> dict[str, Any]:
 
 
 def turns(recording: Recording) -> list[Turn]:
-    parts: tuple[Part, ...] = recording.story.parts(recording.project)
-    return [turn for part in parts for turn in part.turns]
+    return [turn for part in recording.story.parts(recording.project) for turn in part.turns]
 
 
 def test_every_byte_comes_back(recording: Recording) -> None:
@@ -51,7 +60,7 @@ def test_nothing_is_wrong(recording: Recording) -> None:
 
 def test_the_session_is_listed(recording: Recording) -> None:
     row = listed(recording)
-    assert row["agent"] == recording.story.client.agent
+    assert row["agent"] == recording.client.agent
     assert row["workspace"] == str(recording.project)
     assert row["title"] == "Make the bell ring twice."
 

@@ -1,4 +1,4 @@
-"""Any agent to any agent: a session of one is converted, and the real client of another goes on with all of it."""
+"""A session of one agent is converted to another, whose real client resumes it with all of its history."""
 
 from __future__ import annotations
 
@@ -10,97 +10,88 @@ import pytest
 
 from tests.cli.running import clew
 from tests.demo_home import write_small_demo
-from tests.realclients.clients import CLIENTS, LATEST, Client
-from tests.realclients.comparing import differences, said
-from tests.realclients.conftest import GO_ON, Studio
+from tests.realclients.client import LATEST, Client, Story
+from tests.realclients.clients import CLIENTS
+from tests.realclients.conversion import (
+    FULL_MATRIX,
+    TARGETS,
+    assert_loaded,
+    convert,
+    pairs,
+    resume_converted,
+)
 from tests.realclients.history import Entry, image
-from tests.realclients.lab import Run, run
-from tests.realclients.script import Script
-from tests.realclients.stories import STORIES, Story
+from tests.realclients.recording import RESUME_PROMPT, Recordings, resume
 
-SAGES = ("sage-agent", "sage-emacs")
-EVERY = [pytest.param(name, target, id=f"{name}-to-{target.name}") for name in STORIES for target in CLIENTS.values()]
-FOREIGN = [
-    pytest.param(name, target, id=f"{name}-to-{target.name}")
-    for name, story in STORIES.items()
-    for target in CLIENTS.values()
-    if target is not story.client
-]
+SAGE_AGENTS = ("sage-agent", "sage-emacs")
 DEMO_PROJECTS = "/home/ada/src"
 
 
-def convert(reference: str, source: Path, agent: str, target: Path) -> dict[str, Any]:
-    """Convert a session from one home to another."""
-    done = clew("--home", source, "convert", reference, "--to", agent, "--home", target, "--allow-loss", "--json")
-    assert done.code == 0, done.out + done.err
-    outcome: dict[str, Any] = done.json
-    return outcome
+def named(tried: list[tuple[Story, Client]]) -> list[Any]:
+    return [pytest.param(story, target, id=f"{story.name}-to-{target.name}") for story, target in tried]
 
 
-def resume(client: Client, home: Path, project: Path, session: str, story: Story | None = None) -> Run:
-    """Go on with a session; in the client that recorded it, with the options it was recorded with."""
-    options = story.options if story is not None and story.client is client else ()
-    return run(client, home, project, GO_ON, Script(answers_on=True), session=session, options=options)
-
-
-def assert_loaded(again: Run, expected: list[Entry], losses: list[dict[str, Any]]) -> None:
-    """The client went on with everything, but for what the conversion said would be lost."""
-    pictures = not any("picture" in loss["what"] for loss in losses)
-    found = said(again.check().history(), pictures=pictures)
-    report = differences(found, [*said(expected, pictures=pictures), Entry("user", GO_ON)])
-    assert not report, "\n".join(report)
+PAIRS = pairs()
+FOREIGN = [(story, target) for story, target in PAIRS if story.client is not target]
+RETURNS = [
+    (story, target)
+    for story, target in FOREIGN
+    if story.name == "claude" or {story.client.name, target.name} <= set(FULL_MATRIX)
+]
+"""The pairs for which the session goes on in the target and is converted back."""
 
 
 def below(home: Path, files: list[Path]) -> dict[str, bytes]:
     return {str(path.relative_to(home)): path.read_bytes() for path in files}
 
 
-@pytest.mark.parametrize(("name", "target"), EVERY)
-def test_a_recorded_session_goes_on_in_another_client(
-    name: str, target: Client, studio: Studio, tmp_path: Path
-) -> None:
-    recording = studio.recording(name)
-    outcome = convert(recording.session, recording.home, target.agent, tmp_path)
-    again = resume(target, tmp_path, recording.project, outcome["session_id"], recording.story)
-    assert_loaded(again, studio.held(name), outcome["losses"])
+@pytest.mark.parametrize(("story", "target"), named(PAIRS))
+def test_a_converted_session_is_resumed(story: Story, target: Client, recordings: Recordings, tmp_path: Path) -> None:
+    recording = recordings.recording(story.name)
+    outcome = convert(recording.session, recording.home, target, tmp_path)
+    resumed = resume_converted(target, tmp_path, recording, outcome["session_id"])
+    assert_loaded(resumed, recordings.history(story.name), outcome["losses"])
 
 
-@pytest.mark.parametrize("target", CLIENTS.values(), ids=[f"to-{name}" for name in CLIENTS])
-def test_a_converted_session_is_found_as_the_newest(target: Client, studio: Studio, tmp_path: Path) -> None:
-    recording = studio.recording("claude")
-    outcome = convert(recording.session, recording.home, target.agent, tmp_path)
-    again = resume(target, tmp_path, recording.project, LATEST)
-    assert_loaded(again, studio.held("claude"), outcome["losses"])
+@pytest.mark.parametrize("target", TARGETS.values(), ids=[f"to-{name}" for name in TARGETS])
+def test_a_converted_session_is_found_as_the_latest(target: Client, recordings: Recordings, tmp_path: Path) -> None:
+    if not target.resumes_latest:
+        pytest.skip(f"{target.name} cannot resume its latest session")
+    recording = recordings.recording("claude")
+    outcome = convert(recording.session, recording.home, target, tmp_path)
+    resumed = resume_converted(target, tmp_path, recording, LATEST)
+    assert_loaded(resumed, recordings.history("claude"), outcome["losses"])
 
 
-@pytest.mark.parametrize(("name", "target"), FOREIGN)
-def test_converting_back_gives_the_bytes(name: str, target: Client, studio: Studio, tmp_path: Path) -> None:
-    own = STORIES[name].client
-    recording = studio.recording(name)
+@pytest.mark.parametrize(("story", "target"), named(FOREIGN))
+def test_converting_back_gives_the_bytes(story: Story, target: Client, recordings: Recordings, tmp_path: Path) -> None:
+    recording = recordings.recording(story.name)
     there, back = tmp_path / "there", tmp_path / "back"
-    outcome = convert(recording.session, recording.home, target.agent, there)
-    returned = convert(outcome["session_id"], there, own.agent, back)
+    outcome = convert(recording.session, recording.home, target, there)
+    returned = convert(outcome["session_id"], there, recording.client, back)
     assert returned["session_id"] == recording.session
-    whole = below(recording.home, [path for path in recording.files if own.id_of(path) == recording.session])
-    assert below(back, [Path(path) for path in returned["files"]]).items() >= whole.items()
+    own = [path for path in recording.files if recording.client.id_of(path) == recording.session]
+    returned_files = below(back, [Path(path) for path in returned["files"]])
+    assert returned_files.items() >= below(recording.home, own).items()
 
 
-@pytest.mark.parametrize(("name", "target"), FOREIGN)
-def test_what_was_said_elsewhere_comes_back_too(name: str, target: Client, studio: Studio, tmp_path: Path) -> None:
-    own = STORIES[name].client
-    recording = studio.recording(name)
+@pytest.mark.parametrize(("story", "target"), named(RETURNS))
+def test_a_prompt_added_by_the_target_comes_back(
+    story: Story, target: Client, recordings: Recordings, tmp_path: Path
+) -> None:
+    recording = recordings.recording(story.name)
     there, back = tmp_path / "there", tmp_path / "back"
-    outcome = convert(recording.session, recording.home, target.agent, there)
+    outcome = convert(recording.session, recording.home, target, there)
     resume(target, there, recording.project, outcome["session_id"]).check()
-    returned = convert(outcome["session_id"], there, own.agent, back)
-    again = resume(own, back, recording.project, returned["session_id"], recording.story)
-    expected = [*studio.held(name), Entry("user", GO_ON), Entry("answer", "done")]
-    assert_loaded(again, expected, outcome["losses"] + returned["losses"])
+    returned = convert(outcome["session_id"], there, recording.client, back)
+    resumed = resume_converted(recording.client, back, recording, returned["session_id"])
+    expected = [*recordings.history(story.name), Entry("user", RESUME_PROMPT), Entry("answer", "done")]
+    assert_loaded(resumed, expected, outcome["losses"] + returned["losses"])
 
 
 @pytest.fixture(scope="session")
 def moved_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo home, with its projects where clients can be started in them."""
+    """The demo home, with its projects in folders that exist."""
     folder = tmp_path_factory.mktemp("demo")
     home, projects = folder / "home", folder / "src"
     for path in write_small_demo(home):
@@ -114,11 +105,11 @@ def sage_sessions(home: Path, agent: str) -> list[dict[str, Any]]:
 
 
 def document_history(home: Path, session: str) -> list[Entry]:
-    """What the active path of a session says, read from its unified document."""
+    """The history on the active path of a session, read from its unified document."""
     document = json.loads(clew("export", session, "--home", home).raw)
     active = set(document["graph"]["active_path"])
-    spoken = [each for each in document["messages"] if each["uuid"] in active and each["role"] != "system"]
-    return [entry for message in spoken for block in message["content"] for entry in _entries(message["role"], block)]
+    messages = [each for each in document["messages"] if each["uuid"] in active and each["role"] != "system"]
+    return [entry for message in messages for block in message["content"] for entry in _entries(message["role"], block)]
 
 
 def _entries(role: str, block: dict[str, Any]) -> list[Entry]:
@@ -135,16 +126,16 @@ def _entries(role: str, block: dict[str, Any]) -> list[Entry]:
     return []
 
 
-@pytest.mark.usefixtures("lab")
-@pytest.mark.parametrize("target", CLIENTS.values(), ids=[f"to-{name}" for name in CLIENTS])
-@pytest.mark.parametrize("agent", SAGES)
-def test_sage_sessions_go_on_in_every_client(agent: str, target: Client, moved_demo: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", FULL_MATRIX)
+@pytest.mark.parametrize("agent", SAGE_AGENTS)
+def test_a_converted_session_of_sage_is_resumed(agent: str, target: str, moved_demo: Path, tmp_path: Path) -> None:
+    client = CLIENTS[target]
     rows = sage_sessions(moved_demo, agent)
     assert rows
     for row in rows:
         home, project = tmp_path / row["id"].replace("/", "-"), Path(row["workspace"])
         project.mkdir(parents=True, exist_ok=True)
         reference = f"{agent}:{row['id']}"
-        outcome = convert(reference, moved_demo, target.agent, home)
-        again = resume(target, home, project, outcome["session_id"])
-        assert_loaded(again, document_history(moved_demo, reference), outcome["losses"])
+        outcome = convert(reference, moved_demo, client, home)
+        resumed = resume(client, home, project, outcome["session_id"])
+        assert_loaded(resumed, document_history(moved_demo, reference), outcome["losses"])

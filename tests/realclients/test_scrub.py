@@ -1,4 +1,4 @@
-"""A session that clew has cleaned in place is listed and resumed by its own client, with everything but the secret."""
+"""A session from which clew removed a secret in place is resumed by its own client, with everything but the secret."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 
 from clew.redact.masks import MARKER
 from tests.cli.running import clew
-from tests.realclients.comparing import differences, said
-from tests.realclients.conftest import GO_ON, Studio, go_on
+from tests.realclients.comparison import differences, without_thinking
+from tests.realclients.conversion import FULL_MATRIX
 from tests.realclients.history import Entry
-from tests.realclients.stories import Recording
+from tests.realclients.recording import RESUME_PROMPT, Recording, Recordings, resume_recording
 from tests.redact.planted import Planter
 
 SECRET = Planter("real").github()
@@ -36,11 +36,11 @@ def a_word(entries: list[Entry], recording: Recording) -> str:
     return next(word for word in words if f'"{word}"'.encode() not in content and f"{word}." not in content.decode())
 
 
-@pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
-def test_RD08_a_scrubbed_session_goes_on(name: str, studio: Studio, tmp_path: Path) -> None:
-    recording, held = studio.recording(name), studio.held(name)
-    word = a_word(held, recording)
-    home = recording.story.client.copy(recording.home, tmp_path / "dirty")
+@pytest.mark.parametrize("name", FULL_MATRIX)
+def test_RD08_a_scrubbed_session_is_resumed(name: str, recordings: Recordings, tmp_path: Path) -> None:
+    recording, history = recordings.recording(name), recordings.history(name)
+    word = a_word(history, recording)
+    home = recording.client.copy_home(recording.home, tmp_path / "dirty")
     assert plant(recording, home, word)
 
     done = clew("--home", home, "redact", "scrub", recording.session, "--write", "--json")
@@ -50,9 +50,9 @@ def test_RD08_a_scrubbed_session_goes_on(name: str, studio: Studio, tmp_path: Pa
     assert SECRET not in content
     (marker,) = {match.group() for match in MARKER.finditer(content)}
 
-    again = go_on(recording, home, recording.session)
-    expected = [*(masked(entry, word, marker) for entry in said(held)), Entry("user", GO_ON)]
-    report = differences(said(again.check().history()), expected)
+    resumed = resume_recording(recording, home, recording.session)
+    expected = [*(masked(entry, word, marker) for entry in without_thinking(history)), Entry("user", RESUME_PROMPT)]
+    report = differences(without_thinking(resumed.check().history()), expected)
     assert not report, "\n".join(report)
 
 

@@ -1,4 +1,4 @@
-"""What a wire protocol must tell the scripted model: how requests are read, and how turns are spelled."""
+"""The interface of a wire protocol: decoding the requests of a client, and encoding the turns of the scripted model."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ class Answer(NamedTuple):
 class Wire(Protocol):
     """One protocol."""
 
-    def side(self, path: str, body: JSON) -> Answer | None:
-        """The answer to a request that is no part of a conversation; None for one that is."""
+    def answer_side_request(self, path: str, body: JSON) -> Answer | None:
+        """The answer to a request outside of a conversation, as for a title; None for one of a conversation."""
         ...
 
-    def converses(self, path: str) -> bool:
+    def is_conversation(self, path: str) -> bool:
         """Whether requests to this path hold a conversation."""
         ...
 
-    def tools(self, body: JSON) -> set[str]:
+    def tool_names(self, body: JSON) -> set[str]:
         """The names of the tools that the request offers."""
         ...
 
-    def entries(self, body: JSON) -> list[Entry]:
-        """The conversation that the request holds, without what the client adds on its own."""
+    def decode_history(self, body: JSON) -> list[Entry]:
+        """The conversation in the request, without texts that the client adds on its own."""
         ...
 
-    def faults(self, body: JSON) -> Iterator[str]:
+    def violations(self, body: JSON) -> Iterator[str]:
         """Why the real service would refuse the request."""
         ...
 
-    def spell(self, path: str, body: JSON, turn: Turn) -> Answer:
-        """The reply that says this turn."""
+    def encode_turn(self, path: str, body: JSON, turn: Turn) -> Answer:
+        """The reply for a turn."""
         ...
 
 
-def plain(value: JSON) -> Answer:
+def json_answer(value: JSON) -> Answer:
     """One JSON value."""
     return Answer(json.dumps(value).encode())
 
@@ -58,17 +58,17 @@ def named_events(events: Iterable[tuple[str, dict[str, JSON]]]) -> Answer:
     return Answer("".join(lines).encode(), "text/event-stream")
 
 
-def bare_events(values: Iterable[JSON]) -> Answer:
+def unnamed_events(values: Iterable[JSON]) -> Answer:
     """Server-sent events without names."""
     return Answer("".join(f"data: {json.dumps(value)}\n\n" for value in values).encode(), "text/event-stream")
 
 
-def fresh(prefix: str, length: int = 24) -> str:
+def new_id(prefix: str, length: int = 24) -> str:
     """A new id."""
     return f"{prefix}{uuid.uuid4().hex[:length]}"
 
 
-def unpaired(calls: Iterable[str], results: Iterable[str]) -> Iterator[str]:
+def unpaired_calls(calls: Iterable[str], results: Iterable[str]) -> Iterator[str]:
     """Calls without a result, results without a call, and either of them twice."""
     asked, given = Counter(calls), Counter(results)
     for one in sorted(asked.keys() | given.keys()):

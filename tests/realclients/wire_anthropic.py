@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Iterator
 
-from tests.realclients.history import JSON, Entry, image, without
+from tests.realclients.history import JSON, Entry, image, without_injected
 from tests.realclients.script import Call, Say, Think, Turn, is_signature, sign
-from tests.realclients.wire import Answer, fresh, named_events, plain
+from tests.realclients.wire import Answer, json_answer, named_events, new_id
 
 INJECTED = ("<system-reminder>", "Tool loaded.")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -17,44 +17,46 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 class Anthropic:
     """The protocol."""
 
-    def converses(self, path: str) -> bool:
+    def is_conversation(self, path: str) -> bool:
         return path.endswith("/v1/messages")
 
-    def side(self, path: str, body: JSON) -> Answer | None:
+    def answer_side_request(self, path: str, body: JSON) -> Answer | None:
         if path.endswith("/count_tokens"):
-            return plain({"input_tokens": 100})
-        if self.converses(path) and not self.tools(body):
-            return self.spell(path, body, Turn((Say("done"),)))
+            return json_answer({"input_tokens": 100})
+        if self.is_conversation(path) and not self.tool_names(body):
+            return self.encode_turn(path, body, Turn((Say("done"),)))
         return None
 
-    def tools(self, body: JSON) -> set[str]:
+    def tool_names(self, body: JSON) -> set[str]:
         return {tool["name"] for tool in body.get("tools", [])}
 
-    def entries(self, body: JSON) -> list[Entry]:
-        return without((entry for message in _in_call_order(body["messages"]) for entry in _message(message)), INJECTED)
+    def decode_history(self, body: JSON) -> list[Entry]:
+        return without_injected(
+            (entry for message in _in_call_order(body["messages"]) for entry in _message(message)), INJECTED
+        )
 
-    def faults(self, body: JSON) -> Iterator[str]:
+    def violations(self, body: JSON) -> Iterator[str]:
         messages = _spoken(body["messages"])
         if not messages or messages[0]["role"] != "user":
             yield "the first message is not the user's"
         for at, message in enumerate(messages):
             for block in _blocks(message):
-                yield from _block_faults(at, block)
-            yield from _pairing_faults(messages, at)
+                yield from _block_violations(at, block)
+            yield from _pairing_violations(messages, at)
 
-    def spell(self, path: str, body: JSON, turn: Turn) -> Answer:
+    def encode_turn(self, path: str, body: JSON, turn: Turn) -> Answer:
         blocks = [_block(step) for step in turn.steps]
         message = _head(body, turn)
         stop = "tool_use" if any(isinstance(step, Call) for step in turn.steps) else "end_turn"
         if not body.get("stream"):
-            return plain({**message, "content": blocks, "stop_reason": stop})
+            return json_answer({**message, "content": blocks, "stop_reason": stop})
         return named_events(_events(message, blocks, stop, turn.usage.output))
 
 
 def _head(body: JSON, turn: Turn) -> dict[str, JSON]:
     usage = turn.usage
     return {
-        "id": fresh("msg_"),
+        "id": new_id("msg_"),
         "type": "message",
         "role": "assistant",
         "model": body.get("model", "lab"),
@@ -77,7 +79,7 @@ def _block(step: Say | Think | Call) -> dict[str, JSON]:
         case Think(text):
             return {"type": "thinking", "thinking": text, "signature": sign(text)}
         case Call():
-            return {"type": "tool_use", "id": fresh("toolu_"), "name": step.name, "input": step.input}
+            return {"type": "tool_use", "id": new_id("toolu_"), "name": step.name, "input": step.input}
 
 
 def _events(
@@ -153,7 +155,7 @@ def _text(part: JSON) -> str:
     return str(part["text"]) if part["type"] == "text" else json.dumps(part, separators=(",", ":"))
 
 
-def _block_faults(at: int, block: JSON) -> Iterator[str]:
+def _block_violations(at: int, block: JSON) -> Iterator[str]:
     if block["type"] == "text" and not block["text"].strip():
         yield f"message {at}: a text block without words"
     if block["type"] == "thinking" and not is_signature(block.get("signature")):
@@ -165,7 +167,7 @@ def _block_faults(at: int, block: JSON) -> Iterator[str]:
             yield f"message {at}: the input of {block['name']} is no object"
 
 
-def _pairing_faults(messages: list[JSON], at: int) -> Iterator[str]:
+def _pairing_violations(messages: list[JSON], at: int) -> Iterator[str]:
     """Results stand in the message right after their calls."""
     if messages[at]["role"] == "assistant":
         calls = {block["id"] for block in _blocks(messages[at]) if block["type"] == "tool_use"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.realclients.history import JSON, Entry, image, without
+from tests.realclients.history import JSON, Entry, image, without_injected
 from tests.realclients.script import Call, Say, Think, Turn
-from tests.realclients.wire import Answer, bare_events, fresh, plain
+from tests.realclients.wire import Answer, json_answer, new_id, unnamed_events
 
 INJECTED = ("<session_context>", "<hook_context>")
 
@@ -14,41 +14,41 @@ INJECTED = ("<session_context>", "<hook_context>")
 class Gemini:
     """The protocol."""
 
-    def converses(self, path: str) -> bool:
+    def is_conversation(self, path: str) -> bool:
         return path.endswith((":generateContent", ":streamGenerateContent"))
 
-    def side(self, path: str, body: JSON) -> Answer | None:
+    def answer_side_request(self, path: str, body: JSON) -> Answer | None:
         if path.endswith(":countTokens"):
-            return plain({"totalTokens": 100})
-        if self.converses(path) and not self.tools(body):
-            return self.spell(path, body, Turn((Say("done"),)))
+            return json_answer({"totalTokens": 100})
+        if self.is_conversation(path) and not self.tool_names(body):
+            return self.encode_turn(path, body, Turn((Say("done"),)))
         return None
 
-    def tools(self, body: JSON) -> set[str]:
+    def tool_names(self, body: JSON) -> set[str]:
         return {one["name"] for tool in body.get("tools", []) for one in tool.get("functionDeclarations", [])}
 
-    def entries(self, body: JSON) -> list[Entry]:
+    def decode_history(self, body: JSON) -> list[Entry]:
         found = [entry for content in body["contents"] for entry in _content(content)]
-        return without(found, INJECTED)
+        return without_injected(found, INJECTED)
 
-    def faults(self, body: JSON) -> Iterator[str]:
+    def violations(self, body: JSON) -> Iterator[str]:
         contents = body["contents"]
         if not contents or contents[0]["role"] != "user":
             yield "the first content is not the user's"
         for at, content in enumerate(contents):
             if not content.get("parts"):
                 yield f"content {at}: no parts"
-            yield from _pairing_faults(contents, at)
+            yield from _pairing_violations(contents, at)
 
-    def spell(self, path: str, body: JSON, turn: Turn) -> Answer:
+    def encode_turn(self, path: str, body: JSON, turn: Turn) -> Answer:
         reply = _reply(path.rpartition("/")[2].partition(":")[0], turn)
-        return bare_events([reply]) if ":stream" in path else plain(reply)
+        return unnamed_events([reply]) if ":stream" in path else json_answer(reply)
 
 
 def _reply(model: str, turn: Turn) -> dict[str, JSON]:
     usage = turn.usage
     read = usage.input + usage.cached + usage.written
-    content = {"role": "model", "parts": [_spelled(step) for step in turn.steps]}
+    content = {"role": "model", "parts": [_encode_step(step) for step in turn.steps]}
     return {
         "candidates": [{"content": content, "finishReason": "STOP", "index": 0}],
         "usageMetadata": {
@@ -59,11 +59,11 @@ def _reply(model: str, turn: Turn) -> dict[str, JSON]:
             "totalTokenCount": read + usage.output,
         },
         "modelVersion": model,
-        "responseId": fresh("", 32),
+        "responseId": new_id("", 32),
     }
 
 
-def _spelled(step: Say | Think | Call) -> dict[str, JSON]:
+def _encode_step(step: Say | Think | Call) -> dict[str, JSON]:
     match step:
         case Say(text):
             return {"text": text}
@@ -102,7 +102,7 @@ def _response(answer: JSON) -> Iterator[Entry]:
     yield from (image(part["inlineData"]["data"]) for part in answer.get("parts", []))
 
 
-def _pairing_faults(contents: list[JSON], at: int) -> Iterator[str]:
+def _pairing_violations(contents: list[JSON], at: int) -> Iterator[str]:
     """As many responses as calls, in the content right after them."""
     calls = _names(contents[at], "functionCall")
     given = _names(contents[at + 1], "functionResponse") if at + 1 < len(contents) else []

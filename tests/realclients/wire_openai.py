@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from itertools import groupby
 
-from tests.realclients.history import JSON, Entry, image, without
+from tests.realclients.history import JSON, Entry, image, without_injected
 from tests.realclients.script import Call, Say, Think, Turn, is_signature, sign
-from tests.realclients.wire import Answer, fresh, named_events, plain, unpaired
+from tests.realclients.wire import Answer, json_answer, named_events, new_id, unpaired_calls
 
 INJECTED = ("<environment_context>", "# AGENTS.md instructions", "<user_instructions>")
 _TEXT_OF = {"input_text": "text", "encrypted_content": "encrypted_content"}
@@ -19,26 +19,26 @@ _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 class OpenAI:
     """The protocol."""
 
-    def converses(self, path: str) -> bool:
+    def is_conversation(self, path: str) -> bool:
         return path.endswith("/v1/responses")
 
-    def side(self, path: str, body: JSON) -> Answer | None:
+    def answer_side_request(self, path: str, body: JSON) -> Answer | None:
         if path.endswith("/models"):
-            return plain({"object": "list", "data": [], "models": []})
-        if self.converses(path) and not self.tools(body):
-            return self.spell(path, body, Turn((Say("done"),)))
+            return json_answer({"object": "list", "data": [], "models": []})
+        if self.is_conversation(path) and not self.tool_names(body):
+            return self.encode_turn(path, body, Turn((Say("done"),)))
         return None
 
-    def tools(self, body: JSON) -> set[str]:
+    def tool_names(self, body: JSON) -> set[str]:
         more = [tool for item in body["input"] if item["type"] == "additional_tools" for tool in item["tools"]]
         return {name for tool in [*body.get("tools", []), *more] for name in _tool_names(tool)}
 
-    def entries(self, body: JSON) -> list[Entry]:
-        return without((entry for item in _in_call_order(body["input"]) for entry in _item(item)), INJECTED)
+    def decode_history(self, body: JSON) -> list[Entry]:
+        return without_injected((entry for item in _in_call_order(body["input"]) for entry in _item(item)), INJECTED)
 
-    def faults(self, body: JSON) -> Iterator[str]:
+    def violations(self, body: JSON) -> Iterator[str]:
         items = body["input"]
-        yield from unpaired(
+        yield from unpaired_calls(
             (item["call_id"] for item in items if item["type"] in _CALLS),
             (item["call_id"] for item in items if item["type"] in _OUTPUTS),
         )
@@ -47,9 +47,9 @@ class OpenAI:
             if item["type"] == "reasoning" and sealed is not None and not is_signature(sealed):
                 yield f"item {at}: reasoning that is not the model's: {sealed!r}"
             if item["type"] == "function_call":
-                yield from _argument_faults(at, item["arguments"])
+                yield from _argument_violations(at, item["arguments"])
 
-    def spell(self, path: str, body: JSON, turn: Turn) -> Answer:
+    def encode_turn(self, path: str, body: JSON, turn: Turn) -> Answer:
         return named_events(_events(body, turn))
 
 
@@ -61,9 +61,9 @@ def _tool_names(tool: JSON) -> Iterator[str]:
 
 
 def _events(body: JSON, turn: Turn) -> Iterator[tuple[str, dict[str, JSON]]]:
-    head = {"id": fresh("resp_", 32), "object": "response", "model": body.get("model"), "status": "in_progress"}
+    head = {"id": new_id("resp_", 32), "object": "response", "model": body.get("model"), "status": "in_progress"}
     yield "response.created", {"response": {**head, "output": []}}
-    items = [_spelled(step) for step in turn.steps]
+    items = [_encode_step(step) for step in turn.steps]
     for index, item in enumerate(items):
         yield "response.output_item.added", {"output_index": index, "item": item}
         yield "response.output_item.done", {"output_index": index, "item": item}
@@ -83,26 +83,26 @@ def _usage(turn: Turn) -> dict[str, JSON]:
     }
 
 
-def _spelled(step: Say | Think | Call) -> dict[str, JSON]:
+def _encode_step(step: Say | Think | Call) -> dict[str, JSON]:
     match step:
         case Say(text):
             content = [{"type": "output_text", "text": text, "annotations": []}]
-            head = {"type": "message", "id": fresh("msg_", 32), "role": "assistant", "status": "completed"}
+            head = {"type": "message", "id": new_id("msg_", 32), "role": "assistant", "status": "completed"}
             return {**head, "content": content}
         case Think(text):
             summary = [{"type": "summary_text", "text": text}]
-            return {"type": "reasoning", "id": fresh("rs_", 32), "summary": summary, "encrypted_content": sign(text)}
+            return {"type": "reasoning", "id": new_id("rs_", 32), "summary": summary, "encrypted_content": sign(text)}
         case Call():
-            return _spelled_call(step)
+            return _encode_call(step)
 
 
-def _spelled_call(call: Call) -> dict[str, JSON]:
-    common: dict[str, JSON] = {"call_id": fresh("call_"), "name": call.name, "status": "completed"}
+def _encode_call(call: Call) -> dict[str, JSON]:
+    common: dict[str, JSON] = {"call_id": new_id("call_"), "name": call.name, "status": "completed"}
     if call.space:
         common["namespace"] = call.space
     if isinstance(call.input, str):
-        return {"type": "custom_tool_call", "id": fresh("ctc_", 32), **common, "input": call.input}
-    return {"type": "function_call", "id": fresh("fc_", 32), **common, "arguments": json.dumps(call.input)}
+        return {"type": "custom_tool_call", "id": new_id("ctc_", 32), **common, "input": call.input}
+    return {"type": "function_call", "id": new_id("fc_", 32), **common, "arguments": json.dumps(call.input)}
 
 
 def _in_call_order(items: list[JSON]) -> Iterator[JSON]:
@@ -147,7 +147,7 @@ def _picture(part: JSON) -> Entry:
     return image(part["image_url"].partition("base64,")[2])
 
 
-def _argument_faults(at: int, arguments: str) -> Iterator[str]:
+def _argument_violations(at: int, arguments: str) -> Iterator[str]:
     try:
         json.loads(arguments)
     except ValueError:

@@ -26,6 +26,7 @@ OWN = {
     "gemini": "clew.agents.gemini:Gemini",
     "kilo": "clew.agents.opencode:Kilo",
     "opencode": "clew.agents.opencode:OpenCode",
+    "pi": "clew.agents.pi:Pi",
     "sage-agent": "clew.agents.sage_agent:SageAgent",
     "sage-emacs": "clew.agents.sage_emacs:SageEmacs",
 }

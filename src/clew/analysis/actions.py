@@ -28,7 +28,7 @@ _TODOS = ("todos", "plan")
 _ANY_COMMAND, _ANY_FOLDER = frozenset(_COMMANDS), frozenset(_FOLDERS)
 _ANY_CHANGE = frozenset({"edits", *_PATCHES, *(name for pair in _PAIRS for name in pair)})
 _ANY_CONTENT, _ANY_TODO = frozenset(_CONTENT), frozenset(_TODOS)
-# One look tells that none of the names is there; most calls have one or two arguments.
+# One set operation finds that none of the names occurs; most calls have one or two arguments.
 _PATCH_HEAD, _PATCH_END = "*** Begin Patch", "*** End Patch"
 _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)
 _EXIT = re.compile(r"(?:Process exited with code|Exit [Cc]ode:?) (-?\d{1,10})\b")
@@ -146,12 +146,12 @@ class _Wrapped(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def exit_code(output: JSON) -> int | None:
-    """The exit code that the output of a command tells, at its beginning or its end."""
+    """The exit code in the output of a command, at its beginning or its end."""
     if type(output) is not str:
         output = output[0].get("text") if isinstance(output, list) and output and isinstance(output[0], dict) else None
         if not isinstance(output, str):
             return None
-    # Most outputs say nothing of it, which is told without a copy.
+    # Most outputs have no exit code; this check needs no copy.
     if output.find("xit", 0, _EXIT_HEAD) < 0 and output.find("xit", -_EXIT_TAIL) < 0:
         return None
     found = _EXIT.search(output, 0, _EXIT_HEAD) or _EXIT.search(output, max(0, len(output) - _EXIT_TAIL))

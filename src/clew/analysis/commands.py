@@ -44,7 +44,7 @@ class CommandRuns(msgspec.Struct):
 
 
 def parse_command(text: str) -> Command | None:
-    """The command a text consists of; markup further inside somebody's words is none."""
+    """The command that a text consists of; markup inside other text does not count."""
     if not text.lstrip().startswith((f"<{_NAME}>", f"<{_MESSAGE}>", f"<{_ARGS}>")):
         return None
     # Arguments are free text and may hold any markup, so they are taken out first.

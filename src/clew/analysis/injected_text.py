@@ -26,7 +26,7 @@ class Passage(msgspec.Struct, frozen=True):
 
 
 def reminder_spans(text: str) -> list[tuple[int, int]]:
-    """Where reminders begin and end. One that is never closed is not a reminder but somebody's words."""
+    """Where reminders begin and end. One without an end tag is ordinary text."""
     spans: list[tuple[int, int]] = []
     open_at: list[int] = []
     for tag in _TAG.finditer(text):
@@ -54,7 +54,7 @@ def split_reminders(text: str) -> Iterator[Passage]:
 
 
 class Prompt(NamedTuple):
-    """What somebody asked for, with what was put before and behind it; joined they are the text."""
+    """A prompt, and the text that was inserted before and after it; joined they are the whole text."""
 
     before: str
     words: str
@@ -101,5 +101,5 @@ def strip_reminders(text: str) -> str:
 
 
 def is_reminder(text: str) -> bool:
-    """True for text that nobody said: it holds reminders and nothing else."""
+    """True for text that consists of reminders only."""
     return bool(reminder_spans(text)) and not strip_reminders(text)

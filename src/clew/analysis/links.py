@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 WINDOW = 4096
-"""How many recent uuids are at hand while reading; older parents are looked up at the end."""
+"""How many recent uuids are cached while reading; older parents are looked up at the end."""
 
 MESSAGE, SIGNIFICANT, RESULT, SIDECHAIN, SAID = 1, 2, 4, 8, 16
 """Flags: is a message; prompt or start of a reply; tool result; on a sidechain; said by user or assistant."""
@@ -35,7 +35,7 @@ class Links:
         """Nodes whose parent was cut off because it led back to them."""
         self.repeated: list[int] = []
         self.is_derived = False
-        """True where the reader says who follows whom: then what follows nobody is a beginning."""
+        """True if the reader sets parents: then a message without a parent is a root."""
         self.has_forward_links = False
         """True where a parent stands behind its child."""
         self._leaps = 0
@@ -79,7 +79,7 @@ class Links:
         return node
 
     def _find(self, parent: str | None, node: int, logical_parent: str | None) -> int:
-        """The parent of a new node, or none; one that is not at hand is looked up at the end."""
+        """The parent of a new node, or none; one that is not cached is looked up at the end."""
         at = NONE
         wanted, name = (self._wanted, parent) if parent is not None else (self._logical, logical_parent)
         if name is not None:
@@ -123,7 +123,7 @@ class Links:
         return bytes(self._uuids)
 
     def resolve(self) -> None:
-        """Find the parents that were not at hand, note those that do not exist, and cut circles."""
+        """Find the parents that were not cached, record those that do not exist, and cut cycles."""
         pending = self._wanted.keys() | self._logical.keys()
         if pending:
             for node in range(len(self)):

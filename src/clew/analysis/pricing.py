@@ -1,6 +1,6 @@
 """What tokens cost: a dated table of prices, the user's own prices over it, and exact sums in whole nano-dollars.
 
-Reads the table only when a price is asked for.
+Reads the table when the first price is needed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _BRACKET = re.compile(r"\[[^\]]*\]$")
-"""`claude-sonnet-4-5[1m]`: how much context was asked for."""
+"""`claude-sonnet-4-5[1m]`: the size of the context."""
 _REGION = re.compile(r"^(?:[a-z]{2,6}\.)?(?:anthropic|openai|google|meta|mistral|deepseek|qwen|moonshot|zai)\.")
 """`us.anthropic.claude-...`: where a cloud runs it, and whose it is."""
 _VERSION = re.compile(r"(?:-v\d+)?(?::\d+|:[a-z]+)$|-v\d+$")
@@ -149,8 +149,11 @@ def _price(facts: Mapping[str, Any]) -> Price:
 
 
 def _rates(facts: Mapping[str, Any], base: Rates | None) -> Rates:
-    """Rates from what is told. What is not: cached input costs what input does, an hour in the cache twice the input
-    where five minutes cost more than input, and a tier what the one below it costs."""
+    """Rates from those that are given.
+
+    Defaults: cached input costs what input does, an hour in the cache twice the input where five minutes cost more than
+    input, and a tier what the one below it costs.
+    """
     given = facts.get("input", base.input if base else 0)
     short = facts.get("cache_creation_5m", base.cache_creation_5m if base else given)
     long = facts.get("cache_creation_1h", 2 * given if short > given else short)

@@ -1,6 +1,6 @@
-"""Questions that a call asks a person, with the options it offers, and what its result tells of the answers.
+"""Questions that a call asks a person, with the options it offers, and the answers from its result.
 
-The shape decides, as with all calls: a list of questions. Results tell answers in a sentence, or as JSON by the words
+A call is recognized by its shape: a list of questions. Results have the answers in a sentence, or as JSON by the text
 or the id of the question.
 """
 
@@ -42,20 +42,20 @@ def as_questions(value: JSON) -> tuple[Asked, ...]:
         return ()
 
 
-def answers(questions: tuple[Asked, ...], told: JSON) -> list[list[str]]:
+def answers(questions: tuple[Asked, ...], result: JSON) -> list[list[str]]:
     """What was answered to each question; several words where several could be chosen."""
-    if isinstance(told, list):
-        told = next((item.get("text") for item in told if isinstance(item, dict)), None)
-    if isinstance(told, str) and told.startswith("{"):
+    if isinstance(result, list):
+        result = next((item.get("text") for item in result if isinstance(item, dict)), None)
+    if isinstance(result, str) and result.startswith("{"):
         try:
-            told = msgspec.json.decode(told)
+            result = msgspec.json.decode(result)
         except (msgspec.DecodeError, UnicodeEncodeError):
             return [[] for _ in questions]
-    if isinstance(told, dict):
-        known = told.get("answers")
+    if isinstance(result, dict):
+        known = result.get("answers")
         known = known if isinstance(known, dict) else {}
         return [_given(known.get(one.id, known.get(one.question))) for one in questions]
-    return [_said(one, told) if isinstance(told, str) else [] for one in questions]
+    return [_said(one, result) if isinstance(result, str) else [] for one in questions]
 
 
 def _given(value: JSON) -> list[str]:

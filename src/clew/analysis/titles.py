@@ -27,7 +27,7 @@ def _short(text: str, length: int) -> str:
 
 
 def _without_half_a_word(line: str, length: int) -> str:
-    """The beginning of a line. Of what is cut in two, nobody could tell any more that it was a secret."""
+    """The beginning of a line. It is not cut inside of a word: half a secret is not recognized as a secret."""
     cut = line[: length - 1]
     if line[length - 1] in " …" or not line[length - 1].isascii():
         return cut

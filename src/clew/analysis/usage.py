@@ -75,7 +75,7 @@ def scoped(call: str, session: str) -> str:
 
 
 def created(total: int, short: int, long: int) -> int:
-    """What was written to a cache, from the total and its parts, as far as they are told: the parts tell more."""
+    """Tokens written to a cache, from the total and its parts, as far as recorded; the parts are preferred."""
     if short != _UNKNOWN:
         return short + max(0, long)
     return total if total != _UNKNOWN else long

@@ -91,7 +91,7 @@ class Conversation:
         for block in message["content"]:
             self._pair(block, index, place)
             if block.get("type") == "tool_use" and _is_inherited(message):
-                # Whoever was called from another session is answered there.
+                # The result of a call in another session is in that session.
                 self._answered_elsewhere.add(block.get("tool_id"))
 
     def _findings(self, unit: Unit) -> Iterator[tuple[str, str, str]]:
@@ -133,7 +133,7 @@ class Conversation:
             if self._open.pop(tool, None) is not None:
                 self._answered.add(tool)
             else:
-                detail = f"message {index} answers {tool}, which nobody called"
+                detail = f"message {index} has a result of {tool}, which was not called"
                 self._orphans.setdefault(tool, _Found(place, index, detail))
 
     def _snapshot(self, record: dict[str, JSON], place: Place) -> None:

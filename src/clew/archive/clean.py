@@ -73,7 +73,7 @@ def find_old(
     """Find the sessions whose last message and last change of a file lie before a time, oldest first.
 
     `last_messages` has the sessions that may be removed, by main file. Sessions of other machines and of clew's own
-    store, which has `clew erase`, are left alone.
+    store, which has `clew erase`, are skipped.
     """
     if before > now - MIN_AGE:
         raise UsageError(
@@ -229,7 +229,7 @@ def _reason(error: Exception) -> str:
 
 
 def can_check_open_files() -> bool:
-    """True where the system tells which files programs have open, as Linux does."""
+    """True if the system lists which files programs have open, as Linux does."""
     return (PROCESSES / "self" / "fd").is_dir()
 
 

@@ -1,6 +1,6 @@
 """The sessions of an archive one by one, for programs that read them on another machine, such as workers of a cluster.
 
-Nothing here looks at the homes of this machine. Content is read when it is asked for. Sessions come in the order in
+Nothing here looks at the homes of this machine. Content is read on demand. Sessions come in the order in
 which they were archived, so that a pass over all of them decompresses each block about once.
 """
 

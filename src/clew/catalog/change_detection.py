@@ -256,7 +256,7 @@ def content_unchanged(db: sqlite3.Connection, source: int) -> bool:
 
 
 def is_missing(path: str) -> bool:
-    """True where there is no such file. Raises OSError where that cannot be told, as without permission."""
+    """True if there is no such file. Raises OSError if that is unknown, as without permission."""
     if is_in_database(path_from_text(path)):
         return False
     try:

@@ -87,7 +87,7 @@ def open_writer(folder: Path | str) -> sqlite3.Connection:
     """Open the catalog for reading and writing; create it where there is none."""
     path = Path(folder, DATABASE)
     if not path.exists():
-        # Its content is private: nobody else may read it, whatever the umask.
+        # Its content is private: other users must not read it, even with a permissive umask.
         private_folder(str(path.parent))
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, cached_statements=256)

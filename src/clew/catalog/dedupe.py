@@ -18,7 +18,7 @@ from clew.catalog.schema import KEYS_PER_SOURCE, SUMS
 from clew.catalog.text_store import mark_session_unindexed, mark_unindexed
 
 MANY_SOURCES = 64
-"""From so many sources on, one query over all keys is quicker than one for each source."""
+"""From this many sources on, one query over all keys is faster than one for each source."""
 
 CATALOG_ORDER = f"f.state = 'gone', {DUPLICATE_ORDER}, f.path, t.id"
 """Files that still exist first."""

@@ -44,7 +44,7 @@ class WatchList:
 
 
 class RecordingEnviron(Mapping[str, str]):
-    """An environment that records which variables were asked for."""
+    """An environment that records which variables were read."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = env

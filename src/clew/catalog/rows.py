@@ -24,7 +24,7 @@ IDLE_US = 300_000_000
 MAX_OPEN_CALLS = 10_000
 """Tool calls that wait for their result."""
 CREATED_MESSAGE_CHARS = 200
-"""The result of a write says within so many characters that the file is new."""
+"""The result of a write says within this many characters that the file is new."""
 _SIDECHAIN, _META = 1, 2
 
 
@@ -48,7 +48,7 @@ class Rows:
 
 
 def stored_time(time: Any) -> int:
-    """A point in time in microseconds since 1970; 0 where it is none, or earlier."""
+    """A point in time in microseconds since 1970; 0 if it is invalid or earlier."""
     return max(0, microseconds(time) or 0)
 
 

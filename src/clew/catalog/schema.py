@@ -290,7 +290,7 @@ def drop_indices_of_empty_tables(db: sqlite3.Connection) -> None:
 
 
 def day_row(day: int) -> tuple[int, str, str, str]:
-    """The names of a day, counted from 1970: itself, its week and its month. Day 0 stands for no time at all."""
+    """The names of a day, counted from 1970: itself, its week and its month. Day 0 means that the time is unknown."""
     if day == 0:
         return 0, "", "", ""
     # A search needs neither, and loads nothing that it does not need.

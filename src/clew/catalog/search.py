@@ -101,7 +101,7 @@ class Found(NamedTuple):
     matches: list[Match]
     """The matches of the page."""
     hits: list[Hit]
-    """The matches whose texts were asked for, with snippets."""
+    """The matches for which texts were requested, with snippets."""
 
 
 def kinds_of(places: Iterable[str]) -> frozenset[str] | None:

@@ -1,9 +1,9 @@
-"""Brings a catalog up to date. Interrupted at any point, the next sync goes on and ends in the same state.
+"""Update a catalog. Interrupted at any point, the next sync continues and ends in the same state.
 
 1. Changes are detected by stat alone. Without changes, the sync ends here.
 2. Changed sources are read: sessions and token usage for lists; messages and their text too, unless `SESSIONS` is
    enough. Sources that an earlier sync read for lists alone are read again for their messages.
-3. The text index is brought up to date from the stored text, for search.
+3. The text index is updated from the stored text, for search.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _is_corrupt(error: sqlite3.DatabaseError) -> bool:
 
 
 def _is_unusable(folder: Path) -> bool:
-    """True where there is a database that is no catalog of this version."""
+    """True if there is a database, but not a catalog of this version."""
     path = folder / DATABASE
     if not path.exists() or path.stat().st_size == 0:
         return False

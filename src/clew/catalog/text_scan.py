@@ -18,7 +18,7 @@ _ASSERTIONS = ("^", "$", r"\A", r"\z", r"\b", r"\B")
 """Everything in RE2 that depends on the text before or behind a match."""
 _MEMORY_BYTES = 64 << 20
 MAX_CANDIDATES = 2_000
-"""Up to so many blocks are read one by one; reading all chunks is faster than reading more of them so."""
+"""Up to this many blocks are read one by one; for more, reading all chunks is faster."""
 
 
 class TextMatcher(NamedTuple):

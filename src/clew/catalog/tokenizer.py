@@ -14,7 +14,7 @@ from unicodedata import category, normalize
 MAX_WORD_BYTES = 65_530
 """Longer words are not indexed."""
 _MAX_WORD_CHARS = MAX_WORD_BYTES // 4
-"""A word of so many characters is at most `MAX_WORD_BYTES` long, as UTF-8."""
+"""A word of at most this many characters is at most `MAX_WORD_BYTES` long, as UTF-8."""
 
 _CASE_OF_BYTE = b"".join(
     b"A" if char.isupper() else b"a" if char.islower() else b"0" if char.isdigit() else b" "

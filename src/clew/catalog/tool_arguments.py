@@ -45,7 +45,7 @@ def requested_changes(tool: str, arguments: Arguments) -> list[RequestedChange]:
 
 
 def writes_whole_files(tool: str) -> bool:
-    """True for a tool that writes whole files: the text of its result tells whether the file is new."""
+    """True for a tool that writes whole files: the text of its result says whether the file is new."""
     return tool.lower() in FILE_WRITE_TOOLS
 
 

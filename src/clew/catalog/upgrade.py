@@ -126,7 +126,7 @@ def _sources_without_file(old: sqlite3.Connection) -> list[Row]:
 
 
 def _may_be_missing(path: str) -> bool:
-    """True also where that cannot be told: should the file be found, a sync reads it again."""
+    """True also if that is unknown: if the file exists, a sync reads it again."""
     try:
         return is_missing(path)
     except OSError:

@@ -29,9 +29,9 @@ from clew.io.workers import run_in_workers
 TRANSACTION_BYTES = 4 << 20
 """Bytes of sources whose rows are written in one transaction."""
 SOURCE_OVERHEAD_BYTES = 4096
-"""Opening a source and writing its session takes as long as reading so many bytes."""
+"""Opening a source and writing its session takes as long as reading this many bytes."""
 MAX_BUFFERED_CHARS = 48 << 20
-"""Rows of so many characters wait in memory to be written; further rows of a source wait in a temporary file."""
+"""Rows are buffered in memory up to this many characters; further rows of a source go to a temporary file."""
 
 
 class Task(NamedTuple):

@@ -50,7 +50,7 @@ def command(
     Without --yes it only shows what would be removed. With it, the files of each session are archived, the archived
     bytes are read back and compared, and only then removed, with the copies of files that the agent keeps for that
     session. A session whose files changed meanwhile, are links or are open in a program is kept; open files can be
-    checked on Linux alone. Sessions of other machines and of clew's own store are left alone. `clew list` does not show
+    checked on Linux alone. Sessions of other machines and of clew's own store are skipped. `clew list` does not show
     a removed session; `show`, `search` and `stats` do. `clew archive restore REF --in-place` brings it back.
 
     Exit code 1: there is nothing to remove, or a session was kept.

@@ -137,7 +137,7 @@ def _diff(history: FileHistory, pair: Pair, before: KnownContent | None, after: 
 
 
 def _modes(pair: Pair) -> tuple[int, int] | None:
-    """The modes that one message found and left, where they differ; between two messages they are not told."""
+    """The modes that one message found and left, where they differ; not known between two messages."""
     first, last = pair.before.evidence, pair.after.evidence
     if first is None or last is None or pair.before.is_after or not pair.after.is_after:
         return None

@@ -1,4 +1,4 @@
-"""clew doctor: what is wrong with a store on disk, and mending it."""
+"""clew doctor: check a store and the catalog for damage, and repair it."""
 
 from __future__ import annotations
 

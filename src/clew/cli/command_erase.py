@@ -25,7 +25,7 @@ from clew.store.layout import MESSAGES, refuse_copy
 from clew.store.session import Session
 
 _LENGTH = 60
-"""So many characters of a message are shown."""
+"""At most this many characters of a message are shown."""
 
 
 @click.command("erase")
@@ -112,7 +112,7 @@ def _uuid(session: Session, message: str, write: bool) -> str:
     uuid = tree.uuids[node]
     is_number = numbered_message(tree, message) == node
     if write and is_number and ERASED in tree.kinds[:node]:
-        words = f"messages before it were erased, and those behind them are counted anew; it is {uuid} now"
+        words = f"messages before it were erased, and later messages have new numbers; it is {uuid} now"
         raise UsageError(f"{message}: {words}; check what it refers to, and name it that way")
     if not is_number and not uuid.startswith(message):
         raise UsageError(f"{message} is a branch; name messages by uuid or number")

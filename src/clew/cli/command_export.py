@@ -39,7 +39,7 @@ _LAYOUTS = ("date", "project")
 MAX_PART_BYTES = 64 << 20
 """A larger session is not written to a temporary file by a worker, but straight to the output by this process."""
 _MAX_NAMED_SESSIONS = 20
-"""An error names so many sessions at most."""
+"""An error names at most this many sessions."""
 Masked = Counter[str]
 """How often each rule masked something."""
 
@@ -173,7 +173,7 @@ def _refuse_file_name(output: Path | None) -> None:
 
 
 def _refuse_unknown_suffix(output: Path | None) -> None:
-    """Refuse a file whose suffix is none of a format: the user expects something else than JSON in it."""
+    """Refuse a file with an unknown suffix: the user does not expect JSON in it."""
     if output is not None and not output.is_dir() and _suffix(output):
         known = ", ".join(dict.fromkeys([*FORMATS.values(), *(f".{name}" for name in _OTHER_NAMES)]))
         raise UsageError(
@@ -348,7 +348,7 @@ class Writer:
         )
 
     def _targets(self, sessions: Sequence[StoredSession], folder: Path) -> Iterator[Path | SourceUnreadable]:
-        """Where each session goes, or why its name cannot be told."""
+        """Where each session goes, or why it has no file name."""
         from clew.export.organise import free_name
 
         suffix = FORMATS[self.form] + {"gzip": ".gz", "zstd": ".zst", None: ""}[self.compression]

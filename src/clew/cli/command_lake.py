@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clew.cli.options import as_json_option, common, filtering, open_library, take_filters, wants_json
+from clew.cli.options import as_json_option, common, filtering, open_library, refuse_json, take_filters, wants_json
 from clew.cli.output import print_json, print_message
 from clew.cli.progress import progress_bar
 from clew.errors import SourceUnreadable
@@ -26,7 +26,7 @@ def command() -> None:
     """Write all sessions as Parquet tables, by month, for DuckDB, Spark and others.
 
     TARGET is a folder or a URL: `s3://bucket/folder` needs the extra `s3`. Any number of machines may write to the same
-    target at the same time. `clew stats --engine duckdb:TARGET` reads it. All commands have `--json`.
+    target at the same time. `clew stats --engine duckdb:TARGET` reads it.
     """
 
 
@@ -159,13 +159,15 @@ def _print_verify_report(report: VerifyReport, lake: str, is_fixed: bool) -> Non
 
 
 @command.command("spark-job")
-def spark_job_command() -> int:
+@click.pass_context
+def spark_job_command(context: click.Context, /) -> int:
     """Print the path of a spark-submit job that fills a lake.
 
     It writes the sessions of an archive:
 
     spark-submit --master spark://HOST:7077 "$(clew lake spark-job)" ARCHIVE LAKE [--level LEVEL]
     """
+    refuse_json(context)
     from importlib.util import find_spec
 
     found = find_spec("clew.warehouse.spark.job")

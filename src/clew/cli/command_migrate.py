@@ -1,4 +1,4 @@
-"""clew migrate: old Sage sessions brought to the current form, in a place that the user names."""
+"""clew migrate: convert old Sage sessions in a folder to the current format."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clew.cli.options import NO_SYNC, common, wanted_sources
+from clew.cli.options import NO_SYNC, common_without_json, refuse_json, wanted_sources
 from clew.cli.redaction import TEXT, redaction
 from clew.cli.session_argument import is_interactive
 from clew.errors import UsageError
@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 
 
 @click.command("pick")
-@common
+@common_without_json
 @click.pass_context
-def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) -> None:
+def command(context: click.Context, /, homes: tuple[str, ...]) -> None:
     """Choose a session from a list that is filtered while you type, with a preview.
 
     Enter shows the session, Ctrl-R resumes it in its agent, Ctrl-E exports it to a Markdown file in the current
     folder, Esc quits. Commands that read a session open the same list when it is missing. Needs a terminal.
     """
+    refuse_json(context)
     if not is_interactive():
         raise UsageError("`clew pick` needs a terminal; `clew list --json` prints the sessions for scripts")
     from clew.cli.picker import ACTIONS, pick

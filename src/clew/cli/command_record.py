@@ -78,7 +78,7 @@ def command(
 
 
 def _batches(stream: BinaryIO) -> Iterator[tuple[int, list[bytes]]]:
-    """The lines that are there, each time as many as have come, with the number of the first."""
+    """The lines of a stream in batches as they arrive, each with the number of its first line."""
     number, kept = 1, b""
     read = getattr(stream, "read1", stream.read)
     while part := read(_CHUNK):
@@ -102,7 +102,7 @@ def _record(session: Session, lines: list[bytes], first: int) -> int:
             bad[number] = error
     _append(session, good, bad)
     for number in sorted(bad):
-        # What is wrong may be named by what somebody wrote.
+        # The error may quote the input, so it is masked.
         print_message(f"clew: line {number}: {bad[number]}")
     return len(bad)
 

@@ -20,7 +20,17 @@ from clew.archive.records import archive_folder
 from clew.catalog.database import DATABASE
 from clew.catalog.memory import filter_sessions
 from clew.cli.completion import complete_session
-from clew.cli.options import as_json_option, common, filtering, open_library, take_filters, wants_json, yes_option
+from clew.cli.options import (
+    as_json_option,
+    common,
+    common_without_json,
+    filtering,
+    open_library,
+    refuse_json,
+    take_filters,
+    wants_json,
+    yes_option,
+)
 from clew.cli.output import open_output, print_json, print_message, print_table, refuse_stores
 from clew.cli.redaction import STANDARD, TEXT, Redaction, redacting, redaction
 from clew.cli.sessions import for_each_session, print_unscanned
@@ -70,7 +80,7 @@ def command(context: click.Context, /, as_json: bool) -> None:
 )
 @click.option("--force", is_flag=True, help="Replace existing files.")
 @redacting
-@common
+@common_without_json
 @click.pass_context
 def files_command(
     context: click.Context,
@@ -79,13 +89,13 @@ def files_command(
     output: Path | None,
     force: bool,
     homes: tuple[str, ...],
-    as_json: bool,
 ) -> None:
     """Print files with secrets masked, or what else --redact says.
 
     JSON and JSON Lines stay valid, with the order of their keys and all ids; lines without a match stay byte for byte
     the same. The files themselves are not changed. `-` means standard input, and after -o standard output.
     """
+    refuse_json(context)
     output = None if output == STANDARD else output
     if len(files) > 1 and output is not None and not output.is_dir():
         raise UsageError(f"several files: {output} must be an existing folder")
@@ -168,7 +178,7 @@ def scrub_command(
     try:
         scrub.unreadable = for_each_session(library, references, admitted, scrub.session)
     except (ClewError, OSError):
-        # Sessions before this one are changed: that is said, and the catalog must forget what they held.
+        # Earlier sessions have been changed: print that, and purge their old text from the catalog.
         if scrub.rows:
             finish()
         raise
@@ -236,7 +246,7 @@ class Report:
         )
 
     def _may_reveal(self) -> bool:
-        """True when somebody at the terminal has typed yes."""
+        """Whether the user confirmed at the terminal."""
         if not self._reveal:
             return False
         click.echo(f"Print {len(self._rows)} findings in clear? Type yes: ", nl=False, err=True)
@@ -261,7 +271,7 @@ def _linked_files(root: Path) -> Iterator[Path]:
 
 
 def _passes(session: StoredSession, filters: Filters) -> bool:
-    """True where a session passes the filters, and where it cannot be read, so that nobody knows."""
+    """True if a session passes the filters, or cannot be read to find out."""
     try:
         return not session.path.is_file() or any(filter_sessions([session], filters))
     except (SourceUnreadable, OSError):
@@ -271,7 +281,7 @@ def _passes(session: StoredSession, filters: Filters) -> bool:
 def _linked_sides(path: Path) -> list[Path]:
     """Files that belong to a session and are symbolic links, so that they were not read with it."""
     names = ("metadata.json", "snapshots.jsonl", f"{path.stem}.meta.json")
-    # A name that is too long for the file system is no link.
+    # A name that is too long for the file system is not a link.
     return [path.with_name(name) for name in names if os.path.islink(path.with_name(name))]  # noqa: PTH114
 
 
@@ -293,7 +303,7 @@ class Scrub:
         self._cleaned: set[Path] = set()
 
     def session(self, session: StoredSession) -> None:
-        """Plan one session, and clean it where that was asked for."""
+        """Plan one session, and clean it with --yes."""
         if not self._masking.is_on:
             return
         redactor = self._masking.redactor(counted=False)
@@ -329,7 +339,7 @@ class Scrub:
         return bool(files)
 
     def name_links(self, filters: Filters) -> None:
-        """Name session files that are symbolic links and pass the filters: what they hold is not looked at."""
+        """Name session files that are symbolic links and pass the filters: their content is not read."""
         seen: set[Path] = set()
         for host, agent in product(self._library.hosts, load_all()):
             for root in agent.roots(host) if not filters.agent or agent.id in filters.agent else ():
@@ -364,7 +374,7 @@ class Scrub:
         if as_json:
             rows: dict[str, JSON] = {"sessions": self.rows, "refused": self.refused}
             result: dict[str, JSON] = {"written": self._write, **rows, "left": left + archives}
-            # Paths lead programs to the copies, so they are whole unless somebody asked.
+            # Programs use the paths to find the copies, so they are only masked on request.
             print_json(self._masked(result) if self._masking.was_asked else result)
             return
         from clew.render.text_safety import one_line, visible

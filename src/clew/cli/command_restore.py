@@ -143,7 +143,7 @@ def _refuse_foreign(session: StoredSession, hosts: Sequence[Host], folder: Path)
     """A session that came from elsewhere may name any folder of this machine as its own; a person has to name it.
 
     One in an agent's own place is the user's: below the user's own home, or below the very folder it names. A home that
-    was named with --home may be a copy of somebody else's.
+    was named with --home may be a copy of another user's home.
     """
     homes = [host for host in hosts if host.base is None and is_own_home(host.home)]
     roots = [root for host in (*homes, Host.at(folder)) for root in session.agent.roots(host)]

@@ -174,7 +174,7 @@ def _current_folder(session: StoredSession) -> tuple[str, bool]:
 
 
 def _is_at_home(session: StoredSession, host: Host, receiver: TargetProfile) -> bool:
-    """True when the agent itself finds the session, and goes on with what it finds."""
+    """True if the agent itself finds the session and continues it."""
     path = session.path.absolute()
     is_taken = receiver.can_find_by_id(path, session.id) and receiver.resumes_file(path, session.source.parts)
     return is_taken and any(path.is_relative_to(root.absolute()) for root in session.agent.roots(host))

@@ -99,7 +99,7 @@ class Counted(Iterator[T]):
 
 
 class Wanted(NamedTuple):
-    """The part of a session that is asked for."""
+    """The requested part of a session."""
 
     message: int | None
     """One message; None: all of them."""
@@ -117,14 +117,14 @@ class Wanted(NamedTuple):
         return cls(message_of(reference), frozenset(branch_path(session, branch)))
 
     def admits(self, unit: Unit) -> bool:
-        """True for a message that is asked for."""
+        """True for a message in the requested part."""
         if not unit.is_message or self.message not in (None, unit.value["index"]):
             return False
         return self.path is None or unit.value["uuid"] in self.path
 
 
 def _messages(session: StoredSession, wanted: Wanted) -> Iterator[dict[str, JSON]]:
-    """The messages that are asked for; where all are, also a remark in the place of each record that is too long."""
+    """The requested messages; if those are all, also a remark in place of each record that is too long."""
     found = False
     # Masked files have a marker in the place of such a record, and no longer its size.
     too_long = long_records(session.agent, session.source) if wanted == (None, None) else {}
@@ -160,7 +160,7 @@ def _print_raw(session: StoredSession, wanted: Wanted, masking: Redaction) -> No
     with ExitStack() as stack:
         streams = [stack.enter_context(seekable(open_file(session.source, name))) for name in files]
         for unit in session.units():
-            # A message without bytes of its own stands in the record before, which is printed once.
+            # A message without its own bytes is part of the record before it, which is printed once.
             shares = unit.is_message and unit.start == unit.stop
             start, stop = (start, stop) if shares else (unit.start, unit.stop)
             if shares if wanted == (None, None) else not wanted.admits(unit):
@@ -249,7 +249,7 @@ def show_file(
     context: click.Context, homes: tuple[str, ...], reference: str, path: str, unproved: bool, as_json: bool
 ) -> None:
     """Print the content, byte for byte; how it is known goes to stderr."""
-    # Loading the time machine takes 10 ms, which nobody waits for who reads a session.
+    # Loading the file history takes 10 ms, which the other forms of `show` do not need.
     from clew.cli.file_history import (
         content,
         describe_certainty,

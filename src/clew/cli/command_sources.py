@@ -329,7 +329,7 @@ AT_ONCE = 8
 
 
 def configured_sources() -> list[Source]:
-    """Every source; what is wrong with the file that names them is said."""
+    """Every source; problems of the configuration file are printed."""
     for problem in config.load().problems:
         print_message(f"clew: {problem}")
     return sources()
@@ -368,7 +368,7 @@ def kept_copies(source: Source, result: FetchResult) -> str:
 def visit(
     context: click.Context, chosen: Sequence[Source], work: Callable[[Source, OnProgress | None], FetchResult]
 ) -> list[tuple[Source, FetchResult | RemoteFailed]]:
-    """Do the work for every host among the sources; a failure is said, and decides the exit code."""
+    """Do the work for every host among the sources; a failure is printed and sets the exit code."""
 
     def attempt(source: Source) -> FetchResult | RemoteFailed:
         try:

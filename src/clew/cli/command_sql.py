@@ -44,12 +44,12 @@ def command(context: click.Context, /, query: str, as_csv: bool, homes: tuple[st
     if warning := unread_messages_warning(db):
         print_message(f"clew: {warning}", mask=False)
     db.set_authorizer(_only_reading)
-    # Without a call back into Python now and then, nobody could stop a question.
+    # SQLite calls back into Python regularly, so that Ctrl-C can stop a query.
     db.set_progress_handler(lambda: 0, _STEPS)
     try:
         cursor = db.execute(query)
         masking = redaction(context, DATA)
-        # A column without a name of its own is called as the question puts it.
+        # A column without a name is named after its expression in the query.
         names = [masking.text(column[0]) for column in cursor.description or ()]
         return _print(names, iter(cursor), as_csv, wants_json(context, as_json), masking)
     except (sqlite3.Error, sqlite3.Warning) as error:
@@ -132,7 +132,7 @@ def _print_table(names: list[str], rows: Iterator[tuple[Any, ...]], masking: Red
 def _plain(value: Any, masking: Redaction) -> Any:
     """A cell as it is printed. Bytes are printed in hex, unless they are a text in which something is masked.
 
-    Where masking is on, longer bytes that are no text, such as packed texts, are masked: nobody looked into them.
+    If masking is on, longer binary values, such as compressed texts, are masked because they cannot be searched.
     """
     if isinstance(value, str):
         return masking.value(value)

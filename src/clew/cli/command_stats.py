@@ -61,7 +61,7 @@ _DROPPED_FIRST = (
 """The columns that are left out on a narrow terminal, in this order."""
 _DROP_RANKS = {title: len(_DROPPED_FIRST) - at for at, title in enumerate(_DROPPED_FIRST)}
 _MIN_NAME_CELLS = {"model": 24, "title": 16}
-"""The width that these columns keep, so that their values can be told apart."""
+"""The width that these columns keep, so that their values stay distinguishable."""
 
 Cell = Callable[[Row], str]
 
@@ -305,7 +305,7 @@ def _print(
 
 
 _NEVER_CUT = frozenset({"session", "block", "day", "week", "month"})
-"""Columns of ids and times: their end tells them apart."""
+"""Columns of ids and times, which differ at the end."""
 
 
 def _column(title: str, *, is_first: bool) -> Column:

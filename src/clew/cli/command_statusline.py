@@ -11,16 +11,21 @@ from typing import Any
 
 import click
 
-from clew.cli.options import common, open_library, wanted_sources, wants_json
+from clew.cli.options import NO_SYNC, common, open_library, wanted_sources, wants_json
 from clew.errors import ClewError
 
 AGENT = "claude-code"
 MAX_INPUT_CHARS = 1 << 20
 MAX_MODEL_CHARS = 40
 REFRESH_SECONDS = 30
-"""The catalog is brought up to date in the background, at most this often."""
+"""The catalog is updated in the background, at most this often."""
 REFRESHED = "statusline.refreshed"
 """A file beside the catalog; its time is that of the last refresh."""
+FACTS = (
+    *("model", "session_cost", "session_cost_is_at_least", "today_cost", "today_cost_is_at_least"),
+    *("block_cost", "block_cost_is_at_least", "block_remaining_seconds", "problem"),
+)
+"""The keys of the JSON output; what is unknown is null."""
 NO_DATA = "clew: nothing to show yet"
 
 
@@ -32,18 +37,19 @@ def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) ->
 
     It has the model, the cost of the session, the cost of today over all agents, and the cost and the time left of
     the active block of five hours of Claude Code. Claude Code gives the model, the session and its cost as JSON on
-    stdin. The rest comes from the catalog as it is, which is brought up to date in the background. The exit code is
-    always 0, and unknown values are left out. To have it in Claude Code, write to ~/.claude/settings.json:
+    stdin. The rest comes from the catalog as it is; without --no-sync it is updated in the background. The exit code
+    is always 0, and unknown values are left out. To have it in Claude Code, write to ~/.claude/settings.json:
 
     \b
     {"statusLine": {"type": "command", "command": "clew statusline"}}
     """
     given = _read_input()
-    facts: dict[str, Any] = {"model": _model(given), "session_cost": _session_cost(given)}
+    facts: dict[str, Any] = dict.fromkeys(FACTS) | {"model": _model(given), "session_cost": _session_cost(given)}
     try:
         folder = _catalog_folder(context, homes)
         facts |= _catalog_facts(folder, given)
-        _refresh_in_background(context, homes, folder)
+        if not context.meta.get(NO_SYNC):
+            _refresh_in_background(context, homes, folder)
     except Exception as error:
         facts["problem"] = f"clew: {error if isinstance(error, ClewError) else 'the catalog cannot be read'}"
     click.echo(json.dumps(facts) if wants_json(context, as_json) else _line(facts))
@@ -83,17 +89,20 @@ def _session_cost(given: dict[str, Any]) -> float | None:
 
 
 def _catalog_facts(folder: Path, given: dict[str, Any]) -> dict[str, Any]:
-    """Costs from the catalog; the cost of the session only where Claude Code does not tell it."""
+    """Costs from the catalog; the cost of the session only if Claude Code does not give it."""
     from clew.catalog.database import open_reader
     from clew.catalog.stats import catalog_stats
     from clew.filters import Filters
+    from clew.host import current_time
+    from clew.model.time import to_microseconds
 
     db = open_reader(folder)
     if db is None:
         return {"problem": "clew: no catalog yet, run `clew stats` once"}
     try:
-        today = catalog_stats(db, Filters.of(since="today")).usage()
-        block = catalog_stats(db, Filters(agent=(AGENT,))).active_block(time.time_ns() // 1000)
+        now = current_time()
+        today = catalog_stats(db, Filters.of(since="today", now=now)).usage()
+        block = catalog_stats(db, Filters(agent=(AGENT,))).active_block(to_microseconds(now))
         facts = _costs("today", today.as_row()) if today.calls else {"today_cost": 0.0}
         if block is not None:
             facts |= {**_costs("block", block), "block_remaining_seconds": block["remaining_seconds"]}
@@ -117,13 +126,13 @@ def _line(facts: dict[str, Any]) -> str:
     if facts["model"]:
         parts.append(truncate(one_line(facts["model"]), MAX_MODEL_CHARS))
     for name in ("session", "today", "block"):
-        if (amount := facts.get(f"{name}_cost")) is not None:
-            is_at_least = facts.get(f"{name}_cost_is_at_least", False)
+        if (amount := facts[f"{name}_cost"]) is not None:
+            is_at_least = bool(facts[f"{name}_cost_is_at_least"])
             parts.append(f"{cost({'cost': amount, 'cost_is_at_least': is_at_least})} {name}")
-    if (remaining := facts.get("block_remaining_seconds")) is not None:
+    if (remaining := facts["block_remaining_seconds"]) is not None:
         # Without a known cost, nothing before it says that the time is that of a block.
         parts.append(f"{'' if facts['block_cost'] is not None else 'block: '}{time_left(remaining)} left")
-    if facts.get("problem"):
+    if facts["problem"]:
         parts.append(one_line(facts["problem"]))
     return " · ".join(parts) or NO_DATA
 
@@ -137,7 +146,7 @@ def _refresh_in_background(context: click.Context, homes: tuple[str, ...], folde
     named = [word for home in (*context.find_root().obj["homes"], *homes) for word in ("--home", home)]
     named += [word for source in wanted_sources(context) for word in ("--source", source)]
     Popen(
-        # -P: no module is loaded from the current folder, which may be a repository of anybody.
+        # -P: no module is loaded from the current folder, which may hold untrusted code.
         [sys.executable, "-P", "-m", "clew", *named, "stats", "--since", "today", "--json"],
         stdin=DEVNULL,
         stdout=DEVNULL,

@@ -123,7 +123,7 @@ def _print_change(state: TodoState, level: str | None) -> None:
 
 
 def _drawn(todos: list[Todo]) -> str:
-    """How far the list has come: a sign for each item, and for a long list as many as there is room for."""
+    """The progress of the list: a sign for each item, limited to the available width."""
     counts = Counter(todo.status for todo in todos)
     signs = "#" * counts["completed"] + ">" * counts["in_progress"]
     signs = signs.ljust(len(todos), ".")

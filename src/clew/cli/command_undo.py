@@ -44,7 +44,7 @@ def command(
 
     Either all files are restored or none. What was undone is kept as a branch; `clew redo` takes the undo back. If a
     file was changed outside of the session's tools, the difference is shown, and nothing is done without --force.
-    Changes by a tool that was killed count as outside changes, because the two cannot be told apart.
+    Changes by a tool that was killed count as outside changes, because the two cannot be distinguished.
 
     Only for sessions in clew's own store whose agent records its changes of files; for a store in this folder: `clew
     undo @last --home .`. For sessions of other agents, see `clew restore`.

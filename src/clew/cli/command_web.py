@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clew.cli.options import NO_SYNC, common, open_library, wanted_sources
+from clew.cli.options import NO_SYNC, common_without_json, open_library, refuse_json, wanted_sources
 from clew.cli.output import print_message
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_on_demand, redaction
 from clew.errors import UsageError
@@ -32,7 +32,7 @@ PORT = 7411
 @click.option("--allow-remote", is_flag=True, help="Allow a --host address that other machines can reach.")
 @click.option("--engine", metavar="NAME", help="Browse a server, see `clew push`: postgresql://...")
 @redacting_on_demand
-@common
+@common_without_json
 @click.pass_context
 def command(
     context: click.Context,
@@ -43,7 +43,6 @@ def command(
     allow_remote: bool,
     engine: str | None,
     homes: tuple[str, ...],
-    as_json: bool,
 ) -> None:
     """Browse all sessions in a local web app: activity, sessions, search, usage, files, secrets.
 
@@ -56,6 +55,7 @@ def command(
     from clew.web.context import MaskingOptions, set_masking_options
     from clew.web.server import LOOPBACK_HOSTS, WILDCARD_HOSTS, WebServer, bind_preferred
 
+    refuse_json(context)
     masking = redaction(context, DATA)
     # Rules that cannot be used are reported now, and not on every page. Each page has a switch that hides secrets, so
     # they are needed whatever the profile is.

@@ -20,7 +20,7 @@ from clew.datadir import environment_problem
 from clew.errors import ClewError, RemoteFailed, SourceUnreadable, UsageError
 from clew.io.paths import escape_controls
 
-_BROKEN_PIPE = 141
+BROKEN_PIPE = 141
 
 
 class _OutputClosed(Exception):
@@ -113,7 +113,7 @@ def report_error(error: BaseException) -> int:
     except (_OutputClosed, BrokenPipeError):
         # Python flushes stdout once more at exit, which must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _BROKEN_PIPE
+        return BROKEN_PIPE
     except OSError as failure:
         place = f"{escape_controls(str(failure.filename))}: " if failure.filename else ""
         _print_error(f"{place}{failure.strerror or failure}")

@@ -11,7 +11,7 @@ import click
 
 from clew.cli import OPTIONS
 from clew.cli.completion import complete_filter, complete_has
-from clew.errors import RemoteFailed, SourceUnreadable, UnknownReference
+from clew.errors import RemoteFailed, SourceUnreadable, UnknownReference, UsageError
 from clew.timezone import ZONE_VARIABLE, find_zone
 
 if TYPE_CHECKING:
@@ -118,7 +118,12 @@ def home_option(function: F) -> F:
 
 def common(function: F) -> F:
     """--home, --source, --refresh, --no-sync, --timezone and --json, for every command that reads sessions."""
-    return home_option(sourcing(as_json_option(function)))
+    return common_without_json(as_json_option(function))
+
+
+def common_without_json(function: F) -> F:
+    """The options of `common` except --json."""
+    return home_option(sourcing(function))
 
 
 def named_homes(context: click.Context, homes: tuple[str, ...]) -> tuple[str, ...]:
@@ -314,8 +319,14 @@ def _archived_hosts() -> tuple[Host, ...]:
 
 
 def wants_json(context: click.Context, as_json: bool) -> bool:
-    """True when JSON was asked for, before or after the command."""
+    """Whether --json is given, before or after the command."""
     return as_json or bool(context.find_root().obj["json"])
+
+
+def refuse_json(context: click.Context) -> None:
+    """For commands without JSON output: --json before the command is an error, as it is after the command."""
+    if wants_json(context, False):
+        raise UsageError(f"`{context.command_path}` has no JSON output; leave out --json")
 
 
 SOURCES = "clew.sources"

@@ -61,7 +61,7 @@ def print_table(columns: Sequence[Column], cells: Sequence[Sequence[str]], maski
     from clew.render.tables import table
 
     if masking is not None:
-        # A cell is no context for its neighbour: a project called `password` makes no secret of the number beside it.
+        # Cells are masked separately: a project called `password` does not make the next number a secret.
         known = list(dict.fromkeys(cell for row in cells for cell in row))
         shown = dict(zip(known, masking.names(known), strict=True))
         cells = [[shown[cell] for cell in row] for row in cells]

@@ -65,6 +65,6 @@ def _print(agents: dict[str, dict[str, JSON]], now: datetime) -> None:
     print_table([Column("agent"), *numbers, Column("last activity")], lines, None)
     click.echo("")
     commands = ("list", "show @last", "search WORDS", "stats", "pick", "--help")
-    # Lines break between commands, not inside of one: a no-break space is none for `wrap_text`.
+    # Lines break between commands, not inside of one: `wrap_text` does not break at a no-break space.
     hint = "Try: " + ", ".join(f"clew {command}".replace(" ", "\xa0") for command in commands)
     click.echo(click.wrap_text(hint, terminal_width() or 100, "", "     ").replace("\xa0", " "))

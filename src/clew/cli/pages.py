@@ -104,7 +104,7 @@ class Pages:
         self._count(rows)
         entries = [Entry(**row["entry"]) for row in rows if row is not None]
         if with_index:
-            # It is worth no more than the pages, which can be made again.
+            # Like the pages, it can be generated again.
             with open_output(folder / INDEX, None, True, durable=False, below=folder) as out:
                 write_pieces(index(entries), out)
         return entries

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 DELAY_SECONDS = 0.5
 """Work that is done sooner shows no bar."""
 LONG_WORK_BYTES = 32 << 20
-"""To read so many bytes takes longer than that: the bar is shown at once."""
+"""Reading this many bytes takes longer than that, so the bar is shown at once."""
 REFRESH_SECONDS = 0.1
 
 OnProgress = Callable[[str, int, int], None]

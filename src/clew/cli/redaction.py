@@ -1,6 +1,6 @@
 """Masking of a command's output: its options, and the report on stderr.
 
-Text for people is masked unless they say otherwise; what programs read is whole unless somebody asks.
+Text for people is masked by default; output for programs is masked only on request.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 NAMES = ("none", "secrets", "pii", "paths", "all")
-"""The profiles, spelled here so that the help does without the rules."""
+"""The profiles, listed here so that the help does not load the rules."""
 TEXT = "secrets"
 """The profile for text that people read, unless they name one."""
 STANDARD = Path("-")
 """Standard input, or output."""
 DATA = "none"
-"""The profile for what programs read, unless somebody names one."""
+"""The default profile of output for programs."""
 _CHOICE = "clew.redact"
 _MASKED = "clew.masked"
 _WITHOUT_KEY = "clew.without-key"
@@ -122,7 +122,7 @@ class Redaction:
 
     @cached_property
     def settings(self) -> MaskSettings:
-        """What is masked, and how; the rules are loaded when the first text is looked at."""
+        """What is masked, and how; the rules are loaded with the first text."""
         from clew.redact.settings import load_settings
 
         return load_settings(self.profile, plain=self.plain, rules=self.rules_file, without_key=_warn_without_key)
@@ -214,7 +214,7 @@ class Redaction:
         yield from mask_text_file(opened, self.redactor(), str(path) if is_file else None)
 
     def file(self, session: StoredSession, body: bytes, path: str) -> bytes:
-        """The content of a file that a session tells of."""
+        """The content of a file of a session, masked."""
         from clew.redact.native_files import mask_file
 
         return b"".join(mask_file(lambda: BytesIO(body), self.learned(session), path))
@@ -254,7 +254,7 @@ class Redaction:
 
     @contextmanager
     def counted_separately(self) -> Iterator[None]:
-        """What is masked meanwhile is counted by itself, and then with the rest: a document tells of its own masks."""
+        """Count what is masked in this block separately, then add it to the total: a document states its own count."""
         whole, self.masked = self.masked, Counter()
         try:
             yield
@@ -295,7 +295,7 @@ def _context() -> click.Context | None:
 
 
 def redaction(context: click.Context, default: str) -> Redaction:
-    """The masking that was asked for, or the default of what the command gives out.
+    """The masking that the options select, or the default for the command's output.
 
     All that is masked in one run is counted together, and reported once.
     """
@@ -317,7 +317,7 @@ def mask_by_session(context: click.Context, session: StoredSession) -> None:
 
 
 def masked_for_people(text: str, *, counted: bool = True) -> str:
-    """A text for the terminal, masked as this run was asked to; without secrets where nobody asked for anything."""
+    """A text for the terminal, masked with the profile of this run; by default only secrets are masked."""
     context = _context()
     masking = redaction(context, TEXT) if context is not None else Redaction(TEXT)
     return str(masking.redactor(counted).learn_and_mask(text)) if masking.is_on else text

@@ -1,4 +1,4 @@
-"""What undo and redo share: what they print, and what they ask before they go on."""
+"""What undo and redo share: their output, and the confirmation before they continue."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ Go = Callable[[bool], UndoResult]
 
 
 def carry_out(session: Session, go: Go, *, json: bool, dry_run: bool, masking: Redaction) -> None:
-    """Look, do it unless it is only to be looked at, and print what came of it."""
+    """Plan, apply unless it is a dry run, and print the result."""
     refuse_copy(session.folder)
     if not dry_run:
         _revert_interrupted(session)
@@ -105,7 +105,7 @@ def _print(done: UndoResult, json: bool, masking: Redaction) -> None:
         print_table(columns, cells, masking)
     for step in done.steps:
         if step.verdict == "conflict":
-            # The path tells of a credential file, of which everything is masked.
+            # The path is that of a credential file, which is masked completely.
             redactor = masking.redactor()
             click.echo(visible(redactor.text(_diff(step), escape_invalid_utf8(step.path))), nl=False)
     for words in done.unknown:
@@ -136,7 +136,7 @@ def _diff_since(step: FileStep) -> str:
 
 
 def differing(path: str, one: KnownContent, other: KnownContent) -> str:
-    """A diff that can be printed: bytes that are no text must not stop it."""
+    """A diff that can be printed, even if it has bytes that are not text."""
     return (
         unified_diff(escape_invalid_utf8(path), one, other)
         .encode(errors="surrogateescape")

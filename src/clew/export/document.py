@@ -54,7 +54,7 @@ class Written(msgspec.Struct):
     messages: int = 0
     records: int = 0
     verbatim_lines: int = 0
-    """Lines of native files that are no JSON object and are carried as text."""
+    """Lines of native files that are not JSON objects and are stored as text."""
     unknown_types: dict[str, int] = {}
 
 
@@ -192,7 +192,7 @@ class _Writer:
 
 
 def canonical(message: Message | dict[str, JSON]) -> bytes:
-    """A message as `messages_sha256` is made of it: the same however its JSON is spelled."""
+    """The form of a message that `messages_sha256` hashes; independent of the JSON formatting."""
     return msgspec.json.encode(message, order="sorted") + b"\n"
 
 

@@ -1,4 +1,4 @@
-"""Sessions as HTML pages that need nothing but themselves, written as a stream."""
+"""Sessions as self-contained HTML pages, written as a stream."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def carried_document(stream: BinaryIO, name: str) -> Iterator[BinaryIO]:
 
 
 def _unpack(stream: BinaryIO, out: IO[bytes]) -> bool:
-    """Copy what the element for the document holds; False where there is no such element."""
+    """Copy the content of the document's element; False if there is no such element."""
     begin, before = CARRIED.encode(), b""
     for piece in iter(lambda: stream.read(_SPOOL), b""):
         at = (before + piece).find(begin)

@@ -30,7 +30,7 @@ class Restored(msgspec.Struct):
 
     files: list[Path]
     inexact: list[str] = []
-    """Files that another tool has spelled anew: equal as JSON, but not byte for byte."""
+    """Files that another tool has serialized again: equal as JSON, but not byte for byte."""
     is_edited: bool = False
     """The messages were edited; the native files were written as they are."""
 

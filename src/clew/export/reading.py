@@ -58,7 +58,7 @@ class DocumentStream:
             for _ in scanner.element_texts():
                 pass
         elif key == "graph":
-            # It names every message once more: read when it is asked for.
+            # It repeats the ids of all messages, so it is read on demand.
             self._graph = scanner.offset
             scanner.skip()
         elif key == "native" and first == b"{":
@@ -137,7 +137,7 @@ class DocumentStream:
         return self._lines(file, _record_bytes)
 
     def respelled_lines(self, file: NativeFile) -> Iterator[bytes]:
-        """The same with every JSON record spelled compactly: for documents that another tool has written anew."""
+        """The same with every JSON record in compact form, for documents that another tool has rewritten."""
         return self._lines(file, _compact_record_bytes)
 
     def _lines(self, file: NativeFile, spell: Callable[[bytes], bytes]) -> Iterator[bytes]:
@@ -152,7 +152,7 @@ class DocumentStream:
     def restored_lines(self, file: NativeFile) -> tuple[Iterator[bytes], bool]:
         """The lines of a native file, and whether they are exactly those that its SHA-256 was made of.
 
-        Where another tool has written the document anew, spelling JSON compactly mostly gives the original bytes again.
+        If another tool has rewritten the document, compact JSON usually restores the original bytes.
         """
         for lines in (self.native_lines, self.respelled_lines):
             digest = hashlib.sha256()
@@ -204,7 +204,7 @@ def _record_texts(scanner: Scanner) -> Iterator[tuple[bytes, bool]]:
 
 
 def _record_bytes(text: bytes) -> bytes:
-    """The line that a record of a native file stands for."""
+    """The line of a native file that a record represents."""
     if text[:1] == b"{" and b"\n" not in text:
         return text
     return _compact_record_bytes(text)

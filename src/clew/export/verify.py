@@ -114,7 +114,7 @@ class Original:
         pairs = enumerate(zip(expected, piece, strict=False))
         at = next((at for at, (old, new) in pairs if old != new), min(len(expected), len(piece)))
         self.line += piece[:at].count(b"\n")
-        # What stands there is somebody's words, and none of a report's business.
+        # The bytes may be text of a session, which does not belong in a report.
         self.why = f"differs from byte {at - piece.rfind(LF, 0, at)} of the line on"
 
     def finish(self) -> None:

@@ -136,7 +136,7 @@ def versions(history: FileHistory, session: str, paths: set[str]) -> Iterator[tu
             # Nothing shows when the tool ended, so its place among other changes is unknown.
             continue
         if evidence.action in OBSERVATIONS or (evidence.how == "backup" and before is None):
-            # Without the content before the tool, its own lines cannot be told from those that were there.
+            # Without the content before the tool, its new lines cannot be separated from the existing ones.
             yield time, Version(None, after, None)
         elif evidence.action in RESTORATIONS:
             yield time, Version(None, before, after, is_put_back=True)

@@ -1,4 +1,4 @@
-"""The files of one session over time: found in one pass, contents read again when they are asked for."""
+"""The files of one session over time: found in one pass, with contents read on demand."""
 
 from __future__ import annotations
 

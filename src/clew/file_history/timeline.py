@@ -38,7 +38,7 @@ class Evidence(NamedTuple):
     """What it found is not known, but is not what was known before."""
     modes: tuple[int, int] | None = None
     leaves_other: bool = False
-    """What it left is no file: whatever is found later, somebody made it in between."""
+    """It left no file; a file found later was created in between."""
 
 
 class Span(NamedTuple):
@@ -54,7 +54,7 @@ class Span(NamedTuple):
     """The files that it could change, where not any."""
 
     def concerns(self, path: str) -> bool:
-        """True where it could change a file, and no evidence tells what it did."""
+        """True if it could change a file, and there is no evidence of what it did."""
         return path not in self.observed_paths and (self.only is None or path in self.only)
 
 
@@ -120,7 +120,7 @@ class Timeline:
             if evidence.call < message < evidence.done and evidence.after is not None
         )
         for evidence in around:
-            # It was looked at some time around the message, and nobody knows on which side.
+            # It was read close to the message, but it is unknown whether before or after.
             if (
                 answer.fingerprint
                 and evidence.after

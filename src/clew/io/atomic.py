@@ -57,7 +57,7 @@ def _temporary(path: Path) -> tuple[int, str]:
         except FileExistsError:
             continue
         except OSError as error:
-            # Whoever reads the message knows the file that was to be written.
+            # The user knows the target, not the temporary file.
             error.filename = str(path)
             raise
 

@@ -165,7 +165,7 @@ class Guarded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        # Steps do not depend on what is asked for, so that a damaged archive always gives the same.
+        # The step size is fixed, so that a damaged archive always yields the same bytes.
         self._waiting = self._waiting or self._step()
         piece = self._waiting[: len(buffer)]
         self._waiting = self._waiting[len(buffer) :]

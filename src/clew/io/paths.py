@@ -23,8 +23,6 @@ MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 """Errors that say that there is no such file or folder; with others, there may be one."""
 MAX_FOLDER_DEPTH = 400
 """Folders that are nested more deeply are neither read nor made."""
-AGENT_FOLDERS = frozenset((".sage", ".claude", ".codex", ".gemini", ".emacs.d", ".config"))
-"""What the folders are called in which agents keep sessions, directly in a home. A repository can hold them too."""
 
 
 def encode_claude(path: str) -> str:
@@ -172,11 +170,11 @@ def safe_below(path: str) -> str:
 
 
 def is_own_home(home: Path) -> bool:
-    """True for the home of the user who runs clew; any other folder may come from somebody else."""
+    """True for the home of the user who runs clew; any other folder may belong to another user."""
     try:
         return home.resolve() == Path.home().resolve()
     except RuntimeError:
-        return False  # nobody knows where it is
+        return False  # the home is unknown
 
 
 def link_on_way(folder: Path, path: Path) -> Path | None:
@@ -201,14 +199,16 @@ def refuse_link_on_way(folder: Path, path: Path) -> None:
 def link_to_session(path: Path, home: Path | None = None) -> Path | None:
     """The symbolic link on the way to a session for which nothing is written to it; None where there is none.
 
-    That is a link at or below an agent's folder (`.sage`, `.claude` ...), or below the `home` or store that the user
-    named: either may be a repository, which can hold links that lead anywhere. Links in the user's own home are the
-    user's: people keep `~/.claude` elsewhere. The path that a link leads to can always be named itself.
+    That is a link at or below a hidden folder, as agents have them (`.sage`, `.claude` ...), or below the `home` or
+    store that the user named: either may be a repository, which can hold links that lead anywhere. Links in the
+    user's own home are the user's: people keep `~/.claude` elsewhere. The path that a link leads to can always be named
+    itself.
     """
     path = path.absolute()
-    agents = [place.parent for place in (*reversed(path.parents), path) if place.name.casefold() in AGENT_FOLDERS]
+    hidden = (place for place in (*reversed(path.parents), path) if place.name.startswith(".") and place.name != "..")
+    holders = [place.parent for place in hidden]
     below_home = home is not None and path.is_relative_to(home.absolute())
-    for folder in (*agents, *([home] if home is not None and below_home else ())):
+    for folder in (*holders, *([home] if home is not None and below_home else ())):
         link = link_on_way(folder, path)
         if link is not None and not is_own_home(folder):
             return link

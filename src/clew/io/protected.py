@@ -51,7 +51,7 @@ PROTECTED: dict[str, tuple[str, ...]] = {
     "agents": (
         ".claude", ".claude.json", ".config/claude", ".codex", ".gemini", ".sage", ".cursor", ".mcp.json",
         ".aider.conf.yml", ".continue", ".windsurf", ".opencode", ".config/opencode", ".qwen", ".kiro", ".copilot",
-        ".config/clew", ".cursorrules", ".roo", ".amazonq", ".crush.json", "opencode.json", "opencode.jsonc",
+        ".config/clew", ".cursorrules", ".roo", ".amazonq", ".crush.json", ".pi", "opencode.json", "opencode.jsonc",
     ),
     "interpreters and debuggers": (
         "sitecustomize.py", "usercustomize.py", "site-packages/*.pth", "dist-packages/*.pth", ".pythonrc*", ".pdbrc*",
@@ -82,7 +82,7 @@ _IGNORABLE = re.compile(
 )
 """Code points that some file systems leave out when they compare names: HFS+ finds `.git` by `.g\u200cit` too."""
 _SHORT_NAME = re.compile(r"(?=[^.]{3,8}(?:\.|$))[^.~]+~[0-9]+(?:\.[^.]{0,3})?")
-"""A name that Windows makes for another one: `GIT~1` is `.git`. Which one it stands for cannot be told from it."""
+"""A name that Windows makes for another one: `GIT~1` is `.git`. The long name cannot be derived from it."""
 _WORKTREE = re.compile(r"/\.(?:claude|codex|cursor|gemini|sage)/worktrees(?=/[^/]+/)")
 """Where agents check out copies of a project: these are no settings. The copy's own name is not part of it."""
 

@@ -1,6 +1,6 @@
 """Archives (tar, also packed with gzip or zstd, and zip) unpacked into a new folder: all of it or nothing.
 
-Nobody vouches for what an archive says. Names must be plain on every system, only files and folders are taken, and
+The content of an archive is not trusted. Names must be plain on every system, only files and folders are taken, and
 there are limits to their number and size. Modes and times are not taken over: what is unpacked is the owner's alone.
 """
 
@@ -95,7 +95,7 @@ def unpack(path: Path, target: Path) -> list[Path]:
 
 
 def _unpack(entries: Iterable[Entry], folder: Path) -> list[str]:
-    """Write all entries below a folder that nobody else writes to; returns the names of the files."""
+    """Write all entries below a folder that no other process writes to; returns the names of the files."""
     names: list[str] = []
     files: list[str] = []
     total = 0
@@ -160,7 +160,7 @@ def _opened(stream: _Budget) -> tarfile.TarFile:
 def _in_tar(path: Path) -> Iterator[Entry]:
     with open_source(path) as stream, _opened(budget := _Budget(stream)) as archive:
         while (member := archive.next()) is not None:
-            # Members are kept for those who look them up, which nobody does here.
+            # tarfile keeps every member for lookups by name, which are not needed here.
             archive.members.clear()  # type: ignore[attr-defined]
             name = member.name.removeprefix("./")
             if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE):

@@ -1,1 +1,1 @@
-"""Rewriting native sessions in place: older Sage stores brought to the current form, and secrets masked."""
+"""Rewriting native sessions in place: older Sage stores converted to the current format, and secrets masked."""

@@ -319,7 +319,7 @@ def _plan_metadata(source: SourceFile) -> list[Step]:
 
 
 def _metadata_step(place: Path, reason: str) -> Step:
-    """The step that rebuilds metadata; something that is no file is left alone."""
+    """The step that rebuilds metadata; anything but a regular file is skipped."""
     if place.exists() and not place.is_file():
         return Step("leave", place, None, "not a regular file")
     return Step("metadata", place, None, reason)

@@ -88,7 +88,7 @@ CODES: dict[str, Code] = {
         "warning", "A tool call has no result.", "The session was interrupted, or is still running."
     ),
     "duplicate-call": Code(
-        "warning", "Two tool calls have the same id.", "Both are shown; their results cannot be told apart."
+        "warning", "Two tool calls have the same id.", "Both are shown; their results cannot be distinguished."
     ),
     "unknown-rewind": Code(
         "warning",

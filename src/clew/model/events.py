@@ -34,7 +34,8 @@ class SessionInfo(Struct, kw_only=True, gc=False):
     leaf_uuid: str | None = None
     """The message at which the conversation stands; empty where everything was rolled back. The last event counts."""
     has_derived_parents: bool = False
-    """True where the agent's log names no parents and the decoder works out who follows whom."""
+    """True where the decoder knows who follows whom for every message, tool results included: it works that out where
+    the agent's log names no parents."""
     title: str | None = None
     """The title that the agent gave the session; the last one counts."""
     extra: dict[str, JSON] | None = None
@@ -49,7 +50,7 @@ class SubagentStarted(Struct, kw_only=True, gc=False):
     agent_id: str | None = None
     tool_id: str | None = None
     root_uuid: str | None = None
-    """The first message of a sub-agent whose messages stand in the file of its parent."""
+    """The first message of a sub-agent whose messages are in the file of its parent."""
 
 
 class UsageReport(Struct, kw_only=True, gc=False):

@@ -42,7 +42,7 @@ def _parse(text: bytes) -> JSON:
 
 
 def explain(error: msgspec.ValidationError) -> str:
-    """What is wrong, led by the JSON path of where."""
+    """The error message, after the JSON path of the value."""
     what, _, where = str(error).partition(" - at `")
     return f"{where.rstrip('`') or '$'}: {what[:1].lower()}{what[1:]}"
 

@@ -24,7 +24,7 @@ class ModelUse(Part, kw_only=True):
 
 
 class ThinkingSettings(Part, kw_only=True):
-    """How much the model was told to think."""
+    """How much thinking was requested from the model."""
 
     level: Annotated[str | None, Meta(description="none, low, medium or high; others are kept.")] | UnsetType = UNSET
     disabled: bool | UnsetType = UNSET

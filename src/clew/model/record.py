@@ -1,4 +1,4 @@
-"""A record of the source that is no message, kept in its place so that the file can be rebuilt."""
+"""A record of the source that is not a message, kept in its place so that the file can be rebuilt."""
 
 from __future__ import annotations
 

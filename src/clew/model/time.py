@@ -1,4 +1,4 @@
-"""Points in time as agents spell them, made comparable. What cannot be read is None, never an exception."""
+"""Times in the formats of agents, made comparable. A time that cannot be parsed is None, never an exception."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def is_canonical(text: str) -> bool:
-    """True when the text is UTC, spelled `YYYY-MM-DDTHH:MM:SS[.ffffff]Z`, and a real point in time."""
+    """True if the text is a valid time in UTC with the format `YYYY-MM-DDTHH:MM:SS[.ffffff]Z`."""
     return _CANONICAL.fullmatch(text) is not None and parse_time(text) is not None
 
 
 def is_later(time: str, other: str) -> bool:
-    """True when the first of two canonical spellings is the later time; False where it is no time at all."""
+    """True if the first of two canonical times is later; False if it is not a valid time."""
     if len(time) == len(other):
         if time <= other:
             return False
@@ -46,7 +46,7 @@ def parse_time(value: JSON) -> datetime | None:
 
 def _parse_text(text: str) -> datetime | None:
     if len(text) == 24 and text[10] == "T" and text[23] == "Z":
-        # Nearly all times are spelled like this, and this is twenty times quicker.
+        # Nearly all times have this format, and this is twenty times faster.
         try:
             return datetime.fromisoformat(text)
         except ValueError:
@@ -83,7 +83,7 @@ def _parse_epoch(number: float) -> datetime | None:
 
 
 def microseconds(value: JSON) -> int | None:
-    """A point in time as microseconds since 1970; None where it is none."""
+    """A time as microseconds since 1970; None if it is invalid."""
     stamp = parse_time(value)
     return None if stamp is None else to_microseconds(stamp)
 
@@ -102,9 +102,9 @@ def spell_time(stamp: datetime) -> str:
 
 
 def canonical_time(value: JSON) -> str | UnsetType:
-    """A time in its canonical spelling; UNSET where there is none or it cannot be read."""
+    """A time in its canonical format; UNSET if it is missing or cannot be parsed."""
     if type(value) is str and len(value) == 24 and value[10] == "T" and value[23] == "Z":
-        # Nearly all times are spelled like this.
+        # Nearly all times have this format.
         return value
     if value is UNSET or value is None:
         return UNSET
@@ -115,7 +115,7 @@ def canonical_time(value: JSON) -> str | UnsetType:
 
 
 def from_microseconds(microseconds: int) -> datetime:
-    """The point in time so many microseconds after 1970."""
+    """The time this many microseconds after 1970."""
     return _EPOCH + timedelta(microseconds=microseconds)
 
 
@@ -126,7 +126,7 @@ def format_utc(microseconds: int) -> str:
 
 @lru_cache(maxsize=4096)
 def week_of(day: str) -> str:
-    """The ISO week of a day, `2026-W46`; "" of "", which is no day."""
+    """The ISO week of a day, `2026-W46`; "" for ""."""
     if not day:
         return ""
     year, week, _ = date.fromisoformat(day).isocalendar()

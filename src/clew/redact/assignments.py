@@ -152,14 +152,14 @@ def _judge_operator(found: _Assignment) -> bool:
     if found.value.quoted:
         if has_escaped_quotes(word):
             return True
-        # A flag can be given nothing but a value.
+        # A flag is always followed by a value.
         written = Written.ARGUMENT if found.name.startswith(b"-") else Written.QUOTED
         return is_secret_value(found.meaning, word, written)
     if word.translate(None, b"_-.").lower() == found.name.translate(None, b"_-.").lower():
         return False  # a variable with the same name
     if word[:1] == b"=" or op[:1] in b"!<" or op in (b"==", b"===", b"or", b"||", b"??", b"->"):
         return False
-    # `NAME=word` in a shell or an .env file can be nothing but a value.
+    # `NAME=word` in a shell or an .env file is always a value.
     is_shell = op == b"=" and found.link["gap"] == b"" and found.name.upper() == found.name
     return is_secret_value(found.meaning, word, Written.SHELL if is_shell else Written.BARE)
 

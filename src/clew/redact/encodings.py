@@ -344,5 +344,5 @@ def _leave_out(text: bytes) -> _Layer:
         number = bisect_right(places, place) - 1
         return begins[number] + place - places[number]
 
-    # The sequence behind a value is no part of it.
+    # The sequence after a value is not part of it.
     return _Layer(b"".join(pieces), origin, lambda place: origin(place - 1) + 1)

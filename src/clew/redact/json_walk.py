@@ -427,7 +427,7 @@ def _call_ids(value: dict[str, JSON]) -> list[str]:
 
 
 class KeyClass(NamedTuple):
-    """What the name of a key tells about its value."""
+    """What the name of a key says about its value."""
 
     holds_id: bool
     holds_ciphertext: bool

@@ -41,7 +41,7 @@ _ESCAPED = lazy_compile(rb"\\\\{0,7}u[0-9A-Fa-f]{4}(?:\\{1,8}u[0-9A-Fa-f]{4}){5,
 _CODE = lazy_compile(rb"u([0-9A-Fa-f]{4})")
 _SEPARATOR = b"\0" * MIN_VALUE_CHARS
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
-# Texts are searched in windows of at least so many bytes, which bounds the list of overlapping matches.
+# Texts are searched in windows of at least this many bytes, which bounds the list of overlapping matches.
 _WINDOW_BYTES = 1 << 16
 Span = tuple[int, int]
 

@@ -78,7 +78,7 @@ TEXT_SEPARATOR = b"\n\0\n"
 TOO_MANY_CANDIDATES = "too_many_candidates"
 """The rule of text that was masked without being checked."""
 FREE_CHECKS, BYTES_PER_CHECK = 2_000, 64
-"""So many candidates of a string are checked, and one more for each so many bytes of it."""
+"""This many candidates of a string are checked, plus one for each `BYTES_PER_CHECK` bytes of the string."""
 
 
 class CheckLimit:

@@ -31,7 +31,7 @@ Open = Callable[[], BinaryIO]
 PIECE_BYTES = 64 << 20
 """Plain text is scanned in pieces of about this size, which end where a line does."""
 _MAX_BLANK_LINES = 100_000
-"""So many blank lines are read before it is decided what a file is."""
+"""At most this many blank lines are read to detect the format of a file."""
 _ORIGIN = ORIGIN.encode()
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -110,7 +110,7 @@ def _masked(part: _FilePart, redactor: Redactor, path: str | None) -> Iterator[t
 
 
 def _mask_too_long(part: _FilePart, redactor: Redactor) -> bytes:
-    """Mask a piece of a line that is too long to be scanned: one marker stands for all its pieces."""
+    """Mask a piece of a line that is too long to be scanned: one marker replaces all its pieces."""
     marker = f'"{redactor.mask_unscanned()}"'.encode() if part.too_long == "first" else b""
     return marker + (b"\n" if part.text.endswith(b"\n") else b"")
 

@@ -57,7 +57,7 @@ def is_packed(text: str) -> bool:
 
 
 def is_origin_line(line: bytes) -> bool:
-    """Tell whether a line belongs to an original, also if it was encoded anew or joined to the line before."""
+    """Whether a line belongs to an original, even if it was encoded again or joined to the previous line."""
     return _NAME in line and (is_origin_record(line) or _ORIGIN_SOMEWHERE.search(line) is not None)
 
 

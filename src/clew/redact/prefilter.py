@@ -54,7 +54,7 @@ _CUT = (rf'"(?:{"|".join(sorted(CUT_KEYS))}){_QUOTE}\s*:',)
 _CALL = lazy_compile(rf'"(?:{"|".join(CALL_IDS)})\\*"\s*:\s*\\*"([^"\\]{{1,200}})'.encode())
 _JSON_RECORD = lazy_compile(rb"\s*+[{\[]")
 UNFILTERED_RUN_BYTES = 4 << 20
-"""So many bytes of a run are read without the prefilter: building its automata takes longer than reading them."""
+"""The first bytes of a run are read without the prefilter: building its automata takes longer than that."""
 _MAX_UNFILTERED_TEXT_BYTES = 512 << 10
 """A longer text is always filtered: a record with too many strings (`MAX_STRINGS`) is masked whole if it is read."""
 Span = tuple[int, int]
@@ -126,7 +126,7 @@ class Prefilter:
         self._bytes_seen = 0
 
     def count_and_should_filter(self, size: int) -> bool:
-        """Count the bytes of a text to read; tell whether it is worth while to use the prefilter for it."""
+        """Count the bytes of a text to read; return whether the prefilter pays off for it."""
         self._bytes_seen += size
         return size > _MAX_UNFILTERED_TEXT_BYTES or self._bytes_seen > UNFILTERED_RUN_BYTES
 

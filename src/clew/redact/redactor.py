@@ -41,7 +41,7 @@ from clew.redact.scanner import Rules, apply, default_rules
 
 MAX_SCANNED_BYTES = max(64 << 20, MAX_RECORD_BYTES)
 """A JSON record of more bytes is masked whole. Raise CLEW_MAX_LINE to have longer records scanned."""
-# Records in so many bytes are kept between learning and masking, and the lines to read of so many.
+# Limits of what is kept between learning and masking: bytes of records, and lines to read.
 _MAX_CACHED_BYTES = 24 << 20
 _MAX_CACHED_LINES = 100_000
 _LEARNED_KINDS = frozenset({"secret", "pii"})

@@ -40,7 +40,7 @@ Mark = Callable[[str, str], str]
 # The rest of a match beside a marker counts only if it could be a value by itself.
 _MIN_REST_BYTES = 8
 _TEXT_SEPARATOR = TEXT_SEPARATOR.decode()
-# The secret half of a pair of AWS keys lies within so many bytes of the other.
+# The secret half of a pair of AWS keys is within this many bytes of the other.
 _AWS_PAIR_BYTES = 200
 _AWS_SECRET = lazy_compile(rb"(?<![A-Za-z0-9+/=_.-])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_-])")
 _MAX_BASE64_LAYERS = 2
@@ -118,7 +118,7 @@ class SecretRules:
         return found
 
     def token_check(self, base64_layers: int = 0) -> LimitedCheck:
-        """Return the check of token candidates, for text that was decoded from so many layers of base64."""
+        """Return the check of token candidates for text decoded from this many layers of base64."""
         services = self._services
 
         def check(text: bytes, start: int, end: int, checks: CheckLimit) -> tuple[tuple[Match, ...], int]:
@@ -260,7 +260,7 @@ class Rules:
 
 
 def _holds_url_password(hit: Match, password_ends: list[int]) -> bool:
-    """Tell whether an email address is none, but a password and the host of a URL: `https://user:password@host.com`."""
+    """Whether a candidate is not an email address but a password and a host: `https://user:password@host.com`."""
     number = bisect_left(password_ends, hit.start)
     return hit.rule == "email" and number < len(password_ends) and password_ends[number] < hit.end
 

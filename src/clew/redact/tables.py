@@ -94,7 +94,7 @@ def _bare_span(text: bytes, start: int, stop: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=_CACHED_LINES)
 def _header_cells(line: bytes, delimiter: bytes) -> tuple[tuple[int, int], ...]:
-    """Return the spans of the cells of a header; none if a cell is no name."""
+    """Return the spans of the cells of a header; none if a cell is not a name."""
     cells = _split(line, delimiter)
     names = (line[start:stop] for start, stop in cells)
     return cells if all(_HEADER_CELL.fullmatch(name) for name in names if name.strip()) else ()

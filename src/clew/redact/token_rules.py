@@ -14,7 +14,7 @@ from clew.redact.token_formats import TOKEN_FORMATS, TokenFormat
 _WEAK_TAIL_CHARS = 12
 """Characters that must follow a weak prefix. Asking for some behind every prefix would give the search many states."""
 _MAX_TOKEN_BYTES = 32 << 10
-"""A longer token is masked up to here: candidates that are none must take a bounded time each."""
+"""A longer token is masked up to here: each false candidate must take a bounded time."""
 _WINDOW_BEFORE_BYTES, _WINDOW_AFTER_BYTES = 120, 300
 _MAX_LINES = 3
 _MAX_PREFIX_BYTES = 12

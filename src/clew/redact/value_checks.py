@@ -131,7 +131,7 @@ def is_random_word(value: bytes) -> bool:
 
 
 def has_enough_distinct_chars(value: bytes) -> bool:
-    """Return True for a value of many different characters that is no placeholder."""
+    """Return True for a value of many different characters that is not a placeholder."""
     least = min(8, len(value) // 2)
     return (len(set(value[: 2 * least])) >= least or len(set(value)) >= least) and not is_placeholder(value)
 
@@ -184,7 +184,7 @@ _PRINTABLE = bytes([9, 10, 13, *range(32, 127)])
 
 
 def unbase64(value: bytes) -> bytes | None:
-    """Decode base64 of either alphabet, with or without padding; None if it is none."""
+    """Decode base64 of either alphabet, with or without padding; None if it is invalid."""
     plain = value.rstrip(b"=").translate(_STANDARD_BASE64)
     if len(plain) % 4 == 1:
         return None
@@ -278,7 +278,7 @@ def is_truncated_phrase(value: bytes) -> bool:
 
 
 def has_escaped_quotes(value: bytes) -> bool:
-    """Return True for a value with escaped quotes in it that is no sentence."""
+    """Return True for a value with escaped quotes in it that is not a sentence."""
     plain, count = _ESCAPED_QUOTE.subn(b"", value[:CHECKED_CHARS])
     if not count or len(plain) < 4 or _DESCRIBING_WORDS.search(plain) or is_reference(plain):
         return False

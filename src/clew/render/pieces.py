@@ -27,11 +27,11 @@ _DONE = "completed"
 
 
 def call_pieces(
-    arguments: JSON, before: list[Todo], told: JSON = None
+    arguments: JSON, before: list[Todo], result: JSON = None
 ) -> tuple[str | None, tuple[Piece, ...], list[Todo] | None]:
     """What a call says of itself, its pieces, and its task list, if it has one.
 
-    `before` is the list as it stood, `told` what the call gave back.
+    `before` is the list before the call, `result` what the call returned.
     """
     asked = action(arguments)
     pieces: list[Piece] = []
@@ -42,7 +42,7 @@ def call_pieces(
     if asked.todos is not None:
         pieces.append(tasks(before, asked.todos))
     if asked.questions:
-        pieces += _questions(asked, told)
+        pieces += _questions(asked, result)
     path = asked.path if asked.content is None else None
     if asked.rest or path is not None:
         pieces += _arguments(path, asked.rest)
@@ -59,10 +59,10 @@ def _written(asked: Action) -> Iterator[Piece]:
         yield Code(asked.content, language_of(asked.path), asked.path)
 
 
-def _questions(asked: Action, told: JSON) -> Iterator[Piece]:
+def _questions(asked: Action, result: JSON) -> Iterator[Piece]:
     """Questions with their options and answers; answers may stand with the questions, too."""
     given = asked.rest.pop("answers") if isinstance(asked.rest.get("answers"), dict) else None
-    known = {"answers": given} if given else told
+    known = {"answers": given} if given else result
     for question, said in zip(asked.questions, answers(asked.questions, known), strict=True):
         yield _question(question, *chosen(question, said))
         for option in question.options:

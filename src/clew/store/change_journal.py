@@ -88,7 +88,7 @@ def read_journals(paths: Iterable[Path]) -> Iterator[tuple[Path, Journal]]:
 
 
 def roll_back(journal: Journal, content: Callable[[str, FileState], bytes | None]) -> list[str]:
-    """Restore the files of a journal that are as they were to be; return their paths. Other files are left alone.
+    """Restore the files of a journal that are as they were to be; return their paths. Other files are not changed.
 
     Raises PathRefused if the root is not the folder that the files were in.
     """

@@ -1,6 +1,6 @@
 """Erases messages and whole sessions, only when the user asks for it.
 
-To erase a message, the logs of its session are written anew without it and take the place of the old files under their
+To erase a message, the logs of its session are rewritten without it and take the place of the old files under their
 locks: a crash leaves the old log or the new one. A record without content stays in the message's place, so that the
 messages that follow keep their parent. It is as long as the old one: snapshots refer to positions in the log.
 """
@@ -303,7 +303,7 @@ def _other_names(path: Path) -> Iterator[str]:
     """Where the bytes of a file stay when this name of it is removed or given to another file."""
     status = _status(path)
     if status is not None and stat.S_ISLNK(status.st_mode):
-        yield f"{path} led to {path.readlink()}, which was left alone"
+        yield f"{path} led to {path.readlink()}, which was not changed"
     elif status is not None and stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
         yield f"{path} has {status.st_nlink - 1} more names (hard links), which hold its bytes"
 

@@ -23,7 +23,7 @@ MAX_PROMPT_CHARS = 100
 
 
 class SessionMetadata:
-    """Collects what a writer appends, and brings metadata.json up to date."""
+    """Collects what a writer appends, and updates metadata.json."""
 
     def __init__(self, folder: Path, system: System, redact: Redact | None) -> None:
         self._folder, self._system, self._redact = folder, system, redact

@@ -140,7 +140,7 @@ class TableBuilder:
         return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
     def _add_blocks(self, rows: Rows) -> None:
-        # Titles and file names belong to no message (seq 0). They are nothing but text.
+        # Titles and file names belong to no message (seq 0). They only have text.
         has_text = self._masker.has_text
         blocks = rows.blocks if has_text else [row for row in rows.blocks if row[1]]
         if not blocks:

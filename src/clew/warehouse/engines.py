@@ -30,7 +30,7 @@ class Engine(Protocol):
 
 def require_server(url: str, message: str) -> None:
     """Raise UsageError if this is not the URL of a server, or if the extra for servers is not installed."""
-    # The URL first, so that nobody installs anything for a misspelled one. It is not repeated: it may hold a password.
+    # The URL is checked before the installed packages. The message does not repeat it: it may contain a password.
     if not is_server(url):
         raise UsageError(f"{message} postgresql://USER@HOST:PORT/DATABASE")
     require_extra("postgres")

@@ -1,7 +1,7 @@
 """Authentication: checks every request before a page sees it, and exchanges the printed link for a cookie.
 
 A page in another tab, a DNS name made to point here and another user of the machine all get no answer. The secret of
-the link stands behind its #, which browsers never send; a script posts it once and gets a cookie.
+the link follows its #, which browsers never send; a script posts it once and gets a cookie.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def use_redactor(redactor: Redactor | None) -> Iterator[None]:
 
 
 def resolve_reference(text: str) -> str:
-    """The value that a reference in an address stands for; any other text is returned as it is."""
+    """The value of a reference in an address; any other text is returned unchanged."""
     with _referenced_values_lock:
         if text not in _referenced_values:
             return text
@@ -139,7 +139,7 @@ class Masking:
         return self.redactor().learn_and_mask(value) if self.is_on else value
 
     def reference(self, text: str) -> str:
-        """What stands for a text in an address: the text, or a reference if part of it is masked."""
+        """A text for use in an address: the text itself, or a reference if part of it is masked."""
         if self.text(text) == text:
             return text
         digest = hmac.digest(_reference_key, text.encode("utf-8", "surrogatepass"), "sha256").hex()

@@ -132,13 +132,13 @@ def session_url(entry: Entry) -> Markup:
 
 
 def session_url_of(agent: str, identity: str, key: str, message: int | None = None) -> Markup:
-    """The address of a session, or of a message in it. An id that is no plain text is replaced by the catalog key."""
+    """The address of a session, or of a message in it. An id that is not plain text is replaced by the catalog key."""
     anchor = f"#m{message}" if message is not None else ""
     return Markup(f"/session/{quote(agent, safe='')}/{identity if _is_plain_id(identity) else key}{anchor}")
 
 
 def _is_plain_id(identity: str) -> bool:
-    """True for an id that can stand in a path, and that no profile masks: some agents let users choose it."""
+    """True for an id that is valid in a path and that no profile masks: some agents let users choose it."""
     if UUID.fullmatch(identity):
         return True
     return PLAIN_ID.fullmatch(identity) is not None and masking("all").text(identity) == identity

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.gemini import locate
+from clew.agents.gemini_content import OPAQUE_PARTS
 from clew.agents.target_profile import TargetProfile
 from clew.analysis.facts import Facts
 from clew.host import Host
@@ -35,7 +36,7 @@ class Gemini(Agent):
     id = locate.AGENT
     title = "Gemini CLI"
     homepage = "https://github.com/google-gemini/gemini-cli"
-    opaque_blocks = frozenset({"executableCode", "codeExecutionResult", "videoMetadata"})
+    opaque_blocks = OPAQUE_PARTS
 
     def roots(self, host: Host) -> Iterator[Path]:
         return locate.roots(host)

@@ -16,6 +16,7 @@ from clew.agents.gemini.events import RESULTS_SUFFIX, is_ignored
 from clew.agents.gemini.locate import is_own_path, relative_name, safe_id
 from clew.agents.gemini.project_registry import hash_of, slug_of
 from clew.agents.gemini.records import embedded_messages, is_header, message_record
+from clew.agents.gemini_content import parts_of_block, response_part, split_output
 from clew.io.codec import dumps
 from clew.io.paths import safe_relative
 from clew.model.json import JSON
@@ -235,7 +236,7 @@ class _Composer:
         blocks = [block for block in message["content"] if not self._answer_call(block)]
         if message["role"] == "assistant":
             self._hold_reply(message)
-        elif parts := [part for block in blocks for part in _parts(block)]:
+        elif parts := [part for block in blocks for part in parts_of_block(block)]:
             kind = "info" if message["role"] == "system" else "user"
             self._held.append({**self._base(message, kind), "content": _guarded(parts)})
         # The last one may be a reply, and the next message another line of it.
@@ -264,8 +265,8 @@ class _Composer:
         if call is None:
             return False
         is_error = block.get("is_error") is True
-        text, parts = _output(block.get("output"))
-        call["result"] = [_response(call["id"], call["name"], text, is_error), *parts]
+        text, parts = split_output(block.get("output"))
+        call["result"] = [response_part(call["id"], call["name"], text, is_error), *parts]
         call["status"], call["timestamp"], call["resultDisplay"] = "error" if is_error else "success", self._time, text
         return True
 
@@ -307,7 +308,8 @@ class _Composer:
                 for call_id in (call["id"], None):
                     if self._open_calls.get(call_id) is call:
                         del self._open_calls[call_id]
-                call["result"], call["status"] = [_response(call["id"], call["name"], UNANSWERED, True)], "cancelled"
+                call["result"] = [response_part(call["id"], call["name"], UNANSWERED, is_error=True)]
+                call["status"] = "cancelled"
         self._written.add(record["id"])
         return record
 
@@ -334,23 +336,6 @@ def _tokens(usage: Mapping[str, JSON]) -> dict[str, int] | None:
     }
 
 
-def _response(call_id: str, name: str, text: str, is_error: bool) -> NativeRecord:
-    response = {"error" if is_error else "output": text}
-    return {"functionResponse": {"id": call_id, "name": name, "response": response}}
-
-
-def _output(output: JSON) -> tuple[str, list[NativeRecord]]:
-    """The text of a result, and the pictures and documents in it."""
-    if isinstance(output, list):
-        blocks = [block for block in output if isinstance(block, dict)]
-        parts = [part for block in blocks if block.get("type") in ("image", "document") for part in _parts(block)]
-        texts = [block["text"] for block in blocks if isinstance(block.get("text"), str)]
-        return "\n".join(texts), parts
-    if output is None or isinstance(output, str):
-        return output or "", []
-    return dumps(output).decode(), []
-
-
 def _guarded(parts: list[NativeRecord]) -> list[NativeRecord]:
     """The parts behind a guard, if they begin like a command: the client would not send that to the model."""
     leading = takewhile(lambda part: "text" in part, parts)
@@ -358,26 +343,9 @@ def _guarded(parts: list[NativeRecord]) -> list[NativeRecord]:
 
 
 def _reply_content(blocks: list[NativeRecord]) -> JSON:
-    parts = [part for block in blocks if block["type"] in ("text", "image", "document") for part in _parts(block)]
+    parts = [
+        part for block in blocks if block["type"] in ("text", "image", "document") for part in parts_of_block(block)
+    ]
     if all("text" in part for part in parts) and len(parts) < 2:
         return parts[0]["text"] if parts else ""
     return parts
-
-
-def _parts(block: NativeRecord) -> Iterator[NativeRecord]:
-    match block["type"]:
-        case "text" if block["text"]:
-            yield {"text": block["text"]}
-        case "image" | "document" if block.get(block["type"]) is not None:
-            content, media_type = block[block["type"]], block.get("media_type") or "application/octet-stream"
-            if block.get("encoding") == "url":
-                yield {"fileData": {"mimeType": media_type, "fileUri": content}}
-            elif block.get("encoding") == "text":
-                yield {"text": content}
-            else:
-                yield {"inlineData": {"mimeType": media_type, "data": content}}
-        case "tool_result":
-            text, parts = _output(block.get("output"))
-            name, call_id = block.get("tool_name") or "unknown", block["tool_id"] or "unknown"
-            yield _response(call_id, name, text, block.get("is_error") is True)
-            yield from parts

@@ -29,9 +29,10 @@ from clew.agents.gemini.records import (
     ToolCall,
     UsageRecord,
 )
+from clew.agents.gemini_content import block_of_part, is_attachment, single_text, text_or_none, text_or_unset
 from clew.agents.tools import RecentCalls
 from clew.io.codec import dumps
-from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse, Unknown
+from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse
 from clew.model.codes import problem
 from clew.model.events import Event, SessionInfo, SubagentStarted
 from clew.model.json import JSON
@@ -278,7 +279,7 @@ def _answered_calls(record: ChatRecord) -> list[str]:
         response = part.get("functionResponse")
         if type(response) is dict:
             found += [response["id"]] if type(response.get("id")) is str else []
-        elif not _is_attachment(part):
+        elif not is_attachment(part):
             return []
     return found
 
@@ -336,7 +337,7 @@ class EventDecoder:
                     self._source = SourceRef(later.file, later.number)
                     yield from self._message(later.record or record)
                     self._source = own
-                yield self._record("progress", type=_text(record.type), message_uuid=_text(record.id))
+                yield self._record("progress", type=text_or_unset(record.type), message_uuid=text_or_unset(record.id))
 
     def last_info(self) -> SessionInfo:
         """What is known of the session once all was read."""
@@ -360,11 +361,11 @@ class EventDecoder:
         state = _state_of(step, record)
         if state is None:
             is_header = step.is_document_header
-            return self._record("state") if is_header else self._record("other", type=_text(record.type))
+            return self._record("state") if is_header else self._record("other", type=text_or_unset(record.type))
         for key in STATE_KEYS:
             if (value := getattr(state, key)) is not UNSET:
                 self._state[key] = value
-        time, summary = canonical_time(state.lastUpdated), _text(state.summary)
+        time, summary = canonical_time(state.lastUpdated), text_or_unset(state.summary)
         if time is not UNSET:
             self._state["lastUpdated"] = time
         is_summary = state is record.set and summary is not UNSET
@@ -424,7 +425,7 @@ class EventDecoder:
             return _ROLES.get(kind, "system"), record.content
         if str(record.sessionId)[:8] in self._known_chats:
             time = canonical_time(record.timestamp)
-            return self._record("prompt", timestamp=time, text=_text(record.message))
+            return self._record("prompt", timestamp=time, text=text_or_unset(record.message))
         return _ROLES.get(kind, "system"), record.message
 
     def _add(self, role: Role, uuid: str, time: str | UnsetType, blocks: list[Block]) -> Message:
@@ -464,7 +465,7 @@ class EventDecoder:
         if type(content) is str:
             return [Text(text=content)] if content else []
         parts = content if type(content) is list else [content] if type(content) is dict else []
-        blocks = [_block(part) for part in parts]
+        blocks = [block_of_part(part) for part in parts]
         for block in blocks:
             if type(block) is ToolUse:
                 self._call_names[block.tool_id] = block.tool_name
@@ -543,14 +544,14 @@ def _thoughts(record: ChatRecord, blocks: list[Block]) -> list[Block]:
         return []
     if any(type(thought.description) is not str for thought in thoughts):
         return []
-    texts = [(_string(thought.subject), thought.description) for thought in thoughts]
+    texts = [(text_or_none(thought.subject), thought.description) for thought in thoughts]
     return [Thinking(thinking="\n".join(filter(None, text))) for text in texts]
 
 
 def _without_repeated_calls(blocks: list[Block], calls: list[ToolCall]) -> list[Block]:
     """The parts of a reply without the calls that `toolCalls` lists as well, which says more of them."""
     ids = {call.id for call in calls if type(call.id) is str}
-    names = [_string(call.name) for call in calls]
+    names = [text_or_none(call.name) for call in calls]
     kept: list[Block] = []
     for block in blocks:
         if type(block) is ToolUse:
@@ -565,7 +566,7 @@ def _without_repeated_calls(blocks: list[Block], calls: list[ToolCall]) -> list[
 
 def _tool_use(call: ToolCall, uuid: str, position: int) -> ToolUse:
     tool_id = call.id if type(call.id) is str else f"{uuid}:{position}"
-    return ToolUse(tool_id=tool_id, tool_name=_string(call.name), input=call.args)
+    return ToolUse(tool_id=tool_id, tool_name=text_or_none(call.name), input=call.args)
 
 
 def _tool_result(call: ToolCall, use: ToolUse) -> ToolResult:
@@ -591,58 +592,13 @@ def _todos(calls: list[ToolCall]) -> list[Todo] | None:
         for todos in (display, given):
             if type(todos) is list and all(type(todo) is dict for todo in todos):
                 return [
-                    Todo(content=_text(todo.get("description", todo.get("content"))), status=_text(todo.get("status")))
+                    Todo(
+                        content=text_or_unset(todo.get("description", todo.get("content"))),
+                        status=text_or_unset(todo.get("status")),
+                    )
                     for todo in todos
                 ]
     return None
-
-
-def _block(part: JSON) -> Block:
-    """The block of one part; a part of a kind or a shape that is not known is kept as it is."""
-    if type(part) is str:
-        return Text(text=part)
-    if type(part) is not dict:
-        return Unknown(value=part)
-    if type(call := part.get("functionCall")) is dict:
-        return ToolUse(tool_id=_string(call.get("id")), tool_name=_string(call.get("name")), input=call.get("args"))
-    if type(response := part.get("functionResponse")) is dict:
-        return _response_block(response)
-    for key, content_key, encoding in (("inlineData", "data", "base64"), ("fileData", "fileUri", "url")):
-        if type(blob := part.get(key)) is dict:
-            return _attachment_block(blob, content_key, encoding) or Unknown(value=part)
-    if type(text := part.get("text")) is str:
-        if part.get("thought") is True:
-            return Thinking(thinking=text, signature=_text(part.get("thoughtSignature")))
-        return Text(text=text)
-    return Unknown(value=part)
-
-
-def _response_block(response: dict[str, JSON]) -> ToolResult:
-    block = ToolResult(tool_id=_string(response.get("id")), tool_name=_text(response.get("name")))
-    if "response" in response:
-        key, text = _single_text(response["response"])
-        block.output = text if text is not None else dumps(response["response"]).decode()
-        if key == "error":
-            block.is_error = True
-    return block
-
-
-def _single_text(said: JSON) -> tuple[str | None, str | None]:
-    """The key and the text of a response that is an `output` or an `error` and no more."""
-    if type(said) is dict and len(said) == 1:
-        ((key, text),) = said.items()
-        if key in ("output", "error") and type(text) is str:
-            return key, text
-    return None, None
-
-
-def _attachment_block(blob: dict[str, JSON], content_key: str, encoding: str) -> Block | None:
-    content, media_type = blob.get(content_key), _text(blob.get("mimeType"))
-    if type(content) is not str:
-        return None
-    if media_type is not UNSET and media_type.startswith("image/"):
-        return Image(media_type=media_type, encoding=encoding, image=content)
-    return DocumentBlock(media_type=media_type, encoding=encoding, document=content)
 
 
 def _output(call: ToolCall) -> JSON:
@@ -658,15 +614,15 @@ def _output(call: ToolCall) -> JSON:
     response = first.get("functionResponse") if type(first) is dict and len(first) == 1 else None
     if type(response) is not dict or not {"id", "name", "response"} <= response.keys() <= _RESPONSE_KEYS:
         return _other_output(call)
-    _, text = _single_text(response["response"])
+    _, text = single_text(response["response"])
     nested = response.get("parts", [])
-    is_own = response["id"] == _string(call.id) and response["name"] == _string(call.name)
+    is_own = response["id"] == text_or_none(call.id) and response["name"] == text_or_none(call.name)
     is_alone = not any(type(part) is dict and "functionResponse" in part for part in others)
     if text is None or type(nested) is not list or not is_own or not is_alone:
         return _other_output(call)
     if not nested and not others:
         return text
-    return [{"type": "text", "text": text}, *(to_builtins(_block(part)) for part in (*nested, *others))]
+    return [{"type": "text", "text": text}, *(to_builtins(block_of_part(part)) for part in (*nested, *others))]
 
 
 _RESPONSE_KEYS = {"id", "name", "response", "parts"}
@@ -677,7 +633,7 @@ def _other_output(call: ToolCall) -> JSON:
     parts = call.result if type(call.result) is list else [call.result]
     responses = [part["functionResponse"] for part in parts if type(part) is dict and "functionResponse" in part]
     responses = [response for response in responses if type(response) is dict]
-    for key, wanted in (("id", _string(call.id)), ("name", _string(call.name))):
+    for key, wanted in (("id", text_or_none(call.id)), ("name", text_or_none(call.name))):
         matching = [response for response in responses if wanted is not None and response.get(key) == wanted]
         if matching:
             responses = matching
@@ -685,10 +641,10 @@ def _other_output(call: ToolCall) -> JSON:
     texts = [_response_text(response.get("response")) for response in responses]
     texts += [part["text"] for part in parts if type(part) is dict and type(part.get("text")) is str]
     nested = [part for response in responses if type(response.get("parts")) is list for part in response["parts"]]
-    attachments = [part for part in (*nested, *parts) if _is_attachment(part)]
+    attachments = [part for part in (*nested, *parts) if is_attachment(part)]
     if attachments:
         before = [{"type": "text", "text": "\n".join(texts)}] if texts else []
-        return before + [to_builtins(_block(part)) for part in attachments]
+        return before + [to_builtins(block_of_part(part)) for part in attachments]
     if texts:
         return "\n".join(texts)
     return UNSET if call.result is None else dumps(call.result).decode()
@@ -703,15 +659,3 @@ def _response_text(said: JSON) -> str:
     texts = {key: said[key] for key in ("output", "error") if type(said.get(key)) is str}
     others = {key: value for key, value in said.items() if key not in texts}
     return "\n".join([*texts.values(), *([dumps(others).decode()] if others or not texts else [])])
-
-
-def _is_attachment(part: JSON) -> bool:
-    return type(part) is dict and ("inlineData" in part or "fileData" in part)
-
-
-def _text(value: JSON) -> str | UnsetType:
-    return value if type(value) is str else UNSET
-
-
-def _string(value: JSON) -> str | None:
-    return value if type(value) is str else None

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from clew.agents.base import SourceFile, open_file
+from clew.agents.gemini_content import find_unknown_part_keys
 from clew.io.codec import NOT_JSON, loads
 from clew.io.compress import damage, plain_name
 from clew.io.json_document import read_document
@@ -334,14 +335,6 @@ def message_record(native: Mapping[str, JSON], uuid: JSON) -> Mapping[str, JSON]
 _MESSAGE_KEYS = ("displayContent", "sessionId")
 _CALL_KEYS = ("displayName", "description", "renderOutputAsMarkdown", "error")
 _STATE_OWN_KEYS = ("messages", "history", "authType")
-_PART_KEYS = {
-    "functionCall": ("id", "name", "args"),
-    "functionResponse": ("id", "name", "response", "parts", "willContinue", "scheduling"),
-    "inlineData": ("mimeType", "data", "displayName"),
-    "fileData": ("mimeType", "fileUri", "displayName"),
-}
-"""The kinds of parts that are objects, with the keys of each."""
-_PLAIN_PART_KEYS = ("text", "thought", "thoughtSignature", "videoMetadata", "executableCode", "codeExecutionResult")
 
 
 def find_unknown_keys(native: Mapping[str, JSON]) -> Iterator[str]:
@@ -378,21 +371,9 @@ def _unknown_in_message(message: Mapping[str, JSON]) -> Iterator[str]:
     for key in ("content", "parts", "message"):
         content = message.get(key)
         for part in content if type(content) is list else [content]:
-            yield from _unknown_in_part(part)
+            yield from find_unknown_part_keys(part)
     for key, item_name, item_type, known in (
         ("thoughts", "thought", Thought, ("timestamp",)),
         ("toolCalls", "call", ToolCall, _CALL_KEYS),
     ):
         yield from unknown_in(item_name, message.get(key), item_type, known)
-
-
-def _unknown_in_part(part: JSON) -> Iterator[str]:
-    if type(part) is not dict:
-        return
-    known = (*_PART_KEYS, *_PLAIN_PART_KEYS)
-    # A part without any known key is a block of an unknown kind, which is reported as such.
-    if any(key in known for key in part):
-        yield from unknown_in("part", part, known=known)
-    for kind, keys in _PART_KEYS.items():
-        if type(inner := part.get(kind)) is dict:
-            yield from unknown_in(kind, inner, known=keys)

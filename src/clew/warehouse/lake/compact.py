@@ -29,7 +29,7 @@ from clew.warehouse.lake.objects import (
 from clew.warehouse.lake.store import FolderStore, Object, Store, check_lake, list_objects, put_all, retry_if_deleted
 
 GRACE_SECONDS = 3600.0
-"""Younger objects are left alone: their writer may not have registered the batches yet."""
+"""Younger objects are skipped: their writer may not have registered the batches yet."""
 ORPHAN_SECONDS = 86_400.0
 """Older rows of a batch that is not registered belong to a writer that was killed."""
 MAX_GUARDED_BYTES = 256 << 20

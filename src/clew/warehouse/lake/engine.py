@@ -92,7 +92,7 @@ class DuckEngine:
         stored = {*_SHARED_TABLES, *tables_read(statement.text)}
         for name in required_tables(statement.text, self._merged):
             if name not in self._created:
-                # A table that is only summed up is a view, so that DuckDB reads no columns in vain.
+                # A table that is only aggregated is a view, so that DuckDB reads only the needed columns.
                 db.execute(f"CREATE {'TABLE' if name in stored else 'VIEW'} {name} AS {self._merged[name]}")
                 self._created.add(name)
         return db.execute(statement.text, list(statement.values)).fetchall()

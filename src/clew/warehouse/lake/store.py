@@ -217,7 +217,7 @@ class FolderStore:
         return path
 
     def _check_type(self, path: Path) -> os.stat_result:
-        """Refuse links, pipes and devices: in a shared folder somebody else could have created them."""
+        """Refuse links, pipes and devices: another user could have created them in a shared folder."""
         found = path.lstat()
         if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
             kind = "a link" if stat.S_ISLNK(found.st_mode) else "a pipe or device"

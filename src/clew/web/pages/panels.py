@@ -86,7 +86,7 @@ def _read_record(session: StoredSession, message: int) -> tuple[int, bytes]:
     """The line and the bytes of the record that holds a message."""
     start = stop = part = line = 0
     for unit in session.units():
-        # A message without bytes of its own stands in the record before it.
+        # A message without its own bytes is part of the record before it.
         if not (unit.is_message and unit.start == unit.stop):
             start, stop, part, line = unit.start, unit.stop, unit.part, unit.line
         if unit.is_message and unit.value["index"] == message:

@@ -67,7 +67,7 @@ def view(request: PageRequest) -> Response:
 
 
 def _with_title(header: dict[str, JSON], entry: Entry) -> dict[str, JSON]:
-    """The header with the session's last title, which may stand at the end of its file."""
+    """The header with the session's last title, which may be at the end of its file."""
     return {**header, "title": entry.title or header.get("title")}
 
 

@@ -1,4 +1,4 @@
-"""Whether a client loaded what a session held: texts, results and answers word for word, calls by what they did."""
+"""Compares the history that a client loaded with that of the session: texts exactly, calls by their main argument."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterable, Sequence
 from tests.realclients.history import JSON, Entry
 
 MAIN_ARGUMENTS = ("command", "cmd", "file_path", "path", "pattern", "query", "url", "input")
-"""What says most about a call, whatever the tool calls it."""
+"""The names that tools give to the argument that says most about a call."""
 
 
-def said(entries: Iterable[Entry], *, pictures: bool = True) -> list[Entry]:
-    """What must survive: everything but thoughts, which only the model that signed them reads again."""
-    left_out = ("thinking",) if pictures else ("thinking", "image")
-    return one_by_one(entry for entry in entries if entry.kind not in left_out)
+def without_thinking(entries: Iterable[Entry], *, images: bool = True) -> list[Entry]:
+    """The entries that must survive a conversion. Only the model that signed a thought reads it again."""
+    left_out = ("thinking",) if images else ("thinking", "image")
+    return pair_results(entry for entry in entries if entry.kind not in left_out)
 
 
-def one_by_one(entries: Iterable[Entry]) -> list[Entry]:
-    """Each result right after its call: whether calls were made at once or in turn is not what was said."""
+def pair_results(entries: Iterable[Entry]) -> list[Entry]:
+    """Put each result right after its call: parallel calls and calls in turn count as equal."""
     ordered: list[Entry] = []
     waiting: list[Entry] = []
     for entry in entries:
@@ -34,7 +34,7 @@ def one_by_one(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def differences(found: Sequence[Entry], expected: Sequence[Entry]) -> list[str]:
-    """Where the two differ, in words; nothing if all of it was loaded, in order."""
+    """A message for each difference; none if everything was loaded in order."""
     pairs = zip(found, expected, strict=False)
     report = [f"{at}: found {have}\n   not {want}" for at, (have, want) in enumerate(pairs) if not _same(have, want)]
     if len(found) != len(expected):
@@ -50,7 +50,7 @@ def _same(have: Entry, want: Entry) -> bool:
     if have.name == want.name and have.input == want.input:
         return True
     main = main_argument(want.input)
-    # A tool of another name does the same work, so it does it on the same thing.
+    # Converted calls may name another tool that does the same work with the same main argument.
     return main == main_argument(have.input) and (main is not None or have.name != want.name)
 
 

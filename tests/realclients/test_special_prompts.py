@@ -1,4 +1,4 @@
-"""Prompts that a client would take for commands, or for notes of its own, are sent to its model all the same."""
+"""Prompts that look like commands or like notes of a client are sent to its model as prompts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from tests.convert.transcripts import spoke
-from tests.realclients.clients import CLIENTS, Client
+from tests.realclients.client import Client
+from tests.realclients.conversion import TARGETS, convert
 from tests.realclients.history import texts
-from tests.realclients.stories import build_project
-from tests.realclients.test_resume_matrix import convert, resume
+from tests.realclients.project import build_project
+from tests.realclients.recording import resume
 
-ODD = [
+SPECIAL_PROMPTS = [
     "/etc/hosts is odd",
     "/quit",
     "?",
@@ -38,10 +39,10 @@ ODD = [
 SESSION = "aaaaaaaa-0000-4000-8000-000000000001"
 
 
-def transcript(home: Path, project: Path) -> None:
-    """A session of Claude Code in which each of them is said and answered."""
+def write_transcript(home: Path, project: Path) -> None:
+    """Write a Claude Code session with each of these prompts and an answer."""
     records: list[dict[str, Any]] = []
-    for number, words in enumerate(ODD):
+    for number, words in enumerate(SPECIAL_PROMPTS):
         for role, text in (("user", words), ("assistant", f"answer {number}")):
             parent = f"00000000-0000-4000-8000-{len(records) - 1:012}" if records else None
             uuid = f"00000000-0000-4000-8000-{len(records):012}"
@@ -53,15 +54,16 @@ def transcript(home: Path, project: Path) -> None:
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
 
 
-@pytest.mark.usefixtures("lab")
-@pytest.mark.parametrize("target", CLIENTS.values(), ids=[f"to-{name}" for name in CLIENTS])
-def test_odd_prompts_are_prompts(target: Client, tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", TARGETS.values(), ids=[f"to-{name}" for name in TARGETS])
+def test_special_prompts_are_sent(target: Client, tmp_path: Path) -> None:
     project, home = tmp_path / "harbour", tmp_path / "home"
     build_project(project)
-    transcript(tmp_path, project)
-    outcome = convert(SESSION, tmp_path, target.agent, home)
+    write_transcript(tmp_path, project)
+    outcome = convert(SESSION, tmp_path, target, home)
     assert outcome["losses"] == []
-    again = resume(target, home, project, outcome["session_id"]).check()
-    sent = json.dumps(again.outcome.requests[0].body, ensure_ascii=False)
-    assert [words for words in ODD if json.dumps(words, ensure_ascii=False) not in sent] == []
-    assert texts(again.history(), "answer")[: len(ODD)] == [f"answer {number}" for number in range(len(ODD))]
+    resumed = resume(target, home, project, outcome["session_id"]).check()
+    sent = json.dumps(resumed.outcome.requests[0].body, ensure_ascii=False)
+    assert [words for words in SPECIAL_PROMPTS if json.dumps(words, ensure_ascii=False) not in sent] == []
+    assert texts(resumed.history(), "answer")[: len(SPECIAL_PROMPTS)] == [
+        f"answer {number}" for number in range(len(SPECIAL_PROMPTS))
+    ]

@@ -1,0 +1,144 @@
+"""Content as Gemini's API spells it: a list of parts. Gemini CLI and agents that descend from it keep messages so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import UNSET, UnsetType
+
+from clew.io.codec import dumps
+from clew.io.typed_records import unknown_in
+from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse, Unknown
+from clew.model.json import JSON
+
+OPAQUE_PARTS = frozenset({"executableCode", "codeExecutionResult", "videoMetadata"})
+"""Parts that are known, and that are shown as they are."""
+_PART_KEYS = {
+    "functionCall": ("id", "name", "args"),
+    "functionResponse": ("id", "name", "response", "parts", "willContinue", "scheduling"),
+    "inlineData": ("mimeType", "data", "displayName"),
+    "fileData": ("mimeType", "fileUri", "displayName"),
+}
+"""The kinds of parts that are objects, with the keys of each."""
+_PLAIN_PART_KEYS = ("text", "thought", "thoughtSignature", *sorted(OPAQUE_PARTS))
+
+
+# From parts to blocks
+
+
+def block_of_part(part: JSON) -> Block:
+    """The block of one part; a part of a kind or a shape that is not known is kept as it is."""
+    if type(part) is str:
+        return Text(text=part)
+    if type(part) is not dict:
+        return Unknown(value=part)
+    if type(call := part.get("functionCall")) is dict:
+        name = text_or_none(call.get("name"))
+        return ToolUse(tool_id=text_or_none(call.get("id")), tool_name=name, input=call.get("args"))
+    if type(response := part.get("functionResponse")) is dict:
+        return _result_block(response)
+    for key, content_key, encoding in (("inlineData", "data", "base64"), ("fileData", "fileUri", "url")):
+        if type(blob := part.get(key)) is dict:
+            return _attachment_block(blob, content_key, encoding) or Unknown(value=part)
+    if type(text := part.get("text")) is str:
+        if part.get("thought") is True:
+            return Thinking(thinking=text, signature=text_or_unset(part.get("thoughtSignature")))
+        return Text(text=text)
+    return Unknown(value=part)
+
+
+def _result_block(response: dict[str, JSON]) -> ToolResult:
+    block = ToolResult(tool_id=text_or_none(response.get("id")), tool_name=text_or_unset(response.get("name")))
+    if "response" in response:
+        key, text = single_text(response["response"])
+        block.output = text if text is not None else dumps(response["response"]).decode()
+        if key == "error":
+            block.is_error = True
+    return block
+
+
+def single_text(said: JSON) -> tuple[str | None, str | None]:
+    """The key and the text of a response that is an `output` or an `error` and no more."""
+    if type(said) is dict and len(said) == 1:
+        ((key, text),) = said.items()
+        if key in ("output", "error") and type(text) is str:
+            return key, text
+    return None, None
+
+
+def _attachment_block(blob: dict[str, JSON], content_key: str, encoding: str) -> Block | None:
+    content, media_type = blob.get(content_key), text_or_unset(blob.get("mimeType"))
+    if type(content) is not str:
+        return None
+    if media_type is not UNSET and media_type.startswith("image/"):
+        return Image(media_type=media_type, encoding=encoding, image=content)
+    return DocumentBlock(media_type=media_type, encoding=encoding, document=content)
+
+
+def is_attachment(part: JSON) -> bool:
+    """True for a part that is a picture or another file."""
+    return type(part) is dict and ("inlineData" in part or "fileData" in part)
+
+
+def text_or_unset(value: JSON) -> str | UnsetType:
+    """The value if it is a text."""
+    return value if type(value) is str else UNSET
+
+
+def text_or_none(value: JSON) -> str | None:
+    """The value if it is a text."""
+    return value if type(value) is str else None
+
+
+def find_unknown_part_keys(part: JSON) -> Iterator[str]:
+    """The keys of a part that are not known, each behind the kind of its object."""
+    if type(part) is not dict:
+        return
+    known = (*_PART_KEYS, *_PLAIN_PART_KEYS)
+    # A part without any known key is a block of an unknown kind, which is reported as such.
+    if any(key in known for key in part):
+        yield from unknown_in("part", part, known=known)
+    for kind, keys in _PART_KEYS.items():
+        if type(inner := part.get(kind)) is dict:
+            yield from unknown_in(kind, inner, known=keys)
+
+
+# From blocks to parts
+
+
+def parts_of_block(block: Mapping[str, JSON]) -> Iterator[dict[str, JSON]]:
+    """The parts for a text, a picture, a document or a result; other blocks give none."""
+    match block["type"]:
+        case "text" if block["text"]:
+            yield {"text": block["text"]}
+        case "image" | "document" if block.get(block["type"]) is not None:
+            content, media_type = block[block["type"]], block.get("media_type") or "application/octet-stream"
+            if block.get("encoding") == "url":
+                yield {"fileData": {"mimeType": media_type, "fileUri": content}}
+            elif block.get("encoding") == "text":
+                yield {"text": content}
+            else:
+                yield {"inlineData": {"mimeType": media_type, "data": content}}
+        case "tool_result":
+            text, parts = split_output(block.get("output"))
+            name, call_id = block.get("tool_name") or "unknown", block["tool_id"] or "unknown"
+            yield response_part(call_id, name, text, block.get("is_error") is True)
+            yield from parts
+
+
+def response_part(call_id: str, name: str, text: str, is_error: bool) -> dict[str, JSON]:
+    """What a call gave back, as a part."""
+    response = {"error" if is_error else "output": text}
+    return {"functionResponse": {"id": call_id, "name": name, "response": response}}
+
+
+def split_output(output: JSON) -> tuple[str, list[dict[str, JSON]]]:
+    """The text of a result, and the parts for the pictures and documents in it."""
+    if isinstance(output, list):
+        blocks = [block for block in output if isinstance(block, dict)]
+        attached = [block for block in blocks if block.get("type") in ("image", "document")]
+        texts = [block["text"] for block in blocks if isinstance(block.get("text"), str)]
+        return "\n".join(texts), [part for block in attached for part in parts_of_block(block)]
+    if output is None or isinstance(output, str):
+        return output or "", []
+    return dumps(output).decode(), []

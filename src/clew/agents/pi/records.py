@@ -1,0 +1,156 @@
+"""Pi's session format as typed records.
+
+One JSON object per line. The first is the header, of type `session`. Every other line is an entry of a tree: it has an
+id and names its parent. Version 1 had neither: entries followed each other. The modules of this package know the key
+names, and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType
+
+from clew.io.typed_records import RecordDecoder, unknown_in
+from clew.model.json import JSON
+
+HEADER = "session"
+
+RECORD_KINDS = {
+    HEADER: "state",
+    "model_change": "state",
+    "thinking_level_change": "state",
+    "context_edit": "state",
+    "custom": "state",
+    "usage": "cost",
+    "label": "link",
+    "session_info": "title",
+}
+"""The types of entries that are no messages, each with the kind it has in the document."""
+
+Text = str | None | UnsetType
+
+
+class Usage(Struct, gc=False):
+    """`input` excludes what was read from a cache or written to it; `reasoning` is part of `output`."""
+
+    input: int | UnsetType = UNSET
+    output: int | UnsetType = UNSET
+    cacheRead: int | UnsetType = UNSET
+    cacheWrite: int | UnsetType = UNSET
+    cacheWrite1h: int | UnsetType = UNSET
+    reasoning: int | UnsetType = UNSET
+
+
+class AgentMessage(Struct, gc=False):
+    """What a `message` entry holds; which keys there are depends on the role."""
+
+    role: str | None = None
+    content: Any = None
+    timestamp: Any = UNSET
+    model: Text = UNSET
+    usage: Usage | None = None
+    stopReason: Text = UNSET
+    errorMessage: str | None = None
+    thinkingLevel: str | None = None
+    toolCallId: str | None = None
+    toolName: str | None = None
+    isError: bool | UnsetType = UNSET
+    command: str | None = None
+    output: str | None = None
+    summary: str | None = None
+
+
+class SessionRecord(Struct, gc=False):
+    """One line of a session."""
+
+    type: str | None = None
+    id: str | UnsetType = UNSET
+    parentId: Text = UNSET
+    timestamp: Any = UNSET
+    message: AgentMessage | None = None
+    version: int | None = None
+    cwd: str | None = None
+    parentSession: str | None = None
+    branchedFrom: str | None = None
+    """Its name in version 1."""
+    modelId: str | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    summary: str | None = None
+    fromHook: bool | None = None
+    content: Any = None
+    targetId: Text = UNSET
+    label: str | None = None
+    name: str | None = None
+
+
+SESSION_LINES = RecordDecoder(SessionRecord)
+
+
+# Keys that the client is known to write; all others are signs of a new format
+
+_ENTRY = frozenset("type id parentId timestamp".split())
+_ENTRY_KEYS = {
+    HEADER: "version cwd parentSession branchedFrom provider modelId thinkingLevel",
+    "message": "message",
+    "model_change": "provider modelId",
+    "thinking_level_change": "thinkingLevel",
+    "usage": "kind provider model usage note",
+    "compaction": "summary firstKeptEntryId firstKeptEntryIndex tokensBefore systemMessage usage details fromHook",
+    "branch_summary": "fromId summary usage details fromHook",
+    "context_edit": "targetId replacement",
+    "custom": "customType data",
+    "custom_message": "customType content display details",
+    "label": "targetId label",
+    "session_info": "name",
+}
+_KNOWN_ENTRY_KEYS = {kind: _ENTRY.union(keys.split()) for kind, keys in _ENTRY_KEYS.items()}
+_MESSAGE_KEYS = {
+    "system": "content sections toolsAdded toolsRemoved replace",
+    "user": "content",
+    "assistant": "content api provider model responseModel responseId providerThinkingLevel thinkingLevel diagnostics "
+    "usage stopReason deferred errorMessage rawStopReason endTurn",
+    "toolResult": "toolCallId toolName content details usage isError",
+    "bashExecution": "command output exitCode cancelled truncated fullOutputPath excludeFromContext",
+    "custom": "customType content display details",
+    "hookMessage": "customType content display details",
+    "branchSummary": "summary fromId",
+    "compactionSummary": "summary tokensBefore",
+}
+_KNOWN_MESSAGE_KEYS = {role: frozenset(["role", "timestamp", *keys.split()]) for role, keys in _MESSAGE_KEYS.items()}
+_BLOCK_KEYS = {
+    "text": "text textSignature",
+    "thinking": "thinking thinkingSignature redacted",
+    "toolCall": "id name arguments partialJson thoughtSignature namespace",
+    "image": "data mimeType",
+}
+_KNOWN_BLOCK_KEYS = {kind: frozenset(["type", *keys.split()]) for kind, keys in _BLOCK_KEYS.items()}
+_USAGE_KEYS = frozenset(("totalTokens", "cost"))
+
+
+def find_unknown_keys(record: Mapping[str, JSON]) -> Iterator[str]:
+    """The keys of a record that are not known, each behind the name of the object that holds it."""
+    kind = record.get("type")
+    if not isinstance(kind, str) or kind not in _KNOWN_ENTRY_KEYS:
+        yield from unknown_in("unknown", record, known=_ENTRY)
+        return
+    yield from unknown_in(kind, record, known=_KNOWN_ENTRY_KEYS[kind])
+    yield from unknown_in("usage", record.get("usage"), Usage, _USAGE_KEYS)
+    yield from _unknown_in_blocks(record.get("content"))
+    message = record.get("message")
+    if kind == "message" and isinstance(message, dict):
+        role = str(message.get("role"))
+        if role in _KNOWN_MESSAGE_KEYS:
+            yield from unknown_in(role, message, known=_KNOWN_MESSAGE_KEYS[role])
+        yield from unknown_in("usage", message.get("usage"), Usage, _USAGE_KEYS)
+        yield from _unknown_in_blocks(message.get("content"))
+
+
+def _unknown_in_blocks(content: JSON) -> Iterator[str]:
+    """Unknown keys of known blocks; an unknown block is reported by its type."""
+    for block in content if isinstance(content, list) else ():
+        kind = block.get("type") if isinstance(block, dict) else None
+        if isinstance(kind, str) and kind in _KNOWN_BLOCK_KEYS:
+            yield from unknown_in(kind, block, known=_KNOWN_BLOCK_KEYS[kind])

@@ -1,0 +1,74 @@
+"""Conversions with clew between the homes of real clients, and which of them the tests try."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from clew.agents import registry
+from tests.cli.running import clew
+from tests.realclients.client import Client, Story
+from tests.realclients.clients import CLIENTS, STORIES
+from tests.realclients.comparison import differences, without_thinking
+from tests.realclients.history import Entry
+from tests.realclients.lab import Run, require
+from tests.realclients.recording import RESUME_PROMPT, Recording, resume
+
+FULL_MATRIX = ("claude", "codex", "gemini")
+"""The clients of which every story is converted to every other. The others are tried against the first two alone."""
+PARTNERS = FULL_MATRIX[:2]
+
+
+def is_readable(client: Client) -> bool:
+    """Whether clew reads the sessions of the client."""
+    return client.agent in registry.names()
+
+
+def is_target(client: Client) -> bool:
+    """Whether clew converts sessions to the client."""
+    return is_readable(client) and registry.get(client.agent).target_profile() is not None
+
+
+TARGETS = {name: client for name, client in CLIENTS.items() if is_target(client)}
+
+
+def pairs() -> list[tuple[Story, Client]]:
+    """The stories and the clients they are converted to."""
+    return [
+        (story, target)
+        for story in STORIES.values()
+        for target in TARGETS.values()
+        if is_readable(story.client) and _is_tried(story, target)
+    ]
+
+
+def _is_tried(story: Story, target: Client) -> bool:
+    source = story.client
+    if source is target or (source.name in FULL_MATRIX and target.name in FULL_MATRIX):
+        return True
+    return story.name in PARTNERS or (target.name in PARTNERS and source.name not in FULL_MATRIX)
+
+
+def convert(reference: str, source: Path, target: Client, target_home: Path) -> dict[str, Any]:
+    """Convert a session from one home to another. Skip the test where the target client cannot be run."""
+    require(target)
+    done = clew(
+        "--home", source, "convert", reference, "--to", target.agent, "--home", target_home, "--allow-loss", "--json"
+    )
+    assert done.code == 0, done.out + done.err
+    outcome: dict[str, Any] = done.json
+    return outcome
+
+
+def resume_converted(client: Client, home: Path, recording: Recording, session: str) -> Run:
+    """Resume a converted session; in the client that recorded it, with the options it was recorded with."""
+    options = recording.story.options if recording.client is client else ()
+    return resume(client, home, recording.project, session, options)
+
+
+def assert_loaded(resumed: Run, expected: list[Entry], losses: list[dict[str, Any]]) -> None:
+    """The client loaded everything, except for the losses that the conversion reported."""
+    images = not any("picture" in loss["what"] for loss in losses)
+    found = without_thinking(resumed.check().history(), images=images)
+    report = differences(found, [*without_thinking(expected, images=images), Entry("user", RESUME_PROMPT)])
+    assert not report, "\n".join(report)
