@@ -14,10 +14,14 @@ MODEL = "lab-model"
 
 
 class ChatCompletions:
-    """The protocol. `injected` has the beginnings of user texts that the client adds on its own."""
+    """The protocol.
 
-    def __init__(self, injected: tuple[str, ...] = ()) -> None:
-        self._injected = injected
+    `injected` has the beginnings of user texts that the client adds on its own, `image_result` the text that it gives a
+    result that is only an image.
+    """
+
+    def __init__(self, injected: tuple[str, ...] = (), image_result: str = "") -> None:
+        self._injected, self._image_result = injected, image_result
 
     def is_conversation(self, path: str) -> bool:
         return path.endswith("/chat/completions")
@@ -35,6 +39,9 @@ class ChatCompletions:
 
     def decode_history(self, body: JSON) -> list[Entry]:
         entries = (entry for message in _in_call_order(body["messages"]) for entry in _decode_message(message))
+        entries = (
+            entry._replace(text="") if entry == Entry("result", self._image_result) else entry for entry in entries
+        )
         return without_injected(entries, self._injected)
 
     def violations(self, body: JSON) -> Iterator[str]:

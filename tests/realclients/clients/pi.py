@@ -43,7 +43,7 @@ def _session_id(path: Path) -> str | None:
 CLIENT = Client(
     name="pi",
     agent="pi",
-    wire=ChatCompletions(),
+    wire=ChatCompletions(("Attached image(s) from tool result:",), "(see attached image)"),
     npm={"@earendil-works/pi-coding-agent": "0.87.1", "node": "22.23.3"},
     binary="node_modules/.bin/pi",
     arguments=_arguments,
