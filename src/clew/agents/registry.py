@@ -23,8 +23,11 @@ GROUP = "clew.agents"
 OWN = {
     "claude-code": "clew.agents.claude_code:ClaudeCode",
     "codex": "clew.agents.codex:Codex",
+    "copilot-cli": "clew.agents.copilot_cli:CopilotCli",
     "gemini": "clew.agents.gemini:Gemini",
+    "kimi-code": "clew.agents.kimi_code:KimiCode",
     "pi": "clew.agents.pi:Pi",
+    "qwen-code": "clew.agents.qwen_code:QwenCode",
     "sage-agent": "clew.agents.sage_agent:SageAgent",
     "sage-emacs": "clew.agents.sage_emacs:SageEmacs",
 }
