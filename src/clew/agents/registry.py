@@ -25,7 +25,11 @@ OWN = {
     "codex": "clew.agents.codex:Codex",
     "copilot-cli": "clew.agents.copilot_cli:CopilotCli",
     "gemini": "clew.agents.gemini:Gemini",
+    "kilo": "clew.agents.opencode:Kilo",
+    "kimi-code": "clew.agents.kimi_code:KimiCode",
+    "opencode": "clew.agents.opencode:OpenCode",
     "pi": "clew.agents.pi:Pi",
+    "qwen-code": "clew.agents.qwen_code:QwenCode",
     "sage-agent": "clew.agents.sage_agent:SageAgent",
     "sage-emacs": "clew.agents.sage_emacs:SageEmacs",
 }
