@@ -13,6 +13,7 @@ from clew import Host
 from clew.agents import registry
 from clew.agents.base import Agent, Claim, Header, Unit
 from clew.agents.copilot_cli import CopilotCli
+from clew.agents.file_evidence import WriterFinished, WriterStarted
 from clew.analysis.todos import progression
 from clew.analysis.usage import Usage
 from clew.convert.prepare import prepare
@@ -285,7 +286,9 @@ def test_a_shell_that_goes_on_can_change_files_until_a_result_says_that_it_ended
     )
     source = AGENT.locate(path)
     events = list(AGENT.file_changes(source, AGENT.units(source)))
-    assert [(type(event).__name__, event[1]) for event in events] == [("WriterStarted", 1), ("WriterFinished", 4)]
+    started, finished = events
+    assert isinstance(started, WriterStarted) and started.call == 1
+    assert finished == WriterFinished("a", 4)
 
 
 # Writing
