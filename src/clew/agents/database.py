@@ -124,9 +124,7 @@ class Snapshot:
             self._state = _file_state(self.path)
         address = f"{self.path.absolute().as_uri()}?mode=ro" + ("" if has_log else "&immutable=1")
         try:
-            db = sqlite3.connect(
-                address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-            )
+            db = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             db.text_factory = _decode_text
             db.execute("BEGIN")
         except sqlite3.Error as error:

@@ -329,9 +329,7 @@ class _Decoder:
                 and details.parentSessionId in (None, self._session)
                 and details.sessionId != self._session
             ):
-                yield SubagentStarted(
-                    session_id=details.sessionId, agent_id=details.sessionId, tool_id=call.tool_id
-                )
+                yield SubagentStarted(session_id=details.sessionId, agent_id=details.sessionId, tool_id=call.tool_id)
         if results:
             yield self._message("user", uuid + RESULT_SUFFIX, ref, results, time, metadata)
 

@@ -261,7 +261,9 @@ def data_of(native: Mapping[str, JSON]) -> dict[str, JSON]:
     return value if isinstance(value, dict) else {}
 
 
-_MESSAGE_KEYS = frozenset("parentID agent providerID cost system tools format variant structured sessionID metrics".split())
+_MESSAGE_KEYS = frozenset(
+    "parentID agent providerID cost system tools format variant structured sessionID metrics".split()
+)
 _PART_KEYS = frozenset(
     "sessionID ignored snapshot reason tokens cost hash files source auto overflow tail_start_id attempt error "
     "description agent model command provider".split()
