@@ -142,7 +142,9 @@ class AgentConformance:
                 assert msgspec.convert(unit.value, Message).index == index
             else:
                 assert msgspec.convert(unit.value, Record).after == index
-        msgspec.convert(self.agent.session(source, self.agent.facts(source)), Session)
+        session = self.agent.session(source, self.agent.facts(source))
+        msgspec.convert(session, Session)
+        assert {"is_agent_session", "parent_session_id", "agent_id"} <= session.keys()
 
     def test_reading_twice_gives_the_same(self, fixture: Path) -> None:
         source = self.agent.locate(fixture)

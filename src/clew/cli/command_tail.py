@@ -25,7 +25,6 @@ _PAUSE = 0.3
 """Seconds between two looks at a session that is followed."""
 
 
-
 @click.command("tail")
 @session_argument()
 @click.option("-f", "--follow", is_flag=True, help="Keep running, and print new messages as they are written.")
