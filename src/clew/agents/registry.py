@@ -25,6 +25,7 @@ OWN = {
     "codex": "clew.agents.codex:Codex",
     "copilot-cli": "clew.agents.copilot_cli:CopilotCli",
     "gemini": "clew.agents.gemini:Gemini",
+    "goose": "clew.agents.goose:Goose",
     "kilo": "clew.agents.opencode:Kilo",
     "kimi-code": "clew.agents.kimi_code:KimiCode",
     "opencode": "clew.agents.opencode:OpenCode",
