@@ -192,6 +192,9 @@ def _other_role(unit: Unit) -> str | None:
     role = message.get("role") if isinstance(message, dict) else None
     if not isinstance(role, str) or role in (unit.value["role"], unit.native.get("type")):
         return None
+    # Gemini's API calls the assistant so.
+    if role == "model" and unit.value["role"] == "assistant":
+        return None
     # Some agents give results a role of their own.
     answers = any(block.get("type") == "tool_result" for block in unit.value["content"])
     return None if role == "tool" and answers else _shown(role)
