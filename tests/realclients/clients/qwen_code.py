@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.realclients.client import LATEST, MODEL_URL, SUBAGENT_TASK, Client, FileChanges, Part, Story
 from tests.realclients.project import FILES_TO_CHANGE, HORN
 from tests.realclients.script import Call, Say, Think, turn
-from tests.realclients.wire_chat import MODEL, ChatCompletions
+from tests.realclients.wire_chat import ChatCompletions
 
 SETTINGS = {
     "security": {"auth": {"selectedType": "openai"}},
@@ -17,7 +17,9 @@ SETTINGS = {
     "memory": {"enableManagedAutoMemory": False},
     "tools": {"todoWrite": {"enabled": True}},
 }
-INJECTED = ("<system-reminder>",)
+MODEL = "qwen3-vl-plus"
+"""It sends pictures to models of certain names alone."""
+INJECTED = ("<system-reminder>", "(attached media from previous tool call)")
 
 
 def _arguments(prompt: str, session: str | None, home: Path) -> list[str]:
@@ -68,6 +70,8 @@ def _bell_and_horn(project: Path) -> tuple[Part, ...]:
             _shell("ls no-such-folder"),
             Call("read_file", {"file_path": str(project / "missing.py")}),
         ),
+        # It encodes pictures anew before it sends them.
+        turn(Call("read_file", {"file_path": str(project / "flag.png")})),
         turn(Call("todo_write", {"todos": todos})),
         turn(Call("agent", subagent)),
         turn(Say("The bell rings twice; it has 5 lines.")),

@@ -46,8 +46,14 @@ class _Encoder:
         self._has_native = False
         self._written: set[JSON] = set()
         self._last_uuid: str | None = None
+        self._last_message: JSON = None
         self._ends: dict[JSON, str] = {}
-        """By uuid of a message that became several records: the last of them."""
+        """By uuid of a message: the last record that was composed for it."""
+        self._reply: Fields | None = None
+        """The last reply, to which the next message may belong as well."""
+        self._held: list[Fields] = []
+        """Prompts that came before the results of the calls before them."""
+        self._open_calls: set[JSON] = set()
         self._time = spell_milliseconds(session.get("started_at"))
 
     def records(self, unit: Unit) -> Iterator[Fields]:
@@ -59,12 +65,13 @@ class _Encoder:
             yield from self._composed(unit.value)
 
     def last_records(self) -> Iterator[Fields]:
-        """The title of a composed session."""
+        """What is left of a composed session, and its title."""
+        yield from self._complete()
         title = self._session.get("title")
         if not self._has_native and not self._is_subagent and title:
             record = self._base("system", derived_id(self._session["id"], "title"))
             payload = {"customTitle": title, "titleSource": "manual"}
-            yield record | {"subtype": "custom_title", "systemPayload": payload}
+            yield self._linked(record | {"subtype": "custom_title", "systemPayload": payload})
 
     # Records of Qwen Code itself
 
@@ -88,37 +95,78 @@ class _Encoder:
     # Composed records
 
     def _composed(self, message: Fields) -> Iterator[Fields]:
-        """A record for each result of a message, and one for the rest of it."""
+        """The records that are complete, now that this message is there.
+
+        To the client all calls of a reply stand in one record, and their results follow at once.
+        """
         if message.get("timestamp") is not None:
             self._time = spell_milliseconds(message["timestamp"])
-        uuid = message.get("uuid") or derived_id(self._session["id"], message["index"])
-        if message.get("parent_uuid") is not None:
-            self._last_uuid = self._ends.get(message["parent_uuid"], message["parent_uuid"])
+        uuid, parent = (
+            message.get("uuid") or derived_id(self._session["id"], message["index"]),
+            message.get("parent_uuid"),
+        )
+        if parent is not None and parent != self._last_message:
+            yield from self._complete()
+            self._last_uuid = self._ends.get(parent, parent)
+        self._last_message = uuid
+        if message["role"] == "assistant":
+            yield from self._compose_reply(message, uuid)
+        else:
+            yield from self._compose_user_message(message, uuid)
+
+    def _compose_reply(self, message: Fields, uuid: str) -> Iterator[Fields]:
+        metadata = message.get("metadata") or {}
+        if self._reply is None:
+            yield from self._complete()
+            model = (metadata.get("model") or {}).get("name") or "unknown"
+            self._reply = self._base("assistant", uuid, metadata) | {"model": model}
+            self._reply["message"] = {"role": "model", "parts": []}
+        self._ends[uuid] = self._reply["uuid"]
+        for part in (part for block in message["content"] for part in _parts(block)):
+            self._reply["message"]["parts"].append(part)
+            if "functionCall" in part:
+                self._open_calls.add(part["functionCall"]["id"])
+
+    def _compose_user_message(self, message: Fields, uuid: str) -> Iterator[Fields]:
+        """A record for each result of a message, and one for the rest of it."""
+        if self._reply is not None:
+            yield self._linked(self._reply)
+            self._reply = None
         metadata = message.get("metadata") or {}
         results = [block for block in message["content"] if block["type"] == "tool_result"]
         others = [block for block in message["content"] if block["type"] != "tool_result"]
-        names = [uuid, *(derived_id(uuid, number) for number in range(1, len(results) + bool(others)))]
-        for block in results:
-            yield self._base("tool_result", names.pop(0), metadata) | _result_fields(block)
+        for number, block in enumerate(results):
+            self._open_calls.discard(block["tool_id"])
+            self._ends[uuid] = derived_id(uuid, number) if number else uuid
+            yield self._linked(self._base("tool_result", self._ends[uuid], metadata) | _result_fields(block))
         if others or not results:
-            kind = "assistant" if message["role"] == "assistant" else "user"
-            record = self._base(kind, names.pop(0), metadata)
-            parts = [part for block in others for part in _parts(block)]
-            record["message"] = {"role": "model" if kind == "assistant" else "user", "parts": parts}
-            if kind == "assistant":
-                record["model"] = (metadata.get("model") or {}).get("name") or "unknown"
-            elif not self._is_subagent:
+            self._ends[uuid] = derived_id(uuid, len(results)) if results else uuid
+            record = self._base("user", self._ends[uuid], metadata)
+            if not self._is_subagent:
                 record["provenance"] = "system" if metadata.get("is_meta") else PERSON
-            yield record
-        if self._last_uuid != uuid and self._last_uuid is not None:
-            self._ends[uuid] = self._last_uuid
+            record["message"] = {"role": "user", "parts": [part for block in others for part in _parts(block)]}
+            self._held.append(record)
+        if not self._open_calls:
+            yield from self._complete()
+
+    def _complete(self) -> Iterator[Fields]:
+        """The records that waited for others: a reply, and what was said before the results of its calls came."""
+        if self._reply is not None:
+            yield self._linked(self._reply)
+        yield from map(self._linked, self._held)
+        self._reply, self._held = None, []
+        self._open_calls.clear()
+
+    def _linked(self, record: Fields) -> Fields:
+        """The record behind the last one."""
+        record["parentUuid"], self._last_uuid = self._last_uuid, record["uuid"]
+        return record
 
     def _base(self, kind: str, uuid: str, metadata: Mapping[str, JSON] = {}) -> Fields:
-        """The envelope of the next record."""
-        parent, self._last_uuid = self._last_uuid, uuid
+        """The envelope of a record."""
         record: Fields = {
             "uuid": uuid,
-            "parentUuid": parent,
+            "parentUuid": None,
             "sessionId": self._session_id,
             "timestamp": self._time,
             "type": kind,
