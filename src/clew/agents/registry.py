@@ -23,7 +23,11 @@ GROUP = "clew.agents"
 OWN = {
     "claude-code": "clew.agents.claude_code:ClaudeCode",
     "codex": "clew.agents.codex:Codex",
+    "copilot-cli": "clew.agents.copilot_cli:CopilotCli",
     "gemini": "clew.agents.gemini:Gemini",
+    "kilo": "clew.agents.opencode:Kilo",
+    "kimi-code": "clew.agents.kimi_code:KimiCode",
+    "opencode": "clew.agents.opencode:OpenCode",
     "pi": "clew.agents.pi:Pi",
     "qwen-code": "clew.agents.qwen_code:QwenCode",
     "sage-agent": "clew.agents.sage_agent:SageAgent",
