@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 GROUP = "clew.agents"
 OWN = {
     "claude-code": "clew.agents.claude_code:ClaudeCode",
+    "cline": "clew.agents.cline:Cline",
     "codex": "clew.agents.codex:Codex",
     "gemini": "clew.agents.gemini:Gemini",
+    "kilo-code": "clew.agents.cline:KiloCode",
     "pi": "clew.agents.pi:Pi",
+    "roo-code": "clew.agents.cline:RooCode",
     "sage-agent": "clew.agents.sage_agent:SageAgent",
     "sage-emacs": "clew.agents.sage_emacs:SageEmacs",
 }
