@@ -29,8 +29,10 @@ class StoredSession:
     """The signature of the source that was counted, and its usage."""
 
     def __init__(self, agent: Agent, source: SourceFile, host: Host | None = None) -> None:
-        self.agent = agent
-        self.source = source
+        self.agent: Agent = agent
+        """The agent that wrote the session; `agent.id` is its name."""
+        self.source: SourceFile = source
+        """The files of the session."""
         self._host = host or Host.local()
 
     def __repr__(self) -> str:

@@ -270,7 +270,7 @@ class Redaction:
     def report(self) -> None:
         """Say what was masked."""
         if self.masked:
-            hint = "; --redact none leaves it" if self.can_be_asked and not self.was_asked else ""
+            hint = "; --redact none shows it" if self.can_be_asked and not self.was_asked else ""
             print_message(f"clew: masked {self.summary()}{hint}", mask=False)
 
 
