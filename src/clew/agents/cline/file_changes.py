@@ -45,7 +45,8 @@ class Call(NamedTuple):
 
     name: str
     input: dict[str, JSON]
-    index: int
+    message: int
+    """The index of its message."""
 
 
 def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
@@ -92,8 +93,8 @@ class _Reader:
         if block.get("is_error") is True:
             return
         if call.name in _READS:
-            for path in _read_paths(call.input):
-                yield FileChange(absolute(path, self._folder), "read", call.index, index, "read")
+            for read in _read_paths(call.input):
+                yield FileChange(absolute(read, self._folder), "read", call.message, index, "read")
         elif call.name in _EDITS and (path := first_text(call.input, "path", "file_path")) is not None:
             output = block.get("output")
             yield _change(absolute(path, self._folder), call, index, output if isinstance(output, str) else "")
@@ -104,14 +105,14 @@ def _change(path: str, call: Call, done: int, output: str) -> FileChange:
     if call.name != "editor" or new is None:
         saved = _SAVED.search(output)
         after = as_text(saved[1]) if saved else None
-        return FileChange(path, "change", call.index, done, "record" if after else "edit", after=after)
+        return FileChange(path, "change", call.message, done, "record" if after else "edit", after=after)
     line, old = call.input.get("insert_line"), call.input.get("old_text")
     if isinstance(line, int):
-        return FileChange(path, "change", call.index, done, "edit", edit=_inserting(line, new))
+        return FileChange(path, "change", call.message, done, "edit", edit=_inserting(line, new))
     if output.startswith("File created"):
-        return FileChange(path, "create", call.index, done, "record", before=ABSENT, after=as_bytes(new))
+        return FileChange(path, "create", call.message, done, "record", before=ABSENT, after=as_bytes(new))
     edit = replacing([Replacement(old, new)]) if isinstance(old, str) else None
-    return FileChange(path, "change", call.index, done, "edit", edit=edit)
+    return FileChange(path, "change", call.message, done, "edit", edit=edit)
 
 
 def _inserting(line: int, new: str) -> Edit:
@@ -138,7 +139,7 @@ def _can_change_anything(name: str, given: dict[str, JSON]) -> bool:
 def _commands(given: dict[str, JSON]) -> list[str]:
     """The commands of a call; none where one of them is no text."""
     found = given.get("commands", given.get("command"))
-    commands = found if isinstance(found, list) else [found]
+    commands: list[JSON] = found if isinstance(found, list) else [found]
     return commands if all(isinstance(command, str) for command in commands) else []
 
 
