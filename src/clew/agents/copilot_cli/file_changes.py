@@ -36,8 +36,8 @@ from clew.model.unit import Unit
 
 _CHANGES = ("create", "edit")
 _HARMLESS = frozenset(
-    "view glob grep sql session_store_sql read_bash list_bash read_agent list_agents skill web_fetch web_search ask_user "
-    "fetch_copilot_cli_documentation report_intent exit_plan_mode lsp".split()
+    "view glob grep sql session_store_sql read_bash list_bash read_agent list_agents skill web_fetch web_search "
+    "ask_user fetch_copilot_cli_documentation report_intent exit_plan_mode lsp".split()
 )
 _FINISHED = re.compile(r"<shellId: (\S+) completed with exit code -?\d+>")
 _STARTED = re.compile(r"shellId: ([^\s,>]+)")
@@ -147,7 +147,7 @@ class _Reader:
                 yield WriterFinished(self._shells.pop(shell), self._index)
         if call.name == "bash" and not _FINISHED.search(output) and (started := _STARTED.search(output)):
             self._shells[started[1]] = key
-        elif call.name != "task" or call.input.get("mode") != "background":
+        elif call.name not in _HARMLESS and (call.name, call.input.get("mode")) != ("task", "background"):
             yield WriterFinished(key, self._index)
 
 

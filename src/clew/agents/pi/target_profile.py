@@ -38,7 +38,6 @@ TARGET_PROFILE = TargetProfile(
         images=True,
         images_in_results=True,
         image_types=("image/png", "image/jpeg", "image/gif", "image/webp"),
-        thinking=True,
         failures=True,
         titles=True,
     ),
