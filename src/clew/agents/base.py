@@ -364,6 +364,10 @@ class Agent(ABC):
         """Those of the known files of a home that are needed to read the session with this main file and content."""
         return iter(())
 
+    def reads_file(self, path: PurePath) -> bool:
+        """False for a file below its roots that belongs to no session, as in folders that other programs use too."""
+        return True
+
     # Reading
 
     @abstractmethod

@@ -82,10 +82,11 @@ def list_remote_files(
 ) -> tuple[MirrorState, list[Listed], list[str], list[Wanted], int]:
     """Return the state and the files of the host, its problems, the files to request, and the time of its clock."""
     state = read_remote_environment(line)
-    roots = mirror.roots(_host(mirror, state))
+    host = _host(mirror, state)
+    roots, is_read = mirror.roots(host), mirror.is_read(host)
     line.send([*roots, ""])
     clock = line.number("list")
-    listed = list(_listing(line.payload(LISTING_LIMIT)))
+    listed = [file for file in _listing(line.payload(LISTING_LIMIT)) if is_read(file.path)]
     complete = line.frame("listed") == ["0"]
     files, problems = mirror.filter_allowed(listed, roots)
     if not complete:

@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -125,6 +125,17 @@ class Mirror:
         inside = {place for place in places(host) if place.is_relative_to(self.files)}
         found = sorted(map(self.original, inside))
         return [root for root in found if not any(root.startswith(f"{other}/") for other in found)]
+
+    def is_read(self, host: Host) -> Callable[[str], bool]:
+        """Return a function that tells whether an agent reads a file of the other machine."""
+        roots = [(agent, root) for agent in registry.load_all() for root in agent.roots(host)]
+        owners = [(agent, f"{self.original(root)}/") for agent, root in roots if root.is_relative_to(self.files)]
+
+        def is_read(path: str) -> bool:
+            found = [agent for agent, root in owners if path.startswith(root)]
+            return not found or any(agent.reads_file(PurePosixPath(path)) for agent in found)
+
+        return is_read
 
     def filter_allowed(self, listing: Iterable[Listed], roots: list[str]) -> tuple[list[Listed], list[str]]:
         """Return the files that may be copied, and a problem for each of the others."""
