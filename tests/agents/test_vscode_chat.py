@@ -98,13 +98,13 @@ def _roots(home: Path) -> list[Path]:
 
 def test_of_another_machine_only_chats_are_copied(tmp_path: Path) -> None:
     mirror = Mirror(tmp_path, "box")
-    is_read = mirror.is_read(mirror.host("/home/ada", {}))
+    is_ignored = mirror.is_ignored(mirror.host("/home/ada", {}))
     storage = "/home/ada/.config/Code/User/workspaceStorage/0d6f2b"
-    assert is_read(f"{storage}/chatSessions/a.jsonl")
-    assert is_read(f"{storage}/workspace.json")
-    assert is_read("/home/ada/.claude/projects/x/a.jsonl")
-    assert not is_read(f"{storage}/state.vscdb")
-    assert not is_read(f"{storage}/ms-python.python/secrets.json")
+    assert not is_ignored(f"{storage}/chatSessions/a.jsonl")
+    assert not is_ignored(f"{storage}/workspace.json")
+    assert not is_ignored("/home/ada/.claude/projects/x/a.jsonl")
+    assert is_ignored(f"{storage}/state.vscdb")
+    assert is_ignored(f"{storage}/ms-python.python/secrets.json")
     assert list(AGENT.beside(PurePosixPath(f"{storage}/chatSessions/a.jsonl"), b"", [f"{storage}/workspace.json"]))
 
 

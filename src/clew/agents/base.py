@@ -286,8 +286,9 @@ def long_records(agent: Agent, source: SourceFile) -> dict[tuple[int, int], int]
     sizes: dict[tuple[int, int], int] = {}
     for number, name in enumerate(("", *source.parts)):
         path = source.path.parent / name if name else source.path
-        is_large = path.exists() and (path.suffix in SUFFIXES or path.stat().st_size > MAX_RECORD_BYTES)
-        if is_large or (not name and database_of(path) is not None):
+        # A row is not longer than its database.
+        file = path if path.exists() else database_of(path)
+        if file is not None and (file.suffix in SUFFIXES or file.stat().st_size > MAX_RECORD_BYTES):
             with open_file(source, name) as stream:
                 is_document = agent.document_keys(stream.read(HEAD_BYTES), path.name) is not None
             with open_file(source, name) as stream:
@@ -318,8 +319,6 @@ class Agent(ABC):
     id: ClassVar[str]
     title: ClassVar[str]
     homepage: ClassVar[str]
-    ignored_folders: ClassVar[frozenset[str]] = frozenset()
-    """Names of folders below a root that hold no sessions, and may hold very many files."""
     layout: ClassVar[Layout | None] = None
     """Where the sessions are of an agent that keeps them in SQLite databases; see `clew.agents.database`."""
     opaque_blocks: ClassVar[frozenset[str]] = frozenset()
@@ -364,9 +363,9 @@ class Agent(ABC):
         """Those of the known files of a home that are needed to read the session with this main file and content."""
         return iter(())
 
-    def reads_file(self, path: PurePath) -> bool:
-        """False for a file below its roots that belongs to no session, as in folders that other programs use too."""
-        return True
+    def ignores(self, below: PurePath) -> bool:
+        """True for a folder or file, by its path below a root, that has nothing to do with sessions."""
+        return False
 
     # Reading
 

@@ -83,12 +83,12 @@ def list_remote_files(
     """Return the state and the files of the host, its problems, the files to request, and the time of its clock."""
     state = read_remote_environment(line)
     host = _host(mirror, state)
-    roots, is_read = mirror.roots(host), mirror.is_read(host)
+    roots = mirror.roots(host)
     line.send([*roots, ""])
     clock = line.number("list")
-    listed = [file for file in _listing(line.payload(LISTING_LIMIT)) if is_read(file.path)]
+    listed = list(_listing(line.payload(LISTING_LIMIT)))
     complete = line.frame("listed") == ["0"]
-    files, problems = mirror.filter_allowed(listed, roots)
+    files, problems = mirror.filter_allowed(listed, roots, mirror.is_ignored(host))
     if not complete:
         problems.append("some folders could not be read")
     return state, files, problems, list(mirror.wanted(files)), clock

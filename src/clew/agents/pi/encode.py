@@ -86,7 +86,9 @@ class _Composer:
         self._last_entry: str | None = None
         self._last_message: JSON = None
         self._entry_of_message: dict[JSON, str | None] = {None: None}
-        """The last entry that was written when a message was added, by the uuid of the message."""
+        """The last entry of a message, by the uuid of the message, once it is written."""
+        self._held_messages: list[JSON] = []
+        """The uuids of messages that are not written to their end."""
         self._reply: _Object | None = None
         self._open_calls: dict[JSON, JSON] = {}
         """The names of tools, by the ids of calls without a result."""
@@ -101,16 +103,18 @@ class _Composer:
 
     def add(self, message: _Object) -> Iterator[_Object]:
         """The entries that are complete, now that this message is there."""
-        if message.get("parent_uuid") != self._last_message and message.get("parent_uuid") in self._entry_of_message:
+        if message.get("parent_uuid") != self._last_message:
             yield from self._close_reply()
-            self._last_entry = self._entry_of_message[message["parent_uuid"]]
+            self._last_entry = self._entry_of_message.get(message.get("parent_uuid"), self._last_entry)
         self._time = parse_time(message.get("timestamp")) or self._time
         if message["role"] == "assistant":
             yield from self._add_reply(message)
         else:
             yield from self._add_other(message)
         self._last_message = message.get("uuid")
-        self._entry_of_message[self._last_message] = self._last_entry
+        self._held_messages.append(self._last_message)
+        if self._reply is None and not self._held:
+            self._note_entries()
 
     def finish(self) -> Iterator[_Object]:
         """The entries that were held back, and the title."""
@@ -133,6 +137,7 @@ class _Composer:
         self._open_calls = {part["id"]: part["name"] for part in reply["content"] if part["type"] == "toolCall"}
         reply["stopReason"] = "toolUse" if self._open_calls else "stop"
         yield self._message(reply)
+        self._note_entries()
 
     def _close_reply(self) -> Iterator[_Object]:
         """Write what is held back. Calls that have no result by now get none."""
@@ -140,6 +145,11 @@ class _Composer:
         self._open_calls = {}
         yield from map(self._message, self._held)
         self._held = []
+        self._note_entries()
+
+    def _note_entries(self) -> None:
+        self._entry_of_message |= dict.fromkeys(self._held_messages, self._last_entry)
+        self._held_messages = []
 
     def _add_other(self, message: _Object) -> Iterator[_Object]:
         yield from self._write_reply()

@@ -34,8 +34,8 @@ class VSCodeChat(Agent):
     def beside(self, path: PurePath, content: bytes, known: Sequence[str]) -> Iterator[str]:
         return locate.beside(path, known)
 
-    def reads_file(self, path: PurePath) -> bool:
-        return locate.reads_file(path)
+    def ignores(self, below: PurePath) -> bool:
+        return locate.is_of_extensions(below)
 
     def claims(self, path: Path, head: bytes) -> Claim:
         return locate.claims(path, head)

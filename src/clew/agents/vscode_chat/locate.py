@@ -74,12 +74,9 @@ def _chats(folder: Path) -> Iterator[SourceFile]:
             yield source_file(path)
 
 
-def reads_file(path: PurePath) -> bool:
-    """True for a chat, and for the file that names its workspace. Extensions keep much else beside them."""
-    if path.parent.parent.name == WORKSPACES:
-        return path.name == WORKSPACE_FILE
-    is_place = path.parent.name == CHATS or path.parent.as_posix().endswith(GLOBAL_CHATS)
-    return is_place and path.suffix in (".json", ".jsonl")
+def is_of_extensions(below: PurePath) -> bool:
+    """True for what extensions keep in the folder of a workspace."""
+    return len(below.parts) > 1 and below.parts[1] not in (CHATS, WORKSPACE_FILE)
 
 
 def source_file(path: Path) -> SourceFile:
