@@ -94,8 +94,9 @@ def _read_log(source: SourceFile, records: Iterator[RawRecord], chat: Chat) -> I
         problems: list[Problem] = []
         if not chat.apply(raw.value, number) and raw.value.get("kind") in (INITIAL, SET, PUSH, DELETE):
             detail = f"the change of {_path(raw.value)} cannot be applied"
-            place = {"line": raw.line, "start": raw.start, "end": raw.stop}
-            problems.append(problem("wrong-type", detail, file=str(source.path), **place))
+            problems.append(
+                problem("wrong-type", detail, file=str(source.path), line=raw.line, start=raw.start, end=raw.stop)
+            )
         yield _Line(number, _log_record(raw.value, number), tuple(problems))
 
 

@@ -108,7 +108,8 @@ class Chat:
         for value in values if isinstance(values, list) else ():
             if not isinstance(value, dict):
                 continue
-            request = known.pop(value.get("requestId"), None) if isinstance(value.get("requestId"), str) else None
+            name = value.get("requestId")
+            request = known.pop(name, None) if isinstance(name, str) else None
             if request is None:
                 self.add_request(value, record)
                 continue
