@@ -15,6 +15,7 @@ import io
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -216,9 +217,12 @@ def _document(agent: Agent, source: SourceFile, layout: bytes) -> Document:
 
 
 def _strings(value: JSON) -> Iterator[str]:
-    """Yield every string in a JSON value."""
+    """Yield every string in a JSON value, also in JSON that is the text of a string."""
     if isinstance(value, str):
         yield value
+        if value.startswith("{"):
+            with suppress(ValueError, RecursionError):
+                yield from _strings(json.loads(value))
     elif isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _strings(item)

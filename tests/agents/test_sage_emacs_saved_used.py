@@ -23,7 +23,7 @@ from tests.convert.said import calls_first, only, said
 from tests.files.asking import known
 
 AGENT = registry.get("sage-emacs")
-OTHERS = [name for name in registry.names() if name != AGENT.id]
+OTHERS = [agent.id for agent in registry.load_all() if agent.target_profile() is not None and agent is not AGENT]
 TALK = [
     message("user", "How does the xylophone sound?"),
     message("assistant", "Like a wooden bell."),

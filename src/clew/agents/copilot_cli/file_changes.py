@@ -36,8 +36,8 @@ from clew.model.unit import Unit
 
 _CHANGES = ("create", "edit")
 _HARMLESS = frozenset(
-    "view glob grep sql session_store_sql read_bash list_bash read_agent list_agents skill web_fetch web_search ask_user "
-    "fetch_copilot_cli_documentation report_intent exit_plan_mode lsp".split()
+    "view glob grep sql session_store_sql read_bash list_bash read_agent list_agents skill web_fetch web_search "
+    "ask_user fetch_copilot_cli_documentation report_intent exit_plan_mode lsp".split()
 )
 _FINISHED = re.compile(r"<shellId: (\S+) completed with exit code -?\d+>")
 _STARTED = re.compile(r"shellId: ([^\s,>]+)")
