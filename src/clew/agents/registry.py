@@ -23,6 +23,7 @@ GROUP = "clew.agents"
 OWN = {
     "claude-code": "clew.agents.claude_code:ClaudeCode",
     "codex": "clew.agents.codex:Codex",
+    "continue": "clew.agents.continue_dev:Continue",
     "copilot-cli": "clew.agents.copilot_cli:CopilotCli",
     "gemini": "clew.agents.gemini:Gemini",
     "kilo": "clew.agents.opencode:Kilo",
