@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from clew import Host
-from clew.agents.base import Agent, Claim
+from clew.agents import registry
+from clew.agents.base import Agent, Claim, Header, Unit
 from clew.agents.copilot_cli import CopilotCli
+from clew.agents.file_evidence import WriterFinished, WriterStarted
 from clew.analysis.todos import progression
 from clew.analysis.usage import Usage
+from clew.convert.prepare import prepare
+from clew.file_history.history import FileHistory
 from clew.model.json import JSON
 from clew.testing import AgentConformance, units
 
@@ -233,3 +238,106 @@ def test_usage_behind_its_reply_counts_once(tmp_path: Path) -> None:
     path = write(tmp_path, ("assistant.message", reply), ("session.usage_record", {"usage": usage}))
     used = total(path)
     assert (used.calls, used.input_tokens, used.output_tokens) == (1, 5, 2)
+
+
+# Files
+
+
+def test_files_are_known_from_calls_and_from_the_copies_for_a_rewind(tmp_path: Path) -> None:
+    folder = tmp_path / ID
+    shutil.copytree(SESSION.parent, folder)
+    snapshots = folder / "rewind-file-snapshots"
+    (snapshots / "backups").mkdir(parents=True)
+    (snapshots / "backups" / "copy").write_bytes(b"HIGH = '06:12'\r\n")
+    before = {"kind": "content", "backupFile": "copy"}
+    files = {
+        "a": {"path": "/home/ada/tide/tide.py", "preimage": before, "postimage": {"kind": "absent"}},
+        "b": {"path": "/home/ada/tide/lost.py", "preimage": {"kind": "content", "backupFile": "../../events.jsonl"}},
+    }
+    prompt = messages(SESSION)[0]["uuid"]
+    index = {"schema": 1, "snapshots": [{"eventId": prompt, "files": files}]}
+    (snapshots / "index.json").write_text(json.dumps(index))
+    history = FileHistory(AGENT, AGENT.locate(folder / "events.jsonl"))
+
+    def content(path: str, message: int) -> tuple[str, JSON]:
+        answer = history.timelines[f"/home/ada/tide/{path}"].at(message)
+        (state,) = history.contents([answer])
+        return answer.certainty, getattr(state, "body", None)
+
+    assert content("tide.py", 1) == ("exact", b"HIGH = '06:12'\r\n")
+    assert content("bell.py", 5) == ("exact", b"import tide\n\nprint('ding', tide.HIGH)\n")
+    assert content("bell.py", 8) == ("exact", b"import tide\n\nprint('dong', tide.HIGH)\n")
+    assert content("lost.py", 1)[1] is None
+
+
+def test_a_shell_that_goes_on_can_change_files_until_a_result_says_that_it_ended(tmp_path: Path) -> None:
+    def call(key: str, name: str, **arguments: JSON) -> tuple[str, dict[str, JSON]]:
+        return "assistant.message", {"toolRequests": [{"toolCallId": key, "name": name, "arguments": arguments}]}
+
+    def result(key: str, text: str) -> tuple[str, dict[str, JSON]]:
+        return "tool.execution_complete", {"toolCallId": key, "success": True, "result": {"content": text}}
+
+    path = write(
+        tmp_path,
+        call("a", "bash", command="make watch", mode="async"),
+        result("a", "<command started in background with shellId: w1>"),
+        call("b", "read_bash", shellId="w1"),
+        result("b", "done\n<shellId: w1 completed with exit code 0>"),
+    )
+    source = AGENT.locate(path)
+    events = list(AGENT.file_changes(source, AGENT.units(source)))
+    started, finished = events
+    assert isinstance(started, WriterStarted) and started.call == 1
+    assert finished == WriterFinished("a", 4)
+
+
+# Writing
+
+
+def converted(tmp_path: Path, source: Path, target: str) -> tuple[Agent, Path, list[str]]:
+    written = prepare(AGENT, AGENT.locate(source), target).write(tmp_path / target, allow_loss=True)
+    return registry.get(target), Path(written.files[0]), written.resume
+
+
+def test_a_session_under_a_new_id_keeps_its_records(tmp_path: Path) -> None:
+    _, path, resume = converted(tmp_path, SESSION, "copilot-cli")
+    new_id = path.parent.name
+    assert resume == ["copilot", f"--resume={new_id}"]
+    old = [json.loads(line) for line in SESSION.read_text().splitlines()]
+    new = [json.loads(line) for line in path.read_text().splitlines()]
+    assert new[0]["data"]["sessionId"] == new_id
+    assert [event["data"] for event in new[1:]] == [event["data"] for event in old[1:]]
+    assert session(path)["title"] == "Bell: ring at high water"
+
+
+def test_events_that_are_written_name_the_event_before(tmp_path: Path) -> None:
+    _, claude, _ = converted(tmp_path, SESSION, "claude-code")
+    agent = registry.get("claude-code")
+    prepared = prepare(agent, agent.locate(claude), "copilot-cli", with_original=False)
+    written = prepared.write(tmp_path / "back", allow_loss=True)
+    events = [json.loads(line) for line in Path(written.files[0]).read_text().splitlines()]
+    assert [event["parentId"] for event in events] == [None, *(event["id"] for event in events[:-1])]
+    assert len({event["id"] for event in events}) == len(events)
+    back = messages(Path(written.files[0]))
+    assert [block["text"] for block in back[0]["content"]] == ["Ring the bell at high water."]
+    assert block(Path(written.files[0]), "call-5", "tool_result")["is_error"] is True
+
+
+def test_parallel_calls_of_several_replies_are_one_reply(tmp_path: Path) -> None:
+    text = {"type": "text", "text": "Two things."}
+    calls = [{"type": "tool_use", "tool_id": name, "tool_name": "bash", "input": {"command": name}} for name in "ab"]
+    contents = [("user", [{"type": "text", "text": "Go"}]), ("assistant", [text]), *(("assistant", [c]) for c in calls)]
+    units = [
+        Unit(True, {"index": n, "uuid": f"u{n}", "role": role, "content": content}, 0, 0, 0, ())
+        for n, (role, content) in enumerate(contents, 1)
+    ]
+    made = {"id": "made", "workspace": "/home/ada/tide", "title": 'A "bell"'}
+    files: dict[str, bytes] = {}
+    for name, piece in AGENT.encode(Header("1.2", "", AGENT.id, made, {}), units):
+        files[name] = files.get(name, b"") + piece
+    events = [json.loads(line) for line in files[""].splitlines()]
+    (reply,) = [event["data"] for event in events if event["type"] == "assistant.message"]
+    assert (reply["content"], [call["toolCallId"] for call in reply["toolRequests"]]) == ("Two things.", ["a", "b"])
+    results = [event["data"] for event in events if event["type"] == "tool.execution_complete"]
+    assert [(result["toolCallId"], result["success"]) for result in results] == [("a", False), ("b", False)]
+    assert b'name: "A \\"bell\\""\n' in files["workspace.yaml"]

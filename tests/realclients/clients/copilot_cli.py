@@ -37,6 +37,8 @@ CLIENT = Client(
     },
     sessions=(".copilot/session-state/*/events.jsonl",),
     id_of=_session_id,
+    # In this mode the client takes every model for one that sees no images.
+    sends_images=False,
     caches=("session-store.db*", "*.lock"),
 )
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.copilot_cli import locate
+from clew.agents.target_profile import TargetProfile
 from clew.analysis.facts import Facts
 from clew.host import Host
-from clew.io.paths import safe_relative
 from clew.model.events import Event
 from clew.model.json import JSON
 
@@ -64,5 +64,17 @@ class CopilotCli(Agent):
 
         return find_unknown_keys(native)
 
+    def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
+        from clew.agents.copilot_cli.encode import encode
+
+        return encode(header, units)
+
     def target(self, header: Header) -> str:
-        return f".copilot/{locate.SESSIONS}/{safe_relative(str(header.session['id']))}/{locate.EVENTS_FILE}"
+        from clew.agents.copilot_cli.encode import target
+
+        return target(header)
+
+    def target_profile(self) -> TargetProfile:
+        from clew.agents.copilot_cli.target_profile import TARGET_PROFILE
+
+        return TARGET_PROFILE

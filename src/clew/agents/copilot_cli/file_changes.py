@@ -147,7 +147,7 @@ class _Reader:
                 yield WriterFinished(self._shells.pop(shell), self._index)
         if call.name == "bash" and not _FINISHED.search(output) and (started := _STARTED.search(output)):
             self._shells[started[1]] = key
-        elif call.name != "task" or call.input.get("mode") != "background":
+        elif call.name not in _HARMLESS and (call.name, call.input.get("mode")) != ("task", "background"):
             yield WriterFinished(key, self._index)
 
 
