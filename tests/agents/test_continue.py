@@ -110,6 +110,7 @@ def encoded(*said: tuple[str, list[dict[str, JSON]]]) -> dict[str, Any]:
 
 
 def test_results_stand_with_the_calls_of_a_reply() -> None:
+    calls: list[dict[str, JSON]]
     calls = [{"type": "tool_use", "tool_id": name, "tool_name": "Bash", "input": {}} for name in ("c1", "c2")]
     results = [{"type": "tool_result", "tool_id": name, "output": name} for name in ("c1", "c2", "c3")]
     document = encoded(
