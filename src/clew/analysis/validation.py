@@ -98,7 +98,7 @@ class Conversation:
     def _findings(self, unit: Unit) -> Iterator[tuple[str, str, str]]:
         message = unit.value
         time = time_problem(unit)
-        if time is not None:
+        if time is not None and self._facts.extra.get("has_message_times", True):
             yield (*time, "$.timestamp")
         if unit.claimed_session not in (None, self._session):
             yield "other-session", f"has a different session id: {_shown(str(unit.claimed_session))}", "$"
@@ -191,6 +191,8 @@ def _other_role(unit: Unit) -> str | None:
     """The role inside a native message where it says something else than the record's type, which is a role too."""
     message = unit.native.get("message")
     role = message.get("role") if isinstance(message, dict) else None
+    # Gemini's API calls the assistant `model`.
+    role = "assistant" if role == "model" else role
     kind = unit.native.get("type")
     is_other = kind in _ROLES and isinstance(role, str) and role not in (kind, unit.value["role"])
     return _shown(str(role)) if is_other else None

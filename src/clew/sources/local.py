@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 import msgspec
@@ -16,7 +16,7 @@ from clew.agents.database import database_problem
 from clew.errors import SourceUnreadable
 from clew.host import Host
 from clew.io.database_paths import database_of
-from clew.io.paths import UnreadableFolder, blocking_folder, escape_controls, path_to_text, walk
+from clew.io.paths import UnreadableFolder, blocking_folder, escape_controls, folder_error, path_to_text, walk
 
 
 class Found(NamedTuple):
@@ -39,7 +39,8 @@ def folders_below(root: Path, agent: Agent, unreadable: list[UnreadableFolder]) 
 
     yield str(root)
     for folder, names, files in walk(root, report):
-        names[:] = [name for name in names if name not in agent.ignored_folders]
+        above = folder[len(str(root)) + 1 :]
+        names[:] = [name for name in names if not agent.ignores(PurePath(above, name))]
         yield from (f"{folder}{os.sep}{name}" for name in names)
         for name in files if agent.layout is not None else ():
             if agent.layout is not None and agent.layout.is_database(name):
@@ -85,6 +86,15 @@ def is_folder(path: Path) -> bool:
         return path.is_dir()
     except OSError:
         return False
+
+
+def listed_roots(agent: Agent, hosts: Iterable[Host]) -> list[Path]:
+    """The folders to list for an agent: those that exist or cannot be read; without any, the first where it looks.
+
+    Extensions of editors have a folder in each editor on each system.
+    """
+    roots = [root for host in hosts for root in agent.roots(host)]
+    return [root for root in roots if is_folder(root) or folder_error(str(root))] or roots[:1]
 
 
 def at_path(
