@@ -16,7 +16,7 @@ from clew.agents.database import database_problem
 from clew.errors import SourceUnreadable
 from clew.host import Host
 from clew.io.database_paths import database_of, database_of_folder
-from clew.io.paths import UnreadableFolder, blocking_folder, escape_controls, path_to_text, walk
+from clew.io.paths import UnreadableFolder, blocking_folder, escape_controls, folder_error, path_to_text, walk
 
 
 class Found(NamedTuple):
@@ -85,6 +85,15 @@ def is_folder(path: Path) -> bool:
         return path.is_dir()
     except OSError:
         return False
+
+
+def listed_roots(agent: Agent, hosts: Iterable[Host]) -> list[Path]:
+    """The folders to list for an agent: those that exist or cannot be read; without any, the first where it looks.
+
+    Extensions of editors have a folder in each editor on each system.
+    """
+    roots = [root for host in hosts for root in agent.roots(host)]
+    return [root for root in roots if is_folder(root) or folder_error(str(root))] or roots[:1]
 
 
 def at_path(
