@@ -148,6 +148,8 @@ class TargetProfile(msgspec.Struct, frozen=True):
     """Whether the agent reads from a result, as it writes the one that is given here, that its call failed."""
     text_guard: str = ""
     """An invisible text before words that the agent would otherwise take for a command."""
+    new_id: Callable[[str], str] = lambda identity: identity
+    """The id of a converted session, made from a UUID that no other session has."""
     child_id: Callable[[str], str] = lambda identity: identity
     """The id of a sub-agent's session, made from one that no other session has."""
     nests_subagents: bool = False
@@ -171,6 +173,11 @@ class TargetProfile(msgspec.Struct, frozen=True):
     """Lines that name the session, to be appended to logs below the home."""
     merged_files: Mapping[str, Callable[[bytes, bytes], bytes]] = {}
     """Files beside the main one that may exist before it: old and needed content give the new content."""
+    import_command: Callable[[Mapping[str, JSON], Path], list[str]] = lambda _session, _main_file: []
+    """The command by which the agent takes over a session from its main file, to be run in the session's folder.
+
+    Empty where the agent finds the file by itself.
+    """
     can_find_by_id: Callable[[Path, str], bool] = lambda path, _identity: path.suffix not in SUFFIXES
     """Whether the agent finds a session by its id in a file that lies among its own."""
 
