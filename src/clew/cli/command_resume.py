@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import click
+import msgspec
 
 from clew.agents import registry
 from clew.agents.base import Agent
@@ -99,7 +100,7 @@ def command(
     imports: list[list[str]] = []
     is_found = not is_moved and _is_at_home(session, host, receiver)
     if branch is None and agent.id == session.agent.id and is_found:
-        argv = receiver.command({"id": session.id})
+        argv = receiver.command(msgspec.to_builtins(session.header))
     else:
         prepared = prepare(
             session.agent,
@@ -194,7 +195,9 @@ def _current_folder(session: StoredSession) -> tuple[str, bool]:
 def _is_at_home(session: StoredSession, host: Host, receiver: TargetProfile) -> bool:
     """True if the agent itself finds the session and continues it."""
     path = session.path.absolute()
-    is_taken = receiver.can_find_by_id(path, session.id) and receiver.resumes_file(path, session.source.parts)
+    is_taken = receiver.can_find_by_id(path, session.id)
+    # An agent resumes whatever is in its database.
+    is_taken &= session.agent.layout is not None or receiver.resumes_file(path, session.source.parts)
     return is_taken and any(path.is_relative_to(root.absolute()) for root in session.agent.roots(host))
 
 

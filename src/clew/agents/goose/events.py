@@ -179,7 +179,7 @@ class _Decoder:
             name = name.removesuffix(name_suffix(converted.session)).rstrip()
         title = name if name and (row.user_set_name or name not in UNTITLED) else None
         extra: dict[str, JSON] = {
-            "id": row.id if converted.session not in (None, row.id) else None,
+            "id": row.id if converted.session != row.id else None,
             "session_type": row.session_type,
             "provider": row.provider_name,
             "project_id": row.project_id,

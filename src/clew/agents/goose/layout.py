@@ -60,10 +60,15 @@ def _converted_id(table: str) -> str:
 
 
 def _identity(table: str) -> str:
-    """SQL for the id of a session in clew. Only the first of several imports or copies has that of the conversion."""
+    """SQL for the id of a session in clew: that of the conversion, unless another session has it.
+
+    The file may have been imported several times, the client may have copied the session, and a session that was
+    restored may still be there.
+    """
     own = _converted_id(table)
-    earlier = f"SELECT 1 FROM sessions e WHERE e.rowid < {table}.rowid AND {_converted_id('e')} = {own}"
-    return f"CASE WHEN {own} IS NULL OR EXISTS ({earlier}) THEN {table}.id ELSE {own} END"
+    earlier = f"(e.rowid < {table}.rowid AND {_converted_id('e')} = {own})"
+    taken = f"EXISTS (SELECT 1 FROM sessions e WHERE e.id = {own} OR {earlier})"
+    return f"CASE WHEN {own} IS NULL OR {taken} THEN {table}.id ELSE {own} END"
 
 
 _NATIVE_ID = (

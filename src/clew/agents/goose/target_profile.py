@@ -29,15 +29,8 @@ def _main_path(place: str, host: Host) -> Path:
 def _resume(session: Mapping[str, JSON]) -> list[str]:
     """The client has an id of its own for a session that it has imported; until then, the name tells which it is."""
     own = ((session.get("extensions") or {}).get(AGENT) or {}).get("id")
-    if own is None and (session.get("source") or {}).get("path") and _is_own_id(str(session["id"])):
-        own = session["id"]
     found = ["--session-id", str(own)] if own is not None else [f"--name={session_name(session)}"]
     return ["goose", "session", "--resume", *found]
-
-
-def _is_own_id(identity: str) -> bool:
-    day, _, number = identity.partition("_")
-    return len(day) == 8 and day.isdecimal() and number.isdecimal()
 
 
 TARGET_PROFILE = TargetProfile(
