@@ -1,4 +1,4 @@
-"""The table of items and the tests that cover them: docs/development/seeds.md.
+"""The table of requirements and their tests: docs/development/seeds.md.
 
 Marks are read from the syntax tree of the test files, so that no test has to run or even be importable.
 """
@@ -23,41 +23,34 @@ SECTIONS = {
     "SX": "Where the descriptions disagree",
 }
 
+# The page is left out of search: its names of tests match nearly every query.
 INTRODUCTION = """\
-# What clew was asked to do, and the tests that show it
+---
+search:
+  exclude: true
+---
 
-clew grew from five descriptions of session formats. This page lists what they ask for and the tests that
-cover each item. It is generated from `tests/seed_items.toml` and the `seed` marks of the tests: run
-`make docs` after changing either.
+# Requirements and their tests
+
+clew started from five descriptions of session formats. This page lists what they require, and the tests of each
+requirement. It is generated from `tests/seed_items.toml` and the `seed` marks of the tests: run `make docs` after
+changing either.
 """
 
 Coverage = dict[str, list[str]]
 
 
 class Item(NamedTuple):
-    """One thing asked for; `later` names the part of clew it waits for, or is empty."""
+    """One requirement."""
 
     id: str
     text: str
-    later: str
 
 
-class Checklist(NamedTuple):
-    """All items in order, and what each `later` tag stands for."""
-
-    items: list[Item]
-    later: dict[str, str]
-
-
-def load_checklist(path: Path = ITEMS) -> Checklist:
-    """Read the items; an unknown `later` tag is a KeyError."""
+def load_items(path: Path = ITEMS) -> list[Item]:
+    """Read the items, in order."""
     table = tomllib.loads(path.read_text(encoding="utf-8"))
-    later: dict[str, str] = table["later"]
-    items = [Item(key, entry["text"], entry.get("later", "")) for key, entry in table["items"].items()]
-    for item in items:
-        if item.later and item.later not in later:
-            raise KeyError(f"{item.id}: unknown later tag {item.later!r}")
-    return Checklist(items, later)
+    return [Item(key, entry["text"]) for key, entry in table["items"].items()]
 
 
 def collect_marks(tests: Path = TESTS) -> Coverage:
@@ -75,28 +68,23 @@ def collect_marks(tests: Path = TESTS) -> Coverage:
     return coverage
 
 
-def uncovered(checklist: Checklist, coverage: Coverage) -> list[Item]:
-    """The items that have no test and do not wait for anything."""
-    return [item for item in checklist.items if not item.later and item.id not in coverage]
+def uncovered(items: list[Item], coverage: Coverage) -> list[Item]:
+    """The items that have no test."""
+    return [item for item in items if item.id not in coverage]
 
 
-def unknown_ids(checklist: Checklist, coverage: Coverage) -> list[str]:
+def unknown_ids(items: list[Item], coverage: Coverage) -> list[str]:
     """The marked ids that no item has."""
-    return sorted(coverage.keys() - {item.id for item in checklist.items})
+    return sorted(coverage.keys() - {item.id for item in items})
 
 
-def render_page(checklist: Checklist, coverage: Coverage) -> str:
+def render_page(items: list[Item], coverage: Coverage) -> str:
     """The whole of docs/development/seeds.md."""
-    covered = sum(item.id in coverage and not item.later for item in checklist.items)
-    waiting = sum(bool(item.later) for item in checklist.items)
-    parts = [
-        INTRODUCTION,
-        f"{covered} of {len(checklist.items)} items are covered, {waiting} wait for a coming part of clew:\n",
-        "\n".join(f"- *{tag}*: {meaning}" for tag, meaning in sorted(checklist.later.items())) + "\n",
-    ]
+    covered = len(items) - len(uncovered(items, coverage))
+    parts = [INTRODUCTION, f"{covered} of {len(items)} requirements have tests.\n"]
     for prefix, title in SECTIONS.items():
-        rows = [_row(item, coverage) for item in checklist.items if item.id.startswith(f"{prefix}-")]
-        head = [f"## {title}\n", "| item | what | tests |", "| --- | --- | --- |"]
+        rows = [_row(item, coverage) for item in items if item.id.startswith(f"{prefix}-")]
+        head = [f"## {title}\n", "| id | requirement | tests |", "| --- | --- | --- |"]
         parts.append("\n".join([*head, *rows]) + "\n")
     return "\n".join(parts)
 
@@ -104,13 +92,11 @@ def render_page(checklist: Checklist, coverage: Coverage) -> str:
 def write_page() -> None:
     """Write docs/development/seeds.md."""
     PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(render_page(load_checklist(), collect_marks()), encoding="utf-8", newline="\n")
+    PAGE.write_text(render_page(load_items(), collect_marks()), encoding="utf-8", newline="\n")
 
 
 def _row(item: Item, coverage: Coverage) -> str:
     cells = [f"`{test}`" for test in coverage.get(item.id, [])]
-    if item.later:
-        cells.append(f"*later: {item.later}*")
     return f"| {item.id} | {item.text.replace('|', chr(92) + '|')} | {'<br>'.join(cells) or '**none**'} |"
 
 

@@ -62,7 +62,8 @@ class Library:
         self._named_hosts = tuple(home if isinstance(home, Host) else _host_at(Path(home)) for home in homes)
         self._find_hosts = find_hosts or every_host
         self._agents = list(agents) if agents is not None else None
-        self.reference_filters = reference_filters or Filters()
+        self.reference_filters: Filters = reference_filters or Filters()
+        """`@last`, `@2` and titles are looked for among the sessions that pass these."""
         self._catalog_folder = catalog_folder
         self._sync, self._show_progress, self._warn = sync, show_progress, warn
 

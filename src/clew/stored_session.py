@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from clew.agents.base import Agent, SourceFile, Unit, session_object
+from clew.agents.base import Agent, SourceFile, Unit, file_states, session_object
 from clew.analysis.facts import Facts
 from clew.analysis.usage import Usage
 from clew.host import Host
@@ -29,8 +29,10 @@ class StoredSession:
     """The signature of the source that was counted, and its usage."""
 
     def __init__(self, agent: Agent, source: SourceFile, host: Host | None = None) -> None:
-        self.agent = agent
-        self.source = source
+        self.agent: Agent = agent
+        """The agent that wrote the session; `agent.id` is its name."""
+        self.source: SourceFile = source
+        """The files of the session."""
         self._host = host or Host.local()
 
     def __repr__(self) -> str:
@@ -100,8 +102,8 @@ class StoredSession:
     @property
     def usage(self) -> Usage:
         """Tokens, each API call counted once; counted again only where the source is not as it was."""
-        counted = self.__dict__.get("facts") or _stat_signature(self.path)
-        if self._usage is None or counted is None or self._usage[0] != counted:
+        counted = self.__dict__.get("facts") or file_states(self.source)
+        if self._usage is None or self._usage[0] != counted:
             facts = self.__dict__.get("facts") or self.agent.facts(self.source)
             self._usage = counted, facts.ledger.total()
         return self._usage[1]
@@ -122,11 +124,3 @@ class StoredSession:
         from clew.agents.checking import check_source
 
         return check_source(self.agent, self.source)
-
-
-def _stat_signature(path: Path) -> tuple[int, ...] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_size, found.st_mtime_ns, found.st_ino

@@ -15,6 +15,7 @@ import io
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -141,7 +142,9 @@ class AgentConformance:
                 assert msgspec.convert(unit.value, Message).index == index
             else:
                 assert msgspec.convert(unit.value, Record).after == index
-        msgspec.convert(self.agent.session(source, self.agent.facts(source)), Session)
+        session = self.agent.session(source, self.agent.facts(source))
+        msgspec.convert(session, Session)
+        assert {"is_agent_session", "parent_session_id", "agent_id"} <= session.keys()
 
     def test_reading_twice_gives_the_same(self, fixture: Path) -> None:
         source = self.agent.locate(fixture)
@@ -214,9 +217,12 @@ def _document(agent: Agent, source: SourceFile, layout: bytes) -> Document:
 
 
 def _strings(value: JSON) -> Iterator[str]:
-    """Yield every string in a JSON value."""
+    """Yield every string in a JSON value, also in JSON that is the text of a string."""
     if isinstance(value, str):
         yield value
+        if value.startswith("{"):
+            with suppress(ValueError, RecursionError):
+                yield from _strings(json.loads(value))
     elif isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _strings(item)

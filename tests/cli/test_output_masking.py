@@ -356,7 +356,7 @@ def test_what_is_masked_is_reported_once(archived: Path) -> None:
     for words in (("list",), ("stats", "--by", "model"), ("search", "sail"), ("validate", "--level", "note")):
         done = clew("--home", archived, *words)
         reports = [line for line in done.err.splitlines() if line.startswith("clew: masked ")]
-        assert len(reports) == 1 and reports[0].endswith("github_token; --redact none leaves it"), done.err
+        assert len(reports) == 1 and reports[0].endswith("github_token; --redact none shows it"), done.err
         assert "clew: masked" not in clew("--home", archived, *words, "--redact", "none").err
 
 

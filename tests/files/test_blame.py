@@ -19,7 +19,7 @@ class _ShortReads(io.BytesIO):
 
 
 def test_a_name_that_spans_several_reads_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blame, "open_source", lambda _path: _ShortReads(b'{"path": "/srv/moon_phase.py"}\n'))
+    monkeypatch.setattr(blame, "open_file", lambda _source, _name: _ShortReads(b'{"path": "/srv/moon_phase.py"}\n'))
     source = SourceFile("claude-code", Path("session.jsonl"))
     assert blame.mentions(source, "/srv/moon_phase.py")
     assert not blame.mentions(source, "/srv/sun_phase.py")

@@ -50,6 +50,8 @@ class Client:
     """Files that it needs below its home, and their content."""
     caches: tuple[str, ...] = ()
     """Names of files that hold paths of the home they were written in; the client creates them again."""
+    sends_images: bool = True
+    """Whether it sends images to a model of the lab."""
     resumes_latest: bool = True
     """Whether `arguments` takes `LATEST`."""
 

@@ -33,7 +33,11 @@ def listed(recording: Recording) -> dict[str, Any]:
 
 
 def turns(recording: Recording) -> list[Turn]:
-    return [turn for part in recording.story.parts(recording.project) for turn in part.turns]
+    """The turns in the session's own file: a sub-agent may have one of its own."""
+    found: list[Turn] = []
+    for part in recording.story.parts(recording.project):
+        found += part.turns if recording.story.has_subagent_file else (*part.turns, *part.subagent_turns)
+    return found
 
 
 def test_every_byte_comes_back(recording: Recording) -> None:

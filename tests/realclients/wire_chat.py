@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 
@@ -14,10 +15,12 @@ MODEL = "lab-model"
 
 
 class ChatCompletions:
-    """The protocol. `injected` has the beginnings of user texts that the client adds on its own."""
+    """The protocol. `injected` has the beginnings of user texts that the client adds on its own; `wrapper` matches what
+    it puts before and behind the text of a prompt; `image_result` is the text of a result that is only an image."""
 
-    def __init__(self, injected: tuple[str, ...] = ()) -> None:
-        self._injected = injected
+    def __init__(self, injected: tuple[str, ...] = (), wrapper: str | None = None, image_result: str = "") -> None:
+        self._injected, self._image_result = injected, image_result
+        self._wrapper = re.compile(wrapper, re.DOTALL) if wrapper is not None else None
 
     def is_conversation(self, path: str) -> bool:
         return path.endswith("/chat/completions")
@@ -35,7 +38,14 @@ class ChatCompletions:
 
     def decode_history(self, body: JSON) -> list[Entry]:
         entries = (entry for message in _in_call_order(body["messages"]) for entry in _decode_message(message))
-        return without_injected(entries, self._injected)
+        return without_injected(map(self._without_additions, entries), self._injected)
+
+    def _without_additions(self, entry: Entry) -> Entry:
+        if entry == Entry("result", self._image_result):
+            return entry._replace(text="")
+        if self._wrapper is None or entry.kind != "user":
+            return entry
+        return entry._replace(text=self._wrapper.sub("", entry.text))
 
     def violations(self, body: JSON) -> Iterator[str]:
         pending: list[str] = []

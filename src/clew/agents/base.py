@@ -6,21 +6,32 @@ import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from enum import IntEnum
 from functools import partial
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, BinaryIO, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, BinaryIO, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
+from clew.agents.database import (
+    Layout,
+    Snapshot,
+    StoredRows,
+    databases_in,
+    open_rows,
+    restored_files,
+    session_in_header,
+)
 from clew.agents.native_records import HEAD_BYTES, units_of_events
 from clew.agents.target_profile import Header as Header
 from clew.agents.target_profile import TargetProfile
 from clew.analysis.facts import Facts, FactsCollector, collect_facts
 from clew.analysis.tree import Tree
-from clew.errors import UsageError
+from clew.errors import SourceUnreadable, UsageError
 from clew.host import Host, Origin
 from clew.io.compress import SUFFIXES, damage, open_source
+from clew.io.database_paths import database_of, session_of, session_path
 from clew.io.paths import escape_invalid_utf8
 from clew.io.records import MAX_RECORD_BYTES, RawRecord, read_lines
 from clew.model import Message, Problem, Record, SourceRef
@@ -62,6 +73,10 @@ class SourceFile(msgspec.Struct, frozen=True):
     """Where it was written, unless in a home of this machine; agents leave it alone."""
     mask: Mask | None = None
     """Masks secrets in the files of the session, before they are decoded."""
+    change_token: bytes = b""
+    """For a session that is rows of a database: changes whenever the rows do."""
+    snapshot: Snapshot | None = None
+    """For such a session: the state of the database that several passes see."""
 
 
 class Mask(Protocol):
@@ -102,11 +117,121 @@ def source_at(agent: str, path: Path, sides: tuple[str, ...] = ()) -> SourceFile
 
 
 def with_current_size(source: SourceFile) -> SourceFile:
-    """The source as long as it is now."""
+    """The source as long as it is now; of a session in a database, its rows as they are now."""
+    if (snapshot := _snapshot(source)) is not None:
+        return msgspec.structs.replace(source, snapshot=snapshot)
     try:
         return msgspec.structs.replace(source, size=source.path.stat().st_size, frozen=True)
     except OSError:
         return source
+
+
+class SourceState(NamedTuple):
+    """What changes when the main file of a session does; the names are those of `os.stat_result`."""
+
+    st_size: int
+    st_mtime_ns: int
+    st_ctime_ns: int
+    st_ino: int
+    change_token: bytes = b""
+
+
+def source_state(source: SourceFile) -> SourceState:
+    """The state of the main file of a session, or of its rows in a database. Raises OSError where there is none."""
+    if (snapshot := _snapshot(source)) is not None:
+        rows = snapshot.find(session_of(source.path))
+        if rows is not None:
+            mtime_ns = int(rows.mtime * 1000) * 1_000_000
+            changes = int.from_bytes(rows.change_token[:7])
+            return SourceState(estimated_bytes(rows.row_count), mtime_ns, changes, 0, rows.change_token)
+    found = source.path.stat()
+    return SourceState(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+
+
+FileStates: TypeAlias = tuple[tuple[int, ...], ...]
+"""Times and size of each file of a session."""
+
+
+def file_states(source: SourceFile) -> FileStates:
+    """The states of the main file of a session and of its further logs: they change when the session is written to."""
+    states: list[tuple[int, ...]] = []
+    for name in ("", *source.parts):
+        try:
+            found = source_state(source) if not name else (source.path.parent / name).stat()
+            states.append((found.st_mtime_ns, found.st_size, found.st_ctime_ns))
+        except (OSError, SourceUnreadable):
+            states.append((0, -1, 0))
+    return tuple(states)
+
+
+ROW_BYTES = 2048
+"""About the size of a row: databases tell how many there are, and counting their bytes would be reading them."""
+
+
+def estimated_bytes(row_count: int) -> int:
+    """About the size of a session in a database."""
+    return row_count * ROW_BYTES
+
+
+def _snapshot(source: SourceFile) -> Snapshot | None:
+    """The state of the database that holds the session: the one that was kept, or the present one."""
+    if source.snapshot is not None:
+        return source.snapshot
+    database = database_of(source.path)
+    layout = _layout(source.agent) if database is not None else None
+    return Snapshot(database, layout) if database is not None and layout is not None else None
+
+
+def _layout(agent: str) -> Layout | None:
+    from clew.agents import registry  # it imports this module
+
+    return registry.get(agent).layout
+
+
+def sources_in_database(agent: str, database: Path, layout: Layout) -> list[SourceFile]:
+    """The sessions in a database. Raises SourceUnreadable."""
+    with Snapshot(database, layout) as snapshot:
+        return [_source_of_rows(agent, database, rows) for rows in snapshot.sessions()]
+
+
+def discover_in_databases(agent: str, folder: Path, layout: Layout) -> Iterator[SourceFile]:
+    """The sessions in the databases of a folder, and those that were restored beside them as files.
+
+    A database that cannot be read is left out here; `clew.sources.local` reports it.
+    """
+    seen: set[Path] = set()
+    for database in databases_in(folder, layout):
+        with suppress(SourceUnreadable):
+            for source in sources_in_database(agent, database, layout):
+                seen.add(source.path)
+                yield source
+    yield from (source_at(agent, path) for path in restored_files(folder, layout) if path not in seen)
+
+
+def locate_rows(agent: str, path: Path, layout: Layout) -> SourceFile:
+    """The session with the path of its rows: in a database, or in a file."""
+    database = database_of(path)
+    if database is not None:
+        with suppress(SourceUnreadable), Snapshot(database, layout) as snapshot:
+            rows = snapshot.find(session_of(path))
+            if rows is not None:
+                return _source_of_rows(agent, database, rows)
+    return source_at(agent, path)
+
+
+def _source_of_rows(agent: str, database: Path, rows: StoredRows) -> SourceFile:
+    path, size = session_path(database, rows.session), estimated_bytes(rows.row_count)
+    return SourceFile(agent, path, size=size, mtime=rows.mtime, change_token=rows.change_token)
+
+
+def session_id_of_rows(source: SourceFile) -> str:
+    """The id of a session that is rows of a database: by its path, or by the header of the file."""
+    if not source.change_token and source.path.is_file():
+        with suppress(SourceUnreadable), open_source(source.path) as stream:
+            session = session_in_header(stream.readline(HEAD_BYTES))
+            if session is not None:
+                return session
+    return session_of(source.path)
 
 
 def masked_text(source: SourceFile, text: str) -> str:
@@ -116,8 +241,14 @@ def masked_text(source: SourceFile, text: str) -> str:
 
 def open_main(source: SourceFile) -> BinaryIO:
     """The main file of a session, opened for reading."""
-    opened = partial(open_source, source.path, source.size if source.frozen else None, is_read_whole=True)
-    return opened() if source.mask is None else source.mask.open(opened)
+    return _open_main(source) if source.mask is None else source.mask.open(partial(_open_main, source))
+
+
+def _open_main(source: SourceFile) -> BinaryIO:
+    snapshot, session = _snapshot(source), session_of(source.path)
+    if snapshot is not None and snapshot.find(session) is not None:
+        return open_rows(snapshot, source.agent, session, closes_snapshot=source.snapshot is None)
+    return open_source(source.path, source.size if source.frozen else None, is_read_whole=True)
 
 
 def open_file(source: SourceFile, name: str) -> BinaryIO:
@@ -155,7 +286,9 @@ def long_records(agent: Agent, source: SourceFile) -> dict[tuple[int, int], int]
     sizes: dict[tuple[int, int], int] = {}
     for number, name in enumerate(("", *source.parts)):
         path = source.path.parent / name if name else source.path
-        if path.exists() and (path.suffix in SUFFIXES or path.stat().st_size > MAX_RECORD_BYTES):
+        # A row is not longer than its database.
+        file = path if path.exists() else database_of(path)
+        if file is not None and (file.suffix in SUFFIXES or file.stat().st_size > MAX_RECORD_BYTES):
             with open_file(source, name) as stream:
                 is_document = agent.document_keys(stream.read(HEAD_BYTES), path.name) is not None
             with open_file(source, name) as stream:
@@ -186,6 +319,10 @@ class Agent(ABC):
     id: ClassVar[str]
     title: ClassVar[str]
     homepage: ClassVar[str]
+    ignored_folders: ClassVar[frozenset[str]] = frozenset()
+    """Names of folders below a root that hold no sessions, and may hold very many files."""
+    layout: ClassVar[Layout | None] = None
+    """Where the sessions are of an agent that keeps them in SQLite databases; see `clew.agents.database`."""
     opaque_blocks: ClassVar[frozenset[str]] = frozenset()
     """Types of content blocks that are known, and that nobody but the provider can read."""
     file_changes_outside_calls: ClassVar[bool] = False

@@ -149,6 +149,20 @@ def patched(text: str, hunks: Sequence[Hunk]) -> str | None:
     return "".join(result + whole[at:])
 
 
+def patching(hunks: Sequence[Hunk], replacements: Sequence[Replacement]) -> Edit:
+    """The edit that applies hunks to text whose lines end as the file's do; where they do not fit, replacements."""
+    replace = replacing(replacements) if replacements else None
+
+    def edit(base: KnownContent | None) -> KnownContent | None:
+        text = plain(base)
+        done = patched(text, hunks) if text is not None and hunks else None
+        if done is not None:
+            return with_line_endings_of(done, base)
+        return replace(base) if replace is not None else None
+
+    return edit
+
+
 def writing(text: str, *, verbatim: bool = False) -> Edit:
     """The edit that replaces a file whole.
 
@@ -165,5 +179,15 @@ def writing(text: str, *, verbatim: bool = False) -> Edit:
             return FileContent(text.encode(), True)
         except UnicodeEncodeError:
             return None
+
+    return edit
+
+
+def rewriting(text: str) -> Edit:
+    """The edit that gives a file new text, in lines that end as those before it."""
+    plain_text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+
+    def edit(base: KnownContent | None) -> KnownContent | None:
+        return as_text(text) if "\ufffd" in text else with_line_endings_of(plain_text, base)
 
     return edit

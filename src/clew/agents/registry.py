@@ -22,10 +22,17 @@ if TYPE_CHECKING:
 GROUP = "clew.agents"
 OWN = {
     "claude-code": "clew.agents.claude_code:ClaudeCode",
+    "cline": "clew.agents.cline:Cline",
     "codex": "clew.agents.codex:Codex",
+    "copilot-cli": "clew.agents.copilot_cli:CopilotCli",
     "gemini": "clew.agents.gemini:Gemini",
+    "kilo": "clew.agents.opencode:Kilo",
+    "kilo-code": "clew.agents.cline:KiloCode",
     "kimi-code": "clew.agents.kimi_code:KimiCode",
+    "opencode": "clew.agents.opencode:OpenCode",
     "pi": "clew.agents.pi:Pi",
+    "qwen-code": "clew.agents.qwen_code:QwenCode",
+    "roo-code": "clew.agents.cline:RooCode",
     "sage-agent": "clew.agents.sage_agent:SageAgent",
     "sage-emacs": "clew.agents.sage_emacs:SageEmacs",
 }

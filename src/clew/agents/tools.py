@@ -84,24 +84,18 @@ class Translator:
         """True where the target has a tool of this kind."""
         return kind in self._target_by_kind
 
-    def common(self, name: str | None, arguments: JSON) -> JSON:
-        """The arguments of a call of the source, with their common names."""
-        tool = self._known.get(name or "")
-        if tool is None or type(arguments) is not dict:
-            return arguments
-        common = _renamed(arguments, {own: name for name, own in tool.arguments.items()})
-        return tool.read(common) if tool.read is not None else common
-
     def arguments(self, name: str | None, arguments: JSON) -> JSON:
         """The target's arguments for a call of the source; where two would get one name, they stay as they are."""
-        tool = self._target_by_kind.get(self.kind(name) or "")
-        if tool is None or type(arguments) is not dict:
+        source, target = self._known.get(name or ""), self._target_by_kind.get(self.kind(name) or "")
+        if source is None or target is None or type(arguments) is not dict:
             return arguments
-        common: Arguments = self.common(name, arguments)
-        if tool.write is not None:
-            common = tool.write(common)
-        translated = _renamed(common, tool.arguments)
-        return translated if len(translated) >= len(arguments) else arguments
+        common = _renamed(arguments, {own: name for name, own in source.arguments.items()})
+        if len(common) < len(arguments):
+            return arguments
+        common = source.read(common) if source.read is not None else common
+        common = target.write(common) if target.write is not None else common
+        translated = _renamed(common, target.arguments)
+        return translated if len(translated) == len(common) else arguments
 
 
 def _renamed(arguments: Arguments, names: Mapping[str, str]) -> Arguments:

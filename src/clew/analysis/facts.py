@@ -278,7 +278,9 @@ class FactsCollector:
             else:
                 facts.subagents.append(found)
         elif started.root_uuid is not None:
-            facts.subagents.append(Subagent(root_uuid=started.root_uuid))
+            facts.subagents.append(
+                Subagent(agent_id=started.agent_id, tool_id=started.tool_id, root_uuid=started.root_uuid)
+            )
         elif started.agent_id is not None and started.tool_id is not None:
             facts.extra.setdefault("calls", {})[started.agent_id] = started.tool_id
 

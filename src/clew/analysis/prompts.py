@@ -28,6 +28,7 @@ MARKERS = (
     "<ide_opened_file>",
     "<ide_selection>",
     "<ide_diagnostics>",
+    "<qwen:user-prompt-submit-context>",
     "[Request interrupted by user",
 )
 """How injected text begins. People can type these too, so flags come first."""

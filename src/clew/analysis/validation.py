@@ -17,6 +17,7 @@ from clew.model.time import parse_time
 from clew.model.unit import Unit
 
 THINKING_LEVELS = ("none", "minimal", "low", "medium", "high", "xhigh")
+_ROLES = ("user", "assistant", "system")
 _SHOWN = 60
 
 
@@ -187,14 +188,14 @@ def _name(links: Links, node: int) -> str | int:
 
 
 def _other_role(unit: Unit) -> str | None:
-    """The role inside a native message where it says something else than the record's type."""
+    """The role inside a native message where it says something else than the record's type, which is a role too."""
     message = unit.native.get("message")
     role = message.get("role") if isinstance(message, dict) else None
-    if not isinstance(role, str) or role in (unit.value["role"], unit.native.get("type")):
-        return None
-    # Some agents give results a role of their own.
-    answers = any(block.get("type") == "tool_result" for block in unit.value["content"])
-    return None if role == "tool" and answers else _shown(role)
+    # Gemini's API calls the assistant `model`.
+    role = "assistant" if role == "model" else role
+    kind = unit.native.get("type")
+    is_other = kind in _ROLES and isinstance(role, str) and role not in (kind, unit.value["role"])
+    return _shown(str(role)) if is_other else None
 
 
 def _shown(text: str) -> str:

@@ -1,8 +1,9 @@
 """Detects what changed since the last sync, by stat alone; no file of an agent is opened.
 
 Watched are: every folder below the folders where agents keep sessions (its mtime changes when something is added,
-renamed or removed), every file of a known session, other files that agents read, and the environment variables that
-name folders. The fingerprint of a file with a new mtime shows whether its content changed.
+renamed or removed), every database that holds sessions, every file of a known session, other files that agents read,
+and the environment variables that name folders. The fingerprint of a file with a new mtime shows whether its content
+changed.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from clew.catalog.database import TEXT
 from clew.catalog.sync_level import SyncLevel
+from clew.io.database_paths import is_in_database
 from clew.io.paths import MISSING, UnreadableFolder, folder_error, path_from_text
 
 if TYPE_CHECKING:
@@ -73,8 +75,12 @@ def detect_changes(db: sqlite3.Connection, environ: Mapping[str, str]) -> Change
     is_folder_unreadable = False
     query = "SELECT id, path, size, mtime_ns, ctime_ns, inode FROM source WHERE state <> 'gone'"
     for source, path, *recorded in db.execute(query):
+        path = path_from_text(path)
+        if is_in_database(path):
+            # The database is watched like a folder; its sessions are compared by their change tokens.
+            continue
         try:
-            found = os.stat(path_from_text(path))
+            found = os.stat(path)
         except OSError as error:
             changed.append(source)
             is_folder_unreadable |= error.errno not in MISSING
@@ -251,6 +257,8 @@ def content_unchanged(db: sqlite3.Connection, source: int) -> bool:
 
 def is_missing(path: str) -> bool:
     """True if there is no such file. Raises OSError if that is unknown, as without permission."""
+    if is_in_database(path_from_text(path)):
+        return False
     try:
         os.stat(path_from_text(path))
     except OSError as error:

@@ -70,7 +70,7 @@ def watch_list(hosts: Sequence[Host], folder: Path) -> WatchList:
         recording = host._replace(env=environ)
         for agent in registry.load_all():
             for root in agent.roots(recording):
-                for path in map(path_to_text, folders_below(root, agent.id, found.unreadable)):
+                for path in map(path_to_text, folders_below(root, agent, found.unreadable)):
                     found.folders[path] = trusted_mtime(folder_mtime(path), now_ns)
             for path in map(str, agent.companions(recording)):
                 found.files[path], found.agent_of_file[path] = stat_signature(path), agent.id
@@ -83,6 +83,10 @@ def watch_list(hosts: Sequence[Host], folder: Path) -> WatchList:
         found.environ["HOME"] = os.environ.get("HOME")
         settings.append(str(data_dir() / config.FILE))
     found.files.update({path: stat_signature(path) for path in settings})
+    # A database that could not be read is tried again, whether or not it changed.
+    for unreadable in found.unreadable:
+        if Path(path_from_text(unreadable.path)).is_file():
+            found.folders[unreadable.path] = -1
     return found
 
 
@@ -118,7 +122,10 @@ def host_name(source: SourceFile) -> str:
 
 def source_to_json(source: SourceFile) -> str:
     """The parts, side files and origin of a source, for the column `source.source_json`."""
-    return json.dumps({"parts": source.parts, "sides": source.sides, "origin": source.origin})
+    known: dict[str, object] = {"parts": source.parts, "sides": source.sides, "origin": source.origin}
+    if source.change_token:
+        known["rows"] = source.size, source.mtime
+    return json.dumps(known)
 
 
 def source_from_json(agent: str, path: str, text: str) -> SourceFile:
@@ -129,7 +136,7 @@ def source_from_json(agent: str, path: str, text: str) -> SourceFile:
         found = os.stat(path)
         size, mtime = found.st_size, found.st_mtime
     except OSError:
-        size, mtime = 0, 0.0
+        size, mtime = known.get("rows", (0, 0.0))
     return SourceFile(agent, Path(path), tuple(known["parts"]), tuple(known["sides"]), size, mtime, origin=origin)
 
 

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 
+from clew.agents.base import source_state
 from clew.catalog.dedupe import update_visible_copies
 from clew.catalog.discovery import host_name, source_to_json
 from clew.catalog.filters import SourcesWithText, matching_sources
@@ -45,7 +46,7 @@ def memory_catalog(
 
 
 def _write_session(db: sqlite3.Connection, number: int, session: StoredSession, level: SyncLevel) -> None:
-    source, stat = session.source, session.path.stat()
+    source, stat = session.source, source_state(session.source)
     row = (number, path_to_text(str(session.path)), session.agent.id, stat.st_size, stat.st_mtime_ns)
     values = (*row, host_name(source), source_to_json(source))
     db.execute("INSERT INTO source VALUES (?, ?, ?, 'live', ?, ?, -1, -1, x'', ?, ?, '[]')", values)

@@ -37,6 +37,7 @@ from clew.catalog.schema import add_indices, drop_indices_of_empty_tables
 from clew.catalog.sync_level import SyncLevel
 from clew.catalog.sync_report import SyncCounts, SyncReport, read_report
 from clew.datadir import data_path
+from clew.io.database_paths import FOLDER_SUFFIX
 from clew.io.paths import path_from_text, path_to_text
 
 TYPE_CHECKING = False
@@ -306,6 +307,9 @@ class _Plan:
 
         if state == "gone":
             self._db.execute("UPDATE source SET state = 'new', size = -1 WHERE id = ?", (source,))
+        elif found.source.change_token:
+            query = "UPDATE source SET size = -1 WHERE id = ? AND fingerprint <> ?"
+            self._db.execute(query, (source, found.source.change_token))
         self._db.execute(
             "UPDATE source SET agent = ?, host = ?, source_json = ? WHERE id = ?",
             (found.agent.id, host_name(found.source), source_to_json(found.source), source),
@@ -319,7 +323,12 @@ class _Plan:
             self._db.execute("UPDATE source SET size = -1 WHERE id = ?", (source,))
 
     def _mark_missing_unless_unreadable(self, source: int, path: str) -> None:
-        """A file that was not found may be in a folder that cannot be read now."""
+        """A file that was not found may be in a folder or a database that cannot be read now."""
+        assert self.watch_list is not None
+        for folder in self.watch_list.unreadable:
+            if path.startswith(f"{folder.path}{FOLDER_SUFFIX}{os.sep}"):
+                record_unreadable(self._db, source, folder.reason)
+                return
         try:
             is_missing(path)
         except OSError as error:

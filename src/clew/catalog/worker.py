@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import tempfile
 import time
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from clew.agents import registry
-from clew.agents.base import SourceFile, with_current_size
+from clew.agents.base import SourceFile, SourceState, source_state, with_current_size
 from clew.catalog.change_detection import fingerprint, record_unreadable, trusted_mtime
 from clew.catalog.database import CatalogNotWritable, open_writer, transaction
 from clew.catalog.ingest import SOURCE_ERRORS, Ingested, ingest
@@ -48,7 +47,7 @@ class _ReadSource:
     """A source that was read, or is being read, and is not written yet."""
 
     task: Task
-    stat: os.stat_result
+    state: SourceState
     read_at_ns: int
     text_writer: SourceTextWriter | None = None
     """None where only the session and its token usage are replaced."""
@@ -160,18 +159,19 @@ class IngestWorker:
             for read in reads:
                 read.discard_rows()
         lines = sum(read.end.lines for read in reads if read.end is not None)
-        size = sum(read.stat.st_size for read in reads)
+        size = sum(read.state.st_size for read in reads)
         return SyncCounts(len(tasks), lines, self._writer.written - written_before, size)
 
     def _read(self, task: Task) -> _ReadSource | None:
-        read_at_ns = time.time_ns()
+        read = _ReadSource(task, SourceState(0, 0, 0, 0), time.time_ns())
         try:
-            read = _ReadSource(task, task.source.path.stat(), read_at_ns)
-        except OSError:
-            # It was deleted meanwhile: the next sync detects that.
-            return None
-        try:
-            self._read_rows(read)
+            source = with_current_size(task.source)
+            try:
+                read.state = source_state(source)
+            except OSError:
+                # It was deleted meanwhile: the next sync detects that.
+                return None
+            self._read_rows(read, source)
         except CatalogNotWritable:
             read.discard_rows()
             raise
@@ -188,8 +188,7 @@ class IngestWorker:
     def _has_session(self, source: int) -> bool:
         return self._db.execute("SELECT 1 FROM session WHERE id = ?", (source,)).fetchone() is not None
 
-    def _read_rows(self, read: _ReadSource) -> None:
-        source = with_current_size(read.task.source)
+    def _read_rows(self, read: _ReadSource, source: SourceFile) -> None:
         known: set[bytes] = set()
         if self._level >= SyncLevel.MESSAGES:
             read.text_writer = SourceTextWriter(self._db, read.task.id)
@@ -198,7 +197,7 @@ class IngestWorker:
         for step in ingest(registry.get(read.task.agent), source, read.task.id, self._level):
             if isinstance(step, Ingested):
                 packer.flush()
-                read.fingerprint = fingerprint(str(source.path), read.stat.st_size)
+                read.fingerprint = read.state.change_token or fingerprint(str(source.path), read.state.st_size)
                 read.end = step
                 continue
             for text in step.texts:
@@ -236,12 +235,12 @@ class IngestWorker:
         if read.end is not None:
             self._writer.write_session(read.task.id, read.end.session, read.end.message_uuids)
             problems = read.end.problems
-        mtime_ns = trusted_mtime(read.stat.st_mtime_ns, read.read_at_ns)
+        mtime_ns = trusted_mtime(read.state.st_mtime_ns, read.read_at_ns)
         self._db.execute(
             "UPDATE source SET state = 'live', size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?, fingerprint = ?,"
             " problems = ? WHERE id = ?",
             (
-                *(read.stat.st_size, mtime_ns, read.stat.st_ctime_ns, read.stat.st_ino, read.fingerprint),
+                *(read.state.st_size, mtime_ns, read.state.st_ctime_ns, read.state.st_ino, read.fingerprint),
                 *(json.dumps(problems, ensure_ascii=False), read.task.id),
             ),
         )

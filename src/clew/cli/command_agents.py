@@ -12,7 +12,7 @@ from clew.cli.output import print_json, print_message, print_table
 from clew.io.paths import escape_invalid_utf8, folder_error
 from clew.model.json import JSON
 from clew.render.tables import Column
-from clew.sources.local import is_folder, unreadable_folders
+from clew.sources.local import is_folder, listed_roots, unreadable_folders
 
 
 @click.command("agents")
@@ -23,24 +23,23 @@ def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) ->
     hosts = open_library(context, homes).hosts
     for folder in unreadable_folders(hosts):
         print_message(f"clew: {folder}")
-    rows: list[dict[str, JSON]] = []
-    for agent in registry.load_all():
-        roots = [root for host in hosts for root in agent.roots(host)]
-        rows.append(
-            {
-                "id": agent.id,
-                "title": agent.title,
-                "homepage": agent.homepage,
-                "roots": [_describe(root) for root in roots],
-            }
-        )
     if wants_json(context, as_json):
-        print_json(rows)
+        print_json(
+            [
+                {
+                    "id": agent.id,
+                    "title": agent.title,
+                    "homepage": agent.homepage,
+                    "roots": [_describe(root) for host in hosts for root in agent.roots(host)],
+                }
+                for agent in registry.load_all()
+            ]
+        )
         return
     lines = [
-        [row["id"], row["title"], root["path"], root["error"] or ("" if root["exists"] else "not found")]
-        for row in rows
-        for root in row["roots"]
+        [agent.id, agent.title, root["path"], root["error"] or ("" if root["exists"] else "not found")]
+        for agent in registry.load_all()
+        for root in map(_describe, listed_roots(agent, hosts))
     ]
     folder_column = Column("folder", is_path=True, flexible=True, least=30)
     print_table([Column("agent"), Column("name", drop_rank=1), folder_column, Column("")], lines, None)

@@ -10,6 +10,7 @@ from itertools import islice
 
 import click
 
+from clew.agents.base import FileStates, file_states
 from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_line, print_message
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
@@ -22,8 +23,6 @@ from clew.stored_session import StoredSession
 
 _PAUSE = 0.3
 """Seconds between two looks at a session that is followed."""
-
-State = tuple[tuple[int, int], ...]
 
 
 @click.command("tail")
@@ -70,7 +69,7 @@ def command(
     as_json = wants_json(context, as_json)
     session = find_session(context, homes, reference)
     session = redaction(context, DATA if as_json else TEXT).session(session)
-    state = _state(session)
+    state = file_states(session.source)
     messages = _messages(session)
     shown = _last(messages, count, "full" if as_json else detail, session.session_object)
     _print(session, shown, as_json, detail)
@@ -118,13 +117,13 @@ def _messages(session: StoredSession) -> list[dict[str, JSON]]:
 
 
 def _growing(
-    session: StoredSession, state: State, printed: int, patience: float | None
+    session: StoredSession, state: FileStates, printed: int, patience: float | None
 ) -> Iterator[list[dict[str, JSON]]]:
     """Messages as they come, some at a time."""
     quiet = time.monotonic()
     while True:
         time.sleep(_PAUSE)
-        now = _state(session)
+        now = file_states(session.source)
         if now == state:
             if patience is not None and time.monotonic() - quiet >= patience:
                 return
@@ -141,19 +140,6 @@ def _growing(
         elif len(messages) > printed:
             yield messages[printed:]
         printed = len(messages)
-
-
-def _state(session: StoredSession) -> State:
-    """What the session's files look like from outside."""
-    folder = session.path.parent
-    state = []
-    for path in (session.path, *(folder / name for name in session.source.parts)):
-        try:
-            found = path.stat()
-            state.append((found.st_mtime_ns, found.st_size))
-        except OSError:
-            state.append((0, -1))
-    return tuple(state)
 
 
 def _print(session: StoredSession, messages: list[dict[str, JSON]], as_json: bool, detail: Detail) -> None:

@@ -190,15 +190,14 @@ class Redaction:
             return _as_it_is
         return self.learned(session).text
 
-    def files(self, session: StoredSession) -> Callable[[Path], Iterable[bytes]] | None:
+    def files(self, session: StoredSession) -> Callable[[Callable[[], BinaryIO]], Iterable[bytes]] | None:
         """Masks native files of a session; None where they go out as they are."""
         if not self.is_on:
             return None
-        from clew.io.compress import open_source
         from clew.redact.native_files import mask_file
 
         redactor = self.learned(session)
-        return lambda path: mask_file(partial(open_source, path), redactor)
+        return lambda opened: mask_file(opened, redactor)
 
     def pieces(self, path: Path) -> Iterable[bytes]:
         """A file that belongs to no session; `-` is standard input."""
@@ -270,7 +269,7 @@ class Redaction:
     def report(self) -> None:
         """Say what was masked."""
         if self.masked:
-            hint = "; --redact none leaves it" if self.can_be_asked and not self.was_asked else ""
+            hint = "; --redact none shows it" if self.can_be_asked and not self.was_asked else ""
             print_message(f"clew: masked {self.summary()}{hint}", mask=False)
 
 

@@ -156,16 +156,22 @@ class Conversion(Prepared):
         """The units for their own agent: everything but fragments, or only the messages on the branch.
 
         A message whose parent is missing follows the one before it. A rewind would take back messages of the branch.
+        Of one branch, the records between messages follow what is written before them: some agents go on at the last.
         """
+        last_uuid = None
         for unit in units if self._is_whole_copy else self._path.in_order(units):
-            value = unit.value
-            if not unit.is_message:
-                if value["kind"] != "fragment" and (self._is_whole_copy or value["kind"] != "rewind"):
-                    yield unit
-            elif self._is_whole_copy or self._path.contains(value["index"]):
+            value, parent = unit.value, None
+            if unit.is_message:
+                if not self._is_whole_copy and not self._path.contains(value["index"]):
+                    continue
                 parent = self._path.bridges.get(value["index"])
-                is_relinked = parent is not None and "parent_uuid" in value
-                yield unit._replace(value={**value, "parent_uuid": parent}) if is_relinked else unit
+            elif value["kind"] == "fragment" or (not self._is_whole_copy and value["kind"] == "rewind"):
+                continue
+            elif not self._is_whole_copy:
+                parent = last_uuid
+            last_uuid = value.get("uuid") or last_uuid
+            is_relinked = parent is not None and "parent_uuid" in value
+            yield unit._replace(value={**value, "parent_uuid": parent}) if is_relinked else unit
 
     def _survey(self) -> Iterator[Loss]:
         """What would be lost; reads the session once and writes nothing."""

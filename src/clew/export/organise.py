@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
-from clew.agents.base import SourceFile
+from clew.agents.base import SourceFile, open_main
 from clew.analysis.session import project_of
 from clew.io.atomic import replacing
-from clew.io.compress import SUFFIXES, open_source
+from clew.io.compress import SUFFIXES
 from clew.io.paths import file_name, refuse_link_on_way
 from clew.model.json import JSON
 
-Mask = Callable[[Path], Iterable[bytes]]
+Mask = Callable[[Callable[[], BinaryIO]], Iterable[bytes]]
+"""Gives the masked bytes of a file, which it may open several times."""
 _UNDATED = "undated"
 _PIECE = 1 << 20
 
@@ -40,8 +43,9 @@ def organise(
     else:
         target = folder / "sessions" / project_name(session["workspace"]) / f"{day}-{name}{plain.suffix}"
     refuse_link_on_way(folder, target)
-    with open_source(source.path) as original, replacing(target) as copy:
-        for piece in mask(source.path) if mask is not None else iter(lambda: original.read(_PIECE), b""):
+    with open_main(source) as original, replacing(target) as copy:
+        pieces = mask(partial(open_main, source)) if mask is not None else iter(lambda: original.read(_PIECE), b"")
+        for piece in pieces:
             copy.write(piece)
     return target
 

@@ -9,14 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from clew.agents.base import SourceFile
+from clew.agents.base import SourceFile, open_file
 from clew.agents.file_evidence import RESTORATIONS, FileContent, How, KnownContent, absolute
 from clew.errors import SourceUnreadable
 from clew.file_history.diffs import lines_of
 from clew.file_history.fingerprint import Certainty
 from clew.file_history.history import FileHistory
 from clew.file_history.timeline import OBSERVATIONS, Evidence
-from clew.io.compress import open_source
 
 _CHUNK_BYTES = 1 << 20
 _PLAIN = re.compile(r"[A-Za-z0-9_.,+=@-]{2,}")
@@ -101,7 +100,7 @@ def _carried(
 def mentions(source: SourceFile, path: str) -> bool:
     """Return whether a session may name the file: the longest plain part of its name occurs, or it is unreadable."""
     wanted = plain_part(path).encode()
-    return not wanted or any(_holds(source.path.parent / name, wanted) for name in (source.path.name, *source.parts))
+    return not wanted or any(_holds(source, name, wanted) for name in ("", *source.parts))
 
 
 def plain_part(path: str) -> str:
@@ -109,9 +108,9 @@ def plain_part(path: str) -> str:
     return max(_PLAIN.findall(path.rpartition("/")[2]), key=len, default="")
 
 
-def _holds(path: Path, wanted: bytes) -> bool:
+def _holds(source: SourceFile, name: str, wanted: bytes) -> bool:
     try:
-        with open_source(path) as stream:
+        with open_file(source, name) as stream:
             kept = b""
             while chunk := stream.read(_CHUNK_BYTES):
                 kept = kept[-len(wanted) :] + chunk  # the name may begin in an earlier chunk

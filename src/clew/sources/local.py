@@ -11,10 +11,12 @@ from typing import NamedTuple
 import msgspec
 
 from clew.agents import registry
-from clew.agents.base import Agent, Claim, SourceFile
+from clew.agents.base import Agent, Claim, SourceFile, sources_in_database
+from clew.agents.database import database_problem
 from clew.errors import SourceUnreadable
 from clew.host import Host
-from clew.io.paths import UnreadableFolder, blocking_folder, escape_controls, path_to_text, walk
+from clew.io.database_paths import database_of
+from clew.io.paths import UnreadableFolder, blocking_folder, escape_controls, folder_error, path_to_text, walk
 
 
 class Found(NamedTuple):
@@ -24,19 +26,28 @@ class Found(NamedTuple):
     source: SourceFile
 
 
-def folders_below(root: Path, agent: str, unreadable: list[UnreadableFolder]) -> Iterator[str]:
-    """Yield a root of an agent, even if it does not exist, and all folders below it; list those that cannot be read.
+def folders_below(root: Path, agent: Agent, unreadable: list[UnreadableFolder]) -> Iterator[str]:
+    """Yield a root of an agent, even if it does not exist, all folders below it, and its databases with their logs.
 
-    Agents skip what they cannot read, so this is the place where unreadable folders of all agents are detected.
+    List the folders and databases that cannot be read. Agents skip what they cannot read, so this is the place where
+    all of them are detected.
     """
 
     def report(error: OSError) -> None:
         path = blocking_folder(os.fsdecode(error.filename))
-        unreadable.append(UnreadableFolder(path_to_text(path), agent, error.strerror or str(error)))
+        unreadable.append(UnreadableFolder(path_to_text(path), agent.id, error.strerror or str(error)))
 
     yield str(root)
-    for folder, names, _ in walk(root, report):
+    for folder, names, files in walk(root, report):
+        names[:] = [name for name in names if name not in agent.ignored_folders]
         yield from (f"{folder}{os.sep}{name}" for name in names)
+        for name in files if agent.layout is not None else ():
+            if agent.layout is not None and agent.layout.is_database(name):
+                path = f"{folder}{os.sep}{name}"
+                yield from (path, f"{path}-wal")
+                reason = database_problem(Path(path), agent.layout)
+                if reason:
+                    unreadable.append(UnreadableFolder(path_to_text(path), agent.id, reason))
 
 
 def unreadable_folders(hosts: Iterable[Host], agents: Iterable[str] | None = None) -> list[UnreadableFolder]:
@@ -45,7 +56,7 @@ def unreadable_folders(hosts: Iterable[Host], agents: Iterable[str] | None = Non
     chosen = _chosen(agents)
     roots = ((agent, root) for host in hosts for agent in chosen for root in agent.roots(host))
     for agent, root in roots:
-        for _ in folders_below(root, agent.id, found):
+        for _ in folders_below(root, agent, found):
             pass
     return list({folder.path: folder for folder in found}.values())
 
@@ -76,6 +87,15 @@ def is_folder(path: Path) -> bool:
         return False
 
 
+def listed_roots(agent: Agent, hosts: Iterable[Host]) -> list[Path]:
+    """The folders to list for an agent: those that exist or cannot be read; without any, the first where it looks.
+
+    Extensions of editors have a folder in each editor on each system.
+    """
+    roots = [root for host in hosts for root in agent.roots(host)]
+    return [root for root in roots if is_folder(root) or folder_error(str(root))] or roots[:1]
+
+
 def at_path(
     path: Path, hosts: Iterable[Host] = (), on_unreadable: Callable[[str], None] | None = None
 ) -> Iterator[Found]:
@@ -99,9 +119,19 @@ def _labelled(source: SourceFile, host: Host) -> SourceFile:
 
 
 def _at_path(path: Path, hosts: Iterable[Host], on_unreadable: Callable[[str], None]) -> Iterator[Found]:
+    database = database_of(path)
+    if database is not None and not path.exists():
+        in_database = [found for found in _in_database(database) if found.source.path == path]
+        if not in_database:
+            raise SourceUnreadable(f"{path}: no such session in {database}")
+        yield from in_database
+        return
     if not path.exists():
         raise SourceUnreadable(f"{path}: no such file or folder")
     places = _Places(hosts)
+    if path.is_file() and _owners_of_database(path):
+        yield from _in_database(path)
+        return
     if not path.is_dir():
         agent = _owner(path, places) or registry.required_claimant(path)
         yield Found(agent, agent.locate(path))
@@ -109,6 +139,9 @@ def _at_path(path: Path, hosts: Iterable[Host], on_unreadable: Callable[[str], N
     seen: set[Path] = set()
     for file in _files_below(path, on_unreadable):
         try:
+            if _owners_of_database(file):
+                yield from _in_database(file)
+                continue
             owner = _owner(file, places)
         except SourceUnreadable as error:
             on_unreadable(str(error))
@@ -117,6 +150,26 @@ def _at_path(path: Path, hosts: Iterable[Host], on_unreadable: Callable[[str], N
         if found is not None and found.source.path not in seen:
             seen.add(found.source.path)
             yield found
+
+
+def _owners_of_database(path: Path) -> list[Agent]:
+    """Return the agents that give their databases such a name."""
+    return [agent for agent in registry.load_all() if agent.layout is not None and agent.layout.is_database(path.name)]
+
+
+def _in_database(database: Path) -> Iterator[Found]:
+    """Yield the sessions in a database. Raises SourceUnreadable where no agent can read it."""
+    error: SourceUnreadable | None = None
+    for agent in _owners_of_database(database):
+        assert agent.layout is not None
+        try:
+            for source in sources_in_database(agent.id, database, agent.layout):
+                yield Found(agent, source)
+            return
+        except SourceUnreadable as reason:
+            error = error or reason
+    if error is not None:
+        raise error
 
 
 def _files_below(folder: Path, on_unreadable: Callable[[str], None]) -> Iterator[Path]:

@@ -59,8 +59,8 @@ class Store:
         clock: Clock = time.time,
         system: System = SYSTEM,
     ) -> None:
-        # Absolute, as the process may change its working folder.
-        self.root = root_of(Path(place)).absolute()
+        self.root: Path = root_of(Path(place)).absolute()
+        """The folder `.sage`; absolute, since the process may change its working folder."""
         _refuse_file(self.root)
         given: dict[str, JSON] = {"durability": durability, "lock_wait": lock_wait, "alone": alone}
         given |= {"user_type": user_type, "redact": redact if isinstance(redact, str) else None}

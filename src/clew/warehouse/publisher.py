@@ -16,7 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from clew.agents.base import SourceFile
+from clew.agents.base import SourceFile, SourceState, source_state
 from clew.analysis.pricing import prices
 from clew.datadir import private_folder
 from clew.errors import SourceUnreadable
@@ -116,9 +116,8 @@ def _create(path: Path) -> None:
 
 def stat_source(source: SourceFile) -> tuple[int, int]:
     """The latest mtime of a source's files, and the sum of their sizes."""
-    files = [source.path, *(source.path.parent / name for name in (*source.parts, *source.sides))]
-    found = []
-    for file in files:
+    found: list[SourceState | os.stat_result] = []
+    for name in ("", *source.parts, *source.sides):
         with suppress(OSError):
-            found.append(file.stat())
+            found.append((source.path.parent / name).stat() if name else source_state(source))
     return max((one.st_mtime_ns for one in found), default=0), sum(one.st_size for one in found)

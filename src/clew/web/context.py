@@ -20,6 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+from clew.agents.base import source_state
 from clew.agents.masking import learn_session
 from clew.catalog import database, queries
 from clew.catalog.change_detection import Hosts, count_unread_sources, find_hosts
@@ -340,8 +341,7 @@ class AppContext:
             return None
         try:
             session = self.session(entry, NO_MASKING)
-            stat = session.path.stat()
-            key = entry.number, profile, session.path, stat.st_size, stat.st_mtime_ns
+            key = entry.number, profile, session.path, source_state(session.source)
             redactor = self._redactors.get(key)
             # The setting is another object after the user's rules have changed.
             if redactor is None or redactor.settings is not own_masking.redactor().settings:

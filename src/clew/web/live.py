@@ -11,11 +11,11 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from clew.agents.base import FileStates, file_states
 from clew.catalog.queries import Entry
 from clew.errors import ClewError
 from clew.web.context import NO_MASKING, AppContext
 from clew.web.request import PageRequest
-from clew.web.transcript import FileStates, file_states
 
 MAX_STREAMS = 24
 POLL_SECONDS = 0.25
@@ -69,7 +69,7 @@ class LiveStreams:
         states: FileStates | None = None
         quiet_seconds = 0.0
         while not await request.is_disconnected():
-            current = file_states(session)
+            current = file_states(session.source)
             if current != states:
                 states, quiet_seconds = current, 0.0
                 with contextlib.suppress(ClewError, OSError):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from clew.agents.base import Agent, SourceFile, messages_of, session_object, with_current_size
+from clew.agents.base import Agent, FileStates, SourceFile, file_states, messages_of, session_object, with_current_size
 from clew.analysis.facts import Facts
 from clew.analysis.pair_tool_results import WINDOW as PAIRING_MESSAGES
 from clew.catalog.sessions import CatalogOnlySession
@@ -38,8 +38,6 @@ LOOKAHEAD_MESSAGES = 2 * PAIRING_MESSAGES
 """Messages read behind the first window, so that its tool calls have their results."""
 ETAG_MASK = (1 << 48) - 1
 
-FileStates = tuple[tuple[int, int], ...]
-"""Modification time and size of each file of a session."""
 CacheKey = tuple[int, str]
 """A session's number in the catalog, and the masking profile."""
 
@@ -157,7 +155,8 @@ def first_window(session: StoredSession, message_count: int) -> Transcript | Non
     has to be read whole, or is too short for this to be faster.
     """
     source = with_current_size(session.source)
-    if source.parts or source.path.suffix != ".jsonl" or isinstance(session, CatalogOnlySession):
+    is_one_file = not source.parts and source.snapshot is None and source.path.suffix == ".jsonl"
+    if not is_one_file or isinstance(session, CatalogOnlySession):
         return None
     for length in FIRST_WINDOW_BYTES:
         if source.size < 2 * length:
@@ -181,20 +180,6 @@ def _read_transcript(agent: Agent, source: SourceFile, facts: Facts, message_cou
     return Transcript(header, total, Forks.of_tree(facts.tree), messages, is_complete=message_count is None)
 
 
-def file_states(session: StoredSession) -> FileStates:
-    """The states of all files of a session. They change when it is written to."""
-    folder = session.path.parent
-    return tuple(_file_state(path) for path in (session.path, *(folder / name for name in session.source.parts)))
-
-
-def _file_state(path: Path) -> tuple[int, int]:
-    try:
-        stat = path.stat()
-    except OSError:
-        return 0, -1
-    return stat.st_mtime_ns, stat.st_size
-
-
 class TranscriptCache:
     """The transcripts that were used last. One whose files have changed is read again."""
 
@@ -207,7 +192,7 @@ class TranscriptCache:
         """The transcript of a session, if it is cached and its files have not changed."""
         with self._lock:
             found = self._cache.get(key)
-        return found[2] if found is not None and file_states(found[0]) == found[1] else None
+        return found[2] if found is not None and file_states(found[0].source) == found[1] else None
 
     def get(self, key: CacheKey, open_session: Callable[[], StoredSession]) -> Transcript:
         """The transcript of a session. Threads that want the same one wait for the first to read it."""
@@ -217,7 +202,7 @@ class TranscriptCache:
             return self.cached(key) or self._read(key, open_session())
 
     def _read(self, key: CacheKey, session: StoredSession) -> Transcript:
-        states = file_states(session)
+        states = file_states(session.source)
         transcript = full_transcript(session)
         with self._lock:
             self._cache[key] = session, states, transcript

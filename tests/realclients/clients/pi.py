@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.realclients.client import LATEST, MODEL_URL, Client, Part, Story, first_record
-from tests.realclients.project import HORN
+from tests.realclients.client import LATEST, MODEL_URL, Client, FileChanges, Part, Story, first_record
+from tests.realclients.project import FILES_TO_CHANGE, HORN
 from tests.realclients.script import Call, Say, Think, turn
 from tests.realclients.wire_chat import MODEL, ChatCompletions
 
@@ -43,7 +43,7 @@ def _session_id(path: Path) -> str | None:
 CLIENT = Client(
     name="pi",
     agent="pi",
-    wire=ChatCompletions(),
+    wire=ChatCompletions(("Attached image(s) from tool result:",), image_result="(see attached image)"),
     npm={"@earendil-works/pi-coding-agent": "0.87.1", "node": "22.23.3"},
     binary="node_modules/.bin/pi",
     arguments=_arguments,
@@ -79,4 +79,42 @@ def _bell_and_horn(project: Path) -> tuple[Part, ...]:
     )
 
 
+def _file_changes(project: Path) -> tuple[tuple[Call, ...], ...]:
+    def path(name: str) -> dict[str, str]:
+        return {"path": str(project / name)}
+
+    def edit(name: str, *replacements: tuple[str, str]) -> Call:
+        edits = [{"oldText": old, "newText": new} for old, new in replacements]
+        return Call("edit", {"path": name, "edits": edits})
+
+    def bash(command: str) -> Call:
+        return Call("bash", {"command": command})
+
+    first = (
+        *(Call("read", path(name)) for name in FILES_TO_CHANGE),
+        edit("bell.py", ("'dong'", "'dong dong'"), ("def ring", "def  ring")),
+        Call("write", {**path("horn.py"), "content": "def blow():\n    return 'toot'\n"}),
+        bash("cat horn.py | head -3"),
+        edit("horn.py", ("'toot'", "'TOOT'")),
+        edit("crlf.txt", ("two", "TWO")),
+        edit("mark.txt", ("two\n", "TWO\nTHREE\n")),
+        # It matches spaces at the ends of lines and quotation marks loosely.
+        edit("open.txt", ("one  \ntwo", "one\n\N{RIGHT SINGLE QUOTATION MARK}2")),
+        edit("open.txt", ("'2", "two")),
+        edit("mixed.txt", ("two", "TWO")),
+        bash("python3 bell.py > sound.txt"),
+        edit("bell.py", ("'dong dong'", "'DONG'")),
+        Call("read", path("sound.txt")),
+    )
+    second = (
+        Call("write", {**path("crlf.txt"), "content": "new\nlines\n"}),
+        bash("rm horn.py && printf 'x' > new.txt"),
+        Call("read", path("new.txt")),
+        edit("bell.py", ("'not there'", "'x'")),
+        edit("bell.py", ("DONG", "ding")),
+    )
+    return first, second
+
+
 STORIES = (Story("pi", CLIENT, _bell_and_horn, shows_image=True),)
+FILE_CHANGES = (FileChanges("pi", CLIENT, _file_changes, 0.45),)

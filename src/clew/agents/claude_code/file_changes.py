@@ -11,10 +11,9 @@ from typing import NamedTuple
 from clew.agents.base import SourceFile, Unit
 from clew.agents.claude_code.background_writers import BackgroundWriters
 from clew.agents.claude_code.checkpoints import Checkpoints
-from clew.agents.edits import Hunk, Replacement, make_hunk, patched, plain, replacing, with_line_endings_of, writing
+from clew.agents.edits import Hunk, Replacement, make_hunk, patching, writing
 from clew.agents.file_evidence import (
     ABSENT,
-    Edit,
     Event,
     FileChange,
     KnownContent,
@@ -190,22 +189,9 @@ def _multi_edit(path: str, call: Call, done: int, details: dict[str, JSON]) -> F
 def _changed(
     path: str, call: Call, done: int, details: dict[str, JSON], original: JSON, replacements: list[Replacement]
 ) -> FileChange:
-    edit = _editing(_hunks(details.get("structuredPatch")), replacements, details.get("userModified") is True)
+    # The client's own account of the change comes first; of what the person altered, the call knows nothing.
+    edit = patching(_hunks(details.get("structuredPatch")), [] if details.get("userModified") is True else replacements)
     return FileChange(path, "change", call.at, done, "edit", as_text(original), edit=edit)
-
-
-def _editing(hunks: list[Hunk], replacements: list[Replacement], by_user: bool) -> Edit:
-    """The client's own account of the change comes first; of what the person altered, the call knows nothing."""
-    replace = replacing(replacements) if replacements and not by_user else None
-
-    def edit(base: KnownContent | None) -> KnownContent | None:
-        text = plain(base)
-        done = patched(text, hunks) if text is not None and hunks else None
-        if done is not None:
-            return with_line_endings_of(done, base)
-        return replace(base) if replace is not None else None
-
-    return edit
 
 
 def _hunks(patch: JSON) -> list[Hunk]:

@@ -34,6 +34,7 @@ _GEMINI = re.compile(
     rb'(?:\xef\xbb\xbf)?\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"(?:projectHash|startTime)"|(?s:.)*^\{"\$(?:set|rewindTo)":',
     re.MULTILINE,
 )
+_QWEN = re.compile(rb'"message"\s*:\s*\{\s*"role"\s*:\s*"\w+"\s*,\s*"parts"\s*:|"systemPayload"\s*:')
 
 
 def roots(host: Host) -> Iterator[Path]:
@@ -168,6 +169,9 @@ def claims(path: Path, head: bytes) -> Claim:
         return Claim.NO
     # Gemini CLI's users say "user" too, but its logs begin with whose session it is, and change it in place.
     if _GEMINI.match(head):
+        return Claim.NO
+    # Qwen Code has the same envelope, but around parts instead of content.
+    if _QWEN.search(head):
         return Claim.NO
     # What the records say comes before where they lie: sage-emacs keeps conversations in this tree too.
     if _TYPE.search(head):

@@ -19,6 +19,8 @@ def session_object(source: SourceFile, facts: Facts) -> dict[str, JSON]:
         "ended_at": facts.last_time or facts.extra.get("started_at"),
         "source": {"type": "local", "host": None, "path": str(source.path)},
         "is_agent_session": False,
+        "parent_session_id": None,
+        "agent_id": None,
     }
     title = short_title(facts.titles.get("title") or facts.first_prompt)
     if title is not None:

@@ -76,7 +76,7 @@ def _id_in_header(path: Path) -> str | None:
 
 def project_folder(workspace: str) -> str:
     """The name of the folder that holds the sessions of a workspace."""
-    below_root = re.sub(r"^[/\\]", "", workspace)
+    below_root = re.sub(r"^[/\\]|(?<=.)[/\\]$", "", workspace)
     return f"--{_SEPARATOR.sub('-', below_root)}--"
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from starlette.responses import Response
 
+from clew.agents.base import open_file
 from clew.analysis.todos import progression
 from clew.catalog import queries
 from clew.catalog.change_detection import has_unread_messages
 from clew.catalog.queries import Entry
 from clew.catalog.stats import UsageTotals
 from clew.errors import UnknownReference
-from clew.io.compress import open_source
 from clew.stored_session import StoredSession
 from clew.web.charts import lanes
 from clew.web.context import NO_MASKING
@@ -90,9 +90,8 @@ def _read_record(session: StoredSession, message: int) -> tuple[int, bytes]:
         if not (unit.is_message and unit.start == unit.stop):
             start, stop, part, line = unit.start, unit.stop, unit.part, unit.line
         if unit.is_message and unit.value["index"] == message:
-            names = ("", *session.source.parts)
-            path = session.path.parent / names[part] if part else session.path
-            with open_source(path) as stream:
+            name = session.source.parts[part - 1] if part else ""
+            with open_file(session.source, name) as stream:
                 while start > 0 and (skipped := stream.read(min(start, READ_BYTES))):
                     start, stop = start - len(skipped), stop - len(skipped)
                 return line, stream.read(stop)

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from clew.agents import registry
 from clew.catalog import queries
 from clew.catalog.ids import session_key
+from clew.sources.local import listed_roots
 from clew.web.request import PageRequest, respond
 from clew.web.templates import session_url_of
 
@@ -22,7 +23,7 @@ def view(request: PageRequest) -> Response:
     limit = request.number("rows", MAX_PROBLEMS)
     problems = queries.source_problems(context.db, limit + 1)
     roots = [
-        (agent.title, [(str(root), root.is_dir()) for host in context.hosts for root in agent.roots(host)])
+        (agent.title, [(str(root), root.is_dir()) for root in listed_roots(agent, context.hosts)])
         for agent in registry.load_all()
     ]
     return respond(

@@ -1,0 +1,118 @@
+"""Token usage of a session, each request counted once.
+
+Since about version 1.0.90 every request leaves a `session.usage_record`, before the reply that it belongs to. Earlier
+versions wrote the output tokens of a reply into it, and all counts by model when the client ended. What an end states
+beyond the requests counted so far is reported as one request.
+"""
+
+from __future__ import annotations
+
+from msgspec import UNSET, UnsetType
+
+from clew.agents.copilot_cli.records import ModelMetric, Usage
+from clew.model.events import UsageReport
+from clew.model.usage import TokenUsage
+
+_COUNTS = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens")
+_MAX_WAITING_RECORDS = 1000
+
+
+def token_usage(usage: Usage) -> TokenUsage:
+    """The counts as all agents have them: input apart from what was cached."""
+    cached = (usage.cacheReadTokens or 0) + (usage.cacheWriteTokens or 0)
+    return TokenUsage(
+        input_tokens=UNSET if usage.inputTokens is None else max(0, usage.inputTokens - cached),
+        output_tokens=_known(usage.outputTokens),
+        cache_creation_tokens=_known(usage.cacheWriteTokens),
+        cache_read_tokens=_known(usage.cacheReadTokens),
+        reasoning_tokens=_known(usage.reasoningTokens),
+    )
+
+
+def _known(count: int | None) -> int | UnsetType:
+    return UNSET if count is None else count
+
+
+class SessionUsage:
+    """Usage by request, and what only the ends of the client state."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, tuple[Usage, str | None]] = {}
+        """Usage, and its time, of requests whose reply did not come yet, by the id of the request."""
+        self._messages: dict[str, int] = {}
+        """The last messages without a usage record, by the id of their request."""
+        self._counted: dict[str, list[int]] = {}
+        """The counts so far, by model, in the order of `_COUNTS`."""
+        self._earlier: dict[str, list[int]] = {}
+        """Of old versions, whose ends state only the last run: the sum of the runs before it."""
+        self._last_end: dict[str, list[int]] = {}
+        self._missing: dict[str, list[int]] = {}
+        """What the last end states beyond the counts by then."""
+
+    def add_request(self, usage: Usage, record: str, time: str | None) -> UsageReport | None:
+        """Note the usage of a request from a record; returns a report where its reply stands before it."""
+        self._count(usage.model, usage)
+        call = usage.apiCallId or record
+        message = self._messages.pop(call, None)
+        if message is not None:
+            return usage_report(call, usage, time, message)
+        self._waiting[call] = usage, time
+        return None
+
+    def of_reply(self, request: str | None, index: int, model: str | None, output: int | None) -> TokenUsage | None:
+        """The usage of the reply to a request, which is message `index`."""
+        waiting = self._waiting.pop(request or "", None)
+        if waiting is not None:
+            return token_usage(waiting[0])
+        if output is not None:
+            own = Usage(outputTokens=output)
+            self._count(model, own)
+            return token_usage(own)
+        if request is not None:
+            self._messages[request] = index
+            if len(self._messages) > _MAX_WAITING_RECORDS:
+                del self._messages[next(iter(self._messages))]
+        return None
+
+    def add_end(self, metrics: dict[str, ModelMetric]) -> None:
+        """Note the counts that the client states when it ends. Today they are of the whole session."""
+        totals = {model: _counts(metric.usage) for model, metric in metrics.items() if metric.usage is not None}
+        if any(sum(totals.get(model, ())) < sum(counts) for model, counts in self._last_end.items()):
+            for model, counts in self._last_end.items():
+                self._earlier[model] = _sum(self._earlier.get(model), counts)
+        self._last_end = totals
+        self._missing = {}
+        for model in {**self._earlier, **totals}:
+            stated = _sum(self._earlier.get(model), totals.get(model))
+            counted = self._counted.get(model)
+            if len(totals) == 1:
+                # Replies that do not name their model are of the only one.
+                counted = _sum(counted, self._counted.get(""))
+            counted = _sum(counted, None)
+            self._missing[model] = [max(0, most - known) for most, known in zip(stated, counted, strict=True)]
+
+    def finish(self, session: str, last_reply: int) -> list[UsageReport]:
+        """Reports of requests without a reply, and of what only the last end states; they go to the last reply."""
+        reports = [usage_report(call, usage, time, last_reply) for call, (usage, time) in self._waiting.items()]
+        for model, counts in self._missing.items():
+            if any(counts):
+                usage = Usage(model, None, *counts)
+                reports.append(usage_report(f"{session} {model}", usage, None, last_reply))
+        return reports
+
+    def _count(self, model: str | None, usage: Usage) -> None:
+        self._counted[model or ""] = _sum(self._counted.get(model or ""), _counts(usage))
+
+
+def usage_report(call: str, usage: Usage, time: str | None, index: int) -> UsageReport:
+    """The report of a request behind the message that it belongs to."""
+    return UsageReport(call_id=call, usage=token_usage(usage), model=usage.model, timestamp=time, message_index=index)
+
+
+def _counts(usage: Usage) -> list[int]:
+    return [getattr(usage, name) or 0 for name in _COUNTS]
+
+
+def _sum(left: list[int] | None, right: list[int] | None) -> list[int]:
+    zero = [0] * len(_COUNTS)
+    return [one + other for one, other in zip(left or zero, right or zero, strict=True)]
