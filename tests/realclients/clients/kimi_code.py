@@ -26,7 +26,11 @@ def _session_id(path: Path) -> str | None:
 CLIENT = Client(
     name="kimi",
     agent="kimi-code",
-    wire=ChatCompletions(),
+    wire=ChatCompletions(
+        ("<system-reminder>",),
+        result_wrapper=r"\A(?:Wall time: [\d.]+ seconds\n)?(?:<system>ERROR: Tool execution failed\.</system>\n)?"
+        r"|\A<system>Tool output is empty\.</system>\Z|\n<system>[^\n]*</system>\Z",
+    ),
     npm={"@moonshot-ai/kimi-code": "2.1.0", "node": "22.23.3"},
     binary="node_modules/.bin/kimi",
     arguments=_arguments,
