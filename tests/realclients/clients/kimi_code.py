@@ -27,7 +27,8 @@ CLIENT = Client(
     name="kimi",
     agent="kimi-code",
     wire=ChatCompletions(
-        ("<system-reminder>",),
+        ("<system-reminder>", "Attached media from tool result:"),
+        image_result="(see attached media)",
         result_wrapper=r"\A(?:Wall time: [\d.]+ seconds\n)?(?:<system>ERROR: Tool execution failed\.</system>\n)?"
         r"|\A<system>Tool output is empty\.</system>\Z|\n<system>[^\n]*</system>\Z",
     ),
