@@ -131,17 +131,17 @@ def command(
             argv = written.resume
         if described.imports and not agent.locate(Path(described.files[0])).change_token:
             imports = described.imports
-    started = agent_command(argv, folder, host)
+    started = agent_command(argv, folder, host, agent)
     if wants_json(context, as_json):
         cwd = folder if is_path(folder) else None
         changes = {"environment": started.environment, "unset": started.unset}
         found = {"convert": conversion, "import": imports, "argv": argv, "cwd": cwd, **changes}
         print_json(redaction(context, DATA).value(found))
     elif dry_run:
-        _print_commands(context, conversion, [agent_command(one, folder, host) for one in imports], started, folder)
+        _print_commands(context, conversion, [agent_command(one, folder, host, agent) for one in imports], started, folder)
     else:
         for one in imports:
-            agent_command(one, folder, host).run(program)
+            agent_command(one, folder, host, agent).run(program)
         started.start(program)
     return 0
 
