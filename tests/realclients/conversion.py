@@ -11,7 +11,7 @@ from tests.realclients.client import Client, Story
 from tests.realclients.clients import CLIENTS, STORIES
 from tests.realclients.comparison import differences, without_thinking
 from tests.realclients.history import Entry
-from tests.realclients.lab import Run, require
+from tests.realclients.lab import Run, require, run_command
 from tests.realclients.recording import RESUME_PROMPT, Recording, resume
 
 FULL_MATRIX = ("claude", "codex", "gemini")
@@ -57,6 +57,11 @@ def convert(reference: str, source: Path, target: Client, target_home: Path) -> 
     )
     assert done.code == 0, done.out + done.err
     outcome: dict[str, Any] = done.json
+    if outcome["imports"]:
+        rows = clew("--home", target_home, "list", "--json").json
+        (folder,) = {row["workspace"] for row in rows if row["id"] == outcome["session_id"]}
+        for _, *arguments in outcome["imports"]:
+            run_command(target, target_home, Path(folder), arguments)
     return outcome
 
 
