@@ -52,6 +52,8 @@ class Client:
     """Names of files that hold paths of the home they were written in; the client creates them again."""
     sends_images: bool = True
     """Whether it sends images to a model of the lab."""
+    sends_thoughts_as_answers: bool = False
+    """Whether the thoughts of another model are sent as part of its answers."""
     asks_for_titles: bool = False
     """Whether it asks its model for the title of a session; the model answers `DONE`."""
     resumes_latest: bool = True

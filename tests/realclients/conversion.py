@@ -9,7 +9,7 @@ from clew.agents import registry
 from tests.cli.running import clew
 from tests.realclients.client import Client, Story
 from tests.realclients.clients import CLIENTS, STORIES
-from tests.realclients.comparison import differences, without_thinking
+from tests.realclients.comparison import differences, with_thoughts_as_answers, without_thinking
 from tests.realclients.history import Entry
 from tests.realclients.lab import Run, require, run_command
 from tests.realclients.recording import RESUME_PROMPT, Recording, resume
@@ -74,6 +74,8 @@ def resume_converted(client: Client, home: Path, recording: Recording, session: 
 def assert_loaded(resumed: Run, expected: list[Entry], losses: list[dict[str, Any]]) -> None:
     """The client loaded everything, except for the losses that the conversion reported."""
     images = resumed.client.sends_images and not any("picture" in loss["what"] for loss in losses)
+    if resumed.client.sends_thoughts_as_answers:
+        expected = with_thoughts_as_answers(expected)
     found = without_thinking(resumed.check().history(), images=images)
     report = differences(found, [*without_thinking(expected, images=images), Entry("user", RESUME_PROMPT)])
     assert not report, "\n".join(report)

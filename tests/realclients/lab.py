@@ -68,7 +68,8 @@ def run(
 ) -> Run:
     """Run a client once, on a new session or on one to resume. Skip the test where the client cannot be run.
 
-    With `arguments` it is run with these, instead of those for the prompt and the session. With `snapshots` the project is copied there before each answer of the model.
+    With `arguments` it is run with these, instead of those for the prompt and the session. With `snapshots` the project
+    is copied there before each answer of the model.
     """
     require(client)
     home.mkdir(parents=True, exist_ok=True)

@@ -58,7 +58,7 @@ def _session_ids(home: Path) -> list[str]:
 CLIENT = Client(
     name="opencode",
     agent="opencode",
-    wire=ChatCompletions(),
+    wire=ChatCompletions(("Attached media from tool result:",)),
     npm={PACKAGE: VERSION},
     binary=f"node_modules/{PACKAGE}/bin/opencode",
     arguments=_arguments,
@@ -72,6 +72,7 @@ CLIENT = Client(
     sessions=(DATABASE,),
     list_sessions=_session_ids,
     asks_for_titles=True,
+    sends_thoughts_as_answers=True,
 )
 
 

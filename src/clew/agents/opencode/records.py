@@ -29,6 +29,7 @@ class Line(msgspec.Struct):
     session: JSON = None
     table: JSON = None
     row: JSON = None
+    type: JSON = None
 
 
 class SessionRow(msgspec.Struct):
