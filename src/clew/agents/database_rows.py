@@ -23,6 +23,7 @@ class Line(msgspec.Struct):
     session: JSON = None
     table: JSON = None
     row: JSON = None
+    type: JSON = None
 
 
 LINES = RecordDecoder(Line)

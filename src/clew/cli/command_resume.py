@@ -132,16 +132,19 @@ def command(
         if described.imports and not agent.locate(Path(described.files[0])).change_token:
             imports = described.imports
     started = agent_command(argv, folder, host, agent)
+    import_commands = [agent_command(one, folder, host, agent) for one in imports]
     if wants_json(context, as_json):
         cwd = folder if is_path(folder) else None
         changes = {"environment": started.environment, "unset": started.unset}
         found = {"convert": conversion, "import": imports, "argv": argv, "cwd": cwd, **changes}
         print_json(redaction(context, DATA).value(found))
     elif dry_run:
-        _print_commands(context, conversion, [agent_command(one, folder, host, agent) for one in imports], started, folder)
+        _print_commands(
+            context, conversion, [agent_command(one, folder, host, agent) for one in imports], started, folder
+        )
     else:
-        for one in imports:
-            agent_command(one, folder, host, agent).run(program)
+        for one in import_commands:
+            one.run(program)
         started.start(program)
     return 0
 
@@ -195,9 +198,7 @@ def _current_folder(session: StoredSession) -> tuple[str, bool]:
 def _is_at_home(session: StoredSession, host: Host, receiver: TargetProfile) -> bool:
     """True if the agent itself finds the session and continues it."""
     path = session.path.absolute()
-    is_taken = receiver.can_find_by_id(path, session.id)
-    # An agent resumes whatever is in its database.
-    is_taken &= session.agent.layout is not None or receiver.resumes_file(path, session.source.parts)
+    is_taken = receiver.can_find_by_id(path, session.id) and receiver.resumes_file(path, session.source.parts)
     return is_taken and any(path.is_relative_to(root.absolute()) for root in session.agent.roots(host))
 
 

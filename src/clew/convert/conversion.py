@@ -75,7 +75,8 @@ class Conversion(Prepared):
         if profile is None:
             raise UsageError(f"{target.title} cannot continue converted sessions")
         self._agent, self._source, self._target, self._profile = agent, with_current_size(source), target, profile
-        self._is_same = agent.id == target.id and profile.resumes_file(source.path, source.parts)
+        is_read_as_it_is = profile.import_command is None and profile.resumes_file(source.path, source.parts)
+        self._is_same = agent.id == target.id and is_read_as_it_is
         self._is_whole_copy = self._is_same and branch is None
         self._parent, self._find_child, self._with_original = parent, find, with_original
         self._moved_to = workspace
@@ -316,8 +317,8 @@ class Conversion(Prepared):
 
     def _converted(self, files: Iterable[Path], home: Path) -> Converted:
         resume = self._profile.command(self.session)
-        mains = [(each.session, main_file(self._target, each._header(home), home)) for each in self._family()]
-        imports = [command for each in mains if (command := self._profile.import_command(*each))]
+        mains = [main_file(self._target, each._header(home), home) for each in self._family()]
+        imports = self._profile.import_commands(mains)
         return Converted(self._new_id, [str(path) for path in files], resume, self.losses, imports)
 
     def _header(self, home: Path) -> Header:

@@ -93,10 +93,8 @@ class Restoration(Prepared):
 
     def _imports(self, home: Path) -> list[list[str]]:
         """The commands by which the agent takes over the sessions."""
-        if self._profile is None:
-            return []
-        mains = [(member.session, self._main(member.origin, home)) for member in self._members]
-        return [command for each in mains if (command := self._profile.import_command(*each))]
+        mains = [self._main(member.origin, home) for member in self._members]
+        return self._profile.import_commands(mains) if self._profile is not None else []
 
     def _project_folder_name(self, home: Path) -> str:
         return self._profile.project_folder_name(self._workspace, file_reader(home)) if self._profile else ""

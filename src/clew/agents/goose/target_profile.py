@@ -47,10 +47,8 @@ TARGET_PROFILE = TargetProfile(
     TOOLS,
     (),
     _resume,
-    # A session of its own is written anew too: the client imports messages, and no rows.
-    resumes_file=lambda _path, _parts: False,
     injected_prefixes=("<turn-context>",),
     main_path=_main_path,
     can_find_by_id=lambda path, _session: bool(locate_rows(AGENT, path, LAYOUT).change_token),
-    import_command=lambda _session, main_file: ["goose", "session", "import", import_file(str(main_file))],
+    import_command=lambda main_file: ["goose", "session", "import", import_file(str(main_file))],
 )

@@ -177,8 +177,9 @@ class _Composer:
         for block in blocks:
             part = self._call(block) if block["type"] == "tool_use" else _part(block)
             if part is not None:
-                times = {"time": {"start": self._time, "end": self._time}} if part["type"] != "file" else {}
-                last["parts"].append(self._with_ids({**part, **({} if part["type"] == "tool" else times)}, last))
+                if part["type"] in ("text", "reasoning"):
+                    part["time"] = {"start": self._time, "end": self._time}
+                last["parts"].append(self._with_ids(part, last))
         last["info"]["time"]["completed"] = self._time
 
     def _reply_info(self) -> NativeRecord:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from clew.agents.base import locate_rows
@@ -26,7 +25,6 @@ from clew.agents.tools import (
     todos_from,
 )
 from clew.host import Host
-from clew.model.json import JSON
 
 _PATH = {"path": "filePath"}
 
@@ -65,7 +63,7 @@ def make_profile(name: str, layout: Layout) -> TargetProfile:
     def is_in_database(path: Path, _session: str) -> bool:
         return bool(locate_rows(name, path, layout).change_token)
 
-    def import_command(_session: Mapping[str, JSON], main_file: Path) -> list[str]:
+    def import_command(main_file: Path) -> list[str]:
         return [name, "import", import_file(str(main_file))]
 
     return TargetProfile(
@@ -85,8 +83,6 @@ def make_profile(name: str, layout: Layout) -> TargetProfile:
         TOOLS,
         (),
         lambda session: [name, "--session", str(session["id"])],
-        # A session of its own is written anew too: the client imports messages, and no rows.
-        resumes_file=lambda _path, _parts: False,
         no_result_text=UNANSWERED,
         new_id=session_id,
         child_id=session_id,
