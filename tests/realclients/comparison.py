@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from tests.realclients.history import JSON, Entry
 
-MAIN_ARGUMENTS = ("command", "cmd", "file_path", "filePath", "path", "pattern", "query", "url", "input")
+MAIN_ARGUMENTS = ("command", "cmd", "file_path", "filepath", "filePath", "path", "pattern", "query", "url", "input")
 """The names that tools give to the argument that says most about a call."""
 
 

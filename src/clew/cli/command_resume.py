@@ -18,6 +18,7 @@ from clew.cli.options import (
     choosing_project,
     dry_run_option,
     find_to_convert,
+    full_history_option,
     sourcing,
     target_home_option,
     target_host,
@@ -51,6 +52,7 @@ _SHOWN = 10
     help="Continue in this agent, from `clew agents`; default: the session's own.",
 )
 @click.option("--branch", metavar="MESSAGE", help="Continue the branch of this message: its number or uuid.")
+@full_history_option
 @dry_run_option("--print")
 @click.option("--allow-loss", is_flag=True, help="Continue even if some content cannot be carried over.")
 @target_home_option
@@ -65,6 +67,7 @@ def command(
     reference: str,
     target: str | None,
     branch: str | None,
+    full_history: bool,
     dry_run: bool,
     allow_loss: bool,
     target_home: Path | None,
@@ -106,6 +109,7 @@ def command(
             library.subagents(session),
             home=host.home,
             workspace=folder if is_moved else None,
+            full_history=full_history,
         )
         described = prepared.describe(host.home)
         was_converted = is_converted(agent, described)
@@ -117,6 +121,7 @@ def command(
             options = ["--to", agent.id, "--home", str(host.home.absolute())]
             options += ["--branch", branch] if branch is not None else []
             options += ["--folder", folder] if is_moved else []
+            options += ["--full-history"] if full_history else []
             options += ["--allow-loss"] if serious(described.losses) else []
             conversion = ["clew", *_sources(context), "convert", _exact_reference(reference, session), *options]
         elif not was_converted:
@@ -125,17 +130,19 @@ def command(
             argv = written.resume
         if described.imports and not agent.locate(Path(described.files[0])).change_token:
             imports = described.imports
-    started = agent_command(argv, folder, host)
+    started = agent_command(argv, folder, host, agent)
     if wants_json(context, as_json):
         cwd = folder if is_path(folder) else None
         changes = {"environment": started.environment, "unset": started.unset}
         found = {"convert": conversion, "import": imports, "argv": argv, "cwd": cwd, **changes}
         print_json(redaction(context, DATA).value(found))
     elif dry_run:
-        _print_commands(context, conversion, [agent_command(one, folder, host) for one in imports], started, folder)
+        _print_commands(
+            context, conversion, [agent_command(one, folder, host, agent) for one in imports], started, folder
+        )
     else:
         for one in imports:
-            agent_command(one, folder, host).run(program)
+            agent_command(one, folder, host, agent).run(program)
         started.start(program)
     return 0
 

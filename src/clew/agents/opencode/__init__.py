@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, ClassVar
 
 from clew.agents.base import (
@@ -29,6 +29,9 @@ from clew.model.json import JSON
 if TYPE_CHECKING:
     from clew.agents.file_evidence import Event as FileEvidence
 
+_OTHER_FOLDERS = frozenset({"snapshot", "log", "bin", "storage", "tool-output", "worktree", "repos"})
+"""Folders beside the database, which may hold very many files."""
+
 
 class OpenCode(Agent):
     """The agent `opencode`."""
@@ -36,7 +39,6 @@ class OpenCode(Agent):
     id = "opencode"
     title = "OpenCode"
     homepage = "https://opencode.ai"
-    ignored_folders = frozenset({"snapshot", "log", "bin", "storage", "tool-output", "worktree", "repos"})
     layout: ClassVar[Layout] = make_layout("opencode")
 
     def roots(self, host: Host) -> Iterator[Path]:
@@ -44,6 +46,9 @@ class OpenCode(Agent):
 
     def discover(self, root: Path) -> Iterator[SourceFile]:
         return discover_in_databases(self.id, root, self.layout)
+
+    def ignores(self, below: PurePath) -> bool:
+        return below.parts[0] in _OTHER_FOLDERS
 
     def claims(self, path: Path, head: bytes) -> Claim:
         return Claim.YES if is_header(head, self.id) else Claim.NO
