@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tests.realclients.history import JSON, Entry, image, without_injected
 from tests.realclients.script import DONE, Call, Say, Think, Turn
@@ -16,10 +16,17 @@ MODEL = "lab-model"
 
 class ChatCompletions:
     """The protocol. `injected` has the beginnings of user texts that the client adds on its own; `wrapper` matches what
-    it puts before and behind the text of a prompt; `image_result` is the text of a result that is only an image."""
+    it puts before and behind the text of a prompt; `image_result` is the text of a result that is only an image;
+    `read_result` gives the text of a result that the client sends in a structure of its own."""
 
-    def __init__(self, injected: tuple[str, ...] = (), wrapper: str | None = None, image_result: str = "") -> None:
-        self._injected, self._image_result = injected, image_result
+    def __init__(
+        self,
+        injected: tuple[str, ...] = (),
+        wrapper: str | None = None,
+        image_result: str = "",
+        read_result: Callable[[str], str] | None = None,
+    ) -> None:
+        self._injected, self._image_result, self._read_result = injected, image_result, read_result
         self._wrapper = re.compile(wrapper, re.DOTALL) if wrapper is not None else None
 
     def is_conversation(self, path: str) -> bool:
@@ -43,6 +50,8 @@ class ChatCompletions:
     def _without_additions(self, entry: Entry) -> Entry:
         if entry == Entry("result", self._image_result):
             return entry._replace(text="")
+        if entry.kind == "result" and self._read_result is not None:
+            return entry._replace(text=self._read_result(entry.text))
         if self._wrapper is None or entry.kind != "user":
             return entry
         return entry._replace(text=self._wrapper.sub("", entry.text))
