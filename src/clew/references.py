@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from clew.agents import registry
 from clew.errors import AmbiguousReference, SourceUnreadable, UnknownReference, UsageError
+from clew.io.database_paths import is_in_database
 
 _SHAPE = re.compile(
     r"(?:(?P<agent>[a-z0-9-]+):)?(?P<id>@last|@[1-9]\d{0,8}|[^#@\s]+)(?:@(?P<branch>[^#]+))?(?:#(?P<message>\d{1,18}))?"
@@ -76,6 +77,8 @@ def named_path(reference: str) -> Path | None:
             path = path.expanduser()
         try:
             if path.exists() and ("/" in name or path.is_file()):
+                return path
+            if is_in_database(str(path)):
                 return path
             if path.is_symlink():
                 raise SourceUnreadable(f"{reference}: the link is broken")

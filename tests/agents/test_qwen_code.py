@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import pytest
 
 from clew.agents import registry
-from clew.agents.base import Agent, messages_of
+from clew.agents.base import Agent, Header, messages_of
+from clew.agents.checking import check_source
 from clew.agents.qwen_code import QwenCode
 from clew.analysis.usage import Usage
 from clew.export.verify import verify
@@ -94,8 +95,6 @@ def test_a_file_is_known_by_any_of_its_records(tmp_path: Path, first: int) -> No
 def test_a_session_goes_back_to_its_place(tmp_path: Path) -> None:
     path = write_session(tmp_path)
     for file in (path, *project(tmp_path).rglob("agent-*.jsonl")):
-        from clew.agents.base import Header
-
         assert tmp_path / AGENT.target(Header("1.2", "", AGENT.id, session(file), {})) == file
 
 
@@ -175,6 +174,13 @@ def test_parts_may_be_a_text(tmp_path: Path) -> None:
     log.add("user", message={"role": "user", "parts": "Ring."})
     (message,) = messages(log.write(tmp_path))
     assert message["content"] == [{"type": "text", "text": "Ring."}]
+
+
+def test_nothing_is_wrong_with_a_session(tmp_path: Path) -> None:
+    write_session(tmp_path)
+    (root,) = AGENT.roots(Host.at(tmp_path))
+    for source in AGENT.discover(root):
+        assert list(check_source(AGENT, source)) == []
 
 
 # Counts

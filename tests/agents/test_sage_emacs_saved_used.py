@@ -21,9 +21,10 @@ from tests.agents.saved_sessions import PLACES, message, pretty, saved, write
 from tests.cli.running import COMMAND, clew, state
 from tests.convert.said import calls_first, only, said
 from tests.files.asking import known
+from tests.receivers import RECEIVERS
 
 AGENT = registry.get("sage-emacs")
-OTHERS = [agent.id for agent in registry.load_all() if agent.target_profile() is not None and agent is not AGENT]
+OTHERS = [name for name in RECEIVERS if name != AGENT.id]
 TALK = [
     message("user", "How does the xylophone sound?"),
     message("assistant", "Like a wooden bell."),

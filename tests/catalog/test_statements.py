@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 
 from clew.catalog.database import folder_of, open_reader
-from clew.catalog.statements import Statement, catalogue
+from clew.catalog.statements import Statement
 from clew.catalog.sync import sync
 from clew.host import Host
 from tests.demo_home import write_small_demo
+from tests.every_statement import every_statement
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install 'clew[dev]'")
 
-STATEMENTS = dict(catalogue())
+STATEMENTS = dict(every_statement())
 TABLES = "sessions messages blocks tool_calls tool_days usage usage_days file_changes change_days todos sources".split()
 WORDS = set(
     "SELECT FROM WHERE GROUP BY ORDER AND IN AS CASE WHEN THEN ELSE END COUNT SUM MIN MAX DISTINCT DESC".split()

@@ -6,9 +6,9 @@ import json
 import sys
 
 from clew.catalog import database
-from clew.catalog.statements import catalogue
 from clew.catalog.stats import Ask
 from clew.warehouse.engines import open_engine
+from tests.every_statement import every_statement
 
 TEN = (
     "usage by day",
@@ -26,7 +26,7 @@ TEN = (
 
 
 def main(engine: str, *names: str) -> None:
-    texts = dict(catalogue())
+    texts = dict(every_statement())
     ask = _catalog() if engine == "sqlite" else open_engine(engine).ask
     for name in names:
         print(json.dumps([name, ask(texts[name])]), flush=True)

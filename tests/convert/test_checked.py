@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from clew.agents import registry
 from clew.convert.losses import Loss
 from clew.convert.prepare import prepare
 from clew.host import Host
@@ -17,8 +16,9 @@ from clew.store import Store, TodoItem, ToolCall, ToolResult
 from tests.convert.checking import faults, unnamed
 from tests.convert.said import only
 from tests.convert.transcripts import helped, spoke, transcript, tried
+from tests.receivers import RECEIVERS
 
-AGENTS = registry.names()
+AGENTS = RECEIVERS
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 _SMALL = 40 << 10
 _EVERY = 6

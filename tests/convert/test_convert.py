@@ -23,8 +23,9 @@ from clew.host import Host
 from clew.library import Library, StoredSession
 from clew.sources.local import in_homes
 from tests.convert.said import calls_first, only, said
+from tests.receivers import RECEIVERS
 
-AGENTS = registry.names()
+AGENTS = RECEIVERS
 WITH_AGENTS = "38ed9768-3187-478b-a81f-4c75a5724c22"
 FORKED = "f005c7db-1dcc-4692-bc16-77f2521cfb4b"
 

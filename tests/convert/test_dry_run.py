@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from clew.agents import registry
 from tests.cli.running import WITH_AGENTS, clew
+from tests.receivers import RECEIVERS
 
 
 def files(home: Path) -> set[str]:
     return {str(path) for path in home.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("target", registry.names())
+@pytest.mark.parametrize("target", RECEIVERS)
 def test_it_lists_what_is_written(demo: Path, tmp_path: Path, target: str) -> None:
     there, back = tmp_path / "there", tmp_path / "back"
     words = ("--home", demo, "convert", WITH_AGENTS, "--to", target, "--home", there)

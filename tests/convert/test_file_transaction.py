@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from clew.agents import registry
 from clew.convert.file_transaction import FileTransaction
 from clew.convert.prepare import Prepared, prepare
 from clew.errors import Busy, WouldLose
@@ -25,6 +24,7 @@ from clew.library import Library
 from tests.cli.running import clew
 from tests.convert.said import only
 from tests.convert.transcripts import spoke
+from tests.receivers import RECEIVERS
 
 WITH_AGENTS = "38ed9768-3187-478b-a81f-4c75a5724c22"
 OTHER = "71960fc3-4cec-4060-adfc-a6068f5d859b"
@@ -106,7 +106,7 @@ def failures(write: Callable[[], object], home: Path, name: str, for_good: bool)
 @pytest.mark.parametrize(("name", "for_good"), [*((name, False) for name in CALLS), ("write", True), ("fsync", True)])
 class TestFailures:
     @pytest.mark.slow
-    @pytest.mark.parametrize("target", registry.names())
+    @pytest.mark.parametrize("target", RECEIVERS)
     def test_a_conversion_leaves_all_or_nothing(
         self, demo: Path, tmp_path: Path, target: str, name: str, for_good: bool
     ) -> None:
@@ -145,7 +145,7 @@ def test_the_command_names_the_file_and_can_be_repeated(demo: Path, tmp_path: Pa
 
 def test_folders_and_files_are_private(demo: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
-    for target in registry.names():
+    for target in RECEIVERS:
         way(demo, target).write(home, allow_loss=True)
     modes = {stat.S_IMODE(path.stat().st_mode) for path in (home, *home.rglob("*"))}
     assert modes == {0o700, 0o600}
@@ -309,6 +309,7 @@ SLOW = """
 import sys, time
 from pathlib import Path
 from clew.convert.file_transaction import FileTransaction, roll_back_on_signal
+from tests.receivers import RECEIVERS
 with roll_back_on_signal(), FileTransaction() as transaction:
     transaction.create(Path(sys.argv[1]) / "new/file").write(b"x" * 5_000_000)
     print("begun", flush=True)

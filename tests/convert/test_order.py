@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from clew.agents import registry
 from clew.convert.history import BranchSelection
 from clew.convert.prepare import prepare
 from tests.agents import gemini_worlds as bell
 from tests.convert.said import only
 from tests.convert.transcripts import spoke, transcript
+from tests.receivers import RECEIVERS
 
-OTHERS = [name for name in registry.names() if name not in ("gemini", "claude-code")]
+OTHERS = [name for name in RECEIVERS if name not in ("gemini", "claude-code")]
 
 
 def words(path: Path, target: str, home: Path, branch: str | None = None) -> list[str]:

@@ -286,8 +286,9 @@ def long_records(agent: Agent, source: SourceFile) -> dict[tuple[int, int], int]
     sizes: dict[tuple[int, int], int] = {}
     for number, name in enumerate(("", *source.parts)):
         path = source.path.parent / name if name else source.path
-        is_large = path.exists() and (path.suffix in SUFFIXES or path.stat().st_size > MAX_RECORD_BYTES)
-        if is_large or (not name and database_of(path) is not None):
+        # A row is not longer than its database.
+        file = path if path.exists() else database_of(path)
+        if file is not None and (file.suffix in SUFFIXES or file.stat().st_size > MAX_RECORD_BYTES):
             with open_file(source, name) as stream:
                 is_document = agent.document_keys(stream.read(HEAD_BYTES), path.name) is not None
             with open_file(source, name) as stream:

@@ -181,3 +181,13 @@ def writing(text: str, *, verbatim: bool = False) -> Edit:
             return None
 
     return edit
+
+
+def rewriting(text: str) -> Edit:
+    """The edit that gives a file new text, in lines that end as those before it."""
+    plain_text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+
+    def edit(base: KnownContent | None) -> KnownContent | None:
+        return as_text(text) if "\ufffd" in text else with_line_endings_of(plain_text, base)
+
+    return edit

@@ -191,6 +191,8 @@ def _other_role(unit: Unit) -> str | None:
     """The role inside a native message where it says something else than the record's type, which is a role too."""
     message = unit.native.get("message")
     role = message.get("role") if isinstance(message, dict) else None
+    # Gemini's API calls the assistant `model`.
+    role = "assistant" if role == "model" else role
     kind = unit.native.get("type")
     is_other = kind in _ROLES and isinstance(role, str) and role not in (kind, unit.value["role"])
     return _shown(str(role)) if is_other else None

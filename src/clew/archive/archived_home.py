@@ -15,12 +15,14 @@ from typing import cast
 
 import msgspec
 
+from clew.agents.base import SourceFile, source_state
 from clew.archive.archive import Archive, open_archive
 from clew.archive.records import SourceHome, Version
 from clew.datadir import private_folder
 from clew.errors import SourceUnreadable, UsageError
 from clew.host import ARCHIVED, Host, Kind, data_dir
 from clew.io.atomic import write_atomic
+from clew.io.database_paths import is_in_database
 from clew.sources.mirror import Mirror
 
 
@@ -53,6 +55,14 @@ def is_gone(version: Version) -> bool:
     """Return True where a file is no longer at its path on this machine."""
     path = Path(os.fsdecode(version.path))
     path = Path(version.home.base, *path.parts[1:]) if version.home.base else path
+    if is_in_database(str(path)):
+        try:
+            source_state(SourceFile(version.agent, path))
+        except OSError:
+            return True
+        except SourceUnreadable:
+            pass
+        return False
     return not os.path.exists(path)  # noqa: PTH110 - Path.exists raises below folders of other users
 
 

@@ -11,15 +11,16 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple, TypeAlias, cast
 
 import msgspec
 
 from clew.agents.backups import is_behind_link
-from clew.agents.base import Agent, SourceFile
+from clew.agents.base import Agent, SourceFile, open_main, source_state, with_current_size
 from clew.archive.archive import Archive
 from clew.archive.chunker import cut
 from clew.archive.prune import merge_packs
@@ -35,10 +36,12 @@ from clew.archive.records import (
 from clew.archive.writer import ArchiveWriter
 from clew.errors import SourceUnreadable
 from clew.host import Host
+from clew.io.compress import seekable
 from clew.io.paths import walk
 from clew.model.time import to_microseconds
 
 _READ_BYTES = 1 << 20
+_ANY_SIZE = -1
 
 Progress = Callable[[int, int], None]
 """Progress callback: (bytes_done, bytes_total)."""
@@ -73,6 +76,8 @@ class FileToCapture(NamedTuple):
     main: Path
     """The main file of the session."""
     path: Path
+    rows: SourceFile | None = None
+    """The session, if it is rows of a database and its main file does not exist."""
 
     def archive_key(self) -> tuple[object, ...]:
         """The home and the path of the file, as `newest_by_path` names them."""
@@ -139,9 +144,12 @@ def _changed_files(
         versions = writer.files.get((home, path))
         known = versions[-1] if versions else None
         try:
-            status = file.path.stat()
+            status = file.path.stat() if file.rows is None else _rows_status(file.rows, None)
         except OSError as error:
             outcome.problems.append(f"{file.path}: {error.strerror or error}")
+            continue
+        except SourceUnreadable as error:
+            outcome.problems.append(str(error))
             continue
         is_damaged = (home, path) in damaged
         if known is not None and _is_unchanged(known, status) and known.role == file.role and not is_damaged:
@@ -150,9 +158,30 @@ def _changed_files(
             yield _ChangedFile(file, home, path, known, status.st_size, is_damaged)
 
 
-def _is_unchanged(known: Version, status: os.stat_result) -> bool:
+class _RowsStatus(NamedTuple):
+    """What `os.stat_result` says of a file, for the rows of a session."""
+
+    st_size: int
+    st_mtime_ns: int
+    st_ctime_ns: int
+    """Made of the change token: another one whenever the rows changed."""
+    st_ino: int
+    st_mode: int
+
+
+Status: TypeAlias = os.stat_result | _RowsStatus
+
+
+def _rows_status(source: SourceFile, size: int | None) -> _RowsStatus:
+    """The status of rows; without a size, which only reading them tells, it matches any."""
+    state = source_state(source)
+    return _RowsStatus(_ANY_SIZE if size is None else size, state.st_mtime_ns, state.st_ctime_ns, 0, 0o600)
+
+
+def _is_unchanged(known: Version, status: Status) -> bool:
+    size = known.size if status.st_size == _ANY_SIZE else status.st_size
     return (known.size, known.mtime_ns, known.ctime_ns, known.inode, known.mode) == (
-        status.st_size,
+        size,
         status.st_mtime_ns,
         status.st_ctime_ns,
         status.st_ino,
@@ -204,10 +233,7 @@ def _capture_file(writer: ArchiveWriter, one: _ChangedFile, outcome: Outcome, ta
     """Archive one file; returns how many bytes were new. A file that cannot be read is a problem and stops nothing."""
     path = one.file.path
     try:
-        with _open(path) as stream:
-            status = os.fstat(stream.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise SourceUnreadable(f"{path}: not a regular file")
+        with _opened(one.file) as (stream, status):
             version = _read_version(writer, one, stream, status, taken_us)
     except SourceUnreadable as error:
         outcome.problems.append(str(error))
@@ -228,6 +254,23 @@ def _capture_file(writer: ArchiveWriter, one: _ChangedFile, outcome: Outcome, ta
     writer.keep(version)
     outcome.read += version.size
     return version.size - (one.known.size if version.extends and one.known is not None else 0)
+
+
+@contextmanager
+def _opened(file: FileToCapture) -> Iterator[tuple[BinaryIO, Status]]:
+    """Open a file, or the rows of a session as a file, and say what it looks like."""
+    if file.rows is None:
+        with _open(file.path) as stream:
+            status = os.fstat(stream.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise SourceUnreadable(f"{file.path}: not a regular file")
+            yield stream, status
+        return
+    source = with_current_size(file.rows)
+    with seekable(open_main(source)) as rows:
+        size = rows.seek(0, os.SEEK_END)
+        rows.seek(0)
+        yield cast(BinaryIO, rows), _rows_status(source, size)
 
 
 def _open(path: Path) -> BinaryIO:
@@ -255,9 +298,7 @@ class _HashingReader:
         return piece
 
 
-def _read_version(
-    writer: ArchiveWriter, one: _ChangedFile, stream: BinaryIO, status: os.stat_result, taken_us: int
-) -> Version:
+def _read_version(writer: ArchiveWriter, one: _ChangedFile, stream: BinaryIO, status: Status, taken_us: int) -> Version:
     """Store the content of a file, as long as it was when it was opened."""
     file, known, size = one.file, one.known, status.st_size
     reader = _HashingReader(stream, file.path)
@@ -314,7 +355,8 @@ def files_of(host: Host, agent: Agent, source: SourceFile) -> Iterator[FileToCap
     places = [place for place in agent.copies(source) if not is_behind_link(place, source.path)]
     named += [("copy", path) for place in places for path in _regular_files(place)]
     for role, path in named:
-        yield FileToCapture(host, agent.id, partial(agent.session_id, source), role, source.path, path)
+        rows = source if role == "main" and source.change_token else None
+        yield FileToCapture(host, agent.id, partial(agent.session_id, source), role, source.path, path, rows)
 
 
 def companions_of(host: Host, agents: Iterable[Agent]) -> Iterator[FileToCapture]:

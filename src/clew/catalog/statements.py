@@ -8,13 +8,12 @@ from fixed lists; what a user gives is a parameter. Conditions of filters come f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from clew.catalog.filters import Condition, Value, in_list
+from clew.catalog.filters import Condition, Value
 from clew.catalog.local_days import UTC_DAYS, LocalDays
-from clew.timezone import find_zone
 
 TOKENS = (
     "input_tokens",
@@ -168,33 +167,3 @@ def tool_durations(conditions: Sequence[Condition] = ()) -> Statement:
         " GROUP BY name, duration_us ORDER BY name, duration_us",
         values,
     )
-
-
-def catalogue() -> Iterator[tuple[str, Statement]]:
-    """Every statement, with and without conditions, for the tests that compare engines."""
-    zones = {name: LocalDays.of(find_zone(name)) for name in ("Europe/Berlin", "Asia/Kathmandu", "America/St_Johns")}
-    agents = in_list("agent", ["codex", "gemini"])
-    in_days = [agents, Condition("day_utc >= ?", ("2026-01-01",)), Condition("day_utc <= ?", ("2027-01-01",))]
-    for name, table in TABLES.items():
-        times = [agents, Condition("ts_us >= ?", (1,)), Condition("ts_us <= ?", (2**60,))]
-        pairs = {
-            USAGE.sums_table: [("day", "model"), ("day", "session")],
-            CHANGES.sums_table: [("day", "path"), ("session", "path")],
-        }
-        for by in ((), ("day",), *((group,) for group in table.groups), *pairs.get(table.sums_table, ())):
-            label = f"{name} by {' and '.join(by)}" if by else f"{name} in total"
-            yield label, aggregate(table, by)
-            yield f"{label}, filtered", aggregate(table, by, in_days)
-            if table is not SESSIONS:
-                yield f"{label}, one by one", aggregate(table, by, each=True)
-                yield f"{label}, one by one, filtered", aggregate(table, by, times, each=True)
-        for zone, days in zones.items():
-            yield f"{name} by day in {zone}", aggregate(table, ("day",), days=days)
-            if table is not SESSIONS:
-                yield f"{name} by day in {zone}, one by one", aggregate(table, ("day",), each=True, days=days)
-    for label, conditions in (("", []), (", filtered", in_days)):
-        yield f"calls{label}", calls(conditions)
-        yield f"names of sessions{label}", session_names(conditions)
-        yield f"durations of tools{label}", tool_durations(conditions)
-    inside = Condition("session_id IN (SELECT session_id FROM sessions WHERE error_count > 0)")
-    yield "usage of sessions with errors", aggregate(USAGE, conditions=[inside])

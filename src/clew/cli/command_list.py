@@ -15,6 +15,7 @@ from clew.cli.options import common, filtering, open_library, print_no_sessions,
 from clew.cli.output import print_json, print_message, print_table
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import SourceUnreadable
+from clew.io.database_paths import is_in_database
 from clew.model.json import JSON
 from clew.model.time import parse_time
 
@@ -58,7 +59,7 @@ def command(
     library = open_library(context, homes)
     filters = take_filters(options, library)
     for path in paths:
-        if not path.exists():
+        if not path.exists() and not is_in_database(str(path)):
             raise SourceUnreadable(f"{path}: no such file or folder; `--project {path}` chooses sessions of a project")
     with open_catalog_of(library, filters, paths) as (db, find_text):
         condition = catalog_condition(db, filters, find_text)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from clew.agents.base import SourceFile
+from clew.agents.base import SourceFile, open_main, source_state
 from clew.agents.sage_agent.locate import AGENT, MESSAGES
 from clew.agents.target_profile import ORIGINAL_FILE_SUFFIX
 from clew.archive.archive import open_archive
@@ -27,6 +27,7 @@ from clew.errors import Busy, ClewError, PathRefused, SourceUnreadable
 from clew.io.atomic import replacing
 from clew.io.codec import dumps
 from clew.io.compress import SUFFIXES, open_source, packer
+from clew.io.database_paths import is_in_database
 from clew.io.file_lock import locked
 from clew.io.filesystem import SYSTEM
 from clew.io.paths import walk
@@ -59,17 +60,22 @@ def files_of(source: SourceFile) -> list[Path]:
 
 
 def plan(source: SourceFile, redactor: Redactor) -> list[Dirty]:
-    """The files of a session that would change. What is found in one of them is masked in all."""
+    """The files of a session that would change. What is found in one of them is masked in all.
+
+    Rows of a database are planned too, although they are not changed: then `other_name` says so.
+    """
     # Not Path.is_file, which raises where a name is too long, as with the suffix of a packed original.
-    files = [path for path in files_of(source) if os.path.isfile(path)]  # noqa: PTH113
-    for path in files:
-        learn_file(partial(open_source, path), redactor)
+    files = {path: partial(open_source, path) for path in files_of(source) if os.path.isfile(path)}  # noqa: PTH113
+    if is_in_database(str(source.path)):
+        files[source.path] = partial(open_main, source)
+    for opened in files.values():
+        learn_file(opened, redactor)
     if redactor.is_clean:
         return []
     found: list[Dirty] = []
-    for path in files:
-        before = path.stat()
-        changes = sum(raw != masked for raw, masked in masked_parts(partial(open_source, path), redactor))
+    for path, opened in files.items():
+        before = source_state(source) if path == source.path else path.stat()
+        changes = sum(raw != masked for raw, masked in masked_parts(opened, redactor))
         if changes:
             found.append(Dirty(path, changes, before.st_size, before.st_mtime_ns))
     return found
@@ -77,6 +83,8 @@ def plan(source: SourceFile, redactor: Redactor) -> list[Dirty]:
 
 def other_name(path: Path) -> str | None:
     """Why replacing a file would leave its old content under another name; None where it would not."""
+    if is_in_database(str(path)):
+        return "is in a database of the agent, which clew never changes"
     found = path.lstat()
     if stat.S_ISLNK(found.st_mode):
         return f"is a link to {path.resolve()}, which would keep what is masked here; name that file instead"

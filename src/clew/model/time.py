@@ -101,6 +101,12 @@ def spell_time(stamp: datetime) -> str:
     return stamp.replace(tzinfo=None).isoformat(timespec=precision) + "Z"
 
 
+def spell_milliseconds(value: JSON) -> str:
+    """A time as JavaScript spells it, to the millisecond; one that is unknown is the beginning of 1970."""
+    stamp = (parse_time(value) or _EPOCH).astimezone(UTC)
+    return stamp.strftime("%Y-%m-%dT%H:%M:%S.") + f"{stamp.microsecond // 1000:03}Z"
+
+
 def canonical_time(value: JSON) -> str | UnsetType:
     """A time in its canonical format; UNSET if it is missing or cannot be parsed."""
     if type(value) is str and len(value) == 24 and value[10] == "T" and value[23] == "Z":

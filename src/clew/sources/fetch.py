@@ -82,12 +82,13 @@ def list_remote_files(
 ) -> tuple[MirrorState, list[Listed], list[str], list[Wanted], int]:
     """Return the state and the files of the host, its problems, the files to request, and the time of its clock."""
     state = read_remote_environment(line)
-    roots = mirror.roots(_host(mirror, state))
+    host = _host(mirror, state)
+    roots = mirror.roots(host)
     line.send([*roots, ""])
     clock = line.number("list")
     listed = list(_listing(line.payload(LISTING_LIMIT)))
     complete = line.frame("listed") == ["0"]
-    files, problems = mirror.filter_allowed(listed, roots)
+    files, problems = mirror.filter_allowed(listed, roots, mirror.ignored_folders(host))
     if not complete:
         problems.append("some folders could not be read")
     return state, files, problems, list(mirror.wanted(files)), clock

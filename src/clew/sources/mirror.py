@@ -29,9 +29,10 @@ FILE_LIMIT = 4 << 30
 TOTAL_LIMIT = 64 << 30
 _STATE = "state.json"
 _AGENT_KEYS = re.compile(
-    r"(?i)\.?(?:auth|credentials?|secrets?|oauth_creds|google_accounts)\.(?:json|ya?ml|toml)|id_[a-z0-9]+"
+    r"(?i)\.?(?:(?:mcp-)?auth|credentials?|secrets?|oauth_creds|google_accounts)\.(?:json|ya?ml|toml)|id_[a-z0-9]+"
 )
 """Names of files in which agents keep keys beside their sessions, besides those that redaction knows."""
+_DATABASE_LOG = re.compile("-(?:wal|shm|journal)$")
 _ODD = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 """Control characters, and bytes that are not UTF-8."""
 _SECOND_NS = 10**9
@@ -126,11 +127,26 @@ class Mirror:
         found = sorted(map(self.original, inside))
         return [root for root in found if not any(root.startswith(f"{other}/") for other in found)]
 
-    def filter_allowed(self, listing: Iterable[Listed], roots: list[str]) -> tuple[list[Listed], list[str]]:
+    def ignored_folders(self, host: Host) -> tuple[str, ...]:
+        """Return the folders on the other machine of which nothing is copied."""
+        return tuple(
+            f"{self.original(root)}/{name}/"
+            for agent in registry.load_all()
+            for root in agent.roots(host)
+            if root.is_relative_to(self.files)
+            for name in agent.ignored_folders
+        )
+
+    def filter_allowed(
+        self, listing: Iterable[Listed], roots: list[str], ignored: tuple[str, ...] = ()
+    ) -> tuple[list[Listed], list[str]]:
         """Return the files that may be copied, and a problem for each of the others."""
         admitted, problems, total = [], [], 0
         for file in listing:
-            if is_credential_file(file.path) or _AGENT_KEYS.fullmatch(PurePosixPath(file.path).name):
+            name = PurePosixPath(file.path).name
+            if is_credential_file(file.path) or _AGENT_KEYS.fullmatch(name) or file.path.startswith(ignored):
+                continue
+            if (database := _DATABASE_LOG.sub("", name)) != name and _owner_of_database(database):
                 continue
             reason = self._refusal(file, roots, total)
             if reason is None:
@@ -149,6 +165,8 @@ class Mirror:
             self.place(file.path)
         except UsageError:
             return "its name could lead elsewhere"
+        if owner := _owner_of_database(PurePosixPath(file.path).name):
+            return f"a database of {owner} is not copied, since it may hold credentials; run clew on that machine"
         if file.size > FILE_LIMIT:
             return f"larger than {FILE_LIMIT >> 30} GiB"
         return "the mirror would be too large" if total + file.size > TOTAL_LIMIT else None
@@ -226,6 +244,12 @@ class Mirror:
                 with suppress(OSError):
                     sizes.append((Path(below) / name).stat().st_size)
         return len(sizes), sum(sizes)
+
+
+def _owner_of_database(name: str) -> str | None:
+    """Return the agent that gives its databases such a name."""
+    owners = (agent for agent in registry.load_all() if agent.layout is not None and agent.layout.is_database(name))
+    return next((agent.title for agent in owners), None)
 
 
 def places(host: Host) -> Iterator[Path]:

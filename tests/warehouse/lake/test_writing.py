@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from clew.agents.base import SourceFile
-from clew.catalog.statements import catalogue
 from clew.errors import RemoteFailed, TargetRefused
 from clew.warehouse import ingest
 from clew.warehouse.ingest import read_sources
@@ -22,6 +21,7 @@ from clew.warehouse.lake.store import FolderStore, open_store
 from clew.warehouse.urls import mask_urls
 from tests.catalog.worlds import append, claude_lines, spelled
 from tests.demo_home import write_small_demo
+from tests.every_statement import every_statement
 from tests.warehouse.lake.worlds import NAMES, Machine, files, killed, rows, say, write
 from tests.warehouse.machines import catalogued
 from tests.warehouse.test_merging import untitled
@@ -57,7 +57,7 @@ def test_every_statement_has_the_same_answer(tmp_path: Path, level: str) -> None
     db = database.open_reader(tmp_path / "catalog")
     assert db is not None
     engine = DuckEngine(store)
-    differ = [name for name, one in catalogue() if engine.ask(one) != db.execute(one.text, one.values).fetchall()]
+    differ = [name for name, one in every_statement() if engine.ask(one) != db.execute(one.text, one.values).fetchall()]
     engine.close()
     db.close()
     # Titles and paths do not leave at metrics.

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from clew.catalog import database, statements
+from clew.catalog import database
 from clew.catalog.sync import sync
 from clew.host import Host
 from clew.sources.local import in_homes
@@ -15,12 +15,11 @@ from clew.warehouse.postgres.connection import connect
 from clew.warehouse.postgres.engine import PostgresEngine
 from clew.warehouse.postgres.push import PushReport, push
 from clew.warehouse.publisher import load_publisher
+from tests.every_statement import every_statement
 
 Rows = list[tuple[Any, ...]]
 SAME_WITHOUT_TEXT = {
-    name
-    for name, _ in statements.catalogue()
-    if not any(part in name for part in ("files", "folders", "names of", "path"))
+    name for name, _ in every_statement() if not any(part in name for part in ("files", "folders", "names of", "path"))
 }
 """The statistics without paths and titles."""
 
@@ -44,13 +43,13 @@ class Machine:
         db = database.open_reader(folder)
         assert db is not None
         with closing(db):
-            return {name: db.execute(*statement).fetchall() for name, statement in statements.catalogue()}
+            return {name: db.execute(*statement).fetchall() for name, statement in every_statement()}
 
 
 def statistics(url: str) -> dict[str, Rows]:
     """The answers of the server."""
     with closing(PostgresEngine(url)) as engine:
-        return {name: engine.ask(statement) for name, statement in statements.catalogue()}
+        return {name: engine.ask(statement) for name, statement in every_statement()}
 
 
 def tables(url: str) -> dict[str, Rows]:

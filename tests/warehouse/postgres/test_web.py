@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clew.catalog import database, statements, text_index
+from clew.catalog import database, text_index
 from clew.catalog.search import Request, Searcher, unmasked
 from clew.warehouse.postgres.mirror import mirror, mirror_folder
 from clew.web.background import MirrorUpdate, empty_home
@@ -18,6 +18,7 @@ from clew.web.routes import pages
 from tests.catalog.worlds import append, claude_lines, spelled, write_claude
 from tests.cli.running import run
 from tests.demo_home import write_small_demo
+from tests.every_statement import every_statement
 from tests.warehouse.postgres.machines import Machine, Rows, change
 from tests.warehouse.postgres.server import Server
 from tests.warehouse.postgres.test_merging import homes
@@ -31,7 +32,7 @@ def asked(folder: Path) -> dict[str, Rows]:
     db = database.open_reader(folder)
     assert db is not None
     with closing(db):
-        return {name: db.execute(*statement).fetchall() for name, statement in statements.catalogue()}
+        return {name: db.execute(*statement).fetchall() for name, statement in every_statement()}
 
 
 def hits(folder: Path, query: str) -> int:

@@ -9,7 +9,6 @@ import pytest
 
 from clew.archive.archive import open_archive
 from clew.archive.sessions import files, sessions
-from clew.catalog.statements import catalogue
 from clew.errors import UsageError
 from clew.host import Host
 from clew.sources.local import in_homes
@@ -22,6 +21,7 @@ from clew.warehouse.spark.engine import parse_engine_url
 from clew.warehouse.spark.job import ArchivedFiles, Job, add_reports, archived_meta, write_part
 from tests.cli.running import clew
 from tests.demo_home import write_small_demo
+from tests.every_statement import every_statement
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_parts_give_the_rows_that_a_write_from_the_home_gives(
     assert report.unreadable == ()
     stores = (open_store(str(tmp_path / name)) for name in ("parts", "whole"))
     with closing(DuckEngine(next(stores))) as parts, closing(DuckEngine(next(stores))) as whole:
-        assert [name for name, statement in catalogue() if parts.ask(statement) != whole.ask(statement)] == []
+        assert [name for name, statement in every_statement() if parts.ask(statement) != whole.ask(statement)] == []
 
 
 @pytest.mark.slow

@@ -20,14 +20,13 @@ from clew.agents.gemini_content import parts_of_block, response_part, split_outp
 from clew.io.codec import dumps
 from clew.io.paths import safe_relative
 from clew.model.json import JSON
-from clew.model.time import parse_time, spell_time
+from clew.model.time import parse_time, spell_milliseconds, spell_time
 from clew.model.unit import Unit
 
 UNANSWERED = "no result was recorded"
 """The result of a call that has none."""
 GUARD = "\u200b"
 """A zero width space, before a text that the client would take for a command. It trims spaces, but not this one."""
-_UNKNOWN_TIME = "1970-01-01T00:00:00.000Z"
 _MAX_HELD_RECORDS = 100
 
 NativeRecord = dict[str, JSON]
@@ -76,22 +75,14 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
 
 
 def _header_record(session: Mapping[str, JSON]) -> NativeRecord:
-    started = _spell_milliseconds(session.get("started_at"))
+    started = spell_milliseconds(session.get("started_at"))
     return {
         "sessionId": session["id"],
         "projectHash": hash_of(session["workspace"]),
         "startTime": started,
-        "lastUpdated": _spell_milliseconds(session.get("ended_at")) if session.get("ended_at") else started,
+        "lastUpdated": spell_milliseconds(session.get("ended_at")) if session.get("ended_at") else started,
         "kind": "subagent" if session.get("is_agent_session") else "main",
     }
-
-
-def _spell_milliseconds(time: JSON) -> str:
-    """A time as the client spells it, to the millisecond."""
-    stamp = parse_time(time)
-    if stamp is None:
-        return _UNKNOWN_TIME
-    return stamp.strftime("%Y-%m-%dT%H:%M:%S.") + f"{stamp.microsecond // 1000:03}Z"
 
 
 # Records of the client itself
@@ -223,7 +214,7 @@ class _Composer:
 
     def __init__(self, session: Mapping[str, JSON]) -> None:
         self._session = session
-        self._time = _spell_milliseconds(session.get("started_at"))
+        self._time = spell_milliseconds(session.get("started_at"))
         self._held: list[NativeRecord] = []
         self._open_calls: dict[JSON, NativeRecord] = {}
         self._last_reply_id: JSON = None
@@ -232,7 +223,7 @@ class _Composer:
     def add_message(self, message: NativeRecord) -> Iterator[NativeRecord]:
         """The records that are complete, now that this message is there."""
         if message.get("timestamp") is not None:
-            self._time = _spell_milliseconds(message["timestamp"])
+            self._time = spell_milliseconds(message["timestamp"])
         blocks = [block for block in message["content"] if not self._answer_call(block)]
         if message["role"] == "assistant":
             self._hold_reply(message)

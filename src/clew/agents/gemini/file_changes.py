@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from clew.agents.base import SourceFile
-from clew.agents.edits import with_line_endings_of, writing
+from clew.agents.edits import rewriting, writing
 from clew.agents.file_evidence import (
     ABSENT,
-    Edit,
     Event,
     FileChange,
     KnownContent,
@@ -151,15 +150,5 @@ def _changed(path: str, call: Call, display: dict[str, JSON], done: int) -> File
     # What begins with a mark may be of another encoding.
     is_raw = call.name == "write_file" and isinstance(old, str) and not old.startswith("\ufeff")
     before = as_bytes(old) if is_raw else as_text(old)
-    edit = writing(new) if call.name == "write_file" else _restyling(new)
+    edit = writing(new) if call.name == "write_file" else rewriting(new)
     return FileChange(path, "change", call.at, done, "record", before, edit=edit)
-
-
-def _restyling(text: str) -> Edit:
-    """New text, in lines that end as those before it."""
-    plain = text.removeprefix("\ufeff").replace("\r\n", "\n")
-
-    def edit(base: KnownContent | None) -> KnownContent | None:
-        return as_text(text) if "\ufffd" in text else with_line_endings_of(plain, base)
-
-    return edit

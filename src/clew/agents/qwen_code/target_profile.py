@@ -1,0 +1,88 @@
+"""What Qwen Code can hold of other agents' sessions, and how it is made to find them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+
+from clew.agents.qwen_code.locate import ARCHIVE, PROJECTS
+from clew.agents.target_profile import Capacity, TargetProfile
+from clew.agents.tools import (
+    EDIT,
+    FETCH,
+    GLOB,
+    GREP,
+    LIST,
+    READ,
+    SEARCH,
+    SHELL,
+    TODOS,
+    WRITE,
+    Arguments,
+    Tool,
+    todos_from,
+    todos_into,
+)
+from clew.host import Host
+
+_INJECTED = ("<system-reminder>", "<task-notification>", "<qwen:user-prompt-submit-context>")
+_COMMAND = re.compile(r"\?|/[A-Za-z][\w:-]*(?:\s.*)?", re.DOTALL)
+
+
+def _write_todos(arguments: Arguments) -> Arguments:
+    """The entries with the ids that the tool demands."""
+    arguments = todos_into({})(arguments)
+    todos = arguments.get("todos")
+    for number, todo in enumerate(todos if type(todos) is list else (), 1):
+        if type(todo) is dict:
+            todo.setdefault("id", str(number))
+    return arguments
+
+
+_PATH = {"path": "file_path"}
+TOOLS = (
+    Tool(SHELL, "run_shell_command", {"cwd": "directory"}),
+    Tool(READ, "read_file", _PATH),
+    Tool(WRITE, "write_file", _PATH),
+    Tool(EDIT, "edit", {**_PATH, "old": "old_string", "new": "new_string", "all": "replace_all"}),
+    Tool(GLOB, "glob"),
+    Tool(GREP, "grep_search"),
+    Tool(LIST, "list_directory"),
+    Tool(FETCH, "web_fetch"),
+    Tool(SEARCH, "web_search"),
+    Tool(TODOS, "todo_write", read=todos_from({}), write=_write_todos),
+)
+
+
+def _main_path(place: str, host: Host) -> Path:
+    """The folder that the environment names, else the usual one."""
+    home = host.env.get("QWEN_RUNTIME_DIR") or host.env.get("QWEN_HOME")
+    below = PurePosixPath(place).relative_to(".qwen")
+    return Path(home).expanduser() / below if home else host.home / place
+
+
+TARGET_PROFILE = TargetProfile(
+    Capacity(
+        images=True,
+        documents=True,
+        images_in_results=True,
+        image_types=tuple(f"image/{kind}" for kind in ("png", "jpeg", "webp", "gif", "bmp")),
+        document_types=("application/pdf", "text/", "audio/", "video/"),
+        typed_links=True,
+        thinking=True,
+        failures=True,
+        titles=True,
+        subagents=True,
+        foreign_lines=True,
+    ),
+    TOOLS,
+    ("sessionId", "parentSessionId"),
+    lambda session: ["qwen", "--resume", str(session["id"])],
+    lambda path, _parts: path.parent.name != ARCHIVE,
+    _INJECTED,
+    is_command=lambda text: _COMMAND.fullmatch(text.strip()) is not None,
+    nests_subagents=True,
+    child_id=lambda identity: f"agent-{identity}",
+    main_path=_main_path,
+    can_find_by_id=lambda path, identity: path.name == f"{identity}.jsonl" and PROJECTS in path.parts,
+)
