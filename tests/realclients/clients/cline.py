@@ -13,6 +13,7 @@ from tests.realclients.project import FILES_TO_CHANGE, HORN
 from tests.realclients.script import Call, Say, Think, turn
 from tests.realclients.wire_chat import MODEL, ChatCompletions
 
+IMAGE_RESULT = '[{"type":"text","text":"(see following user message for image)"}]'
 PROGRAM = Path(__file__).parents[1] / "cline_session.mjs"
 
 
@@ -30,13 +31,14 @@ def _result_text(content: str) -> str:
     if not content.startswith(('[{"query":', '{"query":')):
         return content
     found = json.loads(content)
-    return "\n".join(entry["result"] for entry in (found if isinstance(found, list) else [found]))
+    entries = found if isinstance(found, list) else [found]
+    return "\n".join(entry["result"] or entry.get("error", "") for entry in entries)
 
 
 CLIENT = Client(
     name="cline",
     agent="cline",
-    wire=ChatCompletions(read_result=_result_text),
+    wire=ChatCompletions(image_result=IMAGE_RESULT, read_result=_result_text),
     npm={"@cline/core": "0.0.86", "node": "22.23.3"},
     binary="node_modules/.bin/node",
     arguments=_arguments,
