@@ -14,6 +14,7 @@ SOURCE = Path(clew.__file__).parent
 MAX_PACKAGE_LINES = 950
 LONG_PACKAGES = {
     "claude_code": 2300,
+    "cline": 1300,
     "codex": 3350,
     "copilot_cli": 1500,
     "gemini": 2600,
