@@ -6,7 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from tests.realclients.history import JSON, Entry
 
-MAIN_ARGUMENTS = ("command", "cmd", "file_path", "path", "pattern", "query", "url", "input", "commands", "files")
+MAIN_ARGUMENTS = (
+    *("command", "cmd", "commands", "file_path", "filepath", "path", "files"),
+    *("pattern", "query", "url", "input"),
+)
 """The names that tools give to the argument that says most about a call."""
 
 
