@@ -268,3 +268,23 @@ def test_a_task_is_continued_as_a_session_and_tasks_of_other_extensions_are_not(
     assert profile.main_path(".cline/data/sessions/a/a.messages.json", configured) == Path(
         "/data/sessions/a/a.messages.json"
     )
+
+
+def test_a_copy_of_a_session_keeps_its_records() -> None:
+    source = CLINE.locate(SESSION)
+    new = {**session(SESSION), "id": "s2"}
+    files: dict[str, bytes] = {}
+    for name, piece in CLINE.encode(Header("", "", "cline", new, {}), CLINE.units(source)):
+        files[name] = files.get(name, b"") + piece
+    before, after = json.loads(SESSION.read_bytes()), json.loads(files[""])
+    assert after["messages"] == before["messages"]
+    assert after["system_prompt"] == before["system_prompt"]
+    assert (after["sessionId"], after["origin"]["sessionId"], after["origin"]["version"]) == ("s2", "s2", "3.0.65")
+
+
+@pytest.mark.parametrize("odd", [[1], {"a": 1}, 7, None])
+def test_ids_and_contents_of_other_types_are_no_error(odd: JSON, tmp_path: Path) -> None:
+    blocks = [{"type": "tool_use", "id": odd, "name": odd, "input": odd}, {"type": "tool_result", "content": odd}, odd]
+    path = write_session(tmp_path, [{"id": odd, "role": "assistant", "content": blocks, "metrics": odd, "ts": odd}])
+    assert len(messages(path)) == 1
+    assert changes(path) == []

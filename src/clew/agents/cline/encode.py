@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import chain, islice
 
 from clew.agents.base import Header, Unit
 from clew.agents.derived_ids import derived_id
@@ -26,15 +27,24 @@ _Object = dict[str, JSON]
 def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
     """The document with the messages, one on each line, and the manifest."""
     session = header.session
-    head = {"version": 1, "updated_at": _time(session.get("ended_at")), "agent": "lead", "sessionId": session["id"]}
-    origin = {"source": "cli", "mode": "user", "sessionId": session["id"]}
-    yield "", dumps({**head, "origin": origin}).rstrip(b"}") + b'},"messages":['
+    units = iter(units)
+    first = list(islice(units, 1))
+    yield "", dumps(_document_head(session, first))[:-1] + b',"messages":['
     separator = b"\n"
-    for message in _messages(session, units):
+    for message in _messages(session, chain(first, units)):
         yield "", separator + dumps(message)
         separator = b",\n"
     yield "", b"\n]}\n"
     yield f"{session['id']}.json", dumps(_manifest(header)) + b"\n"
+
+
+def _document_head(session: Mapping[str, JSON], first: list[Unit]) -> _Object:
+    """The members of the document beside the messages. Those of Cline's own session come with its first unit."""
+    native = first[0].native if first and not first[0].is_message else {}
+    known = {name: value for name, value in native.items() if name != "messages"} if "messages" in native else {}
+    head: _Object = {"version": 1, "updated_at": _time(session.get("ended_at")), "agent": "lead"}
+    origin = {"source": "cli", "mode": "user", **(known.get("origin") or {}), "sessionId": session["id"]}
+    return {**head, **known, "sessionId": session["id"], "origin": origin}
 
 
 def _manifest(header: Header) -> _Object:
