@@ -21,7 +21,7 @@ LONG_PACKAGES = {
     "kimi_code": 1500,
     "opencode": 1500,
     "pi": 1150,
-    "qwen_code": 1150,
+    "qwen_code": 1300,
     "sage_agent": 2850,
     "sage_emacs": 1300,
     "vscode_chat": 1060,

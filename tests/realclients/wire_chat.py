@@ -16,18 +16,20 @@ MODEL = "lab-model"
 
 class ChatCompletions:
     """The protocol. `injected` has the beginnings of user texts that the client adds on its own; `wrapper` matches what
-    it puts before and behind the text of a prompt; `image_result` is the text of a result that is only an image;
-    `read_result` gives the text of a result that the client sends in a structure of its own."""
+    it puts before and behind the text of a prompt, `result_wrapper` the same of a result; `image_result` is the text of a
+    result that is only an image; `read_result` gives the text of a result that has a structure of the client's own."""
 
     def __init__(
         self,
         injected: tuple[str, ...] = (),
         wrapper: str | None = None,
         image_result: str = "",
-        read_result: Callable[[str], str] | None = None,
+        result_wrapper: str | None = None,
+        read_result: Callable[[str], str] = lambda content: content,
     ) -> None:
         self._injected, self._image_result, self._read_result = injected, image_result, read_result
-        self._wrapper = re.compile(wrapper, re.DOTALL) if wrapper is not None else None
+        wrappers = {"user": wrapper, "result": result_wrapper}
+        self._wrappers = {kind: re.compile(pattern, re.DOTALL) for kind, pattern in wrappers.items() if pattern}
 
     def is_conversation(self, path: str) -> bool:
         return path.endswith("/chat/completions")
@@ -50,11 +52,9 @@ class ChatCompletions:
     def _without_additions(self, entry: Entry) -> Entry:
         if entry == Entry("result", self._image_result):
             return entry._replace(text="")
-        if entry.kind == "result" and self._read_result is not None:
-            return entry._replace(text=self._read_result(entry.text))
-        if self._wrapper is None or entry.kind != "user":
-            return entry
-        return entry._replace(text=self._wrapper.sub("", entry.text))
+        text = self._read_result(entry.text) if entry.kind == "result" else entry.text
+        wrapper = self._wrappers.get(entry.kind)
+        return entry._replace(text=text if wrapper is None else wrapper.sub("", text))
 
     def violations(self, body: JSON) -> Iterator[str]:
         pending: list[str] = []
