@@ -15,9 +15,12 @@ MODEL = "lab-model"
 
 
 class ChatCompletions:
-    """The protocol. `injected` has the beginnings of user texts that the client adds on its own; `wrapper` matches what
-    it puts before and behind the text of a prompt, `result_wrapper` the same of a result; `image_result` is the text of a
-    result that is only an image; `read_result` gives the text of a result that has a structure of the client's own."""
+    """The protocol.
+
+    `injected`: the beginnings of user texts that the client adds on its own. `wrapper` and `result_wrapper`: patterns
+    of what it puts around the text of a prompt or of a result. `image_result`: the text of a result that is only an
+    image. `read_result`: gives the text of a result that has a structure of the client's own.
+    """
 
     def __init__(
         self,
