@@ -13,7 +13,7 @@ from pathlib import Path, PurePath, PurePosixPath
 
 from clew.agents.backups import is_plain_file
 from clew.agents.base import Claim, Header, SourceFile, source_at
-from clew.agents.editor_folders import extension_folders
+from clew.agents.editor_folders import user_folders
 from clew.host import Host
 from clew.io.compress import plain_name
 from clew.io.paths import safe_relative, walk
@@ -53,7 +53,7 @@ def main_path(place: str, host: Host) -> Path:
 
 def extension_roots(host: Host, extension: str) -> Iterator[Path]:
     """The folder of tasks in each editor."""
-    return (folder / "tasks" for folder in extension_folders(host, extension))
+    return (folder / "globalStorage" / extension / "tasks" for folder in user_folders(host))
 
 
 def discover(agent: str, root: Path) -> Iterator[SourceFile]:
