@@ -261,13 +261,16 @@ def open_file(source: SourceFile, name: str) -> BinaryIO:
 
 
 def fragment_events(
-    source: SourceFile, record: RawRecord, line: int, *, after: int, file: int = 0
+    source: SourceFile, record: RawRecord, line: int, *, after: int, file: int = 0, number: int | None = None
 ) -> Iterator[Problem | Record]:
-    """What a decoder yields for a piece of a file that is no record: its problems, and a fragment in its place."""
+    """What a decoder yields for a piece of a file that is no record: its problems, and a fragment in its place.
+
+    `number` is that of a record of a JSON document; other records are numbered by their lines.
+    """
     path = source.path.parent / source.parts[file - 1] if file else source.path
     for code in record.findings:
         yield problem(code, file=str(path), line=line)
-    yield Record(after=after, kind="fragment", source=SourceRef(file, line - 1))
+    yield Record(after=after, kind="fragment", source=SourceRef(file, line - 1 if number is None else number))
 
 
 def archive_damage(source: SourceFile) -> str | None:
@@ -319,8 +322,6 @@ class Agent(ABC):
     id: ClassVar[str]
     title: ClassVar[str]
     homepage: ClassVar[str]
-    ignored_folders: ClassVar[frozenset[str]] = frozenset()
-    """Names of folders below a root that hold no sessions, and may hold very many files."""
     layout: ClassVar[Layout | None] = None
     """Where the sessions are of an agent that keeps them in SQLite databases; see `clew.agents.database`."""
     opaque_blocks: ClassVar[frozenset[str]] = frozenset()
@@ -364,6 +365,10 @@ class Agent(ABC):
     def beside(self, path: PurePath, content: bytes, known: Sequence[str]) -> Iterator[str]:
         """Those of the known files of a home that are needed to read the session with this main file and content."""
         return iter(())
+
+    def ignores(self, below: PurePath) -> bool:
+        """True for a folder or file, by its path below a root, that has nothing to do with sessions."""
+        return False
 
     # Reading
 

@@ -24,6 +24,7 @@ OWN = {
     "claude-code": "clew.agents.claude_code:ClaudeCode",
     "cline": "clew.agents.cline:Cline",
     "codex": "clew.agents.codex:Codex",
+    "continue": "clew.agents.continue_dev:Continue",
     "copilot-cli": "clew.agents.copilot_cli:CopilotCli",
     "gemini": "clew.agents.gemini:Gemini",
     "kilo": "clew.agents.opencode:Kilo",
@@ -35,6 +36,7 @@ OWN = {
     "roo-code": "clew.agents.cline:RooCode",
     "sage-agent": "clew.agents.sage_agent:SageAgent",
     "sage-emacs": "clew.agents.sage_emacs:SageEmacs",
+    "vscode-chat": "clew.agents.vscode_chat:VSCodeChat",
 }
 """The agents that come with clew; one of them is found without reading the entry points of all packages."""
 _HEAD_BYTES = 16 << 10
