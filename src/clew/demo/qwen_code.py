@@ -80,7 +80,7 @@ class _Log:
             if isinstance(step.work, Thought):
                 thought = [{"text": step.work.text, "thought": True}]
                 continue
-            said = [{"text": step.remark}] if step.remark else []
+            said: list[Record] = [{"text": step.remark}] if step.remark else []
             self._write_call(step, [*thought, *said])
             thought = []
         assert turn.answer is not None, "only Claude Code has a running session"
