@@ -266,8 +266,8 @@ def test_databases_of_other_machines_are_not_copied(tmp_path: Path) -> None:
     ]
     listing = [Listed(f"{root}/{name}", 10, 1) for name in names]
     mirror = Mirror(tmp_path, "box")
-    ignored = mirror.ignored_folders(mirror.host("/home/ada", {}))
-    allowed, problems = mirror.filter_allowed(listing, [root], ignored)
+    is_ignored = mirror.is_ignored(mirror.host("/home/ada", {}))
+    allowed, problems = mirror.filter_allowed(listing, [root], is_ignored)
     assert [file.path for file in allowed] == [f"{root}/opencode.db.sessions/s.jsonl"]
     assert [problem for problem in problems if "a database of OpenCode is not copied" in problem] == problems != []
 

@@ -250,6 +250,8 @@ def test_variables_lead_into_the_mirror(tmp_path: Path) -> None:
 class Consulting:
     """As much of an agent as a mirror needs."""
 
+    layout = None
+
     def roots(self, host: Host) -> Iterator[Path]:
         yield host.home / ".x" / "sessions"
         yield Path("/somewhere/else")

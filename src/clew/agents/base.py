@@ -322,8 +322,6 @@ class Agent(ABC):
     id: ClassVar[str]
     title: ClassVar[str]
     homepage: ClassVar[str]
-    ignored_folders: ClassVar[frozenset[str]] = frozenset()
-    """Names of folders below a root that hold no sessions, and may hold very many files."""
     layout: ClassVar[Layout | None] = None
     """Where the sessions are of an agent that keeps them in SQLite databases; see `clew.agents.database`."""
     opaque_blocks: ClassVar[frozenset[str]] = frozenset()
@@ -367,6 +365,10 @@ class Agent(ABC):
     def beside(self, path: PurePath, content: bytes, known: Sequence[str]) -> Iterator[str]:
         """Those of the known files of a home that are needed to read the session with this main file and content."""
         return iter(())
+
+    def ignores(self, below: PurePath) -> bool:
+        """True for a folder or file, by its path below a root, that has nothing to do with sessions."""
+        return False
 
     # Reading
 

@@ -37,6 +37,7 @@ OWN = {
     "roo-code": "clew.agents.cline:RooCode",
     "sage-agent": "clew.agents.sage_agent:SageAgent",
     "sage-emacs": "clew.agents.sage_emacs:SageEmacs",
+    "vscode-chat": "clew.agents.vscode_chat:VSCodeChat",
 }
 """The agents that come with clew; one of them is found without reading the entry points of all packages."""
 _HEAD_BYTES = 16 << 10

@@ -88,7 +88,7 @@ def list_remote_files(
     clock = line.number("list")
     listed = list(_listing(line.payload(LISTING_LIMIT)))
     complete = line.frame("listed") == ["0"]
-    files, problems = mirror.filter_allowed(listed, roots, mirror.ignored_folders(host))
+    files, problems = mirror.filter_allowed(listed, roots, mirror.is_ignored(host))
     if not complete:
         problems.append("some folders could not be read")
     return state, files, problems, list(mirror.wanted(files)), clock

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 import msgspec
@@ -39,7 +39,8 @@ def folders_below(root: Path, agent: Agent, unreadable: list[UnreadableFolder]) 
 
     yield str(root)
     for folder, names, files in walk(root, report):
-        names[:] = [name for name in names if name not in agent.ignored_folders]
+        above = folder[len(str(root)) + 1 :]
+        names[:] = [name for name in names if not agent.ignores(PurePath(above, name))]
         yield from (f"{folder}{os.sep}{name}" for name in names)
         for name in files if agent.layout is not None else ():
             if agent.layout is not None and agent.layout.is_database(name):

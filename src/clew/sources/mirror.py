@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -127,24 +127,25 @@ class Mirror:
         found = sorted(map(self.original, inside))
         return [root for root in found if not any(root.startswith(f"{other}/") for other in found)]
 
-    def ignored_folders(self, host: Host) -> tuple[str, ...]:
-        """Return the folders on the other machine of which nothing is copied."""
-        return tuple(
-            f"{self.original(root)}/{name}/"
-            for agent in registry.load_all()
-            for root in agent.roots(host)
-            if root.is_relative_to(self.files)
-            for name in agent.ignored_folders
-        )
+    def is_ignored(self, host: Host) -> Callable[[str], bool]:
+        """Return a function that tells whether no agent needs a file of the other machine."""
+        roots = [(agent, root) for agent in registry.load_all() for root in agent.roots(host)]
+        owners = [(agent, f"{self.original(root)}/") for agent, root in roots if root.is_relative_to(self.files)]
+
+        def is_ignored(path: str) -> bool:
+            below = [(agent, path.removeprefix(root)) for agent, root in owners if path.startswith(root)]
+            return bool(below) and all(agent.ignores(PurePosixPath(name)) for agent, name in below)
+
+        return is_ignored
 
     def filter_allowed(
-        self, listing: Iterable[Listed], roots: list[str], ignored: tuple[str, ...] = ()
+        self, listing: Iterable[Listed], roots: list[str], is_ignored: Callable[[str], bool] = lambda _path: False
     ) -> tuple[list[Listed], list[str]]:
         """Return the files that may be copied, and a problem for each of the others."""
         admitted, problems, total = [], [], 0
         for file in listing:
             name = PurePosixPath(file.path).name
-            if is_credential_file(file.path) or _AGENT_KEYS.fullmatch(name) or file.path.startswith(ignored):
+            if is_credential_file(file.path) or _AGENT_KEYS.fullmatch(name) or is_ignored(file.path):
                 continue
             if (database := _DATABASE_LOG.sub("", name)) != name and _owner_of_database(database):
                 continue

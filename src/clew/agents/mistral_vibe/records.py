@@ -176,7 +176,7 @@ class Entry(Struct):
 
 _META_KEYS = frozenset(
     "git_commit username child_sessions loops title_source bumped_at pinned_at archived_at unseen_at seen_at "
-    "experiments import_provenance created_worktree".split()
+    "experiments import_provenance created_worktree artifacts".split()
 )
 _JOURNAL_KEYS = frozenset("previous_record_sha256 record_sha256 recovery_journal_record_version".split())
 _ENTRY_KEYS = frozenset(

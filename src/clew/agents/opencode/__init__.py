@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import ClassVar
 
 from clew.agents.base import (
@@ -24,6 +24,9 @@ from clew.io.database_paths import session_path
 from clew.model.events import Event
 from clew.model.json import JSON
 
+_OTHER_FOLDERS = frozenset({"snapshot", "log", "bin", "storage", "tool-output", "worktree", "repos"})
+"""Folders beside the database, which may hold very many files."""
+
 
 class OpenCode(Agent):
     """The agent `opencode`."""
@@ -31,7 +34,6 @@ class OpenCode(Agent):
     id = "opencode"
     title = "OpenCode"
     homepage = "https://opencode.ai"
-    ignored_folders = frozenset({"snapshot", "log", "bin", "storage", "tool-output", "worktree", "repos"})
     layout: ClassVar[Layout] = make_layout("opencode")
 
     def roots(self, host: Host) -> Iterator[Path]:
@@ -39,6 +41,9 @@ class OpenCode(Agent):
 
     def discover(self, root: Path) -> Iterator[SourceFile]:
         return discover_in_databases(self.id, root, self.layout)
+
+    def ignores(self, below: PurePath) -> bool:
+        return below.parts[0] in _OTHER_FOLDERS
 
     def claims(self, path: Path, head: bytes) -> Claim:
         return Claim.YES if is_header(head, self.id) else Claim.NO
