@@ -14,7 +14,7 @@ SOURCE = Path(clew.__file__).parent
 MAX_PACKAGE_LINES = 950
 LONG_PACKAGES = {
     "claude_code": 2300,
-    "codex": 3350,
+    "codex": 3450,
     "copilot_cli": 1500,
     "gemini": 2600,
     "kimi_code": 1500,
@@ -29,6 +29,7 @@ LONG_PACKAGES = {
 OWN_STORE = "sage-agent"
 """The agent whose format clew's own store writes: commands that write sessions name it."""
 NAMING = {
+    "cli/__init__.py": "the names that other tools have for commands, such as `continue`",
     "cli/command_statusline.py": "the status line of one program",
     "io/paths.py": "the rules for folder names by their names",
     "store/": "reads other data of sage",

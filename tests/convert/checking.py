@@ -52,7 +52,8 @@ class Held(NamedTuple):
 def faults(session: StoredSession, target: str, home: Path, find: Find | None = None) -> list[str]:
     """Convert a session below a fresh home and look at what came of it; what is wrong with it, in words."""
     try:
-        written = prepare(session.agent, session.source, target, find=find).write(home, allow_loss=True)
+        prepared = prepare(session.agent, session.source, target, find=find, full_history=True)
+        written = prepared.write(home, allow_loss=True)
     except NothingToConvert:
         return ["there are words in it"] if any(_is_said(held(each)) for each in spoken(session)) else []
     listed = [each for each in in_homes([Host.at(home)]) if str(each.source.path) == written.files[0]]

@@ -47,7 +47,7 @@ def test_any_agent_to_any_agent(demo: Path, tmp_path: Path, origin_of: str, targ
     agent = registry.get(origin_of)
     for number, source in enumerate(found(demo, origin_of)):
         home = tmp_path / str(number)
-        written = prepare(agent, source, target).write(home, allow_loss=True)
+        written = prepare(agent, source, target, full_history=True).write(home, allow_loss=True)
         copy = only(Path(written.files[0]))
         assert copy.agent.id == target
         assert copy.agent.session_id(copy.source) == written.session_id or target == "sage-emacs"

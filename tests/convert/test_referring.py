@@ -284,7 +284,7 @@ class TestPlaces:
             found = only(path)
             passes.clear()
             prepare(found.agent, found.source, "sage-agent")
-            assert [each == path for each in passes] == [False, True][: 2 if place == "own" else 1]
+            assert [each == path for each in passes] == [False, False, True][: 3 if place == "own" else 2]
 
     def test_a_loss_is_found_where_an_event_repeats_a_word_of_the_history(self, tmp_path: Path) -> None:
         content = [{"type": "input_text", "text": "look"}, {"type": "input_image", "image_url": "data:image/png,"}]

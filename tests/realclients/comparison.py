@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from tests.realclients.history import JSON, Entry
 
-MAIN_ARGUMENTS = ("command", "cmd", "file_path", "path", "pattern", "query", "url", "input")
+MAIN_ARGUMENTS = ("command", "cmd", "file_path", "filepath", "path", "pattern", "query", "url", "input")
 """The names that tools give to the argument that says most about a call."""
 
 

@@ -49,12 +49,11 @@ def _is_tried(story: Story, target: Client) -> bool:
     return story.name in PARTNERS or (target.name in PARTNERS and source.name not in FULL_MATRIX)
 
 
-def convert(reference: str, source: Path, target: Client, target_home: Path) -> dict[str, Any]:
+def convert(reference: str, source: Path, target: Client, target_home: Path, *options: str) -> dict[str, Any]:
     """Convert a session from one home to another. Skip the test where the target client cannot be run."""
     require(target)
-    done = clew(
-        "--home", source, "convert", reference, "--to", target.agent, "--home", target_home, "--allow-loss", "--json"
-    )
+    homes = ("--home", source, "convert", reference, "--to", target.agent, "--home", target_home)
+    done = clew(*homes, "--allow-loss", "--json", *options)
     assert done.code == 0, done.out + done.err
     outcome: dict[str, Any] = done.json
     return outcome

@@ -261,13 +261,16 @@ def open_file(source: SourceFile, name: str) -> BinaryIO:
 
 
 def fragment_events(
-    source: SourceFile, record: RawRecord, line: int, *, after: int, file: int = 0
+    source: SourceFile, record: RawRecord, line: int, *, after: int, file: int = 0, number: int | None = None
 ) -> Iterator[Problem | Record]:
-    """What a decoder yields for a piece of a file that is no record: its problems, and a fragment in its place."""
+    """What a decoder yields for a piece of a file that is no record: its problems, and a fragment in its place.
+
+    `number` is that of a record of a JSON document; other records are numbered by their lines.
+    """
     path = source.path.parent / source.parts[file - 1] if file else source.path
     for code in record.findings:
         yield problem(code, file=str(path), line=line)
-    yield Record(after=after, kind="fragment", source=SourceRef(file, line - 1))
+    yield Record(after=after, kind="fragment", source=SourceRef(file, line - 1 if number is None else number))
 
 
 def archive_damage(source: SourceFile) -> str | None:

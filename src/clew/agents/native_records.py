@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import IO, BinaryIO
 
 import msgspec
 
-from clew.io.compress import seekable
+from clew.io.compress import open_source, seekable
 from clew.io.json_document import read_document_stream
-from clew.io.records import MAX_RECORD_BYTES, PIECE, TOO_LONG, RawRecord, read_line
+from clew.io.records import MAX_RECORD_BYTES, PIECE, TOO_LONG, RawRecord, read_line, read_records
 from clew.model import Message, Record, SourceRef
 from clew.model.events import Event, SessionInfo
 from clew.model.json import JSON
@@ -141,6 +142,16 @@ class _Document:
     def records(self, number: int) -> list[RawRecord]:
         """The document without the array has the number 0, its first element 1."""
         return list(self._records[number : number + 1])
+
+
+def first_value(path: Path, key: str) -> str | None:
+    """The text under a key of the first record of a file of JSON lines that has one there; reads no further."""
+    with open_source(path) as stream:
+        for record in read_records(stream):
+            value = record.value.get(key) if record.value else None
+            if isinstance(value, str):
+                return value
+    return None
 
 
 _WRAPPERS = ("payload", "message")

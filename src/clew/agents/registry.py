@@ -24,6 +24,7 @@ OWN = {
     "claude-code": "clew.agents.claude_code:ClaudeCode",
     "cline": "clew.agents.cline:Cline",
     "codex": "clew.agents.codex:Codex",
+    "continue": "clew.agents.continue_dev:Continue",
     "copilot-cli": "clew.agents.copilot_cli:CopilotCli",
     "gemini": "clew.agents.gemini:Gemini",
     "kilo": "clew.agents.opencode:Kilo",

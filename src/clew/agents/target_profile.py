@@ -56,6 +56,25 @@ class RecordText(NamedTuple):
     """True for words that a model thought, and did not say."""
 
 
+class Compaction(NamedTuple):
+    """A summary that an agent sends to its model in place of all messages before it."""
+
+    messages: tuple[dict[str, JSON], ...] = ()
+    """Role and content of what is sent instead; empty where the record is a message that says it."""
+    first_kept: str | None = None
+    """The uuid of the first of the earlier messages that are still sent, behind the summary."""
+    last_kept: str | None = None
+    """The last of them; None: the last one before the summary."""
+    is_unreadable: bool = False
+    """True for a summary that only the provider of its model can decrypt."""
+
+
+def read_summary_message(unit: Unit, _before: Unit | None) -> Compaction | None:
+    """The compaction of agents whose summary is a message and stands for everything before it."""
+    is_summary = unit.is_message and (unit.value.get("metadata") or {}).get("is_compact_summary")
+    return Compaction() if is_summary else None
+
+
 class Capacity(msgspec.Struct, frozen=True):
     """What the sessions of an agent can hold of a conversation beside texts, calls and results."""
 
@@ -83,6 +102,8 @@ class Capacity(msgspec.Struct, frozen=True):
     """The roles whose messages can carry the todo list as it stood."""
     foreign_lines: bool = False
     """Lines of a type the agent does not know may stand in its file: it passes over them."""
+    compactions: bool = False
+    """Messages before a summary stay in the file and are not sent to the model."""
 
 
 ReadFile = Callable[[str], bytes | None]
@@ -113,6 +134,8 @@ class TargetProfile(msgspec.Struct, frozen=True):
     """How notes of the agent begin that are words of the person all the same."""
     aside: Callable[[Unit], RecordText | None] = lambda _record: None
     """What a record of the agent says that is part of the conversation."""
+    compaction: Callable[[Unit, Unit | None], Compaction | None] = read_summary_message
+    """The compaction that a unit records, given also the message before it."""
     unknown_kind: Callable[[Unit], str | None] = lambda _note: None
     """The kind of a note that clew does not know; it may be no note at all."""
     namespace: Callable[[Unit], str | None] = lambda _message: None

@@ -260,6 +260,7 @@ class FactsCollector:
             ("parent_session_id", info.parent_session_id),
             ("is_subagent", info.is_subagent or None),
             ("started_at", info.started_at),
+            ("has_message_times", None if info.has_message_times else False),
         ):
             if value is not None:
                 facts.extra.setdefault(name, value)

@@ -98,7 +98,7 @@ class Conversation:
     def _findings(self, unit: Unit) -> Iterator[tuple[str, str, str]]:
         message = unit.value
         time = time_problem(unit)
-        if time is not None:
+        if time is not None and self._facts.extra.get("has_message_times", True):
             yield (*time, "$.timestamp")
         if unit.claimed_session not in (None, self._session):
             yield "other-session", f"has a different session id: {_shown(str(unit.claimed_session))}", "$"

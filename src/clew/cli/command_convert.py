@@ -16,6 +16,7 @@ from clew.cli.options import (
     choosing_project,
     dry_run_option,
     find_to_convert,
+    full_history_option,
     sourcing,
     target_home_option,
     target_host,
@@ -41,6 +42,7 @@ _SHOWN = 20
 @target_home_option
 @click.option("--branch", metavar="MESSAGE", help="Convert the branch of this message: its number or uuid.")
 @click.option("--folder", metavar="DIR", help="The project's folder in the new session; default: the recorded one.")
+@full_history_option
 @click.option("--original", is_flag=True, help="Restore the session that this one was converted from.")
 @click.option("--allow-loss", is_flag=True, help="Convert even if some content cannot be carried over.")
 @dry_run_option()
@@ -57,6 +59,7 @@ def command(
     target_home: Path | None,
     branch: str | None,
     folder: str | None,
+    full_history: bool,
     original: bool,
     allow_loss: bool,
     dry_run: bool,
@@ -66,6 +69,9 @@ def command(
 
     The original is included: converting back restores its bytes if nothing was added since, and --original restores it
     at any time. With --redact, the original is left out, and the converted session is masked.
+
+    Of a compacted session the other agent's model gets what its own model would get: the summary and what follows.
+    The messages before it stay in the file if the other agent's format allows it. --full-history sends all messages.
 
     clew --home FROM convert REF --to AGENT --home TO reads the session from FROM and writes it below TO. Without FROM
     it is read from your own home, or from TO if only TO has it; without TO it is written below FROM, or below your own
@@ -95,6 +101,7 @@ def command(
             home=home,
             with_original=whole,
             workspace=workspace,
+            full_history=full_history,
         )
     refused = bool(serious(prepared.losses)) and not allow_loss and not dry_run
     started = partial(agent_command, folder=workspace or session.header.workspace, host=host)

@@ -18,6 +18,7 @@ from clew.cli.options import (
     choosing_project,
     dry_run_option,
     find_to_convert,
+    full_history_option,
     sourcing,
     target_home_option,
     target_host,
@@ -51,6 +52,7 @@ _SHOWN = 10
     help="Continue in this agent, from `clew agents`; default: the session's own.",
 )
 @click.option("--branch", metavar="MESSAGE", help="Continue the branch of this message: its number or uuid.")
+@full_history_option
 @dry_run_option("--print")
 @click.option("--allow-loss", is_flag=True, help="Continue even if some content cannot be carried over.")
 @target_home_option
@@ -65,6 +67,7 @@ def command(
     reference: str,
     target: str | None,
     branch: str | None,
+    full_history: bool,
     dry_run: bool,
     allow_loss: bool,
     target_home: Path | None,
@@ -105,6 +108,7 @@ def command(
             library.subagents(session),
             home=host.home,
             workspace=folder if is_moved else None,
+            full_history=full_history,
         )
         described = prepared.describe(host.home)
         was_converted = is_converted(agent, described)
@@ -116,6 +120,7 @@ def command(
             options = ["--to", agent.id, "--home", str(host.home.absolute())]
             options += ["--branch", branch] if branch is not None else []
             options += ["--folder", folder] if is_moved else []
+            options += ["--full-history"] if full_history else []
             options += ["--allow-loss"] if serious(described.losses) else []
             conversion = ["clew", *_sources(context), "convert", _exact_reference(reference, session), *options]
         elif not was_converted:

@@ -144,6 +144,11 @@ target_home_option = click.option(
 )
 
 
+full_history_option = click.option(
+    "--full-history", is_flag=True, help="Send the messages before a compaction to the model too, not only its summary."
+)
+
+
 def target_host(context: click.Context, target_home: Path | None) -> Host:
     """The home that a converted session is written below.
 

@@ -16,6 +16,7 @@ from clew.agents.native_records import content_of, output_of
 from clew.agents.target_profile import Capacity, RecordText, TargetProfile
 from clew.agents.tools import TODOS, RecentCalls, Translator
 from clew.analysis.todos import Replay
+from clew.convert.compaction import CompactedSession, Part
 from clew.convert.history import BranchSelection
 from clew.convert.losses import Loss, Losses
 from clew.io.codec import dumps
@@ -36,7 +37,7 @@ _REPLACED = {
     "invalid-utf8": ("bytes that are not UTF-8", "they are replaced by replacement characters"),
 }
 """What of a line was replaced when it was decoded, by the code of the finding."""
-_NO_PROFILE = TargetProfile(Capacity(failures=True), (), (), lambda _session: [])
+NO_PROFILE = TargetProfile(Capacity(failures=True), (), (), lambda _session: [])
 """For agents whose sessions are only read."""
 
 
@@ -142,14 +143,14 @@ class Todos:
         self.changed = 0
         """Index of the message that changed the list last."""
 
-    def add(self, message: dict[str, JSON]) -> None:
-        """Follow a message of the path, whether it is converted or not."""
+    def add(self, message: dict[str, JSON], *, is_converted: bool = True) -> None:
+        """Follow a message of the path; the target does not see the calls of one that is not converted."""
         before = self._replay.todos
         for _ in self._replay.see(message):
             pass
         if _content_and_status(self._replay.todos) != _content_and_status(before):
             self.changed = message["index"]
-        for block in message["content"]:
+        for block in message["content"] if is_converted else ():
             if block["type"] == "tool_use" and self._translator.kind(block["tool_name"]) == TODOS:
                 self._calls.add(block["tool_id"])
             elif block["type"] == "tool_result" and block["tool_id"] in self._calls:
@@ -194,10 +195,14 @@ class Conversation:
         *,
         new_id: str,
         title: str,
+        compaction: CompactedSession | None = None,
     ) -> None:
+        """With a compaction, the target's model gets its summary in place of all messages before it."""
         self._path, self._target, self._translator, self._title = path, target, translator, title
-        self._capacity, self._own = target.capacity, own or _NO_PROFILE
-        self._new_id = new_id
+        self._capacity, self._own = target.capacity, own or NO_PROFILE
+        self._new_id, self._compaction = new_id, compaction
+        self._part = Part.SENT
+        """Of the unit that is converted."""
         self._calls = RecentCalls(_MAX_OPEN_CALLS)
         self._answered = RecentCalls(_MAX_OPEN_CALLS)
         self._asides = Asides()
@@ -219,22 +224,16 @@ class Conversation:
 
     def convert(self, units: Iterable[Unit]) -> Iterator[Unit]:
         """The messages for the target, numbered anew."""
-        for unit in units:
-            value = unit.value
-            if not unit.is_message:
-                if (aside := self._own.aside(unit)) is not None:
-                    after = value["after"]
-                    self._asides.add(aside._replace(after=after), not after or self._path.contains(after))
-                continue
-            is_on_path = self._path.contains(value["index"])
-            for aside in self._asides.before(value, is_on_path):
-                yield from self._aside(aside)
-            if is_on_path:
-                for code in unit.findings:
-                    if code in _REPLACED:
-                        self._lose(value["index"], *_REPLACED[code])
-                self._todos.add(value)
-                yield from self._message_or_command(unit)
+        parts = self._compaction.split(units) if self._compaction is not None else ((Part.SENT, unit) for unit in units)
+        for part, unit in parts:
+            if part is not Part.EARLIER and self._part is Part.EARLIER:
+                # The model does not see earlier calls, and would refuse their results.
+                self._calls = RecentCalls(_MAX_OPEN_CALLS)
+            self._part = part
+            if part is not Part.EARLIER or self._capacity.compactions:
+                yield from self._unit_of_path(unit)
+            elif unit.is_message and self._path.contains(unit.value["index"]):
+                self._todos.add(unit.value, is_converted=False)
         for aside in self._asides.remaining():
             yield from self._aside(aside)
         # Where an agent's own results do not say that a call failed, their text does, wherever it goes.
@@ -243,6 +242,24 @@ class Conversation:
             self._lose(None, f"that {what} failed", f"{self._title} keeps results without a mark for it")
         if lost := self._todos.lost():
             self._lose(self._todos.changed, *lost)
+
+    def _unit_of_path(self, unit: Unit) -> Iterator[Unit]:
+        """The messages for a unit, and for the texts of records before it."""
+        value = unit.value
+        if not unit.is_message:
+            if (aside := self._own.aside(unit)) is not None:
+                after = value["after"]
+                self._asides.add(aside._replace(after=after), not after or self._path.contains(after))
+            return
+        is_on_path = self._path.contains(value["index"])
+        for aside in self._asides.before(value, is_on_path):
+            yield from self._aside(aside)
+        if is_on_path:
+            for code in unit.findings:
+                if code in _REPLACED:
+                    self._lose(value["index"], *_REPLACED[code])
+            self._todos.add(value)
+            yield from self._message_or_command(unit)
 
     def _aside(self, aside: RecordText) -> Iterator[Unit]:
         """A message for the text of a record that no message holds."""
@@ -331,6 +348,8 @@ class Conversation:
         message["content"] = content
         metadata = value.get("metadata") or {}
         kept = {name: metadata[name] for name in _METADATA if metadata.get(name)} | self._todos.metadata(role)
+        if self._part is Part.SUMMARY and self._capacity.compactions:
+            kept["is_compact_summary"] = True
         if kept:
             message["metadata"] = kept
         return Unit(True, message, 0, 0, 0, ())

@@ -23,9 +23,11 @@ from clew.agents.base import (
 )
 from clew.agents.derived_ids import derived_id
 from clew.agents.masking import learn_subagents
+from clew.agents.target_profile import Compaction
 from clew.agents.tools import Translator
 from clew.convert import origin
-from clew.convert.conversation import Conversation, is_custom_title, safe_id
+from clew.convert.compaction import CompactedSession, find_compaction
+from clew.convert.conversation import NO_PROFILE, Conversation, is_custom_title, safe_id
 from clew.convert.copies import MAX_COPIES_BYTES, copies_of
 from clew.convert.file_transaction import FileTransaction
 from clew.convert.history import SessionWithHistory
@@ -66,7 +68,9 @@ class Conversion(Prepared):
         with_original: bool = True,
         lost: Iterable[Loss] = (),
         workspace: str | None = None,
+        full_history: bool = False,
     ) -> None:
+        """`full_history`: the target's model also gets the messages before a compaction."""
         profile = target.target_profile()
         if profile is None:
             raise UsageError(f"{target.title} cannot continue converted sessions")
@@ -91,6 +95,8 @@ class Conversion(Prepared):
         self._converted_ids: set[str] = parent._converted_ids if parent else {self._original["id"]}
         """Ids before the conversion of all sessions so far: sub-agents may claim to start each other."""
         self._path = self._history.select(branch)
+        self._has_full_history = full_history
+        self._compaction = None if self._is_same or full_history else self._find_compaction()
         self.session = self._new_session()
         if workspace is not None:
             self.session |= {"workspace": workspace, "workspace_encoded": ""}
@@ -142,10 +148,22 @@ class Conversion(Prepared):
             place = {"is_agent_session": True, "agent_id": self._new_id.removeprefix("agent-"), **above}
         return {"id": self._new_id, "workspace_encoded": "", **kept, **place}
 
+    def _find_compaction(self) -> CompactedSession | Compaction | None:
+        units = self._path.in_order(self._history.units())
+        return find_compaction(units, self._path, self._agent.target_profile() or NO_PROFILE)
+
     def _conversation(self) -> Conversation:
         own = self._agent.target_profile()
         translator = Translator(own.tools if own else (), self._profile.tools)
-        return Conversation(self._path, self._profile, translator, own, new_id=self._new_id, title=self._target.title)
+        return Conversation(
+            self._path,
+            self._profile,
+            translator,
+            own,
+            new_id=self._new_id,
+            title=self._target.title,
+            compaction=self._compaction if isinstance(self._compaction, CompactedSession) else None,
+        )
 
     def units(self) -> Iterator[Unit]:
         """The units that the target's encoder gets."""
@@ -187,6 +205,7 @@ class Conversion(Prepared):
             message_count, found = conversation.message_count, conversation.losses
         is_cut = archive_damage(self._history.source) is not None
         yield from map(self._history.with_own_index, chain(damage.losses(is_cut), found))
+        yield from self._survey_compaction()
         facts = self._history.facts
         has_title = facts.titles or is_custom_title(self._original.get("title"), facts.first_prompt)
         if not self._is_same and has_title and not self._profile.capacity.titles:
@@ -201,6 +220,17 @@ class Conversion(Prepared):
         yield from self._survey_copies()
         for link in self._original.get("subagents") or ():
             yield from self._survey_child(link)
+
+    def _survey_compaction(self) -> Iterator[Loss]:
+        """What a compaction means for the target's model."""
+        if isinstance(self._compaction, Compaction):
+            why = "only the provider of its model can decrypt the summary, so the messages before it are sent"
+            yield Loss(None, "the compaction of the session", why, is_note=True)
+        elif self._compaction is not None and (count := self._compaction.earlier_count):
+            why = "left out; the summary is sent in their place, and --full-history sends them"
+            if self._profile.capacity.compactions:
+                why = "kept in the file and not sent to the model; --full-history sends them"
+            yield Loss(None, f"{_messages(count)} before the compaction", why, is_note=True)
 
     def _survey_copies(self) -> Iterator[Loss]:
         """Copies go to the same agent, and to others with the original, as long as they may and are small."""
@@ -252,6 +282,7 @@ class Conversion(Prepared):
                 find=self._find_child,
                 with_original=self._with_original,
                 workspace=self._moved_to,
+                full_history=self._has_full_history,
             )
         except (NothingToConvert, SourceUnreadable) as error:
             yield Loss(None, f"the sub-agent {name}", str(error))

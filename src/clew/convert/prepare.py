@@ -30,12 +30,14 @@ def prepare(
     home: Path | None = None,
     with_original: bool = True,
     workspace: str | None = None,
+    full_history: bool = False,
 ) -> Prepared:
     """The conversion of a session for the agent of that name; its unchanged original is restored where it carries it.
 
     `find` gives the sessions of its sub-agents, which are converted too; `home` is where it is going. Without its
     original, as when it is masked, it cannot come back byte for byte. `workspace` is the project's folder where it is
-    not the recorded one; such a session is written anew.
+    not the recorded one; such a session is written anew. With `full_history`, the target's model gets the messages
+    before a compaction too.
     """
     lost: list[Loss] = []
     if with_original:
@@ -49,6 +51,8 @@ def prepare(
         identity = derived_id(identity, "without the original")
     if workspace is not None:
         identity = derived_id(identity, "moved to", workspace)
+    if full_history:
+        identity = derived_id(identity, "with the full history")
     return Conversion(
         agent,
         source,
@@ -59,6 +63,7 @@ def prepare(
         with_original=with_original,
         lost=lost,
         workspace=workspace,
+        full_history=full_history,
     )
 
 

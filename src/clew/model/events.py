@@ -36,6 +36,8 @@ class SessionInfo(Struct, kw_only=True, gc=False):
     has_derived_parents: bool = False
     """True where the decoder knows who follows whom for every message, tool results included: it works that out where
     the agent's log names no parents."""
+    has_message_times: bool = True
+    """False where the agent's log has no times of messages: then it is no problem that they have none."""
     title: str | None = None
     """The title that the agent gave the session; the last one counts."""
     extra: dict[str, JSON] | None = None

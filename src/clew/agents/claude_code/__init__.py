@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.claude_code import locate
 from clew.agents.derived_ids import derived_id
+from clew.agents.native_records import first_value
 from clew.agents.target_profile import TargetProfile
 from clew.analysis.facts import Facts
 from clew.host import Host
@@ -45,12 +46,8 @@ class ClaudeCode(Agent):
         return locate.source_file(path)
 
     def session_id(self, source: SourceFile) -> str:
-        named = locate.named_session(source.path)
-        if named is not None:
-            return named
-        from clew.agents.claude_code.events import first_claim
-
-        return first_claim(source.path) or locate.stem(source.path)
+        path = source.path
+        return locate.named_session(path) or first_value(path, "sessionId") or locate.stem(path)
 
     def events(self, source: SourceFile) -> Iterator[Event]:
         from clew.agents.claude_code.events import read_events

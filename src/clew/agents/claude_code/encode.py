@@ -53,6 +53,7 @@ _TODO = (
 )
 _THINKING_SETTINGS = (("level", "level"), ("disabled", "disabled"), ("triggers", "triggers"))
 _TRACKED_FILE = (("backup", "backupFileName"), ("version", "version"), ("time", "backupTime"))
+_BOUNDARY = {"subtype": "compact_boundary", "level": "info", "compactMetadata": {"trigger": "manual", "preTokens": 0}}
 _RECORD_START = (("type", "type"), ("uuid", "uuid"), ("parent_uuid", "parentUuid"), ("timestamp", "timestamp"))
 
 
@@ -66,8 +67,7 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
             break
     encoder = _Encoder(header.session, _claimed_session(first))
     for unit in chain(first, remaining):
-        record = encoder.record(unit)
-        if record is not None:
+        for record in encoder.records(unit):
             yield "", dumps(record) + b"\n"
     for record in encoder.last_records():
         yield "", dumps(record) + b"\n"
@@ -89,15 +89,22 @@ class _Encoder:
         self._not_written: dict[JSON, JSON] = {}
         """Messages whose native record has no uuid, each with its parent: the next record must name that instead."""
         self._last_uuid: str | None = None
+        self._is_summary = False
+        """The last message was part of a summary, or the boundary before it."""
         self._reply_id: str | None = None
         self._time = session.get("started_at")
 
-    def record(self, unit: Unit) -> Fields | None:
-        """The native record of a unit; None for one that is not written."""
+    def records(self, unit: Unit) -> Iterator[Fields]:
+        """The native records of a unit."""
         if unit.native:
             self._has_native = True
-            return self._copied(unit) if unit.start != unit.stop else None
-        return self._message(unit.value) if unit.is_message else self._other(unit.value)
+            record = self._copied(unit) if unit.start != unit.stop else None
+            if record is not None:
+                yield record
+        elif unit.is_message:
+            yield from self._messages(unit.value)
+        elif (record := self._other(unit.value)) is not None:
+            yield record
 
     def last_records(self) -> Iterator[Fields]:
         """The title, and the message at which a composed session ends."""
@@ -139,6 +146,24 @@ class _Encoder:
 
     # Composed records
 
+    def _messages(self, value: Fields) -> Iterator[Fields]:
+        """The record of a message; before a summary also the boundary, which the client looks for."""
+        metadata = value.get("metadata") or {}
+        is_summary = bool(metadata.get("is_compact_summary"))
+        if is_summary and not self._is_summary and self._last_uuid is not None:
+            boundary = {
+                "index": value["index"],
+                "uuid": derived_id(self._session["id"], "compaction", value["index"]),
+                "parent_uuid": None,
+                "role": "system",
+                "content": [{"type": "text", "text": "Conversation compacted"}],
+                "metadata": {"logical_parent_uuid": self._last_uuid},
+            }
+            yield self._message(boundary)
+            value = {**value, "parent_uuid": boundary["uuid"]}
+        self._is_summary = is_summary or "logical_parent_uuid" in metadata
+        yield self._message(value)
+
     def _message(self, value: Fields) -> Fields:
         role = value["role"]
         self._time = value.get("timestamp") or self._time
@@ -156,7 +181,8 @@ class _Encoder:
         if self._time is not None or "timestamp" in value:
             record["timestamp"] = self._time
         if role == "system":
-            return record | {"content": _content(value["content"])}
+            is_boundary = metadata.get("logical_parent_uuid") is not None
+            return record | {"content": _content(value["content"])} | (_BOUNDARY if is_boundary else {})
         if role == "user":
             record |= _user_fields(metadata)
         return record | {"message": _api_message(role, value["content"], metadata)}

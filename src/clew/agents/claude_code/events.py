@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 from msgspec import UNSET, UnsetType, to_builtins
 
@@ -23,8 +22,7 @@ from clew.agents.claude_code.records import (
 from clew.agents.tools import RecentCalls
 from clew.analysis.todos import as_todos
 from clew.io.codec import NOT_JSON, dumps, loads
-from clew.io.compress import damage, open_source
-from clew.io.records import read_records
+from clew.io.compress import damage
 from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse, Unknown
 from clew.model.codes import problem
 from clew.model.events import Event, SessionInfo, SubagentStarted
@@ -51,16 +49,6 @@ def read_events(source: SourceFile) -> Iterator[Event]:
                 yield from fragment_events(source, record, line, after=decoder.index)
         if found := damage(stream):
             yield problem("damaged-archive", found, file=str(source.path))
-
-
-def first_claim(path: Path) -> str | None:
-    """The session id that the first record with one claims; reads no further."""
-    with open_source(path) as stream:
-        for record in read_records(stream):
-            claim = record.value.get("sessionId") if record.value else None
-            if isinstance(claim, str):
-                return claim
-    return None
 
 
 class EventDecoder:

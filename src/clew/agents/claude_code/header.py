@@ -10,7 +10,7 @@ from pathlib import Path
 
 from clew.agents.base import SourceFile
 from clew.agents.claude_code import locate
-from clew.agents.claude_code.events import first_claim
+from clew.agents.native_records import first_value
 from clew.analysis.facts import Facts
 from clew.analysis.titles import short_title
 from clew.errors import SourceUnreadable
@@ -79,7 +79,7 @@ def _read_flat_agents(folder: str, _changed: int) -> dict[str, list[Path]]:
     for path in locate.flat_agents(Path(folder)):
         # A file that cannot be read belongs to no session.
         with suppress(SourceUnreadable):
-            parent = first_claim(path)
+            parent = first_value(path, "sessionId")
             if parent is not None:
                 found.setdefault(parent, []).append(path)
     return found

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from clew.agents.claude_code.encode import SESSION_KEYS
 from clew.agents.claude_code.queued_prompts import is_typed_by_person
-from clew.agents.target_profile import Capacity, RecordText, TargetProfile
+from clew.agents.target_profile import Capacity, Compaction, RecordText, TargetProfile, read_summary_message
 from clew.agents.tools import (
     EDIT,
     FETCH,
@@ -35,6 +35,7 @@ CAPACITY = Capacity(
     titles=True,
     subagents=True,
     todos=("user",),
+    compactions=True,
 )
 
 
@@ -78,6 +79,16 @@ def _aside(unit: Unit) -> RecordText | None:
     return RecordText("a queued prompt that was never sent", "no message holds it", text=text, may_be_sent_later=True)
 
 
+def _compaction(unit: Unit, before: Unit | None) -> Compaction | None:
+    """The summary, and the messages that the boundary before it keeps."""
+    compaction = read_summary_message(unit, before)
+    details = before.native.get("compactMetadata") if before is not None else None
+    kept = details.get("preservedSegment") if isinstance(details, dict) else None
+    if compaction is None or not isinstance(kept, dict):
+        return compaction
+    return compaction._replace(first_kept=kept.get("headUuid"), last_kept=kept.get("tailUuid"))
+
+
 def _citations(unit: Unit) -> Iterator[str]:
     message = unit.native.get("message")
     content = message.get("content") if isinstance(message, dict) else None
@@ -93,6 +104,7 @@ TARGET_PROFILE = TargetProfile(
     lambda session: ["claude", "--resume", str(session["id"])],
     can_find_by_id=lambda path, identity: path.name == f"{identity}.jsonl",
     aside=_aside,
+    compaction=_compaction,
     unconvertible=_citations,
     nests_subagents=True,
     child_id=lambda identity: f"agent-a{identity.replace('-', '')[:16]}",

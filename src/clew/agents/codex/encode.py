@@ -78,7 +78,7 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
                 yield "", line
     if not has_head:
         yield "", composed.head()
-    for line in copied.finish() if copied.has_lines else composed.remaining_subagents():
+    for line in copied.finish() if copied.has_lines else composed.finish():
         yield "", line
 
 
@@ -163,6 +163,8 @@ class _ComposedRecords:
         self._context: tuple[str, str] | None = None
         """Folder and model as the last `turn_context` states them."""
         self._turns = _Turns()
+        self._summary: list[_Object] = []
+        """The items of a summary, until all of it is known."""
         self._subagents: dict[str | None, list[_Object]] = {}
         """The sub-agents without a record yet, by the call that started them."""
         for link in session.get("subagents") or ():
@@ -193,6 +195,10 @@ class _ComposedRecords:
         if metadata.get("is_sidechain") and not self._session.get("is_agent_session"):
             return
         self._time = parse_time(message.get("timestamp")) or self._time
+        if metadata.get("is_compact_summary"):
+            self._summary += _items(message)
+            return
+        yield from self._compaction()
         has_results = any(block["type"] == "tool_result" for block in message["content"])
         if message["role"] == "user" and not has_results:
             turns = self._turns.go_back(message.get("parent_uuid"))
@@ -203,10 +209,20 @@ class _ComposedRecords:
         yield from self._content(message, bool(metadata.get("is_meta")))
         self._turns.add(message.get("uuid"))
 
-    def remaining_subagents(self) -> Iterator[bytes]:
-        """The sub-agents whose call is not there."""
+    def finish(self) -> Iterator[bytes]:
+        """The summary that nothing follows, and the sub-agents whose call is not there."""
+        yield from self._compaction()
         for call in list(self._subagents):
             yield from self._subagents_started(call)
+
+    def _compaction(self) -> Iterator[bytes]:
+        """The record by which Codex replaces all earlier items with a summary."""
+        history, self._summary = self._summary, []
+        if history:
+            contents = [item["content"] for item in history if item["type"] == "message"]
+            text = "\n\n".join(part["text"] for content in contents for part in content if "text" in part)
+            yield self._line("compacted", {"message": text, "replacement_history": history})
+            yield self._event("context_compacted", {})
 
     def _turn_context(self, metadata: _Object) -> Iterator[bytes]:
         """Folder and model from here on, where they changed and a model is known."""
@@ -344,6 +360,19 @@ def _lineage(session: Mapping[str, JSON]) -> _Object:
 def _agent_path(name: str) -> str:
     """The path of a sub-agent in the letters that Codex allows: its reader refuses the whole line for any other."""
     return "/".join(("", "root", _NOT_IN_AGENT_PATHS.sub("_", name.lower())))
+
+
+def _items(message: _Object) -> list[_Object]:
+    """The items of a message, without the events for user interfaces."""
+    items: list[_Object] = []
+    for block in message["content"]:
+        if (item := _item(block)) is not None:
+            items.append(item)
+            continue
+        if not items or items[-1]["type"] != "message":
+            items.append({"type": "message", "role": message["role"], "content": []})
+        items[-1]["content"] += _content_parts(block, message["role"])
+    return items
 
 
 def _item(block: _Object) -> _Object | None:

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from msgspec import to_builtins
+
 from clew.agents.base import Unit
 from clew.agents.codex import locate
 from clew.agents.codex.encode import ID_KEYS, tool_output
 from clew.agents.codex.history import read_with_history
-from clew.agents.codex.items import SPOKEN, exit_status
-from clew.agents.codex.records import TEXT_TYPES
-from clew.agents.target_profile import ORIGIN, Capacity, Header, RecordText, TargetProfile
+from clew.agents.codex.items import SPOKEN, blocks_of, exit_status, is_injected_item, role_of, texts_of
+from clew.agents.codex.records import TEXT_TYPES, Payload
+from clew.agents.target_profile import ORIGIN, Capacity, Compaction, Header, RecordText, TargetProfile
 from clew.agents.tools import SHELL, TODOS, Tool, command_text, todos_from, todos_into
 from clew.io.codec import dumps
 from clew.io.compress import open_source
+from clew.io.typed_records import decode_leniently
 from clew.model.json import JSON
 
 _HEAD_BYTES = 200
+_ENCRYPTED_SUMMARIES = ("compaction", "compaction_summary", "context_compaction")
 _Payload = Mapping[str, JSON]
 _ROLES = ("user", "assistant", "developer", "system")
 _IN_CODE = "exec-"
@@ -102,6 +106,26 @@ def _aside(unit: Unit) -> RecordText | None:
     return None
 
 
+def _compaction(unit: Unit, _before: Unit | None) -> Compaction | None:
+    """The items that Codex sends in place of the history, without the context that it injects anew."""
+    record, payload = unit.native, unit.native.get("payload")
+    if record.get("type") != "compacted" or not isinstance(payload, dict):
+        return None
+    history, summary = payload.get("replacement_history"), _text(payload, "message")
+    messages: list[dict[str, JSON]] = []
+    for item in filter(_is_object, history if isinstance(history, list) else ()):
+        found = decode_leniently(item, Payload)
+        if found.encrypted_content and found.type in _ENCRYPTED_SUMMARIES:
+            return Compaction(is_unreadable=True)
+        role = role_of(found.type or "", found.role)
+        if role != "system" and not (role == "user" and is_injected_item(found, texts_of(found.content))):
+            messages.append({"role": role, "content": to_builtins(blocks_of(found.type or "", found))})
+    # Until late 2025 the record held the summary alone.
+    if summary.strip() and not any(summary in block.get("text", "") for each in messages for block in each["content"]):
+        messages.append({"role": "user", "content": [{"type": "text", "text": summary}]})
+    return Compaction(tuple(messages)) if messages else Compaction(is_unreadable=True)
+
+
 def _unknown_item(kind: JSON) -> RecordText:
     return RecordText(f"an item of the kind {kind!r}", "clew does not support it")
 
@@ -126,6 +150,10 @@ def _aside_of_event(event: _Payload) -> RecordText | None:
             # A script made this call, so no item records it.
             return RecordText("a call that only an event mentions", "no message holds it or its result", call=call)
     return None
+
+
+def _is_object(value: JSON) -> bool:
+    return isinstance(value, dict)
 
 
 def _text(value: _Payload, name: str) -> str:
@@ -198,6 +226,7 @@ TARGET_PROFILE = TargetProfile(
         titles=True,
         subagents=True,
         foreign_lines=True,
+        compactions=True,
     ),
     TOOLS,
     ID_KEYS,
@@ -207,6 +236,7 @@ TARGET_PROFILE = TargetProfile(
     shows_failure=lambda output: exit_status(tool_output(output)).is_error is True,
     unknown_kind=_unknown_role,
     aside=_aside,
+    compaction=_compaction,
     namespace=_namespace,
     unconvertible=_annotations,
     read_with_history=read_with_history,

@@ -1,33 +1,17 @@
 """What a session of Gemini CLI proves about files: the diffs its tools display, what they read, and its checkpoints.
 
-A display holds a file whole before and after. `replace` shows lines that end in "\\n" whatever the file's do,
-`write_file` shows what it found as it was. A checkpoint is a commit in a repository beside the sessions, made before a
-tool ran.
+A checkpoint is a commit in a repository beside the sessions, made before a tool ran.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from clew.agents.base import SourceFile
-from clew.agents.edits import rewriting, writing
-from clew.agents.file_evidence import (
-    ABSENT,
-    Event,
-    FileChange,
-    KnownContent,
-    WriterFinished,
-    absolute,
-    as_bytes,
-    as_text,
-    first_text,
-    tool_call,
-    writer_started,
-)
+from clew.agents.displayed_diffs import FileCall, changed_file, read_file
+from clew.agents.file_evidence import Event, WriterFinished, absolute, first_text, tool_call, writer_started
 from clew.agents.gemini.checkpoints import PATH_ARGUMENTS, Checkpoints
 from clew.agents.gemini.records import message_record
-from clew.agents.read_only_commands import is_read_only_command
 from clew.model.json import JSON
 from clew.model.unit import Unit
 
@@ -37,17 +21,15 @@ _HARMLESS = frozenset(
     "list_background_processes read_background_output".split()
 )
 _CHANGES = ("write_file", "replace", "edit")
-_CUT = ("IMPORTANT: The file content has been truncated", "[File content truncated")
-
-
-class Call(NamedTuple):
-    """A call of a tool that waits for its result."""
-
-    name: str
-    input: dict[str, JSON]
-    at: int
-    """The index of its message."""
-    display: JSON
+_NOT_CONTENT = (
+    "IMPORTANT: The file content has been truncated",
+    "[File content truncated",
+    "Cannot display content",
+    "Binary content",
+    "<tool_output_masked>",
+)
+"""How outputs of `read_file` begin that are not the content of a file."""
+_TOO_LARGE = "Output too large"
 
 
 def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
@@ -62,7 +44,8 @@ def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
 
 class _Reader:
     def __init__(self, checkpoints: Checkpoints) -> None:
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, tuple[FileCall, JSON]] = {}
+        """By id, with what is displayed for them."""
         self._checkpoints = checkpoints
         self._earlier_displays: dict[str, tuple[JSON, bool]] = {}
         """By call: what an earlier version of its message displays, and whether it failed. A later one may lack it."""
@@ -91,33 +74,35 @@ class _Reader:
         if call is None or call[0] in self._done:
             return
         key, name, given = call
-        self._calls[key] = Call(name, given, index, display)
+        made = FileCall(name, given, index)
+        self._calls[key] = made, display
         yield from self._checkpoints.before(name, given, index)
-        command = given.get("command")
-        reads = name == "run_shell_command" and isinstance(command, str) and is_read_only_command(command)
-        if name not in _HARMLESS and name not in _CHANGES and not reads:
-            yield writer_started(key, index, name, command)
+        if made.can_change_anything((*_HARMLESS, *_CHANGES)):
+            yield writer_started(key, index, name, given.get("command"))
 
     def _returned(self, block: dict[str, JSON], index: int) -> Iterator[Event]:
         key = block.get("tool_id")
-        call = self._calls.pop(key, None) if isinstance(key, str) else None
-        if call is None:
+        made = self._calls.pop(key, None) if isinstance(key, str) else None
+        if made is None:
             return
         assert isinstance(key, str)
+        call, later_display = made
         self._done.add(key)
         if call.input.get("is_background") is not True and "Background PIDs:" not in str(block.get("output")):
             yield WriterFinished(key, index)
         display, failed = self._earlier_displays.pop(key, (None, False))
-        if call.display is not None:
-            display = call.display
+        display = later_display if later_display is not None else display
         named = first_text(call.input, *PATH_ARGUMENTS)
         if named is None or failed or block.get("is_error") is True:
             return
         path = absolute(named, None)
         if call.name == "read_file":
-            yield from _read(path, call, block, index)
+            output = block.get("output")
+            is_too_large = isinstance(output, str) and _TOO_LARGE in output[:40]
+            yield read_file(path, call, None if is_too_large else output, index, _NOT_CONTENT)
         elif call.name in _CHANGES:
-            yield _changed(path, call, display if isinstance(display, dict) else {}, index)
+            display = display if isinstance(display, dict) else {}
+            yield changed_file(path, call, display, index, is_new=display.get("isNewFile") is True)
 
 
 def _native_calls(native: Mapping[str, JSON], uuid: JSON) -> Iterator[tuple[str, Mapping[str, JSON]]]:
@@ -126,29 +111,3 @@ def _native_calls(native: Mapping[str, JSON], uuid: JSON) -> Iterator[tuple[str,
     for position, call in enumerate(calls if isinstance(calls, list) else ()):
         if isinstance(call, dict):
             yield call["id"] if isinstance(call.get("id"), str) else f"{uuid}:{position}", call
-
-
-def _read(path: str, call: Call, block: dict[str, JSON], done: int) -> Iterator[FileChange]:
-    output = block.get("output")
-    state: KnownContent | None = None
-    asked = {"offset", "limit", "start_line", "end_line"} & call.input.keys()
-    if isinstance(output, str) and not asked and not output.lstrip().startswith(_CUT):
-        is_other = output.startswith(("Cannot display content", "Binary content", "<tool_output_masked>"))
-        state = None if is_other or "Output too large" in output[:40] else as_text(output)
-    yield FileChange(path, "read", call.at, done, "read", state, state)
-
-
-def _changed(path: str, call: Call, display: dict[str, JSON], done: int) -> FileChange:
-    old, new = display.get("originalContent"), display.get("newContent")
-    is_new = display.get("isNewFile") is True
-    if not isinstance(new, str):
-        content = call.input.get("content")
-        edit = writing(content) if call.name == "write_file" and isinstance(content, str) else None
-        return FileChange(path, "change", call.at, done, "record", edit=edit)
-    if is_new:
-        return FileChange(path, "create", call.at, done, "record", ABSENT, as_bytes(new))
-    # What begins with a mark may be of another encoding.
-    is_raw = call.name == "write_file" and isinstance(old, str) and not old.startswith("\ufeff")
-    before = as_bytes(old) if is_raw else as_text(old)
-    edit = writing(new) if call.name == "write_file" else rewriting(new)
-    return FileChange(path, "change", call.at, done, "record", before, edit=edit)

@@ -15,9 +15,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from clew.agents.base import SourceFile, fragment_events, open_main
+from clew.agents.database_rows import LINES, Line, decode_json, decode_row
 from clew.agents.opencode.records import (
     File,
-    Line,
     MessageData,
     MessageEvent,
     MessageOfVersion2,
@@ -28,12 +28,10 @@ from clew.agents.opencode.records import (
     Times,
     Tokens,
     ToolState,
-    decode_json,
-    decode_row,
 )
 from clew.io.compress import damage
 from clew.io.records import RawRecord
-from clew.io.typed_records import RecordDecoder, decode_each, decode_value
+from clew.io.typed_records import decode_each, decode_value
 from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse, Unknown
 from clew.model.codes import problem
 from clew.model.events import Event, SessionInfo, SubagentStarted, UsageReport
@@ -62,14 +60,13 @@ _RECORD_KINDS = {
 }
 """Parts that are no messages."""
 _STATE_TYPES = ("agent-switched", "model-switched", "location-switched", "idle")
-_LINES = RecordDecoder(Line)
 
 
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session, in file order."""
     decoder = _Decoder()
     with open_main(source) as stream:
-        for number, line in _LINES.decode_file(stream):
+        for number, line in LINES.decode_file(stream):
             if isinstance(line, RawRecord):
                 yield from decoder.finish_message()
                 yield from fragment_events(source, line, number, after=decoder.index)

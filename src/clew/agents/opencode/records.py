@@ -8,27 +8,13 @@ what it is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TypeVar
 
 import msgspec
 
 from clew.agents.database import HEADER_KEY
-from clew.io.codec import NOT_JSON, loads
-from clew.io.typed_records import decode_leniently, decode_value, unknown_in, unknown_keys
+from clew.agents.database_rows import json_in_column
+from clew.io.typed_records import unknown_in, unknown_keys
 from clew.model.json import JSON
-
-T = TypeVar("T", bound=msgspec.Struct)
-
-
-class Line(msgspec.Struct):
-    """A line of the file: the header, or a row."""
-
-    clew_rows: JSON = None
-    agent: JSON = None
-    schema: JSON = None
-    session: JSON = None
-    table: JSON = None
-    row: JSON = None
 
 
 class SessionRow(msgspec.Struct):
@@ -230,34 +216,9 @@ class Revert(msgspec.Struct):
     messageID: str | None = None
 
 
-def decode_json(text: str | None, kind: type[T]) -> T | None:
-    """A struct from JSON text; fields of other types are left out. None for text that is not a JSON object."""
-    if text is None:
-        return None
-    try:
-        return msgspec.json.decode(text, type=kind)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        pass
-    try:
-        value = loads(text.encode("utf-8", "surrogatepass"))
-    except NOT_JSON:
-        return None
-    return decode_leniently(value, kind) if isinstance(value, dict) else None
-
-
-def decode_row(row: JSON, kind: type[T]) -> T:
-    """A struct from the columns of a row; columns of other types are left out."""
-    return decode_value(row, kind) if isinstance(row, dict) else kind()
-
-
 def data_of(native: Mapping[str, JSON]) -> dict[str, JSON]:
     """The JSON object in a row; empty where there is none."""
-    row = native.get("row")
-    text = row.get("data") if isinstance(row, dict) else None
-    try:
-        value = loads(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else None
-    except NOT_JSON:
-        return {}
+    value = json_in_column(native, "data")
     return value if isinstance(value, dict) else {}
 
 

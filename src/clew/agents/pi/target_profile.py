@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from clew.agents.target_profile import Capacity, TargetProfile
+from clew.agents.target_profile import Capacity, Compaction, TargetProfile, read_summary_message
 from clew.agents.tools import EDIT, GLOB, GREP, LIST, READ, SHELL, WRITE, Arguments, Tool
+from clew.model.unit import Unit
 
 
 def _read_edit(arguments: Arguments) -> Arguments:
@@ -33,6 +34,15 @@ TOOLS = (
     Tool(LIST, "ls"),
 )
 
+
+def _compaction(unit: Unit, before: Unit | None) -> Compaction | None:
+    """The summary and the messages that pi keeps; the summary of a branch that was left replaces nothing."""
+    if unit.native.get("type") != "compaction":
+        return None
+    compaction, first = read_summary_message(unit, before), unit.native.get("firstKeptEntryId")
+    return compaction._replace(first_kept=first if isinstance(first, str) else None) if compaction else None
+
+
 TARGET_PROFILE = TargetProfile(
     Capacity(
         images=True,
@@ -44,4 +54,5 @@ TARGET_PROFILE = TargetProfile(
     TOOLS,
     ("id",),
     lambda session: ["pi", "--session", str(session["id"])],
+    compaction=_compaction,
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.gemini_content import OPAQUE_PARTS
+from clew.agents.native_records import first_value
 from clew.agents.qwen_code import locate
 from clew.agents.target_profile import TargetProfile
 from clew.analysis.facts import Facts
@@ -43,12 +44,8 @@ class QwenCode(Agent):
         return locate.source_file(path)
 
     def session_id(self, source: SourceFile) -> str:
-        named = locate.named_session(source.path)
-        if named is not None:
-            return named
-        from clew.agents.qwen_code.events import first_claim
-
-        return first_claim(source) or locate.stem(source.path)
+        path = source.path
+        return locate.named_session(path) or first_value(path, "sessionId") or locate.stem(path)
 
     def events(self, source: SourceFile) -> Iterator[Event]:
         from clew.agents.qwen_code.events import read_events

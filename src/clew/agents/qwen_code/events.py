@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec import UNSET, UnsetType, to_builtins
+from msgspec import UNSET, to_builtins
 
 from clew.agents.base import SourceFile, fragment_events, masked_text, open_main
 from clew.agents.gemini_content import block_of_part, is_attachment
@@ -21,15 +21,14 @@ from clew.agents.qwen_code.records import (
 )
 from clew.agents.tools import RecentCalls
 from clew.analysis.todos import as_todos
-from clew.io.compress import damage, open_source
-from clew.io.records import RawRecord, read_records
+from clew.io.compress import damage
+from clew.io.records import RawRecord
 from clew.model.blocks import Block, Text, ToolResult, ToolUse
 from clew.model.codes import problem
 from clew.model.events import Event, SessionInfo, UsageReport
 from clew.model.json import JSON
 from clew.model.message import Message, Metadata, ModelUse, Role, SourceRef
 from clew.model.record import Record
-from clew.model.snapshot import Snapshot, TrackedFile
 from clew.model.time import canonical_time
 from clew.model.todo import Todo
 from clew.model.usage import TokenUsage
@@ -58,16 +57,6 @@ def read_events(source: SourceFile) -> Iterator[Event]:
         if found := damage(stream):
             yield problem("damaged-archive", found, file=str(source.path))
     yield from decoder.last_info()
-
-
-def first_claim(source: SourceFile) -> str | None:
-    """The session id that the first record with one claims; reads no further."""
-    with open_source(source.path) as stream:
-        for record in read_records(stream):
-            claim = record.value.get("sessionId") if record.value else None
-            if isinstance(claim, str):
-                return claim
-    return None
 
 
 class EventDecoder:
@@ -199,8 +188,6 @@ class EventDecoder:
             found.kind = kind if payload.phase != "result" else "progress"
         elif kind == "rewind":
             found.message_uuid = self._leaf or None
-        elif kind == "snapshot":
-            found.snapshot = _snapshot(payload.snapshots)
         return found
 
     def _note_place(self, record: ChatRecord) -> None:
@@ -287,25 +274,3 @@ def _summary(record: ChatRecord, payload: SystemPayload) -> list[Block] | None:
     first = history[0] if record.subtype == "chat_compression" and type(history) is list and history else None
     parts = first.get("parts") if type(first) is dict else None
     return [block_of_part(part) for part in parts] if type(parts) is list and parts else None
-
-
-def _snapshot(snapshots: JSON) -> Snapshot | UnsetType:
-    """The last of the snapshots of a record: earlier ones are repeated."""
-    last = snapshots[-1] if type(snapshots) is list and snapshots else None
-    if type(last) is not dict:
-        return UNSET
-    files = last.get("trackedFileBackups")
-    tracked = {
-        path: TrackedFile(
-            backup=_text_or_null(entry.get("backupFileName")),
-            version=entry["version"] if type(entry.get("version")) is int else UNSET,
-            time=_text_or_null(entry.get("backupTime")),
-        )
-        for path, entry in (files.items() if type(files) is dict else ())
-        if type(entry) is dict
-    }
-    return Snapshot(timestamp=canonical_time(last.get("timestamp", UNSET)), files=tracked)
-
-
-def _text_or_null(value: JSON) -> str | None | UnsetType:
-    return value if value is None or type(value) is str else UNSET

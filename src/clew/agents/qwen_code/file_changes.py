@@ -1,7 +1,6 @@
 """What a session of Qwen Code proves about files: the diffs its tools display, what they read, and its backups.
 
-A display holds a file whole before and after, unless it is long. `edit` shows lines that end in "\\n" whatever the
-file's do. A backup is a copy that the client makes of a file before it changes it.
+A backup is a copy that the client makes of a file before it changes it.
 """
 
 from __future__ import annotations
@@ -9,34 +8,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from clew.agents.backups import is_link, read_inside
 from clew.agents.base import SourceFile, Unit
-from clew.agents.edits import Replacement, replacing, rewriting, writing
+from clew.agents.displayed_diffs import FileCall, changed_file, read_file
 from clew.agents.file_evidence import (
     ABSENT,
-    Edit,
     Event,
     FileChange,
     FileContent,
     KnownContent,
     WriterFinished,
     absolute,
-    as_bytes,
-    as_text,
     first_text,
     tool_call,
     writer_started,
 )
 from clew.agents.qwen_code import locate
-from clew.agents.read_only_commands import is_read_only_command
 from clew.analysis.messages import metadata_of
 from clew.model.json import JSON
 
-_SHELL = "run_shell_command"
-_WRITE, _EDIT = "write_file", "edit"
-_CHANGES = (_WRITE, _EDIT, "notebook_edit")
+_CHANGES = ("write_file", "edit", "notebook_edit")
 _HARMLESS = frozenset(
     "read_file zoom_image display_image glob grep_search list_directory lsp web_fetch web_search todo_write "
     "task_create task_update task_list ask_user_question enter_plan_mode exit_plan_mode tool_search skill "
@@ -45,19 +37,9 @@ _HARMLESS = frozenset(
 )
 _PATHS = ("file_path", "absolute_path", "notebook_path", "path")
 _NEW_FILE = "Successfully created and wrote to new file"
-_NOT_WHOLE = ("Showing lines", "Cannot display content", "Cannot read file", "File size exceeds", "File not found")
+_NOT_CONTENT = ("Showing lines", "Cannot display content", "Cannot read file", "File size exceeds", "File not found")
 """How outputs of `read_file` begin that are not the content of a file."""
 _FINISHED_CALL = re.compile(r"<tool-use-id>([^<]+)</tool-use-id>")
-
-
-class Call(NamedTuple):
-    """A call of a tool that waits for its result."""
-
-    name: str
-    input: dict[str, JSON]
-    at: int
-    """The index of its message."""
-    folder: str | None
 
 
 def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
@@ -74,7 +56,7 @@ class _Reader:
     def __init__(self, path: Path) -> None:
         self._index = 0
         self._folder: str | None = None
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, FileCall] = {}
         self._backups = next(locate.copies(path), None)
         self._known_backups: set[tuple[JSON, ...]] = set()
         """Snapshots repeat the backups of files that did not change."""
@@ -122,11 +104,9 @@ class _Reader:
         if call is None:
             return
         key, name, given = call
-        self._calls[key] = Call(name, given, self._index, self._folder)
-        command = given.get("command")
-        only_reads = name == _SHELL and isinstance(command, str) and is_read_only_command(command)
-        if name not in _HARMLESS and name not in _CHANGES and not only_reads:
-            yield writer_started(key, self._index, name, command)
+        self._calls[key] = FileCall(name, given, self._index)
+        if self._calls[key].can_change_anything((*_HARMLESS, *_CHANGES)):
+            yield writer_started(key, self._index, name, given.get("command"))
 
     def _returned(self, block: dict[str, JSON], display: dict[str, JSON]) -> Iterator[Event]:
         key = block.get("tool_id")
@@ -139,42 +119,9 @@ class _Reader:
         named = first_text(call.input, *_PATHS)
         if named is None or block.get("is_error") is True:
             return
-        path, output = absolute(named, call.folder), block.get("output")
+        path, output = absolute(named, self._folder), block.get("output")
         if call.name == "read_file":
-            yield _read(path, call, output, self._index)
+            yield read_file(path, call, output, self._index, _NOT_CONTENT)
         elif call.name in _CHANGES:
             is_new = isinstance(output, str) and output.startswith(_NEW_FILE)
-            yield _changed(path, call, display, is_new, self._index)
-
-
-def _read(path: str, call: Call, output: JSON, done: int) -> FileChange:
-    is_whole = not {"offset", "limit", "pages"} & call.input.keys()
-    is_content = isinstance(output, str) and not output.startswith(_NOT_WHOLE)
-    state = as_text(output) if is_whole and is_content else None
-    return FileChange(path, "read", call.at, done, "read", state, state)
-
-
-def _changed(path: str, call: Call, display: Mapping[str, JSON], is_new: bool, done: int) -> FileChange:
-    old = display.get("originalContent") if display.get("originalContentTruncated") is not True else None
-    new = display.get("newContent") if display.get("newContentTruncated") is not True else None
-    if is_new or ("originalContent" in display and display["originalContent"] is None):
-        content = new if isinstance(new, str) else call.input.get("content")
-        return FileChange(path, "create", call.at, done, "record", ABSENT, as_bytes(content))
-    # What begins with a mark may be of another encoding.
-    is_raw = call.name == _WRITE and isinstance(old, str) and not old.startswith("\ufeff")
-    before = as_bytes(old) if is_raw else as_text(old)
-    edit, is_edited = _edit(call, new)
-    return FileChange(path, "change", call.at, done, "edit" if is_edited else "record", before, edit=edit)
-
-
-def _edit(call: Call, new: JSON) -> tuple[Edit | None, bool]:
-    """How the content changed, and whether only the content before it tells the one behind it."""
-    if call.name == _WRITE:
-        content = new if isinstance(new, str) else call.input.get("content")
-        return (writing(content) if isinstance(content, str) else None), False
-    if isinstance(new, str):
-        return rewriting(new), False
-    old_text, new_text = call.input.get("old_string"), call.input.get("new_string")
-    if not isinstance(old_text, str) or not isinstance(new_text, str):
-        return None, True
-    return replacing([Replacement(old_text, new_text, call.input.get("replace_all") is True)]), True
+            yield changed_file(path, call, display, self._index, is_new=is_new, replaces_exactly=True)

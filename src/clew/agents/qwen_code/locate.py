@@ -11,7 +11,7 @@ from clew.agents.backups import is_link, is_plain_file
 from clew.agents.base import Claim, SourceFile, source_at
 from clew.host import Host
 from clew.io.compress import plain_name
-from clew.io.paths import safe_relative
+from clew.io.paths import safe_relative, walk
 from clew.model.json import JSON
 
 AGENT = "qwen-code"
@@ -37,24 +37,12 @@ def roots(host: Host) -> Iterator[Path]:
 
 def discover(root: Path) -> Iterator[SourceFile]:
     """Every session, archived or not, and every sub-agent; follows no links."""
-    for project in _folders(root):
-        yield from _transcripts(project / CHATS)
-        yield from _transcripts(project / CHATS / ARCHIVE)
-        for folder in _folders(project / SUBAGENTS):
-            yield from _transcripts(folder)
-
-
-def _folders(folder: Path) -> list[Path]:
-    if is_link(folder):
-        return []
-    try:
-        return sorted(Path(entry.path) for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return []
-
-
-def _transcripts(folder: Path) -> Iterator[SourceFile]:
-    yield from (source_file(path) for path in transcript_files(folder))
+    for below, names, _ in walk(root):
+        names.sort()
+        folder = Path(below)
+        is_archive = folder.name == ARCHIVE and folder.parent.name == CHATS
+        if folder.name == CHATS or is_archive or folder.parent.name == SUBAGENTS:
+            yield from map(source_file, transcript_files(folder))
 
 
 def transcript_files(folder: Path) -> list[Path]:

@@ -87,7 +87,6 @@ class SystemPayload(Struct, gc=False):
     phase: str | None = None
     parentSessionId: str | None = None
     compressedHistory: Any = UNSET
-    snapshots: Any = UNSET
     uiEvent: UiEvent | None = None
 
 
@@ -136,36 +135,15 @@ def read_meta(transcript: Path) -> AgentMeta:
 
 
 _OTHER_RECORD_KEYS = (
-    "contextWindowSize",
-    "agentName",
-    "agentColor",
-    "agentRunId",
-    "agentRound",
-    "externalInputKind",
-    "goalContext",
+    "contextWindowSize agentName agentColor agentRunId agentRound externalInputKind goalContext".split()
 )
 _OTHER_USAGE_KEYS = (
-    "toolUsePromptTokenCount",
-    "promptTokensDetails",
-    "cacheTokensDetails",
-    "candidatesTokensDetails",
-    "toolUsePromptTokensDetails",
-    "trafficType",
+    "toolUsePromptTokenCount promptTokensDetails cacheTokensDetails candidatesTokensDetails "
+    "toolUsePromptTokensDetails trafficType".split()
 )
 _OTHER_RESULT_KEYS = (
-    "callId",
-    "error",
-    "errorType",
-    "executionStatus",
-    "durationMs",
-    "contentLength",
-    "persistedOutputFiles",
-    "modelOverride",
-    "terminateTurn",
-    "visionBridgeNotice",
-    "artifacts",
-    "boundaryArtifact",
-    "responseParts",
+    "callId error errorType executionStatus durationMs contentLength persistedOutputFiles modelOverride terminateTurn "
+    "visionBridgeNotice artifacts boundaryArtifact responseParts".split()
 )
 
 

@@ -1,0 +1,73 @@
+"""What Continue can hold of other agents' sessions, its tools, and how it is made to list a session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from clew.agents.continue_dev.checklist import format_checklist, parse_checklist
+from clew.agents.continue_dev.locate import INDEX
+from clew.agents.continue_dev.records import UNTITLED
+from clew.agents.target_profile import Capacity, Header, ReadFile, TargetProfile
+from clew.agents.tools import EDIT, FETCH, GREP, LIST, READ, SHELL, TODOS, WRITE, Arguments, Tool
+from clew.errors import UsageError
+from clew.io.codec import NOT_JSON, dumps, loads
+from clew.model.time import parse_time
+
+
+def _read_checklist(arguments: Arguments) -> Arguments:
+    text = arguments.get("todos")
+    return {**arguments, "todos": parse_checklist(text)} if isinstance(text, str) else arguments
+
+
+def _write_checklist(arguments: Arguments) -> Arguments:
+    todos = arguments.get("todos")
+    return {**arguments, "todos": format_checklist(todos)} if isinstance(todos, list) else arguments
+
+
+_PATH = {"path": "filepath"}
+TOOLS = (
+    Tool(SHELL, "Bash"),
+    Tool(READ, "Read", _PATH),
+    Tool(WRITE, "Write", _PATH),
+    Tool(EDIT, "Edit", {"path": "file_path", "old": "old_string", "new": "new_string", "all": "replace_all"}),
+    Tool(GREP, "Search", {"glob": "file_pattern"}),
+    Tool(LIST, "List", {"path": "dirpath"}),
+    Tool(FETCH, "Fetch"),
+    Tool(TODOS, "Checklist", {"todos": "checklist"}, read=_read_checklist, write=_write_checklist),
+)
+
+
+def _register(header: Header, read: ReadFile) -> Iterator[tuple[str, bytes]]:
+    """The list of sessions with the new one: the client resumes the first of its folder that the list names."""
+    name, session = f".continue/sessions/{INDEX}", header.session
+    try:
+        entries = loads(read(name) or b"[]")
+    except NOT_JSON:
+        entries = None
+    if not isinstance(entries, list):
+        raise UsageError(f"{name} is not a list: Continue could not read it either")
+    started = parse_time(session.get("started_at"))
+    entry = {
+        "sessionId": session["id"],
+        "title": session.get("title") or UNTITLED,
+        "dateCreated": str(int(started.timestamp() * 1000)) if started is not None else "0",
+        "workspaceDirectory": session["workspace"],
+    }
+    others = [each for each in entries if not isinstance(each, dict) or each.get("sessionId") != session["id"]]
+    yield name, msgspec.json.format(dumps([*others, entry]), indent=2)
+
+
+TARGET_PROFILE = TargetProfile(
+    Capacity(
+        images=True,
+        image_types=("image/png", "image/jpeg", "image/gif", "image/webp"),
+        failures=True,
+        titles=True,
+    ),
+    TOOLS,
+    ("sessionId",),
+    lambda session: ["cn", "--fork", str(session["id"])],
+    register=_register,
+)

@@ -1,0 +1,59 @@
+"""The lines that `clew.agents.database` makes of rows, and the JSON that agents keep in their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import msgspec
+
+from clew.io.codec import NOT_JSON, loads
+from clew.io.typed_records import RecordDecoder, decode_leniently, decode_value
+from clew.model.json import JSON
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Line(msgspec.Struct):
+    """A line of the file: the header, or a row."""
+
+    clew_rows: JSON = None
+    agent: JSON = None
+    schema: JSON = None
+    session: JSON = None
+    table: JSON = None
+    row: JSON = None
+
+
+LINES = RecordDecoder(Line)
+
+
+def decode_row(row: JSON, kind: type[T]) -> T:
+    """A struct from the columns of a row; columns of other types are left out."""
+    return decode_value(row, kind) if isinstance(row, dict) else kind()
+
+
+def decode_json(text: str | None, kind: type[T]) -> T | None:
+    """A struct from JSON text; fields of other types are left out. None for text that is not a JSON object."""
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        pass
+    value = parse_json(text)
+    return decode_leniently(value, kind) if isinstance(value, dict) else None
+
+
+def parse_json(text: JSON) -> JSON:
+    """The value of JSON text; None for anything else."""
+    try:
+        return loads(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else None
+    except NOT_JSON:
+        return None
+
+
+def json_in_column(native: Mapping[str, JSON], column: str) -> JSON:
+    """The value of the JSON text in a column of a native row; None where there is none."""
+    row = native.get("row")
+    return parse_json(row.get(column)) if isinstance(row, dict) else None
