@@ -226,7 +226,7 @@ def _strings(value: JSON) -> Iterator[str]:
     """Yield every string in a JSON value, also in JSON that is the text of a string."""
     if isinstance(value, str):
         yield value
-        if value.startswith("{"):
+        if value.startswith(("{", "[")):
             with suppress(ValueError, RecursionError):
                 yield from _strings(json.loads(value))
     elif isinstance(value, dict | list):
