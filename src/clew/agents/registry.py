@@ -31,6 +31,7 @@ OWN = {
     "kilo": "clew.agents.opencode:Kilo",
     "kilo-code": "clew.agents.cline:KiloCode",
     "kimi-code": "clew.agents.kimi_code:KimiCode",
+    "mistral-vibe": "clew.agents.mistral_vibe:MistralVibe",
     "opencode": "clew.agents.opencode:OpenCode",
     "pi": "clew.agents.pi:Pi",
     "qwen-code": "clew.agents.qwen_code:QwenCode",

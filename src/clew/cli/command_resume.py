@@ -132,7 +132,6 @@ def command(
         if described.imports and not agent.locate(Path(described.files[0])).change_token:
             imports = described.imports
     started = agent_command(argv, folder, host, agent)
-    import_commands = [agent_command(one, folder, host, agent) for one in imports]
     if wants_json(context, as_json):
         cwd = folder if is_path(folder) else None
         changes = {"environment": started.environment, "unset": started.unset}
@@ -143,8 +142,8 @@ def command(
             context, conversion, [agent_command(one, folder, host, agent) for one in imports], started, folder
         )
     else:
-        for one in import_commands:
-            one.run(program)
+        for one in imports:
+            agent_command(one, folder, host, agent).run(program)
         started.start(program)
     return 0
 

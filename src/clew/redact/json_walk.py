@@ -378,6 +378,10 @@ def _credential_file_named_by(value: dict[str, JSON]) -> str | None:
         path = value[name]
         if type(path) is str and is_credential_file(path):
             return path
+    # Goose keeps a call below the object that has its id.
+    call = value.get("toolCall")
+    if type(call) is dict and type(call.get("value")) is dict:
+        return _credential_file_named_by(call["value"])
     return next((path for name in ARGUMENTS if name in value and (path := credential_file_in(value[name]))), None)
 
 

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from clew.agents.base import Header
 from clew.agents.database import DUMP_VERSION, HEADER_KEY
+from clew.agents.opencode.events import UNTITLED
 from clew.io.codec import dumps
 from clew.io.database_paths import FILE_SUFFIX
 from clew.model.json import JSON
@@ -85,7 +86,7 @@ def _session_info(session: Mapping[str, JSON]) -> NativeRecord:
         "slug": str(session["id"]).removeprefix("ses_")[:12],
         "projectID": "global",
         "directory": session.get("workspace") or "/",
-        "title": session.get("title") or "Converted session",
+        "title": session.get("title") or f"{UNTITLED[0]}{session.get('started_at') or ''}",
         "version": FORMAT_VERSION,
         "time": {"created": created, "updated": _milliseconds(session.get("ended_at")) or created},
     }
