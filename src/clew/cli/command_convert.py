@@ -11,7 +11,9 @@ import msgspec
 
 from clew.agents import registry
 from clew.cli.agent_command import AgentCommand, agent_command
+from clew.cli.losses import print_losses
 from clew.cli.options import (
+    OptionWithOldNames,
     as_json_option,
     choosing_project,
     dry_run_option,
@@ -33,15 +35,20 @@ from clew.errors import UsageError, WouldLose
 from clew.references import message_of
 from clew.sources.moved_projects import full_path
 
-_SHOWN = 20
-
 
 @click.command("convert")
 @session_argument("PATH|REF")
 @click.option("--to", "target", metavar="AGENT", required=True, help="The agent to convert for, from `clew agents`.")
 @target_home_option
 @click.option("--branch", metavar="MESSAGE", help="Convert the branch of this message: its number or uuid.")
-@click.option("--folder", metavar="DIR", help="The project's folder in the new session; default: the recorded one.")
+@click.option(
+    "--cwd",
+    cls=OptionWithOldNames,
+    old_names=["--folder"],
+    metavar="DIR",
+    help="The project's folder in the new session, for a session from another machine; default: the recorded one.",
+)
+@click.option("--title", metavar="TEXT", help="The title of the new session; default: that of the original.")
 @full_history_option
 @click.option("--original", is_flag=True, help="Restore the session that this one was converted from.")
 @click.option("--allow-loss", is_flag=True, help="Convert even if some content cannot be carried over.")
@@ -58,7 +65,8 @@ def command(
     target: str,
     target_home: Path | None,
     branch: str | None,
-    folder: str | None,
+    cwd: str | None,
+    title: str | None,
     full_history: bool,
     original: bool,
     allow_loss: bool,
@@ -86,9 +94,9 @@ def command(
     library, session = find_to_convert(context, reference, host)
     masking = redaction(context, DATA)
     children, session = library.subagents(session), masking.session(session)
-    workspace = full_path(folder) if folder is not None else None
+    workspace = full_path(cwd) if cwd is not None else None
     if original:
-        _check_alone(branch or folder, masking.is_on)
+        _check_alone(branch or cwd or title, masking.is_on)
         prepared = prepare_original(session.source, target)
     else:
         whole = not masking.is_on
@@ -102,12 +110,13 @@ def command(
             with_original=whole,
             workspace=workspace,
             full_history=full_history,
+            title=title,
         )
     refused = bool(serious(prepared.losses)) and not allow_loss and not dry_run
     started = partial(agent_command, folder=workspace or session.header.workspace, host=host)
     is_new_home = not home.exists()
     if dry_run:
-        outcome = prepared.rehearse(home)
+        outcome = _rehearsed(prepared, target, home)
     else:
         outcome = prepared.describe(home) if refused else _written(prepared, target, home, allow_loss, started)
     if is_new_home and home.exists():
@@ -118,6 +127,17 @@ def command(
     else:
         _report(outcome, refused, redaction(context, TEXT), started)
     return WouldLose.exit_code if refused else 0
+
+
+def _rehearsed(prepared: Prepared, target: str, home: Path) -> Converted:
+    try:
+        return prepared.rehearse(home)
+    except WouldLose:
+        before = prepared.describe(home)
+        if not isinstance(prepared, Conversion) or not is_converted(registry.get(target), before):
+            raise
+        print_message("it was converted before; nothing would be written")
+        return before
 
 
 def _written(
@@ -143,11 +163,7 @@ def _report(
 ) -> None:
     from clew.render.text_safety import visible
 
-    for loss in outcome.losses[:_SHOWN]:
-        place = f"#{loss.message}: " if loss.message is not None else ""
-        print_message(f"  {place}{loss.what}: {loss.why}")
-    if len(outcome.losses) > _SHOWN:
-        print_message(f"  and {len(outcome.losses) - _SHOWN} more; use --json to list all")
+    print_losses(outcome.losses)
     if refused:
         print_message(f"clew: nothing was written: {refusal(outcome.losses)}")
         return

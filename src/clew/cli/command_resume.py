@@ -12,6 +12,7 @@ from clew.agents.base import Agent
 from clew.agents.file_evidence import absolute
 from clew.agents.target_profile import TargetProfile
 from clew.cli.agent_command import AgentCommand, agent_command, is_path
+from clew.cli.losses import print_losses
 from clew.cli.options import (
     OptionWithOldNames,
     as_json_option,
@@ -37,8 +38,6 @@ from clew.render.shell import shell_line, shell_word
 from clew.sources import moved_projects
 from clew.sources.moved_projects import current_path
 from clew.stored_session import StoredSession
-
-_SHOWN = 10
 
 
 @click.command("resume")
@@ -112,16 +111,16 @@ def command(
         )
         described = prepared.describe(host.home)
         was_converted = is_converted(agent, described)
-        _refuse_conversion(described, allow_loss or was_converted)
+        _refuse_conversion(described, allow_loss or was_converted or dry_run)
         argv = described.resume
         if not was_converted and dry_run:
             # Report now what would prevent the conversion.
             prepared.rehearse(host.home)
             options = ["--to", agent.id, "--home", str(host.home.absolute())]
             options += ["--branch", branch] if branch is not None else []
-            options += ["--folder", folder] if is_moved else []
+            options += ["--cwd", folder] if is_moved else []
             options += ["--full-history"] if full_history else []
-            options += ["--allow-loss"] if serious(described.losses) else []
+            options += ["--allow-loss"] if allow_loss and serious(described.losses) else []
             conversion = ["clew", *_sources(context), "convert", _exact_reference(reference, session), *options]
         elif not was_converted:
             written = prepared.write(host.home, allow_loss=allow_loss)
@@ -197,10 +196,7 @@ def _refuse_conversion(described: Converted, allow_loss: bool) -> None:
         raise UsageError(
             f"{described.session_id!r} is not a safe id for a command line; `clew convert` gives it a new one"
         )
-    for loss in described.losses[:_SHOWN]:
-        print_message(f"  {loss.what}: {loss.why}")
-    if len(described.losses) > _SHOWN:
-        print_message(f"  and {len(described.losses) - _SHOWN} more; use `clew convert --dry-run --json` to list all")
+    print_losses(described.losses)
     if serious(described.losses) and not allow_loss:
         raise WouldLose(refusal(described.losses))
 
