@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from clew import __version__
 from clew.agents import registry
 from clew.cli.agent_command import AgentCommand, agent_command
 from clew.cli.losses import print_losses
@@ -27,11 +28,14 @@ from clew.cli.options import (
 from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.session_argument import session_argument
+from clew.convert.client_version import installed_version, untested_version
 from clew.convert.conversion import Conversion
 from clew.convert.file_transaction import roll_back_on_signal
 from clew.convert.losses import Converted, refusal, serious
 from clew.convert.prepare import Prepared, is_converted, prepare, prepare_original
+from clew.convert.report import conversion_report
 from clew.errors import UsageError, WouldLose
+from clew.io.atomic import create
 from clew.references import message_of
 from clew.sources.moved_projects import full_path
 
@@ -51,6 +55,12 @@ from clew.sources.moved_projects import full_path
 @click.option("--title", metavar="TEXT", help="The title of the new session; default: that of the original.")
 @full_history_option
 @click.option("--original", is_flag=True, help="Restore the session that this one was converted from.")
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write a report without content: counts, hashes, versions.",
+)
 @click.option("--allow-loss", is_flag=True, help="Convert even if some content cannot be carried over.")
 @dry_run_option()
 @redacting
@@ -69,6 +79,7 @@ def command(
     title: str | None,
     full_history: bool,
     original: bool,
+    report: Path | None,
     allow_loss: bool,
     dry_run: bool,
     as_json: bool,
@@ -89,6 +100,10 @@ def command(
     context.with_resource(roll_back_on_signal())
     if message_of(reference) is not None:
         raise UsageError(f"{reference}: a session is converted whole, or the branch that --branch names")
+    if report is not None and dry_run:
+        raise UsageError("--report describes written files; --dry-run writes none")
+    if report is not None and report.exists():
+        raise WouldLose(f"{report} exists already")
     host = target_host(context, target_home)
     home = host.home
     library, session = find_to_convert(context, reference, host)
@@ -113,9 +128,8 @@ def command(
             title=title,
         )
     refused = bool(serious(prepared.losses)) and not allow_loss and not dry_run
-    started = partial(
-        agent_command, folder=workspace or session.header.workspace, host=host, agent=registry.get(target)
-    )
+    agent = registry.get(target)
+    started = partial(agent_command, folder=workspace or session.header.workspace, host=host, agent=agent)
     is_new_home = not home.exists()
     if dry_run:
         outcome = _rehearsed(prepared, target, home)
@@ -123,6 +137,14 @@ def command(
         outcome = prepared.describe(home) if refused else _written(prepared, target, home, allow_loss, started)
     if is_new_home and home.exists():
         print_message(f"created {home}")
+    client_version = installed_version(outcome.resume[0]) if outcome.resume else None
+    if not refused and (warning := untested_version(agent, client_version)):
+        print_message(f"clew: {warning}")
+    if report is not None and not refused:
+        described = conversion_report(
+            session.agent, session.source, agent, outcome, clew_version=__version__, client_version=client_version
+        )
+        create(report, msgspec.json.format(msgspec.json.encode(described), indent=2) + b"\n")
     if wants_json(context, as_json):
         shown = outcome if not refused else msgspec.structs.replace(outcome, files=[])
         print_json(masking.value(msgspec.to_builtins(shown)))

@@ -29,6 +29,7 @@ from clew.cli.options import (
 from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
 from clew.cli.session_argument import session_argument
+from clew.convert.client_version import installed_version, untested_version
 from clew.convert.losses import Converted, refusal, serious
 from clew.convert.prepare import is_converted, prepare
 from clew.errors import SourceUnreadable, UsageError, WouldLose
@@ -126,6 +127,8 @@ def command(
             written = prepared.write(host.home, allow_loss=allow_loss)
             print_message(f"converted: {written.files[0]}")
             argv = written.resume
+    if warning := untested_version(agent, installed_version(argv[0])):
+        print_message(f"clew: {warning}")
     started = agent_command(argv, folder, host, agent)
     if wants_json(context, as_json):
         cwd = folder if is_path(folder) else None
