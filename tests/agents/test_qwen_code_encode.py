@@ -132,6 +132,17 @@ def find_subagent(home: Path) -> Any:
     return find
 
 
+def test_the_answer_of_a_subagent_in_the_background_goes_along(tmp_path: Path) -> None:
+    """It comes as a notification, and not as the result of the call."""
+    log = Transcript()
+    log.prompt("Count.")
+    log.reply({"text": "A helper counts."})
+    log.prompt("<task-notification><result>9 words</result></task-notification>", provenance="system")
+    log.reply({"text": "9."})
+    path = convert(AGENT.locate(log.write(tmp_path)), "claude-code", tmp_path)
+    assert "9 words" in path.with_suffix(".jsonl").read_text()
+
+
 def test_a_copy_has_a_new_id_in_every_record(tmp_path: Path) -> None:
     path = write_session(tmp_path)
     copy = convert(AGENT.locate(path), "qwen-code", tmp_path / "copy", find=find_subagent(tmp_path))
