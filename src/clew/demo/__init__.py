@@ -14,6 +14,7 @@ from clew.demo.claude_code import PROMPT_HISTORY, claude_code_files
 from clew.demo.codex import THREAD_NAMES, codex_files
 from clew.demo.examples import copy_examples
 from clew.demo.gemini import gemini_files
+from clew.demo.pi import pi_files
 from clew.demo.sage import sage_agent_files, sage_emacs_files
 from clew.demo.sessions import Session, build_sessions
 from clew.errors import UsageError
@@ -29,6 +30,7 @@ _FORMATS = {
     "claude-code": (".claude", claude_code_files),
     "codex": (".codex", codex_files),
     "gemini": (".gemini", gemini_files),
+    "pi": (".pi", pi_files),
     "sage-agent": (".sage", sage_agent_files),
     "sage-emacs": (".emacs.d", sage_emacs_files),
 }
