@@ -27,6 +27,7 @@ OWN = {
     "continue": "clew.agents.continue_dev:Continue",
     "copilot-cli": "clew.agents.copilot_cli:CopilotCli",
     "gemini": "clew.agents.gemini:Gemini",
+    "goose": "clew.agents.goose:Goose",
     "kilo": "clew.agents.opencode:Kilo",
     "kilo-code": "clew.agents.cline:KiloCode",
     "kimi-code": "clew.agents.kimi_code:KimiCode",

@@ -104,6 +104,8 @@ class Conversion(Prepared):
         self._copies: list[origin.OriginalFile] = []
         self._main: tuple[Path, str] | None = None
         """Path and SHA-256 of the main file, once it is staged."""
+        self._logs: list[origin.OriginalFile] = []
+        """The further logs, once they are staged."""
         self.losses = [*lost, *self._survey()]
 
     # Reading
@@ -328,8 +330,9 @@ class Conversion(Prepared):
     def _stage(self, transaction: FileTransaction, home: Path, subagents: Mapping[str, str]) -> list[Path]:
         """Add the files of this session to a transaction; `subagents`: their new ids by the old ones."""
         header, is_root = self._header(home), self._parent is None
-        files = SessionFiles(transaction, main_file(self._target, header, home), self._profile, is_last=is_root)
-        for name, piece in self._target.encode(header, self.units()):
+        path = main_file(self._target, header, home)
+        files = SessionFiles(transaction, path, self._profile, is_last=is_root)
+        for name, piece in self._target.encode(header._replace(main_file=str(path)), self.units()):
             files.write(name, self._renamed(piece, subagents) if self._is_same else piece)
         if self._is_same:
             # Small files beside the session, unless the encoder wrote them itself.
@@ -338,7 +341,7 @@ class Conversion(Prepared):
                 if name not in files:
                     with open_file(self._source, side) as stream:
                         files.write(name, self._renamed(stream.read(), subagents))
-        self._main = files.main.path, files.main.digest.hexdigest()
+        self._main, self._logs = (files.main.path, files.main.digest.hexdigest()), files.logs()
         if is_root and self._with_original:
             name = "" if self._profile.capacity.foreign_lines else files.main.path.name + ORIGINAL_FILE_SUFFIX
             sources = [each._source for each in self._family()]
@@ -383,6 +386,7 @@ class Conversion(Prepared):
             beside=os.path.relpath(path, folder) if self._parent is not None else "",
             title=self.session.get("title") if self._profile.capacity.titles else None,
             copies=self._copies,
+            logs=self._logs,
         )
 
 
