@@ -17,7 +17,7 @@ from clew.convert.prepare import prepare
 from clew.file_history.history import FileHistory
 from clew.model.json import JSON
 from clew.sources.mirror import Mirror
-from clew.testing import AgentConformance, units
+from clew.testing import AgentConformance, round_trip, units
 
 STORAGE = Path(__file__).resolve().parents[1] / "fixtures" / "vscode-chat" / "workspaceStorage"
 CHATS = STORAGE / "0d6f2b" / "chatSessions"
@@ -265,3 +265,17 @@ def test_a_chat_goes_on_in_another_agent(tmp_path: Path) -> None:
     text = Path(written.files[0]).read_text()
     assert "Make it softer." in text and "Make it louder." not in text
     assert AGENT.target_profile() is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["copilot_session_simple.json", "copilot_session_simple.jsonl"])
+def test_real_chats_are_read_whole(shared: Path, name: str) -> None:
+    path = shared / "corpus" / "copilot" / "git-ai-project__git-ai" / name
+    assert round_trip(AGENT, AGENT.locate(path)).different == []
+    facts = AGENT.facts(AGENT.locate(path))
+    assert (facts.prompts, facts.models) == (3, {"claude-sonnet-4": facts.models["claude-sonnet-4"]})
+    texts_by_role = texts(path)
+    assert ("user", "Search for any other mentions of Bonjour") in texts_by_role
+    results = [block for message in messages(path) for block in message["content"] if block["type"] == "tool_result"]
+    assert results[0]["output"].startswith("The following files were successfully edited:\n/Users/")
+    assert facts.tool_calls == len(results)

@@ -170,8 +170,9 @@ class EventDecoder:
             self._last_reply = message.index
             metadata.model = ModelUse(name=data.model or agent.model or UNSET)
             metadata.thinking = ThinkingSettings(level=agent.effort) if agent.effort is not None else UNSET
-        metadata.message_id = data.apiCallId or data.messageId or UNSET
-        usage = self._usage.of_reply(data.apiCallId, message.index, data.model or agent.model, data.outputTokens)
+        call = data.apiCallId or data.messageId
+        metadata.message_id = call or UNSET
+        usage = self._usage.of_reply(call, message.index, data.model or agent.model, data.outputTokens)
         if usage is not None:
             metadata.token_usage = usage
         message.metadata = metadata if metadata != _NO_METADATA else UNSET
