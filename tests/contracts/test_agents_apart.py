@@ -14,13 +14,14 @@ SOURCE = Path(clew.__file__).parent
 MAX_PACKAGE_LINES = 950
 LONG_PACKAGES = {
     "claude_code": 2300,
+    "cline": 1000,
     "codex": 3450,
     "copilot_cli": 1500,
     "gemini": 2600,
     "kimi_code": 1500,
     "opencode": 1500,
     "pi": 1150,
-    "qwen_code": 1150,
+    "qwen_code": 1300,
     "sage_agent": 2850,
     "sage_emacs": 1300,
     "vscode_chat": 1060,

@@ -16,11 +16,19 @@ MODEL = "lab-model"
 
 class ChatCompletions:
     """The protocol. `injected` has the beginnings of user texts that the client adds on its own; `wrapper` matches what
-    it puts before and behind the text of a prompt; `image_result` is the text of a result that is only an image."""
+    it puts before and behind the text of a prompt, `result_wrapper` the same of a result; `image_result` is the text of a
+    result that is only an image."""
 
-    def __init__(self, injected: tuple[str, ...] = (), wrapper: str | None = None, image_result: str = "") -> None:
+    def __init__(
+        self,
+        injected: tuple[str, ...] = (),
+        wrapper: str | None = None,
+        image_result: str = "",
+        result_wrapper: str | None = None,
+    ) -> None:
         self._injected, self._image_result = injected, image_result
-        self._wrapper = re.compile(wrapper, re.DOTALL) if wrapper is not None else None
+        wrappers = {"user": wrapper, "result": result_wrapper}
+        self._wrappers = {kind: re.compile(pattern, re.DOTALL) for kind, pattern in wrappers.items() if pattern}
 
     def is_conversation(self, path: str) -> bool:
         return path.endswith("/chat/completions")
@@ -43,9 +51,8 @@ class ChatCompletions:
     def _without_additions(self, entry: Entry) -> Entry:
         if entry == Entry("result", self._image_result):
             return entry._replace(text="")
-        if self._wrapper is None or entry.kind != "user":
-            return entry
-        return entry._replace(text=self._wrapper.sub("", entry.text))
+        wrapper = self._wrappers.get(entry.kind)
+        return entry if wrapper is None else entry._replace(text=wrapper.sub("", entry.text))
 
     def violations(self, body: JSON) -> Iterator[str]:
         pending: list[str] = []

@@ -252,6 +252,8 @@ class Consulting:
 
     layout = None
 
+    layout = None
+
     def roots(self, host: Host) -> Iterator[Path]:
         yield host.home / ".x" / "sessions"
         yield Path("/somewhere/else")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from clew.agents.base import Agent
 from clew.host import Host
 from clew.render.shell import shell_line, shell_word
 
@@ -33,8 +34,8 @@ class AgentCommand(NamedTuple):
         os.execve(program, self.argv, kept | self.environment)
 
 
-def agent_command(argv: list[str], folder: str, host: Host) -> AgentCommand:
-    """The command for the sessions of a home. Agents find their folder by HOME and by variables of their own.
+def agent_command(argv: list[str], folder: str, host: Host, agent: Agent) -> AgentCommand:
+    """The command for the sessions of a home. The agent finds its folder by HOME and by variables of its own.
 
     The user's variables do not apply to a home that was named.
     """
@@ -43,7 +44,7 @@ def agent_command(argv: list[str], folder: str, host: Host) -> AgentCommand:
     if host.env is os.environ:
         return AgentCommand(argv, folder, {}, [])
     home = {} if host.home == Path.home() else {"HOME": str(host.home.absolute())}
-    return AgentCommand(argv, folder, home, [name for name in variables() if name in os.environ])
+    return AgentCommand(argv, folder, home, [name for name in variables([agent]) if name in os.environ])
 
 
 def is_path(folder: str) -> bool:

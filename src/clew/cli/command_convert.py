@@ -104,7 +104,9 @@ def command(
             full_history=full_history,
         )
     refused = bool(serious(prepared.losses)) and not allow_loss and not dry_run
-    started = partial(agent_command, folder=workspace or session.header.workspace, host=host)
+    started = partial(
+        agent_command, folder=workspace or session.header.workspace, host=host, agent=registry.get(target)
+    )
     is_new_home = not home.exists()
     if dry_run:
         outcome = prepared.rehearse(home)

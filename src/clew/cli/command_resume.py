@@ -127,7 +127,7 @@ def command(
             written = prepared.write(host.home, allow_loss=allow_loss)
             print_message(f"converted: {written.files[0]}")
             argv = written.resume
-    started = agent_command(argv, folder, host)
+    started = agent_command(argv, folder, host, agent)
     if wants_json(context, as_json):
         cwd = folder if is_path(folder) else None
         changes = {"environment": started.environment, "unset": started.unset}

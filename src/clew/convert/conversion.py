@@ -104,6 +104,8 @@ class Conversion(Prepared):
         self._copies: list[origin.OriginalFile] = []
         self._main: tuple[Path, str] | None = None
         """Path and SHA-256 of the main file, once it is staged."""
+        self._logs: list[origin.OriginalFile] = []
+        """The further logs, once they are staged."""
         self.losses = [*lost, *self._survey()]
 
     # Reading
@@ -338,7 +340,7 @@ class Conversion(Prepared):
                 if name not in files:
                     with open_file(self._source, side) as stream:
                         files.write(name, self._renamed(stream.read(), subagents))
-        self._main = files.main.path, files.main.digest.hexdigest()
+        self._main, self._logs = (files.main.path, files.main.digest.hexdigest()), files.logs()
         if is_root and self._with_original:
             name = "" if self._profile.capacity.foreign_lines else files.main.path.name + ORIGINAL_FILE_SUFFIX
             sources = [each._source for each in self._family()]
@@ -383,6 +385,7 @@ class Conversion(Prepared):
             beside=os.path.relpath(path, folder) if self._parent is not None else "",
             title=self.session.get("title") if self._profile.capacity.titles else None,
             copies=self._copies,
+            logs=self._logs,
         )
 
 

@@ -45,6 +45,7 @@ class StagedFile:
         self.path = path
         self.temporary = path.with_name(f".{path.name[:100]}.{os.getpid()}-{os.urandom(6).hex()}.tmp")
         self.digest = hashlib.sha256()
+        self.size = 0
         self._mode, self._dry_run = mode, dry_run
         self._buffer = bytearray()
         self._is_begun = self._is_finished = False
@@ -52,6 +53,7 @@ class StagedFile:
     def write(self, piece: bytes) -> None:
         """Add to the end."""
         self.digest.update(piece)
+        self.size += len(piece)
         if not self._dry_run:
             self._buffer += piece
             if len(self._buffer) >= _BUFFER_BYTES:

@@ -87,6 +87,8 @@ class Origin(msgspec.Struct, frozen=True):
     """The title of the converted session; older originals do not have it."""
     copies: list[OriginalFile] = []
     """What its agent keeps for it elsewhere; the bytes of all of these come last."""
+    logs: list[OriginalFile] = []
+    """The further logs of the converted session, beside its main file, as they were written."""
 
     def family(self) -> list[Origin]:
         """This one and those below it, in the order of the bytes."""

@@ -108,7 +108,8 @@ class Restoration(Prepared):
 
 def is_unchanged(source: SourceFile, origin: Origin) -> bool:
     """Whether nothing was said or renamed in a converted session and its sub-agents since it was written."""
-    if not _has_same_messages(source, origin.converted):
+    is_same = _has_same_logs(source, origin) if origin.logs else _has_same_messages(source, origin.converted)
+    if not is_same:
         return False
     agent = registry.get(source.agent)
     for child in origin.family()[1:]:
@@ -123,6 +124,24 @@ def is_unchanged(source: SourceFile, origin: Origin) -> bool:
     session = agent.session(source, facts)
     derived = (None, session["id"], short_title(facts.first_prompt))
     return short_title(session.get("title")) in (short_title(origin.title), *derived)
+
+
+def _has_same_logs(source: SourceFile, origin: Origin) -> bool:
+    """The same of a session whose messages are in further files: its main file only describes it."""
+    sizes = [0, *(next((log.size for log in origin.logs if log.name == name), 0) for name in source.parts)]
+    for log in origin.logs:
+        place, digest = file_path(source, log.name), hashlib.sha256()
+        for piece in read_pieces(place, log.size) if place.is_file() else ():
+            digest.update(piece)
+        if digest.hexdigest() != log.sha256:
+            return False
+    agent = registry.get(source.agent)
+    path = BranchSelection(agent.facts(source), None)
+    return all(
+        path.contains(unit.value["index"]) and unit.stop <= sizes[unit.part]
+        for unit in agent.units(source)
+        if unit.is_message
+    )
 
 
 def _has_same_messages(source: SourceFile, converted: str) -> bool:

@@ -13,10 +13,12 @@ from clew.agents.target_profile import Header, ReadFile, TargetProfile
 from clew.convert.copies import place_of, places_of, read_pieces
 from clew.convert.file_transaction import FileTransaction, StagedFile, roll_back_on_signal
 from clew.convert.losses import Converted, Loss, refusal, serious
+from clew.convert.origin import OriginalFile
 from clew.errors import Busy, WouldLose
 from clew.io.paths import safe_below
 from clew.store.layout import refuse_copy
 
+LOG_SUFFIX = ".jsonl"
 _MAX_RETRIES = 20
 
 
@@ -77,6 +79,14 @@ class SessionFiles:
             is_merged = name in self._merges and path.is_file()
             self._files[name] = BytesIO() if is_merged else self._transaction.create(path)
         self._files[name].write(piece)
+
+    def logs(self) -> list[OriginalFile]:
+        """The files of lines that are written beside the main one."""
+        return [
+            OriginalFile(name, out.size, out.digest.hexdigest())
+            for name, out in self._files.items()
+            if name.endswith(LOG_SUFFIX) and isinstance(out, StagedFile)
+        ]
 
     def write_copy(self, agent: str, name: str, content: Path) -> None:
         """Write a file that the agent keeps beside the session (backup, long output), unless the path exists."""

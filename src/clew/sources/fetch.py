@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
+from clew.agents.base import Agent
 from clew.datadir import private_folder
 from clew.errors import RemoteFailed, UsageError
 from clew.host import Host
@@ -115,10 +116,10 @@ def _host(mirror: Mirror, state: MirrorState) -> Host:
         raise RemoteFailed(f"{mirror.host_name}: its home is {error}") from None
 
 
-def variables() -> list[str]:
-    """Return the environment variables that agents read to locate their sessions."""
+def variables(agents: Iterable[Agent] | None = None) -> list[str]:
+    """Return the environment variables that the agents, by default all, read to locate their sessions."""
     asked = _Asked()
-    for _ in places(Host(Path("/"), asked)):
+    for _ in places(Host(Path("/"), asked), agents):
         pass
     return sorted(name for name in asked.names if name.isascii() and name.isidentifier())
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from clew.agents import registry
+from clew.agents.base import Agent
 from clew.datadir import private_folder
 from clew.errors import RemoteFailed, UsageError
 from clew.host import Host
@@ -253,9 +254,9 @@ def _owner_of_database(name: str) -> str | None:
     return next((agent.title for agent in owners), None)
 
 
-def places(host: Host) -> Iterator[Path]:
-    """Yield every folder and file that an agent reads on a host."""
-    for agent in registry.load_all():
+def places(host: Host, agents: Iterable[Agent] | None = None) -> Iterator[Path]:
+    """Yield every folder and file that the agents, by default all, read on a host."""
+    for agent in registry.load_all() if agents is None else agents:
         yield from agent.roots(host)
         yield from agent.companions(host)
 

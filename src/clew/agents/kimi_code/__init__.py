@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from clew.agents.base import Agent, Claim, Header, SourceFile
+from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.kimi_code import locate
+from clew.agents.target_profile import TargetProfile
 from clew.analysis.facts import Facts
 from clew.host import Host
 from clew.model.events import Event
@@ -57,6 +58,16 @@ class KimiCode(Agent):
         from clew.agents.kimi_code.records import find_unknown_keys
 
         return find_unknown_keys(native)
+
+    def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
+        from clew.agents.kimi_code.encode import encode
+
+        return encode(header, units)
+
+    def target_profile(self) -> TargetProfile:
+        from clew.agents.kimi_code.target_profile import TARGET_PROFILE
+
+        return TARGET_PROFILE
 
     def target(self, header: Header) -> str:
         from clew.agents.kimi_code.encode import target

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from clew.agents.base import Header
+from clew.agents.base import Header, Unit
+from clew.agents.derived_ids import derived_id
 from clew.agents.kimi_code import locate
+from clew.agents.kimi_code.events import TODO_STATES
+from clew.io.codec import dumps
 from clew.io.paths import safe_relative
 from clew.model.json import JSON
+from clew.model.time import parse_time
+
+PROTOCOL_VERSION = "1.5"
+ID_KEYS = ("id", "sessionId")
+"""The keys under which records name their session."""
+OWN_TODO_STATES = {common: own for own, common in TODO_STATES.items()}
 
 _NOT_IN_SLUGS = re.compile(r"[^a-z0-9._-]+")
 _MAX_SLUG_CHARS = 40
@@ -38,3 +47,284 @@ def folder_name(workspace: str) -> str:
     slug = _NOT_IN_SLUGS.sub("-", path.rpartition("/")[2].lower()).strip("-")[:_MAX_SLUG_CHARS].strip("-")
     slug = "workspace" if slug in ("", ".", "..") else slug
     return f"wd_{slug}_{hashlib.sha256(path.encode()).hexdigest()[:_HASH_CHARS]}"
+
+
+# Records
+
+
+def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
+    """The journal of the session, and `state.json` of a session that a person started.
+
+    The client finds what it shows by how lines begin: they have no spaces between their values.
+    """
+    session = header.session
+    is_subagent = bool(session.get("is_agent_session"))
+    journal = "" if is_subagent else locate.MAIN_WIRE
+    composer = _Composer(session)
+    state: Mapping[str, JSON] | None = None
+    has_records = False
+    for unit in units:
+        if _is_state(unit):
+            state = unit.native
+            continue
+        if not unit.native and not has_records:
+            yield journal, _line(composer.head())
+        has_records = True
+        for record in _copied(unit) if unit.native else composer.add(unit):
+            yield journal, _line(record)
+    if not has_records:
+        yield journal, _line(composer.head())
+    for record in composer.end_step():
+        yield journal, _line(record)
+    if not is_subagent:
+        yield "", dumps({**state, "id": session["id"]} if state is not None else _state(session))
+
+
+def _line(record: Mapping[str, JSON]) -> bytes:
+    return dumps(record) + b"\n"
+
+
+def _is_state(unit: Unit) -> bool:
+    return not unit.is_message and unit.value.get("type") == locate.STATE_TYPE and "agents" in unit.native
+
+
+def _copied(unit: Unit) -> Iterator[Mapping[str, JSON]]:
+    """The client's own record. Those that repeat messages are left out, since some messages may be."""
+    if unit.start != unit.stop and unit.value.get("kind") != "copy":
+        yield unit.native
+
+
+def _state(session: Mapping[str, JSON]) -> dict[str, JSON]:
+    """`state.json` for a composed session. The client goes by where the journals lie, not by `homedir`."""
+    agents: dict[str, JSON] = {locate.MAIN: {"homedir": f"{locate.AGENTS}/{locate.MAIN}", "type": "main"}}
+    for link in session.get("subagents") or ():
+        if link.get("session_id"):
+            agent = _agent_of(link["session_id"])
+            folder = f"{locate.AGENTS}/{agent}"
+            agents[agent] = {"homedir": folder, "type": "sub", "parentAgentId": locate.MAIN}
+    started = _milliseconds(session.get("started_at"), 0)
+    state: dict[str, JSON] = {
+        "id": session["id"],
+        "version": 2,
+        "cwd": session["workspace"],
+        "archived": False,
+        "agents": agents,
+        "custom": {},
+        "createdAt": started,
+        "updatedAt": _milliseconds(session.get("ended_at"), started),
+        "isCustomTitle": bool(session.get("title")),
+    }
+    return {**state, "title": session["title"]} if session.get("title") else state
+
+
+def _agent_of(session_id: JSON) -> str:
+    """The name of a sub-agent, which its session id begins with."""
+    return str(session_id).partition(".")[0]
+
+
+def _milliseconds(time: JSON, default: int) -> int:
+    stamp = parse_time(time)
+    return default if stamp is None else int(stamp.timestamp() * 1000)
+
+
+class _Composer:
+    """Composes the records of a journal from messages.
+
+    What the model says up to the next message of somebody else is one step.
+    """
+
+    def __init__(self, session: Mapping[str, JSON]) -> None:
+        self._session = session
+        self._agent = _agent_of(session["id"]) if session.get("is_agent_session") else locate.MAIN
+        self._time = _milliseconds(session.get("started_at"), 0)
+        self._turn, self._step, self._step_id = -1, 0, ""
+        self._is_open = self._has_calls = self._has_results = False
+        """The step has begun; the model made calls in it; some were answered."""
+        self._usage: JSON = None
+        self._model: JSON = None
+        self._call_ids: dict[JSON, str] = {}
+        """The ids of the messages that made calls, by the ids of the calls."""
+        self._context: list[tuple[JSON, bool]] = []
+        """The ids of the messages that were not undone, and whether they are prompts."""
+        self._subagents: dict[JSON, list[Mapping[str, JSON]]] = {}
+        for link in session.get("subagents") or ():
+            if link.get("session_id"):
+                self._subagents.setdefault(link.get("tool_id"), []).append(link)
+
+    def head(self) -> dict[str, JSON]:
+        """The first record. The client binds a profile and the person's model to a journal that has none."""
+        return {"type": "metadata", "protocol_version": PROTOCOL_VERSION, "created_at": self._time}
+
+    def add(self, unit: Unit) -> Iterator[dict[str, JSON]]:
+        """The records of a message, or of an undo."""
+        value = unit.value
+        if not unit.is_message:
+            if value["kind"] == "rewind":
+                yield from self._undo(value)
+            return
+        self._time = _milliseconds(value.get("timestamp"), self._time)
+        metadata = value.get("metadata") or {}
+        uuid = str(value.get("uuid") or derived_id(self._session["id"], value["index"]))
+        results = [block for block in value["content"] if block["type"] == "tool_result"]
+        rest = [block for block in value["content"] if block["type"] != "tool_result"]
+        if metadata.get("todos") is not None:
+            yield self._record("tools.update_store", key="todo", value=[_todo(todo) for todo in metadata["todos"]])
+        for result in results:
+            yield self._result(result)
+        if value["role"] == "assistant":
+            yield from self._reply(uuid, rest, metadata)
+        elif rest:
+            yield from self._words(uuid, value["role"], rest, metadata)
+        is_prompt = value["role"] == "user" and bool(rest) and not metadata.get("is_meta")
+        self._context.append((value.get("uuid"), is_prompt))
+
+    def end_step(self) -> Iterator[dict[str, JSON]]:
+        """The end of the step that is under way."""
+        if self._is_open:
+            self._is_open = False
+            reason = "tool_use" if self._has_calls else "end_turn"
+            usage = {} if self._usage is None else {"usage": self._usage}
+            yield self._event("step.end", uuid=self._step_id, **self._place(), finishReason=reason, **usage)
+
+    def _words(
+        self, uuid: str, role: str, blocks: list[Mapping[str, JSON]], metadata: Mapping[str, JSON]
+    ) -> Iterator[dict[str, JSON]]:
+        """Words of a person, or of an agent to its model."""
+        yield from self.end_step()
+        content = [part for block in blocks for part in _parts(block)]
+        origin: dict[str, JSON] = {"kind": "user"}
+        if metadata.get("is_compact_summary"):
+            origin = {"kind": "compaction_summary"}
+        elif metadata.get("is_meta") or role == "system":
+            origin = {"kind": "injection", "variant": "converted"}
+        else:
+            self._turn, self._step = self._turn + 1, 0
+            yield self._record("turn.prompt", input=content, origin=origin, promptId=uuid, turnId=self._turn)
+        message = {"role": "user", "content": content, "id": uuid, "toolCalls": [], "origin": origin}
+        yield self._record("context.append_message", message=message)
+
+    def _reply(
+        self, uuid: str, blocks: list[Mapping[str, JSON]], metadata: Mapping[str, JSON]
+    ) -> Iterator[dict[str, JSON]]:
+        if self._is_open and self._has_results:
+            yield from self.end_step()
+        if not self._is_open:
+            self._turn, self._step, self._is_open = max(self._turn, 0), self._step + 1, True
+            self._has_calls = self._has_results = False
+            self._step_id, self._usage = str(metadata.get("message_id") or derived_id(uuid, "step")), None
+            yield self._event("step.begin", uuid=self._step_id, **self._place())
+            yield from self._request((metadata.get("model") or {}).get("name"))
+        self._usage = self._usage or _usage(metadata.get("token_usage") or {})
+        for number, block in enumerate(blocks):
+            own_id = uuid if number == 0 else derived_id(uuid, number)
+            if block["type"] == "tool_use":
+                yield self._call(own_id, block)
+                yield from self._started(block["tool_id"])
+            else:
+                for part in _parts(block):
+                    yield self._event("content.part", uuid=own_id, **self._place(), stepUuid=self._step_id, part=part)
+
+    def _request(self, model: JSON) -> Iterator[dict[str, JSON]]:
+        """The request that names the model from here on."""
+        if model and model != self._model:
+            self._model = model
+            hashes = {"toolSelect": False, "systemPromptHash": "", "toolsHash": "", "messageCount": len(self._context)}
+            yield self._record("llm.request", kind="loop", provider="", model=model, **hashes)
+
+    def _call(self, uuid: str, block: Mapping[str, JSON]) -> dict[str, JSON]:
+        self._has_calls = True
+        self._call_ids[block["tool_id"]] = uuid
+        arguments = block["input"] if isinstance(block["input"], dict) else {"input": block["input"]}
+        return self._event(
+            "tool.call",
+            uuid=uuid,
+            **self._place(),
+            stepUuid=self._step_id,
+            toolCallId=str(block["tool_id"]),
+            name=block["tool_name"] or "unknown",
+            args=arguments,
+        )
+
+    def _result(self, block: Mapping[str, JSON]) -> dict[str, JSON]:
+        self._has_results = True
+        result: dict[str, JSON] = {"output": _output(block.get("output"))}
+        if block.get("is_error"):
+            result["isError"] = True
+        call = block["tool_id"]
+        parent = self._call_ids.get(call, str(call))
+        return self._event("tool.result", parentUuid=parent, toolCallId=str(call), result=result)
+
+    def _started(self, call: JSON) -> Iterator[dict[str, JSON]]:
+        """The sub-agents that a call started."""
+        for link in self._subagents.pop(call, ()):
+            yield self._record(
+                "subagent.spawned",
+                subagentId=_agent_of(link["session_id"]),
+                subagentName="coder",
+                parentToolCallId=str(call),
+                parentAgentId=self._agent,
+                runInBackground=False,
+            )
+
+    def _undo(self, record: Mapping[str, JSON]) -> Iterator[dict[str, JSON]]:
+        """An undo of the prompts behind a message."""
+        leaf = record.get("message_uuid")
+        at = next((at for at, (uuid, _) in enumerate(self._context) if uuid == leaf), -1) + 1 if leaf else 0
+        count = sum(is_prompt for _, is_prompt in self._context[at:])
+        if count:
+            yield from self.end_step()
+            yield self._record("context.undo", count=count)
+            del self._context[at:]
+
+    def _place(self) -> dict[str, JSON]:
+        return {"turnId": str(max(self._turn, 0)), "step": self._step}
+
+    def _event(self, kind: str, **fields: JSON) -> dict[str, JSON]:
+        return self._record("context.append_loop_event", event={"type": kind, **fields})
+
+    def _record(self, record_type: str, /, **fields: JSON) -> dict[str, JSON]:
+        return {"type": record_type, "agentId": self._agent, **fields, "time": self._time}
+
+
+def _usage(usage: Mapping[str, JSON]) -> JSON:
+    if "input_tokens" not in usage and "output_tokens" not in usage:
+        return None
+    return {
+        "inputOther": usage.get("input_tokens", 0),
+        "output": usage.get("output_tokens", 0),
+        "inputCacheRead": usage.get("cache_read_tokens", 0),
+        "inputCacheCreation": usage.get("cache_creation_tokens", 0),
+    }
+
+
+def _todo(todo: Mapping[str, JSON]) -> dict[str, JSON]:
+    status = todo.get("status")
+    return {"title": todo.get("content") or "", "status": OWN_TODO_STATES.get(str(status), status)}
+
+
+def _parts(block: Mapping[str, JSON]) -> Iterator[dict[str, JSON]]:
+    """A block as the client has it."""
+    match block["type"]:
+        case "text":
+            yield {"type": "text", "text": block["text"]}
+        case "thinking":
+            signature = {"encrypted": block["signature"]} if block.get("signature") else {}
+            yield {"type": "think", "think": block["thinking"], **signature}
+        case "image" if isinstance(block.get("image"), str):
+            content = block["image"]
+            if block.get("encoding") == "base64":
+                content = f"data:{block.get('media_type') or ''};base64,{content}"
+            yield {"type": "image_url", "imageUrl": {"url": content}}
+        case "unknown":
+            yield block["value"]
+        case kind:
+            yield {"type": "text", "text": f"[{kind}]"}
+
+
+def _output(output: JSON) -> JSON:
+    """The result of a call: a text, or parts."""
+    if output is None or isinstance(output, str):
+        return output or ""
+    if not isinstance(output, list):
+        return dumps(output).decode()
+    return [part for block in output if isinstance(block, dict) for part in _parts(block)]

@@ -86,7 +86,7 @@ def _state_events(source: SourceFile) -> Iterator[Event]:
                 continue
             state = decode_value(record.value, State)
             yield _session_info(state, state.id)
-            yield Record(after=0, kind="state", type="state", source=SourceRef(0, number))
+            yield Record(after=0, kind="state", type=locate.STATE_TYPE, source=SourceRef(0, number))
 
 
 def _session_info(state: State, session_id: str | None) -> SessionInfo:

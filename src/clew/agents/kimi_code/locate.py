@@ -22,6 +22,8 @@ from clew.io.typed_records import decode_value
 
 AGENT = "kimi-code"
 STATE, WIRE, AGENTS, MAIN = "state.json", "wire.jsonl", "agents", "main"
+STATE_TYPE = "state"
+"""The type that `state.json` has as a record."""
 MAIN_WIRE = f"{AGENTS}/{MAIN}/{WIRE}"
 FILE_HISTORY, BLOBS = "file-history", "blobs"
 _JOURNAL = re.compile(
