@@ -291,6 +291,20 @@ def test_a_shell_that_goes_on_can_change_files_until_a_result_says_that_it_ended
     assert finished == WriterFinished("a", 4)
 
 
+def test_a_patch_is_read_from_its_text(tmp_path: Path) -> None:
+    patch = "*** Begin Patch\n*** Add File: bell.py\n+print('ding')\n*** End Patch\n"
+    call = {"toolCallId": "a", "name": "apply_patch", "arguments": patch, "type": "custom"}
+    path = write(
+        tmp_path,
+        ("session.start", {"sessionId": "made", "context": {"cwd": "/home/ada/tide"}}),
+        ("assistant.message", {"toolRequests": [call]}),
+        ("tool.execution_complete", {"toolCallId": "a", "success": True, "result": {"content": "Added 1 file(s)"}}),
+    )
+    assert block(path, "a", "tool_use")["input"] == {"input": patch}
+    answer = FileHistory(AGENT, AGENT.locate(path)).timelines["/home/ada/tide/bell.py"].at(2)
+    assert answer.certainty == "exact"
+
+
 # Writing
 
 

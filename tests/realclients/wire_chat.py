@@ -16,8 +16,8 @@ MODEL = "lab-model"
 
 class ChatCompletions:
     """The protocol. `injected` has the beginnings of user texts that the client adds on its own; `wrapper` matches what
-    it puts before and behind the text of a prompt, `result_wrapper` the same of a result; `image_result` is the text of a
-    result that is only an image."""
+    it puts before and behind the text of a prompt, `result_wrapper` the same of a result; `image_result` is the text of
+    a result that is only an image."""
 
     def __init__(
         self,

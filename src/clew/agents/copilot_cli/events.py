@@ -179,9 +179,10 @@ class EventDecoder:
         return message
 
     def _call(self, call: ToolRequest) -> ToolUse:
-        arguments = call.arguments
+        arguments = _parsed(call.arguments) if isinstance(call.arguments, str) else call.arguments
         if isinstance(arguments, str):
-            arguments = _parsed(arguments)
+            # A tool that takes a text, such as a patch.
+            arguments = {"input": arguments}
         self._tool_names[call.toolCallId] = call.name
         query = arguments.get("query") if call.name == TODO_TOOL and isinstance(arguments, dict) else None
         if isinstance(query, str) and call.toolCallId is not None:
