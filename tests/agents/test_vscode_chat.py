@@ -222,6 +222,17 @@ def test_what_a_new_state_lacks_was_taken_back(tmp_path: Path) -> None:
     assert [text for _, text in texts(path)] == ["a", "b", "c"]
 
 
+def test_one_request_can_be_replaced_by_another(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        {"kind": 0, "v": {**STATE, "requests": [request("a"), request("b")]}},
+        {"kind": 1, "k": ["requests", 1], "v": request("c")},
+        {"kind": 1, "k": ["requests", 0], "v": request("a", message={"text": "a, again"})},
+    )
+    assert active_texts(path) == ["a, again", "c"]
+    assert [text for _, text in texts(path)] == ["a, again", "b", "c"]
+
+
 def test_after_going_back_to_a_checkpoint_the_chat_ends_before_it(tmp_path: Path) -> None:
     undone = request("b", shouldBeRemovedOnSend={"afterUndoStop": "x"})
     path = write(tmp_path, {"kind": 0, "v": {**STATE, "requests": [request("a"), undone]}})

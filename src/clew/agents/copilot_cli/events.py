@@ -76,6 +76,8 @@ class EventDecoder:
     def __init__(self, session: str) -> None:
         self.index = 0
         self._session = session
+        self._claimed_id: str | None = None
+        """The id that the start of the session states."""
         self._agents: dict[str, _AgentState] = {}
         self._source = SourceRef(0, 0)
         self._usage = SessionUsage()
@@ -263,8 +265,9 @@ class EventDecoder:
         match event.type:
             case "session.start" | "session.resume" | "session.context_changed":
                 started = canonical_time(data.startTime)
+                self._claimed_id = data.sessionId or self._claimed_id
                 yield SessionInfo(
-                    session_id=data.sessionId or self._session,
+                    session_id=self._claimed_id,
                     cwd=context.cwd or data.cwd,
                     git_branch=context.branch or data.branch,
                     agent_version=data.copilotVersion,
