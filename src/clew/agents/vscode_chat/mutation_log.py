@@ -21,11 +21,10 @@ class Request:
     def __init__(self, value: dict[str, JSON], record: int, before: Request | None) -> None:
         self.before = before
         """The request that it follows."""
-        self.is_left = False
-        """True for a request that was taken back."""
         self.replace(value, record)
 
     def replace(self, value: dict[str, JSON], record: int) -> None:
+        """Take over another version of the request, from one record."""
         self.value = value
         self._record = record
         self._records: dict[JSON, int] = {}
@@ -111,15 +110,13 @@ class Chat:
         """
         removed = self.requests[start:]
         del self.requests[start:]
-        for request in removed:
-            request.is_left = True
         known = {request.id: request for request in removed if isinstance(request.id, str)}
         for value in values if isinstance(values, list) else ():
             name = value.get("requestId") if isinstance(value, dict) else None
             if isinstance(name, str) and name in known:
                 request = known.pop(name)
                 request.replace(value, record)
-                request.is_left, request.before = False, self.requests[-1] if self.requests else None
+                request.before = self.requests[-1] if self.requests else None
                 self.requests.append(request)
             elif isinstance(value, dict):
                 self.add_request(value, record)
@@ -129,9 +126,8 @@ class Chat:
             return False
         request = self.requests[number]
         if request.id != value.get("requestId"):
-            request.is_left = True
-            request = self.requests[number] = Request(value, record, request.before)
-            self.all_requests.append(request)
+            self.requests[number] = Request(value, record, request.before)
+            self.all_requests.append(self.requests[number])
         else:
             request.replace(value, record)
         return True
