@@ -42,7 +42,11 @@ def _session_ids(home: Path) -> list[str]:
 CLIENT = Client(
     name="goose",
     agent="goose",
-    wire=ChatCompletions(("<turn-context>",), wrapper=r"\n<turn-context>.*\Z"),
+    wire=ChatCompletions(
+        ("<turn-context>",),
+        wrapper=r"\n<turn-context>.*\Z",
+        image_result="This tool result included an image that was omitted as the model does not support vision.",
+    ),
     npm={PACKAGE: "1.52.0"},
     binary=f"node_modules/{PACKAGE}/bin/goose",
     arguments=_arguments,

@@ -36,6 +36,7 @@ class Goose(Agent):
     id = AGENT
     title = "Goose"
     homepage = "https://goose-docs.ai"
+    newest_tested_version = "1.52.0"
     layout = LAYOUT
 
     def roots(self, host: Host) -> Iterator[Path]:
