@@ -82,7 +82,7 @@ def demo_home(own_home: Path) -> Path:
 def conversation(own_home: Path) -> Path:
     """A home with a session of OpenCode."""
     with closing(Database(database_in(own_home))) as database:
-        write_conversation(database)
+        write_conversation(database, is_compacted=False)
     return own_home
 
 
