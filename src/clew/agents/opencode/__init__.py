@@ -39,6 +39,7 @@ class OpenCode(Agent):
     id = "opencode"
     title = "OpenCode"
     homepage = "https://opencode.ai"
+    newest_tested_version = "1.18.33"
     layout: ClassVar[Layout] = make_layout("opencode")
 
     def roots(self, host: Host) -> Iterator[Path]:
@@ -122,4 +123,5 @@ class Kilo(OpenCode):
     id = "kilo"
     title = "Kilo"
     homepage = "https://kilo.ai"
+    newest_tested_version = "7.7.7"
     layout = make_layout("kilo")

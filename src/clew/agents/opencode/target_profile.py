@@ -34,9 +34,7 @@ def _with_priorities(arguments: Arguments) -> Arguments:
     entries = arguments.get("todos")
     if type(entries) is not list or not all(type(entry) is dict for entry in entries):
         return arguments
-    kept = ("content", "status", "priority", "id")
-    named = [{key: entry[key] for key in kept if key in entry} for entry in entries]
-    return {**arguments, "todos": [{"priority": "medium", **entry} for entry in named]}
+    return {**arguments, "todos": [{**entry, "priority": entry.get("priority", "medium")} for entry in entries]}
 
 
 TOOLS = (
