@@ -21,7 +21,8 @@ from clew.model.unit import Unit
 SCHEMA_VERSION = "16"
 """The version of the schema whose rows are written."""
 IMPORT_SUFFIX = ".json"
-UNTITLED = "Converted session"
+NO_TITLE = "Converted session"
+"""The name of a session without a title."""
 _ID_CHARACTERS_IN_NAME = 8
 
 NativeRecord = dict[str, JSON]
@@ -54,7 +55,7 @@ def import_file(main_file: str) -> str:
 def session_name(session: Mapping[str, JSON]) -> str:
     """The name that a session has in the client: its title, and a part of its id, since it is found by its name."""
     title = "".join(
-        character if character.isprintable() else " " for character in str(session.get("title") or UNTITLED)
+        character if character.isprintable() else " " for character in str(session.get("title") or NO_TITLE)
     )
     return f"{title} {name_suffix(str(session['id']))}"
 

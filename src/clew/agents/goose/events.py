@@ -16,7 +16,7 @@ from msgspec import UNSET, UnsetType
 
 from clew.agents.base import SourceFile, fragment_events, open_main
 from clew.agents.database_rows import LINES, Line, decode_json, decode_row, parse_json
-from clew.agents.goose.encode import name_suffix
+from clew.agents.goose.encode import NO_TITLE, name_suffix
 from clew.agents.goose.records import (
     CallValue,
     Converted,
@@ -179,6 +179,7 @@ class _Decoder:
         name = row.name or row.description
         if name and converted.session:
             name = name.removesuffix(name_suffix(converted.session)).rstrip()
+            name = "" if name == NO_TITLE else name
         title = name if name and (row.user_set_name or name not in UNTITLED) else None
         extra: dict[str, JSON] = {
             "id": row.id if converted.session != row.id else None,
