@@ -23,7 +23,6 @@ SCHEMA_VERSION = "16"
 IMPORT_SUFFIX = ".json"
 NO_TITLE = "Converted session"
 """The name of a session without a title."""
-_ID_CHARACTERS_IN_NAME = 8
 
 NativeRecord = dict[str, JSON]
 
@@ -53,7 +52,7 @@ def import_file(main_file: str) -> str:
 
 
 def session_name(session: Mapping[str, JSON]) -> str:
-    """The name that a session has in the client: its title, and a part of its id, since it is found by its name."""
+    """The name that a session has in the client: its title and its id, since it is found by its name."""
     title = "".join(
         character if character.isprintable() else " " for character in str(session.get("title") or NO_TITLE)
     )
@@ -62,7 +61,7 @@ def session_name(session: Mapping[str, JSON]) -> str:
 
 def name_suffix(identity: str) -> str:
     """The end of the name of a converted session."""
-    return f"({identity[:_ID_CHARACTERS_IN_NAME]})"
+    return f"({identity})"
 
 
 def _line(record: NativeRecord) -> bytes:
