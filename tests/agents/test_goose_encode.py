@@ -102,3 +102,9 @@ def test_files_that_a_session_changed_are_known(database: Database) -> None:
         ("create", "exact"),
         ("change", "unproved"),
     ]
+
+
+def test_a_session_in_the_database_is_converted_for_others(database: Database, tmp_path: Path) -> None:
+    write_conversation(database)
+    for target in ("claude-code", "codex"):
+        assert convert(SESSION, target, tmp_path)["session_id"]
