@@ -298,9 +298,10 @@ class Conversion(Prepared):
         self._children.append(child)
         if not self._is_same:
             # For their own agent the records name the sub-agents.
-            call = link.get("tool_id")
+            call = safe_id(link["tool_id"]) if link.get("tool_id") else None
             started = {"session_id": child._new_id, "agent_id": child.session["agent_id"]}
-            self.session.setdefault("subagents", []).append({**started, "tool_id": safe_id(call) if call else None})
+            self.session.setdefault("subagents", []).append({**started, "tool_id": call})
+            child.session["parent_tool_id"] = call
         for loss in child.losses:
             yield Loss(None, f"{loss.what}, in the sub-agent {name}", loss.why, loss.is_note)
 
