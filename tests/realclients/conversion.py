@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.agents import registry
+from clew.convert.conversation import FAILED_MARK
 from tests.cli.running import clew
 from tests.realclients.client import Client, Story
 from tests.realclients.clients import CLIENTS, STORIES
@@ -75,6 +76,7 @@ def assert_loaded(resumed: Run, expected: list[Entry], losses: list[dict[str, An
     images = resumed.client.sends_images and not any("picture" in loss["what"] for loss in losses)
     if resumed.client.sends_thoughts_as_answers:
         expected = with_thoughts_as_answers(expected)
-    found = without_thinking(resumed.check().history(), images=images)
+    history = [entry._replace(text=entry.text.removeprefix(f"{FAILED_MARK}\n")) for entry in resumed.check().history()]
+    found = without_thinking(history, images=images)
     report = differences(found, [*without_thinking(expected, images=images), Entry("user", RESUME_PROMPT)])
     assert not report, "\n".join(report)
