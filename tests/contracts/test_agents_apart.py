@@ -19,7 +19,7 @@ LONG_PACKAGES = {
     "copilot_cli": 1500,
     "gemini": 2600,
     "kimi_code": 1600,
-    "opencode": 1500,
+    "opencode": 1650,
     "pi": 1150,
     "qwen_code": 1300,
     "sage_agent": 2850,

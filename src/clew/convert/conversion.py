@@ -76,7 +76,8 @@ class Conversion(Prepared):
         if profile is None:
             raise UsageError(f"{target.title} cannot continue converted sessions")
         self._agent, self._source, self._target, self._profile = agent, with_current_size(source), target, profile
-        self._is_same = agent.id == target.id and profile.resumes_file(source.path, source.parts)
+        is_read_as_it_is = profile.import_command is None and profile.resumes_file(source.path, source.parts)
+        self._is_same = agent.id == target.id and is_read_as_it_is
         self._is_whole_copy = self._is_same and branch is None
         if title is not None and self._is_same:
             raise UsageError(f"--title is for another agent; rename the session in {target.title} itself")
@@ -89,7 +90,7 @@ class Conversion(Prepared):
         self._original = session_object(agent, self._source, self._history.facts)
         self._files = origin.describe(self._source)
         if parent is None:
-            new_id = self._stable_id(new_id)
+            new_id = profile.new_id(self._stable_id(new_id))
             if self._is_same and self._original["is_agent_session"]:
                 new_id = profile.child_id(new_id)
         self._new_id = new_id
@@ -325,7 +326,7 @@ class Conversion(Prepared):
 
     def describe(self, home: Path) -> Converted:
         """The session as `write` would write it, with its main file alone: only writing finds the others."""
-        return self._converted([main_file(self._target, self._header(home), home)])
+        return self._converted([main_file(self._target, self._header(home), home)], home)
 
     def _write(self, transaction: FileTransaction, home: Path) -> Converted:
         # What cannot be registered is refused before the session is encoded.
@@ -335,11 +336,13 @@ class Conversion(Prepared):
         below = [path for child in family[1:] for path in child._stage(transaction, home, ids)]
         files = self._stage(transaction, home, ids)
         transaction.commit()
-        return self._converted([*files, *lists, *below])
+        return self._converted([*files, *lists, *below], home)
 
-    def _converted(self, files: Iterable[Path]) -> Converted:
+    def _converted(self, files: Iterable[Path], home: Path) -> Converted:
         resume = self._profile.command(self.session)
-        return Converted(self._new_id, [str(path) for path in files], resume, self.losses)
+        mains = [main_file(self._target, each._header(home), home) for each in self._family()]
+        imports = self._profile.import_commands(mains)
+        return Converted(self._new_id, [str(path) for path in files], resume, self.losses, imports)
 
     def _header(self, home: Path) -> Header:
         folder = self._profile.project_folder_name(self.session["workspace"], file_reader(home))
