@@ -10,13 +10,18 @@ from typing import Any, ClassVar
 import pytest
 
 from clew.agents.base import Agent, Claim, SourceFile
+from clew.agents.file_evidence import FileContent, KnownContent
 from clew.agents.kimi_code import KimiCode
+from clew.agents.kimi_code.encode import folder_name
 from clew.analysis.facts import Facts
 from clew.analysis.usage import Usage
 from clew.export.verify import verify
+from clew.file_history.history import FileHistory
 from clew.host import Host
 from clew.model.json import JSON
 from clew.testing import AgentConformance
+from tests.cli.running import clew
+from tests.demo_home import write_small_demo
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "kimi-code"
 ID = "session_5d1f0c52-7a7e-4c0b-9d39-1f3a6f0e2b11"
@@ -252,3 +257,135 @@ def test_recorded_sessions_are_read_exactly(shared: Path) -> None:
         usage = facts.ledger.by_model()
         assert usage == {"lab-model": Usage(requests, 300 * requests, 42 * requests, 0, 600 * requests)}
     assert AGENT.session(child, AGENT.facts(child))["parent_session_id"] == AGENT.session_id(main)
+
+
+# Files
+
+
+def at_home(tmp_path: Path) -> Path:
+    """A home with the session of the fixtures, and with a copy of the file that it edits."""
+    shutil.copytree(FIXTURES, tmp_path / ".kimi-code")
+    folder = tmp_path / ".kimi-code" / FOLDER.relative_to(FIXTURES)
+    history = folder / "agents" / "main" / "file-history"
+    history.mkdir()
+    (history / "aa@v1").write_bytes(b"PERIOD = 4\n")
+    return folder
+
+
+def test_an_edit_is_applied_to_the_copy_that_was_made_before_it(tmp_path: Path) -> None:
+    source = AGENT.locate(at_home(tmp_path) / "state.json")
+    history = FileHistory(AGENT, source)
+    timeline = history.timelines["/home/ada/lighthouse/lamp.py"]
+    (content,) = history.contents([timeline.at(8)])
+    assert content == FileContent(b"PERIOD = 9\n", True)
+    assert timeline.at(10).certainty != "exact"  # a command ran
+
+
+def written(tmp_path: Path, before: bytes, name: str, **arguments: JSON) -> KnownContent | None:
+    """What a call leaves of a file that the client copied before it."""
+    folder = tmp_path / "agents" / "main"
+    (folder / "file-history").mkdir(parents=True)
+    (folder / "file-history" / "x@v1").write_bytes(before)
+    source = AGENT.locate(
+        journal(
+            folder,
+            {"type": "config.update", "cwd": "/work"},
+            user("Change it."),
+            {"type": "file_history.tracked", "path": "a.txt", "entry": {"key": "file-history/x@v1", "version": 1}},
+            loop("tool.call", uuid="c", stepUuid="s", toolCallId="c", name=name, args={"path": "a.txt", **arguments}),
+            loop("tool.result", parentUuid="c", toolCallId="c", result={"output": "done"}),
+        )
+    )
+    history = FileHistory(AGENT, source)
+    (content,) = history.contents([history.timelines["/work/a.txt"].at(3)])
+    return content
+
+
+def test_an_edit_drops_a_byte_order_mark(tmp_path: Path) -> None:
+    content = written(tmp_path, b"\xef\xbb\xbfone\r\ntwo\r\n", "Edit", old_string="two", new_string="2")
+    assert content == FileContent(b"one\r\n2\r\n", True)
+
+
+def test_text_can_be_appended(tmp_path: Path) -> None:
+    content = written(tmp_path, b"one\n", "Write", content="two\n", mode="append")
+    assert content == FileContent(b"one\ntwo\n", True)
+
+
+# Sessions for the client
+
+
+def convert(session: str, source: Path, agent: str, target: Path) -> dict[str, Any]:
+    done = clew("--home", source, "convert", session, "--to", agent, "--home", target, "--allow-loss", "--json")
+    assert done.code == 0, done.err
+    outcome: dict[str, Any] = done.json
+    return outcome
+
+
+@pytest.fixture(scope="module")
+def claude_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("home")
+    write_small_demo(home)
+    return home
+
+
+def test_a_converted_session_has_a_state_and_a_journal(claude_home: Path, tmp_path: Path) -> None:
+    row = clew("list", "--agent", "claude-code", "--home", claude_home, "--json").json[0]
+    outcome = convert(row["id"], claude_home, "kimi-code", tmp_path)
+    (main,) = [Path(path) for path in outcome["files"] if path.endswith("/state.json")]
+    assert main.parent.name == outcome["session_id"]
+    assert main.parent.parent.name == folder_name(row["workspace"])
+    lines = (main.parent / "agents" / "main" / "wire.jsonl").read_text().splitlines()
+    assert json.loads(lines[0])["type"] == "metadata"
+    # The client finds what it shows by how lines begin.
+    assert all(line.startswith('{"type":"') for line in lines)
+    assert not any('"profile.bind"' in line for line in lines)
+    assert outcome["resume"][:2] == ["kimi", "-r"]
+    (found,) = [row for row in clew("list", "--home", tmp_path, "--json").json if row["id"] == outcome["session_id"]]
+    assert found["title"] == row["title"]
+
+
+@pytest.mark.parametrize("agent", ["claude-code", "codex"])
+def test_a_session_comes_back_byte_for_byte(claude_home: Path, agent: str, tmp_path: Path) -> None:
+    for row in clew("list", "--agent", agent, "--home", claude_home, "--json").json:
+        there, back = tmp_path / row["id"] / "there", tmp_path / row["id"] / "back"
+        outcome = convert(row["id"], claude_home, "kimi-code", there)
+        returned = convert(outcome["session_id"], there, agent, back)
+        assert returned["session_id"] == row["id"]
+        main = Path(row["source"]["path"])
+        assert (back / main.relative_to(claude_home)).read_bytes() == main.read_bytes()
+
+
+def test_what_is_added_to_a_converted_session_is_not_lost(claude_home: Path, tmp_path: Path) -> None:
+    there, back = tmp_path / "there", tmp_path / "back"
+    row = clew("list", "--agent", "claude-code", "--home", claude_home, "--json").json[0]
+    outcome = convert(row["id"], claude_home, "kimi-code", there)
+    (wire,) = [Path(path) for path in outcome["files"] if path.endswith("agents/main/wire.jsonl")]
+    with wire.open("a") as stream:
+        stream.write(json.dumps(user("One more thing.")) + "\n")
+    returned = convert(outcome["session_id"], there, "claude-code", back)
+    assert returned["session_id"] != row["id"]
+    assert "One more thing." in clew("show", returned["session_id"], "--home", back).out
+
+
+def test_a_session_is_copied_under_another_id(tmp_path: Path) -> None:
+    at_home(tmp_path / "old")
+    outcome = convert(ID, tmp_path / "old", "kimi-code", tmp_path / "new")
+    new = clew("export", outcome["session_id"], "--home", tmp_path / "new").json
+    old = clew("export", ID, "--home", tmp_path / "old").json
+    assert [message["content"] for message in new["messages"]] == [message["content"] for message in old["messages"]]
+    assert new["graph"]["active_path"] == old["graph"]["active_path"]
+    (link,) = new["session"]["subagents"]
+    assert clew("show", link["session_id"], "--home", tmp_path / "new").code == 0
+
+
+def test_messages_of_a_document_become_a_journal(tmp_path: Path) -> None:
+    at_home(tmp_path / "old")
+    document = tmp_path / "session.json"
+    document.write_bytes(clew("export", ID, "--home", tmp_path / "old").raw)
+    done = clew("import", document, "--from-messages", "-o", tmp_path / "new")
+    assert done.code == 0, done.err
+    new = clew("export", ID, "--home", tmp_path / "new").json
+    old = json.loads(document.read_bytes())
+    assert [message["content"] for message in new["messages"]] == [message["content"] for message in old["messages"]]
+    assert [len(fork["branches"]) for fork in new["graph"]["fork_points"]] == [2]
+    assert new["session"]["title"] == "Slow the lamp"

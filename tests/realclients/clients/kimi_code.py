@@ -117,4 +117,4 @@ def _file_changes(project: Path) -> tuple[tuple[Call, ...], ...]:
 
 
 STORIES = (Story("kimi", CLIENT, _bell_and_horn, has_subagent_file=True),)
-FILE_CHANGES = (FileChanges("kimi", CLIENT, _file_changes, 0.3),)
+FILE_CHANGES = (FileChanges("kimi", CLIENT, _file_changes, 0.6),)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.kimi_code import locate
@@ -13,6 +14,9 @@ from clew.host import Host
 from clew.model.events import Event
 from clew.model.json import JSON
 
+if TYPE_CHECKING:
+    from clew.agents.file_evidence import Event as FileEvidence
+
 
 class KimiCode(Agent):
     """The agent `kimi-code`."""
@@ -20,6 +24,7 @@ class KimiCode(Agent):
     id = locate.AGENT
     title = "Kimi Code"
     homepage = "https://github.com/MoonshotAI/kimi-code"
+    newest_tested_version = "2.1.0"
 
     def roots(self, host: Host) -> Iterator[Path]:
         return locate.roots(host)
@@ -58,6 +63,11 @@ class KimiCode(Agent):
         from clew.agents.kimi_code.records import find_unknown_keys
 
         return find_unknown_keys(native)
+
+    def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
+        from clew.agents.kimi_code.file_changes import file_changes
+
+        return file_changes(source, units)
 
     def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
         from clew.agents.kimi_code.encode import encode
