@@ -197,6 +197,8 @@ def test_a_fork_has_the_ids_of_what_it_copied(tmp_path: Path) -> None:
     _, facts, messages = read(FOLDER / "state.json")
     _, copied, copies = read(fork / "state.json")
     assert [message["uuid"] for message in copies] == [message["uuid"] for message in messages]
+    # Only such ids are the same message in another session.
+    assert {len(message["uuid"]) for message in messages} == {36}
     assert [call for call, *_ in copied.ledger.each()] == [call for call, *_ in facts.ledger.each()]
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from msgspec import UNSET, UnsetType, to_builtins
 
 from clew.agents.base import SourceFile, fragment_events, open_file, open_main
-from clew.agents.derived_ids import MessageChain
+from clew.agents.derived_ids import MessageChain, derived_id
 from clew.agents.kimi_code import locate
 from clew.agents.kimi_code.records import (
     REPEATED_MESSAGE,
@@ -41,14 +41,13 @@ from clew.model.time import canonical_time
 from clew.model.todo import Todo
 from clew.model.usage import TokenUsage
 
-RESULT_SUFFIX = ":result"
-"""A result has no id of its own; it gets that of its call with this suffix."""
 TODO_STATES = {"done": "completed"}
 """How the client calls the states of a todo, where it is not as in the document."""
 _SUBAGENT_TOOLS = ("Agent", "AgentSwarm")
 _SUBAGENT_ID = re.compile(r"^agent_id: (\S+)$", re.MULTILINE)
 _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,(.*)", re.DOTALL)
 _MEDIA = {"image_url": "imageUrl", "audio_url": "audioUrl", "video_url": "videoUrl"}
+_UUID_CHARS = 36
 _ROLES: dict[str | None, Role] = {"user": "user", "assistant": "assistant", "system": "system", "tool": "user"}
 
 
@@ -326,9 +325,8 @@ class EventDecoder:
         if result is not None:
             block.output, block.is_error = _output(result.output), result.isError
         owner = event.parentUuid or call
-        yield self._add_message(
-            record, "user", [block], Metadata(), f"{owner}{RESULT_SUFFIX}" if owner is not None else None
-        )
+        own_id = derived_id(owner, record.time, "result") if owner is not None else None
+        yield self._add_message(record, "user", [block], Metadata(), own_id)
         if name in _SUBAGENT_TOOLS and type(block.output) is str:
             for agent in _SUBAGENT_ID.findall(block.output):
                 yield from self._subagent_started(agent, call)
@@ -391,7 +389,7 @@ class EventDecoder:
             metadata.todos, self._todos = self._todos, UNSET
         message = Message(
             index=self.index,
-            uuid=uuid or UNSET,
+            uuid=_global_id(uuid, record) or UNSET,
             role=role,
             timestamp=canonical_time(record.time),
             content=blocks,
@@ -406,6 +404,11 @@ class EventDecoder:
 
 
 _NO_METADATA = Metadata()
+
+
+def _global_id(own_id: str | None, record: WireRecord) -> str | None:
+    """An id that no other session has, except for the same record in a fork."""
+    return own_id if own_id is None or len(own_id) == _UUID_CHARS else derived_id(own_id, record.time)
 
 
 def _call_without_step(record: WireRecord) -> str:
