@@ -25,7 +25,7 @@ from clew.agents.base import Agent, Claim, SourceFile, Unit
 from clew.export.document import LINES, ONE_LINE, write_document
 from clew.export.reading import DocumentStream
 from clew.export.verify import Proof, verify
-from clew.model import Document, Message, Record, Session
+from clew.model import Document, Message, Problem, Record, Session
 from clew.model.json import JSON
 from clew.model.load import load_document
 from clew.model.time import parse_time
@@ -122,6 +122,12 @@ class AgentConformance:
         copy.write_bytes(DAMAGE[damage](copy.read_bytes()))
         proof = round_trip(self.agent, self.agent.locate(copy))
         assert proof.different == []
+
+    def test_an_unknown_record_is_reported(self, fixture: Path, tmp_path: Path) -> None:
+        copy = self._copy(fixture, tmp_path)
+        copy.write_bytes(DAMAGE["unknown record"](copy.read_bytes().rstrip(b"\n") + b"\n"))
+        events = list(self.agent.events(self.agent.locate(copy)))
+        assert any(type(each) is Problem or (type(each) is Record and each.kind == "other") for each in events)
 
     def test_cut_at_any_place_it_still_comes_back(self, fixture: Path, tmp_path: Path) -> None:
         copy = self._copy(fixture, tmp_path)
@@ -220,7 +226,7 @@ def _strings(value: JSON) -> Iterator[str]:
     """Yield every string in a JSON value, also in JSON that is the text of a string."""
     if isinstance(value, str):
         yield value
-        if value.startswith("{"):
+        if value.startswith(("{", "[")):
             with suppress(ValueError, RecursionError):
                 yield from _strings(json.loads(value))
     elif isinstance(value, dict | list):

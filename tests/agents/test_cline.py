@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from clew.agents.base import Agent, Claim, Header
+from clew.agents.base import Agent, Claim, Header, Unit
 from clew.agents.cline import Cline, KiloCode, RooCode
 from clew.agents.file_evidence import ABSENT, FileChange, FileContent
 from clew.analysis.usage import Usage
@@ -204,3 +204,87 @@ def test_the_recorded_session_is_read_whole(shared: Path) -> None:
 def test_public_samples_are_read_whole(shared: Path) -> None:
     for path in sorted((shared / "corpus" / "cline").rglob("api_conversation_history.json")):
         assert verify(CLINE, CLINE.locate(path)).different == []
+
+
+def converted(tmp_path: Path, messages: list[dict[str, JSON]]) -> tuple[dict[str, JSON], dict[str, JSON]]:
+    """The two files that are written for messages of another agent."""
+    session = {"id": "s1", "workspace": "/home/ada/bell", "title": "Bell", "started_at": "2026-11-01T08:00:00Z"}
+    units = [Unit(True, {"index": at, **message}, 0, 0, 0, ()) for at, message in enumerate(messages, 1)]
+    header = Header("", "", "cline", session, {}, main_file="/data/s1.messages.json")
+    files: dict[str, bytes] = {}
+    for name, piece in CLINE.encode(header, units):
+        files[name] = files.get(name, b"") + piece
+    return json.loads(files[""]), json.loads(files["s1.json"])
+
+
+def test_written_sessions_are_found_by_their_manifest(tmp_path: Path) -> None:
+    document, manifest = converted(tmp_path, [{"role": "user", "content": [{"type": "text", "text": "Ring."}]}])
+    assert (document["sessionId"], manifest["session_id"]) == ("s1", "s1")
+    assert manifest["messages_path"] == "/data/s1.messages.json"
+    assert manifest["metadata"] == {"title": "Bell"}
+    assert [message["content"] for message in document["messages"]] == [[{"type": "text", "text": "Ring."}]]
+
+
+def test_written_results_follow_the_reply_that_called_for_them(tmp_path: Path) -> None:
+    def call(name: str) -> dict[str, JSON]:
+        return {"type": "tool_use", "tool_id": name, "tool_name": "ring", "input": {}}
+
+    def result(name: str) -> dict[str, JSON]:
+        return {"type": "tool_result", "tool_id": name, "output": "dong", "is_error": True}
+
+    document, _ = converted(
+        tmp_path,
+        [
+            {"role": "assistant", "content": [call("a")], "metadata": {"token_usage": {"input_tokens": 5}}},
+            {"role": "assistant", "content": [call("b"), call("c")]},
+            {"role": "user", "content": [{"type": "text", "text": "Wait."}]},
+            {"role": "user", "content": [result("b")]},
+            {"role": "user", "content": [result("a"), result("x")]},
+            {"role": "assistant", "content": [{"type": "text", "text": "Done."}]},
+        ],
+    )
+    first, *others = document["messages"]
+    assert [block["id"] for block in first["content"]] == ["a", "b", "c"]
+    assert first["metrics"]["inputTokens"] == 5
+    blocks = [block for message in others for block in message["content"]]
+    assert [block.get("tool_use_id", block.get("text")) for block in blocks] == [
+        "b",
+        "a",
+        "c",
+        "Wait.",
+        "dong",
+        "Done.",
+    ]
+    assert blocks[2]["content"] == "no result was recorded"
+
+
+def test_a_task_is_continued_as_a_session_and_tasks_of_other_extensions_are_not() -> None:
+    profile = CLINE.target_profile()
+    assert profile is not None
+    assert profile.command({"id": "1_a"}) == ["cline", "--id", "1_a"]
+    assert [profile.resumes_file(path, ()) for path in (SESSION, TASK)] == [True, False]
+    assert (RooCode().target_profile(), KiloCode().target_profile()) == (None, None)
+    configured = Host(Path("/home/ada"), {"CLINE_DATA_DIR": "/data"})
+    assert profile.main_path(".cline/data/sessions/a/a.messages.json", configured) == Path(
+        "/data/sessions/a/a.messages.json"
+    )
+
+
+def test_a_copy_of_a_session_keeps_its_records() -> None:
+    source = CLINE.locate(SESSION)
+    new = {**session(SESSION), "id": "s2"}
+    files: dict[str, bytes] = {}
+    for name, piece in CLINE.encode(Header("", "", "cline", new, {}), CLINE.units(source)):
+        files[name] = files.get(name, b"") + piece
+    before, after = json.loads(SESSION.read_bytes()), json.loads(files[""])
+    assert after["messages"] == before["messages"]
+    assert after["system_prompt"] == before["system_prompt"]
+    assert (after["sessionId"], after["origin"]["sessionId"], after["origin"]["version"]) == ("s2", "s2", "3.0.65")
+
+
+@pytest.mark.parametrize("odd", [[1], {"a": 1}, 7, None])
+def test_ids_and_contents_of_other_types_are_no_error(odd: JSON, tmp_path: Path) -> None:
+    blocks = [{"type": "tool_use", "id": odd, "name": odd, "input": odd}, {"type": "tool_result", "content": odd}, odd]
+    path = write_session(tmp_path, [{"id": odd, "role": "assistant", "content": blocks, "metrics": odd, "ts": odd}])
+    assert len(messages(path)) == 1
+    assert changes(path) == []

@@ -323,21 +323,49 @@ def test_events_that_are_written_name_the_event_before(tmp_path: Path) -> None:
     assert block(Path(written.files[0]), "call-5", "tool_result")["is_error"] is True
 
 
-def test_parallel_calls_of_several_replies_are_one_reply(tmp_path: Path) -> None:
-    text = {"type": "text", "text": "Two things."}
-    calls = [{"type": "tool_use", "tool_id": name, "tool_name": "bash", "input": {"command": name}} for name in "ab"]
-    contents = [("user", [{"type": "text", "text": "Go"}]), ("assistant", [text]), *(("assistant", [c]) for c in calls)]
+def encoded(*contents: tuple[str, list[dict[str, JSON]], dict[str, JSON]]) -> tuple[list[dict[str, Any]], bytes]:
+    """The events and the workspace file that are composed for messages of another agent."""
     units = [
-        Unit(True, {"index": n, "uuid": f"u{n}", "role": role, "content": content}, 0, 0, 0, ())
-        for n, (role, content) in enumerate(contents, 1)
+        Unit(True, {"index": n, "uuid": f"u{n}", "role": role, "content": blocks, "metadata": metadata}, 0, 0, 0, ())
+        for n, (role, blocks, metadata) in enumerate(contents, 1)
     ]
     made = {"id": "made", "workspace": "/home/ada/tide", "title": 'A "bell"'}
     files: dict[str, bytes] = {}
     for name, piece in AGENT.encode(Header("1.2", "", AGENT.id, made, {}), units):
         files[name] = files.get(name, b"") + piece
-    events = [json.loads(line) for line in files[""].splitlines()]
+    return [json.loads(line) for line in files[""].splitlines()], files["workspace.yaml"]
+
+
+def text_block(text: str) -> list[dict[str, JSON]]:
+    return [{"type": "text", "text": text}]
+
+
+def test_parallel_calls_of_several_replies_are_one_reply() -> None:
+    calls = [{"type": "tool_use", "tool_id": name, "tool_name": "bash", "input": {"command": name}} for name in "ab"]
+    events, workspace = encoded(
+        ("user", text_block("Go"), {}),
+        ("assistant", text_block("Two things."), {}),
+        ("assistant", [calls[0]], {}),
+        ("assistant", [calls[1]], {}),
+    )
     (reply,) = [event["data"] for event in events if event["type"] == "assistant.message"]
     assert (reply["content"], [call["toolCallId"] for call in reply["toolRequests"]]) == ("Two things.", ["a", "b"])
     results = [event["data"] for event in events if event["type"] == "tool.execution_complete"]
     assert [(result["toolCallId"], result["success"]) for result in results] == [("a", False), ("b", False)]
-    assert b'name: "A \\"bell\\""\n' in files["workspace.yaml"]
+    assert b'name: "A \\"bell\\""\n' in workspace
+
+
+def test_a_summary_is_a_compaction_between_turns() -> None:
+    summary = {"is_compact_summary": True}
+    events, _ = encoded(
+        ("user", text_block("Go"), {}),
+        ("assistant", text_block("Gone."), {}),
+        ("user", text_block("You were asked"), summary),
+        ("user", text_block("to go."), summary),
+        ("user", text_block("Come back"), {}),
+        ("assistant", text_block("Back."), {}),
+    )
+    assert [event["type"].partition(".")[2] for event in events] == (
+        "start message turn_start message turn_end compaction_complete message turn_start message turn_end".split()
+    )
+    assert events[5]["data"]["summaryContent"] == "You were asked\n\nto go."

@@ -176,6 +176,16 @@ def test_parts_may_be_a_text(tmp_path: Path) -> None:
     assert message["content"] == [{"type": "text", "text": "Ring."}]
 
 
+@pytest.mark.parametrize(
+    ("subtype", "is_meta"), [(None, False), ("mid_turn_user_message", False), ("notification", True), ("cron", True)]
+)
+def test_older_records_without_a_provenance(tmp_path: Path, subtype: str | None, is_meta: bool) -> None:
+    log = Transcript()
+    log.prompt("Ring.", provenance=None, subtype=subtype)
+    (message,) = messages(log.write(tmp_path))
+    assert message["metadata"].get("is_meta", False) is is_meta
+
+
 def test_nothing_is_wrong_with_a_session(tmp_path: Path) -> None:
     write_session(tmp_path)
     (root,) = AGENT.roots(Host.at(tmp_path))

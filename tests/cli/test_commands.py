@@ -182,7 +182,7 @@ def test_verify(demo: Path) -> None:
     proof = clew("--home", demo, "verify", "--json").json
     assert proof["identical"] == proof["files"] > 20
     assert proof["different"] == []
-    assert proof["unknown_types"] == {"harbour-note": 1}
+    assert proof["unknown_types"] == {}
 
 
 def test_validate(demo: Path) -> None:

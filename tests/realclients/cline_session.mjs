@@ -1,14 +1,12 @@
 // Runs one prompt with the session library of Cline, in the way of its command line: a new session, or one to resume.
-// Arguments: the folder of the library, the address and the name of the model, the prompt, and a session to resume.
-import { join } from "node:path";
+// Arguments: the address and the name of the model, the prompt, and a session to resume. The library lies beside node.
 import { pathToFileURL } from "node:url";
 
-const [packages, baseUrl, modelId, prompt, session] = process.argv.slice(2);
-const { ClineCore } = await import(pathToFileURL(join(packages, "@cline/core/dist/index.js")));
+const packages = process.execPath.replace(/node_modules\/.*/, "node_modules");
+const [baseUrl, modelId, prompt, sessionId] = process.argv.slice(2);
+const { ClineCore } = await import(pathToFileURL(`${packages}/@cline/core/dist/index.js`));
 
 const cline = await ClineCore.create({ backendMode: "local" });
-const sessions = session === "latest" ? await cline.list(1) : [];
-const sessionId = sessions[0]?.sessionId ?? session;
 const started = await cline.start({
   source: "cli",
   config: {

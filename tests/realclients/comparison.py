@@ -6,7 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from tests.realclients.history import JSON, Entry
 
-MAIN_ARGUMENTS = ("command", "cmd", "file_path", "filepath", "path", "pattern", "query", "url", "input")
+MAIN_ARGUMENTS = (
+    *("command", "cmd", "commands", "file_path", "filepath", "path", "files"),
+    *("pattern", "query", "url", "input"),
+)
 """The names that tools give to the argument that says most about a call."""
 
 
@@ -60,7 +63,11 @@ def main_argument(arguments: JSON) -> str | None:
         return arguments
     if not isinstance(arguments, dict):
         return None
-    return next((arguments[name] for name in MAIN_ARGUMENTS if name in arguments), None)
+    found = next((arguments[name] for name in MAIN_ARGUMENTS if name in arguments), None)
+    if isinstance(found, list) and len(found) == 1:
+        # A tool that takes several commands or files, called with one.
+        return main_argument(found[0])
+    return found
 
 
 def _kinds(entries: Iterable[Entry]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tests.realclients.history import JSON, Entry, image, without_injected
 from tests.realclients.script import DONE, Call, Say, Think, Turn
@@ -15,9 +15,12 @@ MODEL = "lab-model"
 
 
 class ChatCompletions:
-    """The protocol. `injected` has the beginnings of user texts that the client adds on its own; `wrapper` matches what
-    it puts before and behind the text of a prompt, `result_wrapper` the same of a result; `image_result` is the text of
-    a result that is only an image."""
+    """The protocol.
+
+    `injected`: the beginnings of user texts that the client adds on its own. `wrapper` and `result_wrapper`: patterns
+    of what it puts around the text of a prompt or of a result. `image_result`: the text of a result that is only an
+    image. `read_result`: gives the text of a result that has a structure of the client's own.
+    """
 
     def __init__(
         self,
@@ -25,8 +28,9 @@ class ChatCompletions:
         wrapper: str | None = None,
         image_result: str = "",
         result_wrapper: str | None = None,
+        read_result: Callable[[str], str] = lambda content: content,
     ) -> None:
-        self._injected, self._image_result = injected, image_result
+        self._injected, self._image_result, self._read_result = injected, image_result, read_result
         wrappers = {"user": wrapper, "result": result_wrapper}
         self._wrappers = {kind: re.compile(pattern, re.DOTALL) for kind, pattern in wrappers.items() if pattern}
 
@@ -51,8 +55,9 @@ class ChatCompletions:
     def _without_additions(self, entry: Entry) -> Entry:
         if entry == Entry("result", self._image_result):
             return entry._replace(text="")
+        text = self._read_result(entry.text) if entry.kind == "result" else entry.text
         wrapper = self._wrappers.get(entry.kind)
-        return entry if wrapper is None else entry._replace(text=wrapper.sub("", entry.text))
+        return entry._replace(text=text if wrapper is None else wrapper.sub("", text))
 
     def violations(self, body: JSON) -> Iterator[str]:
         pending: list[str] = []

@@ -39,6 +39,7 @@ _BASES: dict[str, tuple[tuple[Path, str], ...]] = {
     "claude-code": ((_DEMO / "claude", ".claude"),),
     "codex": ((_DEMO / "codex", ".codex"), (_FIXTURES / "codex", ".codex")),
     "gemini": ((_DEMO / "gemini", ".gemini"), (_FIXTURES / "gemini", ".gemini")),
+    "qwen-code": ((_FIXTURES / "qwen-code", ".qwen"),),
     "sage-agent": ((_DEMO / "sage", ".sage"),),
     "sage-emacs": ((_DEMO / "emacs.d", ".emacs.d"), (_FIXTURES / "sage-emacs/emacs.d", ".emacs.d")),
 }
@@ -47,9 +48,9 @@ AGENTS = tuple(_BASES)
 _UNREAD = frozenset({"history.jsonl", "config.json"})
 """Files that hold nothing that clew gives out."""
 
-_PROJECTS = ("tidepool", "moon-phase", "tide.tables", "tide-tables", "harbour-bell", "bell")
+_PROJECTS = ("tidepool", "tidebell", "moon-phase", "tide.tables", "tide-tables", "harbour-bell", "bell")
 _PROJECT = re.compile(rf"/home/ada/src/({'|'.join(map(re.escape, _PROJECTS))})(?![\w.-])")
-_ENCODED_PROJECT = re.compile(r"-home-ada-src-(?:tidepool|moon-phase|tide[.-]tables)(?![a-z])")
+_ENCODED_PROJECT = re.compile(r"-home-ada-src-(?:tidepool|tidebell|moon-phase|tide[.-]tables)(?![a-z])")
 """A project as the name of the folder that its sessions are filed under."""
 _FILE_NAME = re.compile(r"(?<![\w-])([a-z]\w*)\.(py|org|toml|wav|log|pdf)(?![a-z])")
 _LINE_OF_CODE = re.compile(r"\b(return|PERIOD =|HORN =|offset =)(?= )")

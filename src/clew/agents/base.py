@@ -399,8 +399,10 @@ class Agent(ABC):
         """The `session` object of the unified document."""
 
     def check(self, source: SourceFile, facts: Facts) -> Iterator[Problem]:
-        """Problems that only this agent's own schema knows of."""
-        return iter(())
+        """Problems that only this agent's own schema knows of; for rows of a database, those that its decoder found."""
+        if self.layout is None:
+            return iter(())
+        return (event for event in self.events(source) if isinstance(event, Problem))
 
     def unknown_keys(self, native: Mapping[str, JSON]) -> Iterator[str]:
         """Keys of a native record that this version of clew does not know: the first sign of a new format."""

@@ -32,6 +32,8 @@ class Header(NamedTuple):
     agent: str
     session: dict[str, JSON]
     extensions: dict[str, JSON]
+    main_file: str = ""
+    """The path of the file that is written, for agents that keep it in another file; empty where none is written."""
 
 
 class RecordText(NamedTuple):

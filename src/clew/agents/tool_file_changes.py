@@ -28,7 +28,7 @@ _COMMANDS = {"create": "write", "str_replace": "edit", "view": "read"}
 _HARMLESS = frozenset(
     "glob grep ls list list_files list_directory search search_files code_search find_files todo_write todowrite "
     "todo_read web_fetch web_search webfetch websearch git_status git_log git_diff git_branch git_blame "
-    "sequential_thinking sequentialthinking task_done ask_user askuserquestion lsp".split()
+    "sequential_thinking sequentialthinking task_done ask_user askuserquestion lsp todo".split()
 )
 _PATHS = ("file_path", "path", "filename", "file")
 

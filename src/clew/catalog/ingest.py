@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from clew.agents.base import Agent, EventsWithFacts, SourceFile, session_object
 from clew.analysis.facts import Facts
@@ -17,12 +17,15 @@ from clew.catalog.rows import RowBuilder, Rows, stored_time
 from clew.catalog.sync_level import SyncLevel
 from clew.errors import ClewError
 from clew.io.paths import path_to_text
-from clew.model import Message, Problem
+from clew.model import Message, Problem, Record, SourceRef
+from clew.model.blocks import Unknown, block_type
 
 FLUSH_CHARS = 4 << 20
 """Characters of text after which rows are handed over."""
 MAX_PROBLEMS = 20
 """Problems of a source that are kept."""
+MAX_UNKNOWN_TYPES = 20
+"""Unknown types of records and blocks of a source that are kept."""
 SOURCE_ERRORS = (
     *(ClewError, OSError, RecursionError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError),
     AssertionError,
@@ -54,15 +57,19 @@ def ingest(agent: Agent, source: SourceFile, number: int, level: SyncLevel = Syn
     builder = RowBuilder(agent.id, session, number, level)
     message_of_call = MessageOfCall()
     problems: list[dict[str, Any]] = []
+    unknown = UnknownParts(agent.opaque_blocks)
     events = EventsWithFacts(agent, source)
     for event in events:
         if type(event) is Message:
             message_of_call.add(event)
             builder.add(event)
+            unknown.add_message(event)
             if builder.rows.chars > FLUSH_CHARS:
                 yield builder.take_rows()
         elif type(event) is Problem and len(problems) < MAX_PROBLEMS:
             problems.append({"code": event.code, "line": event.line or 0})
+        elif type(event) is Record and event.kind == "other":
+            unknown.add_record(event)
     facts = events.facts
     for key, model, counts, message in facts.ledger.each():
         number_of_message = message or message_of_call.get(key)
@@ -71,7 +78,40 @@ def ingest(agent: Agent, source: SourceFile, number: int, level: SyncLevel = Syn
     builder.finish(searchable_title(header), stored_time(header["ended_at"]))
     yield builder.take_rows()
     message_uuids = b"" if facts.titles else facts.links.uuids
-    yield Ingested(session_row(agent.id, header, facts, builder), message_uuids, facts.records, problems)
+    yield Ingested(
+        session_row(agent.id, header, facts, builder), message_uuids, facts.records, problems + unknown.problems()
+    )
+
+
+class UnknownParts:
+    """Types of records and blocks that clew does not know: an agent's new format must not go unnoticed."""
+
+    def __init__(self, opaque_blocks: frozenset[str]) -> None:
+        self._opaque_blocks = opaque_blocks
+        self._first_lines: dict[tuple[str, str], int] = {}
+        """For each code and name, the line where it first stands."""
+
+    def add_record(self, record: Record) -> None:
+        """Count a record of an unknown type."""
+        self._add("unknown-type", str(record.type or ""), record.source)
+
+    def add_message(self, message: Message) -> None:
+        """Count the blocks of a message that are of an unknown type."""
+        for block in message.content:
+            if type(block) is Unknown and (name := block_type(block.value)) not in self._opaque_blocks:
+                self._add("unknown-block", name, message.source)
+
+    def _add(self, code: str, name: str, source: SourceRef | UnsetType) -> None:
+        if len(self._first_lines) < MAX_UNKNOWN_TYPES:
+            line = source.record + 1 if isinstance(source, SourceRef) else 0
+            self._first_lines.setdefault((code, name), line)
+
+    def problems(self) -> list[dict[str, Any]]:
+        """One problem for each name; as `message` that name alone."""
+        return [
+            {"code": code, "line": line, "message": name.encode("utf-8", "replace").decode()}
+            for (code, name), line in self._first_lines.items()
+        ]
 
 
 class MessageOfCall:

@@ -6,6 +6,7 @@ import sqlite3
 from typing import NamedTuple
 
 from clew.catalog.change_detection import recorded_unreadable_folders
+from clew.catalog.queries import unknown_formats
 
 
 class SyncCounts(NamedTuple):
@@ -34,6 +35,8 @@ class SyncReport(NamedTuple):
     """Sources that could not be opened or read."""
     unreadable_folders: tuple[str, ...] = ()
     """Folders of agents that could not be read, with the reason."""
+    unknown_formats: tuple[str, ...] = ()
+    """Records of agents that this version of clew does not know."""
     moved: str | None = None
     """Where a catalog was moved that could not be used."""
 
@@ -50,4 +53,4 @@ def read_report(db: sqlite3.Connection, work: SyncCounts) -> SyncReport:
     FROM source"""
     folders = dict.fromkeys(map(str, recorded_unreadable_folders(db)))
     sources, gone, problems, unreadable = db.execute(query).fetchone()
-    return SyncReport(work, sources, gone, problems, unreadable, tuple(folders))
+    return SyncReport(work, sources, gone, problems, unreadable, tuple(folders), tuple(map(str, unknown_formats(db))))

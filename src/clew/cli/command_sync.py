@@ -72,6 +72,8 @@ def _sync(hosts: Hosts, folder: Path, full: bool, as_json: bool) -> None:
         print_message(f"clew: {problem}")
     if report.unreadable:
         print_message(f"clew: sources that cannot be read: {report.unreadable}; `clew doctor` lists them")
+    for found in report.unknown_formats:
+        print_message(f"clew: {found}; `clew doctor` lists them")
     if as_json:
         print_json(report.counts())
     elif sys.stderr.isatty() or time.monotonic() - started > QUIET_SECONDS:

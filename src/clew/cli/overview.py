@@ -16,12 +16,13 @@ from clew.model.json import JSON
 def overview(context: click.Context) -> None:
     """Print the agents, their sessions and the last activity; as JSON also tokens by model."""
     from clew.catalog.queries import agent_summaries
-    from clew.cli.sessions import print_unreadable
+    from clew.cli.sessions import print_unknown_formats, print_unreadable
 
     library, as_json = open_library(context, ()), wants_json(context, False)
     with library.catalog() as catalog:
         agents = agent_summaries(catalog.db)
         print_unreadable(catalog.db)
+        print_unknown_formats(catalog.db)
         tokens = _tokens(context, catalog.db) if as_json else {}
     if as_json:
         print_json({"agents": agents, "tokens": tokens})

@@ -70,6 +70,14 @@ def print_unreadable(db: sqlite3.Connection, agents: Collection[str] = ()) -> No
         print_message(f"clew: {problem}")
 
 
+def print_unknown_formats(db: sqlite3.Connection) -> None:
+    """Warn about records that this version of clew does not know: sessions may hold more than it shows."""
+    from clew.catalog.queries import unknown_formats
+
+    for found in unknown_formats(db):
+        print_message(f"clew: {found}; `clew doctor` lists them")
+
+
 def for_each_session(
     library: Library, references: tuple[str, ...], filters: Filters, work: Callable[[StoredSession], object]
 ) -> int:

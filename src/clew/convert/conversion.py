@@ -330,8 +330,9 @@ class Conversion(Prepared):
     def _stage(self, transaction: FileTransaction, home: Path, subagents: Mapping[str, str]) -> list[Path]:
         """Add the files of this session to a transaction; `subagents`: their new ids by the old ones."""
         header, is_root = self._header(home), self._parent is None
-        files = SessionFiles(transaction, main_file(self._target, header, home), self._profile, is_last=is_root)
-        for name, piece in self._target.encode(header, self.units()):
+        path = main_file(self._target, header, home)
+        files = SessionFiles(transaction, path, self._profile, is_last=is_root)
+        for name, piece in self._target.encode(header._replace(main_file=str(path)), self.units()):
             files.write(name, self._renamed(piece, subagents) if self._is_same else piece)
         if self._is_same:
             # Small files beside the session, unless the encoder wrote them itself.

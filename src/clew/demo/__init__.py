@@ -12,9 +12,11 @@ from pathlib import Path
 from clew.datadir import private_folder
 from clew.demo.claude_code import PROMPT_HISTORY, claude_code_files
 from clew.demo.codex import THREAD_NAMES, codex_files
+from clew.demo.copilot_cli import copilot_cli_files
 from clew.demo.examples import copy_examples
 from clew.demo.gemini import gemini_files
 from clew.demo.kimi_code import kimi_code_files
+from clew.demo.qwen_code import qwen_code_files
 from clew.demo.sage import sage_agent_files, sage_emacs_files
 from clew.demo.sessions import Session, build_sessions
 from clew.errors import UsageError
@@ -30,8 +32,10 @@ _TIME = re.compile(rb'"timestamp": ?"([^"]+)"|"(?:time|updatedAt)":(\d{13})\b')
 _FORMATS = {
     "claude-code": (".claude", claude_code_files),
     "codex": (".codex", codex_files),
+    "copilot-cli": (".copilot", copilot_cli_files),
     "gemini": (".gemini", gemini_files),
     "kimi-code": (".kimi-code", kimi_code_files),
+    "qwen-code": (".qwen", qwen_code_files),
     "sage-agent": (".sage", sage_agent_files),
     "sage-emacs": (".emacs.d", sage_emacs_files),
 }

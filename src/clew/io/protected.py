@@ -51,7 +51,8 @@ PROTECTED: dict[str, tuple[str, ...]] = {
     "agents": (
         ".claude", ".claude.json", ".config/claude", ".codex", ".gemini", ".sage", ".cursor", ".mcp.json",
         ".aider.conf.yml", ".continue", ".windsurf", ".opencode", ".config/opencode", ".qwen", ".kiro", ".copilot",
-        ".config/clew", ".cursorrules", ".roo", ".amazonq", ".crush.json", ".pi", "opencode.json", "opencode.jsonc",
+        ".config/clew", ".cursorrules", ".roo", ".amazonq", ".crush.json", ".pi", ".vibe",
+        "opencode.json", "opencode.jsonc",
     ),
     "interpreters and debuggers": (
         "sitecustomize.py", "usercustomize.py", "site-packages/*.pth", "dist-packages/*.pth", ".pythonrc*", ".pdbrc*",

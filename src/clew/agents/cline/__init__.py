@@ -6,12 +6,13 @@ that are written anew at every change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, ClassVar
 
 from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
 from clew.agents.cline import locate
+from clew.agents.target_profile import TargetProfile
 from clew.analysis.facts import Facts
 from clew.host import Host
 from clew.model.events import Event
@@ -76,6 +77,16 @@ class Cline(Agent):
     def target(self, header: Header) -> str:
         return locate.target(self.extension, header)
 
+    def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
+        from clew.agents.cline.encode import encode
+
+        return encode(header, units)
+
+    def target_profile(self) -> TargetProfile | None:
+        from clew.agents.cline.target_profile import TARGET_PROFILE
+
+        return TARGET_PROFILE
+
 
 class RooCode(Cline):
     """The agent `roo-code`."""
@@ -87,6 +98,9 @@ class RooCode(Cline):
 
     def roots(self, host: Host) -> Iterator[Path]:
         return locate.extension_roots(host, self.extension)
+
+    def target_profile(self) -> TargetProfile | None:
+        return None
 
 
 class KiloCode(RooCode):

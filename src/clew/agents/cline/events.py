@@ -196,11 +196,11 @@ class EventDecoder:
             case "reasoning" if type(value.get("text")) is str:
                 return Thinking(thinking=value["text"])
             case "tool_use":
-                call, name = value.get("id"), value.get("name")
-                self._call_names[call] = name if type(name) is str else None
+                call, name = _text_or_none(value.get("id")), _text_or_none(value.get("name"))
+                self._call_names[call] = name
                 if name == SUBAGENT_TOOL and type(value.get("input")) is dict:
                     self._subagent_tasks.append((call, value["input"].get("task")))
-                return ToolUse(tool_id=_text_or_none(call), tool_name=_text_or_none(name), input=value.get("input"))
+                return ToolUse(tool_id=call, tool_name=name, input=value.get("input"))
             case "tool_result":
                 return self._result(value)
             case "image" | "document" | "file":

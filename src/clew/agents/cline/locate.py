@@ -13,7 +13,7 @@ from pathlib import Path, PurePath, PurePosixPath
 
 from clew.agents.backups import is_plain_file
 from clew.agents.base import Claim, Header, SourceFile, source_at
-from clew.agents.editor_folders import extension_folders
+from clew.agents.editor_folders import user_folders
 from clew.host import Host
 from clew.io.compress import plain_name
 from clew.io.paths import safe_relative, walk
@@ -27,20 +27,33 @@ _TASK_SIDES = (HISTORY_ITEM, "task_metadata.json", "context_history.json")
 _COMPACTION = ".compaction.json"
 _SESSION_HEAD = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"updated_at"\s*:')
 _TASK_HEAD = re.compile(rb'\s*\[\s*(?:\]|\{[^{}]*"(?:role|ts)"\s*:)')
-_SUBAGENT_SEPARATOR = "__"
+_SUBAGENT, _SUBAGENT_SEPARATOR = "agent_", "__"
+DATA = ".cline/data"
+"""The folder of Cline 3 below a home."""
 
 
 def cline_roots(host: Host) -> Iterator[Path]:
     """The folders of Cline 3: sessions, and tasks that the extension moved there."""
-    configured = host.env.get("CLINE_DATA_DIR")
-    data = Path(configured).expanduser() if configured else host.home / ".cline" / "data"
+    data = data_folder(host)
     yield data / "sessions"
     yield data / "tasks"
 
 
+def data_folder(host: Host) -> Path:
+    """The configured folder of Cline 3, else the usual one."""
+    configured = host.env.get("CLINE_DATA_DIR")
+    return Path(configured).expanduser() if configured else host.home / DATA
+
+
+def main_path(place: str, host: Host) -> Path:
+    """Where a main file goes on a host, given where it goes in any home."""
+    is_in_data = place.startswith(f"{DATA}/")
+    return data_folder(host) / place.removeprefix(f"{DATA}/") if is_in_data else host.home / place
+
+
 def extension_roots(host: Host, extension: str) -> Iterator[Path]:
     """The folder of tasks in each editor."""
-    return (folder / "tasks" for folder in extension_folders(host, extension))
+    return (folder / "globalStorage" / extension / "tasks" for folder in user_folders(host))
 
 
 def discover(agent: str, root: Path) -> Iterator[SourceFile]:
@@ -79,7 +92,7 @@ def is_task(path: PurePath) -> bool:
 def is_subagent(path: PurePath) -> bool:
     """True for the session of a sub-agent, which lies in the folder of its parent."""
     name = plain_name(path.name)
-    return name.endswith(MESSAGES) and name != path.parent.name + MESSAGES and name.startswith("agent_")
+    return name.endswith(MESSAGES) and name != path.parent.name + MESSAGES and name.startswith(_SUBAGENT)
 
 
 def manifest_name(path: PurePath) -> str:
@@ -131,13 +144,13 @@ def target(extension: str, header: Header) -> str:
     if is_task(recorded):
         below = f"tasks/{identity}/{TASK}"
         if extension not in recorded.parts:
-            return f".cline/data/{below}"
+            return f"{DATA}/{below}"
         at = recorded.parts.index(extension)
         # Editors differ in the folder above `User`: `.config/Code`, `Library/Application Support/Cursor`, ...
         application = "/".join(map(safe_relative, _below_home(recorded.parts[: max(at - 2, 0)])))
         return f"{application or '.config/Code'}/User/globalStorage/{extension}/{below}"
-    parent, _, name = identity.rpartition(_SUBAGENT_SEPARATOR)
-    return f".cline/data/sessions/{parent or identity}/{name}{MESSAGES}"
+    parent, is_nested, name = identity.partition(f"{_SUBAGENT_SEPARATOR}{_SUBAGENT}")
+    return f"{DATA}/sessions/{parent}/{_SUBAGENT + name if is_nested else identity}{MESSAGES}"
 
 
 def _below_home(parts: tuple[str, ...]) -> tuple[str, ...]:

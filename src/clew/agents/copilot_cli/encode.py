@@ -79,12 +79,14 @@ class _EventWriter:
         self._last_id: str | None = None
         self._count = 0
         self._turns = 0
+        self._is_turn_open = False
         self._time = _spell_milliseconds(session.get("started_at"))
-        self._model: str | None = None
         self._reply: NativeRecord | None = None
         """The reply that is not written yet."""
         self._open_calls: dict[str, NativeRecord] = {}
         self._written_assets: set[JSON] = set()
+        self._summary: list[str] = []
+        """The texts of a summary, until all of it is known."""
 
     def copied(self, record: Mapping[str, JSON]) -> bytes:
         """An event of the client itself, behind the event that was written last."""
@@ -100,6 +102,13 @@ class _EventWriter:
         time = _spell_milliseconds(message["timestamp"]) if message.get("timestamp") is not None else self._time
         if not self._count:
             yield self._start()
+        if (message.get("metadata") or {}).get("is_compact_summary"):
+            yield from self._write_reply()
+            yield from self._end_turn()
+            self._time = time
+            self._summary += [block["text"] for block in message["content"] if block["type"] == "text"]
+            return
+        yield from self._compaction()
         if message["role"] == "assistant":
             if not self._joins_reply(message):
                 yield from self._write_reply()
@@ -123,6 +132,13 @@ class _EventWriter:
             yield self._start()
         yield from self._write_reply()
         yield from self._end_turn()
+        yield from self._compaction()
+
+    def _compaction(self) -> Iterator[bytes]:
+        """The event by which the client replaces all earlier messages with a summary."""
+        texts, self._summary = self._summary, []
+        if texts:
+            yield self._event("session.compaction_complete", {"success": True, "summaryContent": "\n\n".join(texts)})
 
     def _event(self, kind: str, data: NativeRecord, event_id: JSON = None) -> bytes:
         self._count += 1
@@ -163,7 +179,7 @@ class _EventWriter:
     def _joins_reply(self, message: NativeRecord) -> bool:
         """Whether a reply goes on with the one before: it does unless both speak and no call waits for its result."""
         if self._reply is None:
-            return not self._open_calls and self._turns == 0
+            return False
         has_text = any(block["type"] == "text" for block in message["content"])
         return bool(self._reply["toolRequests"]) or not (has_text and self._reply["content"])
 
@@ -190,6 +206,7 @@ class _EventWriter:
             return
         turn = {"turnId": str(self._turns)}
         self._turns += 1
+        self._is_turn_open = True
         yield self._event("assistant.turn_start", turn)
         reply["messageId"] = reply["messageId"] or derived_id(self._session["id"], "reply", self._turns)
         yield self._event("assistant.message", {**reply, **turn}, reply["messageId"])
@@ -202,7 +219,8 @@ class _EventWriter:
         """End the last reply. The providers of models refuse calls without a result."""
         for call in list(self._open_calls):
             yield from self._result({"tool_id": call, "output": UNANSWERED, "is_error": True})
-        if self._turns:
+        if self._is_turn_open:
+            self._is_turn_open = False
             yield self._event("assistant.turn_end", {"turnId": str(self._turns - 1)})
 
     def _result(self, block: NativeRecord) -> Iterator[bytes]:

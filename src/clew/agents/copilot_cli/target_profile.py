@@ -49,6 +49,7 @@ TARGET_PROFILE = TargetProfile(
         thinking=True,
         failures=True,
         titles=True,
+        compactions=True,
     ),
     TOOLS,
     ("sessionId", "sourceSessionId"),

@@ -35,6 +35,8 @@ from clew.model.usage import TokenUsage
 
 PERSON = "real_user"
 """The provenance of what a person typed."""
+_TYPED_SUBTYPES = (None, "mid_turn_user_message", "realtime_message")
+"""Of messages of a user in files from before the provenance: those that a person typed or said."""
 TODO_TOOL, TODO_DISPLAY = "todo_write", "todo_list"
 _ROLES: dict[str | None, Role] = {"user": "user", "assistant": "assistant", "tool_result": "user"}
 _IS_ERROR = {"success": False, "error": True, "cancelled": True}
@@ -46,8 +48,7 @@ _NO_PAYLOAD = SystemPayload()
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a transcript, in file order."""
     model = read_meta(source.path).model if locate.is_agent_file(source.path) else None
-    model = masked_text(source, model) if model is not None else None
-    decoder = EventDecoder(model, locate.transcribed_agents(source.path))
+    decoder = EventDecoder(masked_text(source, model) if model else None, locate.transcribed_agents(source.path))
     with open_main(source) as stream:
         for line, record in CHAT.decode_file(stream):
             if isinstance(record, RawRecord):
@@ -112,7 +113,7 @@ class EventDecoder:
         if record.type == "user":
             if record.provenance == PERSON:
                 metadata.origin = "human"
-            elif record.provenance is not None or record.subtype is not None:
+            elif record.provenance is not None or record.subtype not in _TYPED_SUBTYPES:
                 metadata.is_meta = True
         elif record.type == "assistant":
             self._last_reply = self.index + 1
@@ -204,15 +205,7 @@ class EventDecoder:
         """
         if event is None or event.name != _API_RESPONSE or event.subagent_id is None:
             return
-        usage = _usage(
-            UsageMetadata(
-                event.input_token_count,
-                event.cached_content_token_count,
-                event.output_token_count,
-                event.thoughts_token_count,
-                event.total_token_count,
-            )
-        )
+        usage = _usage(event)
         if usage is not None and record.uuid and locate.safe_id(event.subagent_id) not in self._transcribed_agents:
             yield UsageReport(call_id=record.uuid, usage=usage, model=event.model, message_index=self._last_reply)
 

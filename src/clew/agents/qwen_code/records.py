@@ -66,17 +66,17 @@ class ForkedFrom(Struct, gc=False):
     sessionId: str | None = None
 
 
-class UiEvent(Struct, gc=False):
-    """A request or a call as the client's telemetry counts it."""
+class UiEvent(UsageMetadata, gc=False):
+    """A request or a call as the client's telemetry counts it, under other names."""
 
+    promptTokenCount: int | None = field(default=None, name="input_token_count")
+    cachedContentTokenCount: int | None = field(default=None, name="cached_content_token_count")
+    candidatesTokenCount: int | None = field(default=None, name="output_token_count")
+    thoughtsTokenCount: int | None = field(default=None, name="thoughts_token_count")
+    totalTokenCount: int | None = field(default=None, name="total_token_count")
     name: str | None = field(default=None, name="event.name")
     model: str | None = None
     subagent_id: str | None = None
-    input_token_count: int | None = None
-    output_token_count: int | None = None
-    cached_content_token_count: int | None = None
-    thoughts_token_count: int | None = None
-    total_token_count: int | None = None
 
 
 class SystemPayload(Struct, gc=False):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path, PurePosixPath
 
-from clew.agents.qwen_code.locate import ARCHIVE, PROJECTS
+from clew.agents.qwen_code.locate import ARCHIVE, CHATS
 from clew.agents.target_profile import Capacity, TargetProfile
 from clew.agents.tools import (
     EDIT,
@@ -84,5 +84,5 @@ TARGET_PROFILE = TargetProfile(
     nests_subagents=True,
     child_id=lambda identity: f"agent-{identity}",
     main_path=_main_path,
-    can_find_by_id=lambda path, identity: path.name == f"{identity}.jsonl" and PROJECTS in path.parts,
+    can_find_by_id=lambda path, identity: path.parent.name == CHATS and path.name == f"{identity}.jsonl",
 )

@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 
 from clew.agents.backups import is_link, is_plain_file, read_inside
 from clew.agents.base import Claim, SourceFile, source_at
+from clew.agents.editor_folders import user_folders
 from clew.agents.file_evidence import absolute
 from clew.agents.target_profile import Header
 from clew.host import Host
@@ -24,9 +25,6 @@ WORKSPACE_FILE = "workspace.json"
 GLOBAL_CHATS = ("globalStorage/emptyWindowChatSessions", "globalStorage/transferredChatSessions")
 """The folders of chats without a workspace."""
 
-_PRODUCTS = ("Code", "Code - Insiders", "VSCodium", "Positron")
-_SETTINGS_FOLDERS = (".config", "Library/Application Support", "AppData/Roaming")
-_SERVERS = (".vscode-server/data", ".vscode-server-insiders/data", ".local/share/code-server")
 _USUAL = ".config/Code/User"
 _MAX_WORKSPACE_BYTES = 1 << 20
 _LOG_START = re.compile(rb'\s*\{\s*"kind"\s*:\s*0\s*,\s*"v"\s*:\s*\{')
@@ -38,11 +36,8 @@ def roots(host: Host) -> Iterator[Path]:
 
     What is installed on another machine is not known.
     """
-    folders = [f"{base}/{product}/User" for base in _SETTINGS_FOLDERS for product in _PRODUCTS]
-    folders += [f"{server}/User" for server in _SERVERS]
-    for folder in folders:
-        user = host.home / folder
-        if folder == _USUAL or host.kind == "remote" or user.is_dir():
+    for number, user in enumerate(user_folders(host)):
+        if number == 0 or host.kind == "remote" or user.is_dir():
             yield user / WORKSPACES
             yield from (user / name for name in GLOBAL_CHATS)
 

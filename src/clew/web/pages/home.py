@@ -47,6 +47,7 @@ def view(request: PageRequest) -> Response:
         request,
         "home.html",
         sync_progress=context.sync_progress(),
+        unknown_formats=request.masking.value([str(each) for each in queries.unknown_formats(context.db)]),
         overview=overview,
         latest=queries.page(context.db, None, MAX_LISTED),
         running=_running_sessions(context),

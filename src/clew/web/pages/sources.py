@@ -34,6 +34,7 @@ def view(request: PageRequest) -> Response:
         roots=request.masking.value(roots),
         problems=[_problem_row(row) for row in problems[:limit]],
         left_out=len(problems) > limit,
+        unknown_formats=request.masking.value([str(each) for each in queries.unknown_formats(context.db)]),
         sync_state=context.updater.state,
     )
 

@@ -1,0 +1,429 @@
+"""Goose's rows to events.
+
+Each row of `messages` is a message. Calls that were made at once are rows of their own, each followed by its result;
+they share `metadata.message_id`. Requests are counted by the ledger. Where a request is not in it, the usage in the
+message counts, and what neither of them has is the rest of the session's accumulated counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from clew.agents.base import SourceFile, fragment_events, open_main
+from clew.agents.database_rows import LINES, Line, decode_json, decode_row, parse_json
+from clew.agents.goose.records import (
+    CallValue,
+    Item,
+    LedgerRow,
+    MessageMetadata,
+    MessageRow,
+    ModelConfig,
+    Outcome,
+    ResultValue,
+    SessionRow,
+)
+from clew.agents.tools import RecentCalls
+from clew.io.compress import damage
+from clew.io.records import RawRecord
+from clew.io.typed_records import decode_value
+from clew.model.blocks import Block, Image, Text, Thinking, ToolResult, ToolUse, Unknown
+from clew.model.codes import problem
+from clew.model.events import Event, SessionInfo, SubagentStarted, UsageReport
+from clew.model.json import JSON
+from clew.model.message import Message, Metadata, ModelUse, Role, SourceRef
+from clew.model.record import Record
+from clew.model.time import format_utc, spell_time
+from clew.model.todo import Todo
+from clew.model.usage import TokenUsage
+
+RESULT_SUFFIX = ":result"
+"""Behind the uuid of a reply: the uuid of the message with the results that its row holds too."""
+UNTITLED = frozenset(("", "CLI Session", "New Chat", "ACP Session", "New session", "Delegated task"))
+"""The names that the client gives before there is one."""
+_TODO_TOOL = "todo_write"
+_TODO = re.compile(r"^\s*[-*] \[([ xX])\] (.+)$", re.MULTILINE)
+_NOTICES = {
+    "systemNotification": "progress",
+    "toolConfirmationRequest": "progress",
+    "actionRequired": "progress",
+    "summarizationRequested": "progress",
+    "contextLengthExceeded": "progress",
+    "conversationCompacted": "state",
+}
+"""Items that are no part of the conversation, with the kind of record that a row becomes which holds nothing else."""
+
+
+def read_events(source: SourceFile) -> Iterator[Event]:
+    """Decode a session, in file order."""
+    decoder = _Decoder()
+    with open_main(source) as stream:
+        for number, line in LINES.decode_file(stream):
+            if isinstance(line, RawRecord):
+                yield from fragment_events(source, line, number, after=decoder.index)
+            else:
+                yield from decoder.events(line, SourceRef(0, number - 1))
+        found = damage(stream)
+    yield from decoder.end()
+    if found:
+        yield problem("damaged-archive", found, file=str(source.path))
+
+
+class _Counts(msgspec.Struct, frozen=True):
+    """Token counts as Goose writes them: `input` includes what was read from a cache or written to it."""
+
+    input: int | None
+    output: int | None
+    cache_read: int | None
+    cache_write: int | None
+
+    @property
+    def is_known(self) -> bool:
+        return any((self.input, self.output, self.cache_read, self.cache_write))
+
+    def usage(self) -> TokenUsage:
+        """The counts as clew has them: input without what was cached."""
+        cached = (self.cache_read or 0) + (self.cache_write or 0)
+        return TokenUsage(
+            input_tokens=UNSET if self.input is None else max(self.input - cached, 0),
+            output_tokens=_count(self.output),
+            cache_read_tokens=_count(self.cache_read),
+            cache_creation_tokens=_count(self.cache_write),
+        )
+
+    def minus(self, other: _Counts) -> _Counts:
+        """What is left of each count; never less than nothing."""
+        return _Counts(
+            *(
+                None if mine is None else max(mine - (theirs or 0), 0)
+                for mine, theirs in zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
+            )
+        )
+
+    def plus(self, other: _Counts) -> _Counts:
+        return _Counts(
+            *(
+                (mine or 0) + (theirs or 0)
+                for mine, theirs in zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
+            )
+        )
+
+
+class _Decoder:
+    def __init__(self) -> None:
+        self.index = 0
+        self._session = ""
+        self._model: str | None = None
+        self._tail: str | None = None
+        """The uuid that the next message follows."""
+        self._uuids: set[str] = set()
+        self._reply = ""
+        """The `message_id` of the last reply."""
+        self._is_after_compacted = False
+        self._tools = RecentCalls()
+        self._children: set[str] = set()
+        self._ledger: list[LedgerRow] = []
+        """Requests whose message was not met yet."""
+        self._accumulated = _Counts(None, None, None, None)
+        self._counted = _Counts(0, 0, 0, 0)
+
+    def events(self, line: Line, ref: SourceRef) -> Iterator[Event]:
+        """The events of the next line."""
+        match line.table:
+            case "messages":
+                yield from self._message_row(decode_row(line.row, MessageRow), ref)
+            case "sessions":
+                yield from self._session_row(decode_row(line.row, SessionRow), ref)
+            case "usage_ledger":
+                self._ledger.append(decode_row(line.row, LedgerRow))
+                yield self._record("cost", ref, type="usage_ledger")
+            case None if line.clew_rows is not None:
+                session = line.session if isinstance(line.session, str) else None
+                yield SessionInfo(session_id=session, has_derived_parents=True)
+                yield self._record("state", ref, type="header")
+            case other:
+                yield self._record("other", ref, type=_text(other))
+
+    def end(self) -> Iterator[Event]:
+        """Requests without a message, such as those of compactions, and those that only the sums know of."""
+        for row in self._ledger:
+            counts = _ledger_counts(row)
+            if counts.is_known:
+                call = f"goose {self._session} request {row.id}"
+                yield self._count(call, counts, row.model or self._model, _time(row.created_timestamp), 0)
+        left = self._accumulated.minus(self._counted)
+        if left.input or left.output:
+            yield self._count(f"goose {self._session} earlier requests", left, self._model, None, 0)
+
+    def _session_row(self, row: SessionRow, ref: SourceRef) -> Iterator[Event]:
+        self._session = row.id or ""
+        config = decode_json(row.model_config_json, ModelConfig)
+        self._model = config.model_name if config is not None else None
+        self._accumulated = _Counts(
+            row.accumulated_input_tokens,
+            row.accumulated_output_tokens,
+            row.accumulated_cache_read_tokens,
+            row.accumulated_cache_write_tokens,
+        )
+        name = row.name or row.description
+        title = name if name and (row.user_set_name or name not in UNTITLED) else None
+        extra: dict[str, JSON] = {
+            "session_type": row.session_type,
+            "provider": row.provider_name,
+            "project_id": row.project_id,
+            "archived": row.archived_at is not None or None,
+        }
+        is_subagent = row.session_type == "sub_agent" or row.parent_session_id is not None
+        yield SessionInfo(
+            session_id=row.id,
+            cwd=row.working_dir,
+            agent_id=row.id if is_subagent else None,
+            parent_session_id=row.parent_session_id,
+            is_subagent=is_subagent,
+            started_at=_time_of_text(row.created_at),
+            title=title,
+            has_derived_parents=True,
+            extra={"goose": {name: value for name, value in extra.items() if value is not None}},
+        )
+        yield self._record("title" if title else "state", ref, type="sessions", text=title or UNSET)
+
+    def _message_row(self, row: MessageRow, ref: SourceRef) -> Iterator[Event]:
+        values = parse_json(row.content_json)
+        if not isinstance(values, list):
+            yield problem("malformed-json", line=ref.record + 1, path="row.content_json")
+            yield self._record("other", ref, type="messages")
+            return
+        items = [decode_value(value, Item) if isinstance(value, dict) else Item() for value in values]
+        if items and all(item.type in _NOTICES for item in items):
+            said = "\n".join(item.msg for item in items if item.msg)
+            yield self._record(_NOTICES[str(items[0].type)], ref, type=_text(items[0].type), text=said or UNSET)
+            return
+        uuid = self._unused_uuid(row.message_id or f"row {row.id}")
+        blocks = [self._block(item, value) for item, value in zip(items, values, strict=True)]
+        results: list[Block] = [block for block in blocks if isinstance(block, ToolResult)]
+        content: list[Block] = [block for block in blocks if block and not isinstance(block, ToolResult)]
+        details = decode_json(row.metadata_json, MessageMetadata) or MessageMetadata()
+        metadata, time = self._metadata(row, details, items), _time(row.created_timestamp)
+        if row.role == "assistant":
+            yield from self._usage(row, details, metadata, time)
+            yield self._message("assistant", uuid, ref, content, time, metadata)
+            if results:
+                yield self._message("user", uuid + RESULT_SUFFIX, ref, results, time, Metadata())
+        else:
+            yield self._message("user", uuid, ref, [*results, *content], time, metadata)
+        yield from self._subagents(items)
+
+    def _metadata(self, row: MessageRow, details: MessageMetadata, items: list[Item]) -> Metadata:
+        metadata = Metadata()
+        if row.role == "assistant":
+            model = details.inference.requestedModel if details.inference is not None else None
+            metadata.model = ModelUse(name=model or self._model)
+            if not _continues_reply(details, items):
+                self._reply = row.message_id or ""
+            if self._reply:
+                metadata.message_id = self._reply
+            todos = _todos(items)
+            if todos:
+                metadata.todos = todos
+        if not details.userVisible:
+            if details.agentVisible and not details.turnContext and self._is_after_compacted:
+                metadata.is_compact_summary = True
+            else:
+                metadata.is_meta = True
+        self._is_after_compacted = not details.agentVisible
+        return metadata
+
+    def _usage(
+        self, row: MessageRow, details: MessageMetadata, metadata: Metadata, time: str | None
+    ) -> Iterator[Event]:
+        """The usage of the next message. A copy of a session has the messages with their ids and times."""
+        usage = details.usage
+        if usage is None:
+            return
+        counts = _Counts(usage.inputTokens, usage.outputTokens, usage.cacheReadTokens, usage.cacheWriteTokens)
+        if not counts.is_known:
+            return
+        metadata.token_usage = counts.usage()
+        model = _string(metadata.model.name) if metadata.model is not UNSET else None
+        same = (found for found in self._ledger if _ledger_counts(found) == counts)
+        request = next(same, None)
+        if request is not None:
+            self._ledger.remove(request)
+            model = request.model or model
+        call = f"goose {row.message_id} {row.created_timestamp}"
+        yield self._count(call, counts, model, time, self.index + 1)
+
+    def _count(self, call: str, counts: _Counts, model: str | None, time: str | None, message: int) -> UsageReport:
+        self._counted = self._counted.plus(counts)
+        return UsageReport(call_id=call, usage=counts.usage(), model=model, timestamp=time, message_index=message)
+
+    def _block(self, item: Item, value: JSON) -> Block | None:
+        """The block of an item; None for an item that says nothing."""
+        match item.type:
+            case "text":
+                return Text(text=item.text or "")
+            case "image" if isinstance(item.data, str):
+                return Image(media_type=item.mimeType, encoding="base64", image=item.data)
+            case "thinking":
+                return Thinking(thinking=item.thinking or "", signature=item.signature or UNSET)
+            case "reasoning":
+                return Thinking(thinking=item.text or "")
+            case "redactedThinking" if isinstance(item.data, str):
+                return Thinking(thinking="", signature=item.data)
+            case "toolRequest" | "frontendToolRequest":
+                call = _call(item.toolCall or Outcome())
+                self._tools[item.id] = call.name
+                return ToolUse(tool_id=item.id, tool_name=call.name, input=call.arguments)
+            case "toolResponse":
+                return self._result(item)
+            case kind if kind in _NOTICES:
+                return None
+            case _:
+                return Unknown(value=value)
+
+    def _result(self, item: Item) -> ToolResult:
+        outcome = item.toolResult or Outcome()
+        value = _result_value(outcome)
+        failed = outcome.status == "error" or value.isError is True
+        output = outcome.error if outcome.error is not None else _output(value.content)
+        return ToolResult(
+            tool_id=item.id,
+            tool_name=_text(self._tools.pop(item.id, None)),
+            output=output,
+            is_error=failed,
+        )
+
+    def _subagents(self, items: list[Item]) -> Iterator[Event]:
+        """The sub-agent that a call started; a later call may ask for its result."""
+        for item in items:
+            meta = _result_value(item.toolResult).meta if item.toolResult is not None else None
+            child = meta.subagent_session_id if meta is not None else None
+            if child and child != self._session and child not in self._children:
+                self._children.add(child)
+                yield SubagentStarted(session_id=child, agent_id=child, tool_id=item.id)
+
+    def _unused_uuid(self, name: str) -> str:
+        """The id of a message. Some providers repeat ids, and a reply may be several rows with one id."""
+        uuid, count = name, 1
+        while uuid in self._uuids:
+            count += 1
+            uuid = f"{name}#{count}"
+        self._uuids.add(uuid)
+        return uuid
+
+    def _message(
+        self, role: Role, uuid: str, ref: SourceRef, content: list[Block], time: str | None, metadata: Metadata
+    ) -> Message:
+        self.index += 1
+        parent, self._tail = self._tail, uuid
+        return Message(
+            index=self.index,
+            uuid=uuid,
+            parent_uuid=parent,
+            role=role,
+            timestamp=UNSET if time is None else time,
+            content=content,
+            metadata=metadata if metadata != Metadata() else UNSET,
+            source=ref,
+        )
+
+    def _record(
+        self, kind: str, ref: SourceRef, *, type: str | UnsetType = UNSET, text: str | UnsetType = UNSET
+    ) -> Record:
+        return Record(after=self.index, kind=kind, type=type, text=text, source=ref)
+
+
+def _continues_reply(details: MessageMetadata, items: list[Item]) -> bool:
+    """True for a row with a call that is not the first one of its reply."""
+    calls = [item.meta for item in items if item.type == "toolRequest" and item.meta is not None]
+    return details.usage is None and bool(calls) and bool(calls[0].provider_index)
+
+
+def _ledger_counts(row: LedgerRow) -> _Counts:
+    return _Counts(row.input_tokens, row.output_tokens, row.cache_read_tokens, row.cache_write_tokens)
+
+
+def _call(outcome: Outcome) -> CallValue:
+    """What is called. A call that the client could not parse has an error in its place."""
+    if isinstance(outcome.value, dict):
+        return decode_value(outcome.value, CallValue)
+    if outcome.error is not None:
+        return CallValue(None, {"error": outcome.error})
+    return CallValue(outcome.name, outcome.arguments)
+
+
+def _result_value(outcome: Outcome) -> ResultValue:
+    if isinstance(outcome.value, dict):
+        return decode_value(outcome.value, ResultValue)
+    return ResultValue(outcome.value if outcome.value is not None else outcome.content)
+
+
+def _output(content: JSON) -> JSON:
+    """What the model was shown of a result: its text, or blocks where there are pictures."""
+    if not isinstance(content, list):
+        return content
+    items = [item for item in content if isinstance(item, dict)]
+    shown = [item for item in items if _is_for_model(item)] or items
+    blocks: list[JSON] = []
+    for item in shown:
+        kind, resource = item.get("type"), item.get("resource")
+        if kind == "text" and isinstance(item.get("text"), str):
+            blocks.append({"type": "text", "text": item["text"]})
+        elif kind == "image" and isinstance(item.get("data"), str):
+            image = Image(media_type=_string(item.get("mimeType")), encoding="base64", image=item["data"])
+            blocks.append(msgspec.to_builtins(image))
+        elif isinstance(resource, dict) and isinstance(resource.get("text"), str):
+            blocks.append({"type": "text", "text": resource["text"]})
+        else:
+            blocks.append(msgspec.to_builtins(Unknown(value=item)))
+    if all(block["type"] == "text" for block in blocks):
+        return "\n".join(block["text"] for block in blocks)
+    return blocks
+
+
+def _is_for_model(item: dict[str, JSON]) -> bool:
+    """Older tools answer twice: once for the model, and once for the person."""
+    annotations = item.get("annotations")
+    audience = annotations.get("audience") if isinstance(annotations, dict) else None
+    return not isinstance(audience, list) or "assistant" in audience
+
+
+def _todos(items: list[Item]) -> list[Todo]:
+    """The todo list that a reply writes, a list of Markdown."""
+    for item in items:
+        call = _call(item.toolCall) if item.toolCall is not None else CallValue()
+        text = call.arguments.get("content") if isinstance(call.arguments, dict) else None
+        if (call.name or "").endswith(_TODO_TOOL) and isinstance(text, str):
+            return [
+                Todo(content=content.strip(), status="pending" if mark == " " else "completed")
+                for mark, content in _TODO.findall(text)
+            ]
+    return []
+
+
+def _time(seconds: int | None) -> str | None:
+    return format_utc(seconds * 1_000_000) if seconds is not None and 0 < seconds < 1 << 35 else None
+
+
+def _time_of_text(text: str | None) -> str | None:
+    """A time that SQLite wrote: UTC, without saying so."""
+    try:
+        return spell_time(datetime.fromisoformat(text).replace(tzinfo=UTC)) if text else None
+    except ValueError:
+        return None
+
+
+def _count(value: int | None) -> int | UnsetType:
+    return UNSET if value is None or value < 0 else value
+
+
+def _text(value: JSON) -> str | UnsetType:
+    return value if type(value) is str else UNSET
+
+
+def _string(value: JSON) -> str | None:
+    return value if type(value) is str else None

@@ -1,0 +1,60 @@
+"""Where Goose keeps its sessions, and which tables of its database hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from clew.agents.database import Layout, Schema, Table
+from clew.host import Host
+
+FILE_NAME = "sessions.db"
+FOLDER = Path(".local", "share", "goose", "sessions")
+OTHER_TABLES = frozenset(
+    "schema_version sqlite_sequence provider_inventory_entries provider_inventory_models "
+    # Created by schema 10; the client of schema 13 neither reads nor writes them.
+    "threads thread_messages".split()
+)
+
+
+def roots(host: Host) -> Iterator[Path]:
+    """The folders that may hold the database. macOS has it in one of two places, depending on the version."""
+    if configured := host.env.get("GOOSE_PATH_ROOT"):
+        yield Path(configured) / "data" / "sessions"
+    data = host.env.get("XDG_DATA_HOME")
+    yield Path(data) / "goose" / "sessions" if data else host.home / FOLDER
+    if (mac := host.home / "Library" / "Application Support").is_dir():
+        yield mac / "Block" / "goose" / "sessions"
+    if (windows := host.home / "AppData" / "Roaming").is_dir():
+        yield windows / "Block" / "goose" / "data" / "sessions"
+
+
+def _version(schema: Schema) -> str:
+    return "SELECT max(version) FROM schema_version" if "schema_version" in schema else "PRAGMA user_version"
+
+
+def _sessions(schema: Schema) -> str:
+    """A message is changed in place only while it is the last one, or together with `updated_at`."""
+    if not {"sessions", "messages"} <= schema.keys():
+        return ""
+    of_session = "WHERE session_id = s.id"
+    columns = ["id", "length(content_json)"]
+    if "metadata_json" in schema["messages"]:
+        columns.append("length(metadata_json)")
+    last = [f"(SELECT {column} FROM messages {of_session} ORDER BY id DESC LIMIT 1)" for column in columns]
+    requests = f"(SELECT count(*) FROM usage_ledger {of_session})" if "usage_ledger" in schema else "0"
+    return (
+        "SELECT s.id AS id, CAST(strftime('%s', s.updated_at) AS INTEGER) * 1000,"
+        f" (SELECT count(*) FROM messages {of_session}), {requests}, s.updated_at, {', '.join(last)} FROM sessions s"
+    )
+
+
+def _tables(_schema: Schema) -> Sequence[Table]:
+    return (
+        Table("sessions", "WHERE id = :session"),
+        Table("usage_ledger", "WHERE session_id = :session ORDER BY id", is_optional=True),
+        Table("messages", "WHERE session_id = :session ORDER BY created_timestamp, id"),
+    )
+
+
+LAYOUT = Layout((FILE_NAME,), _sessions, _tables, OTHER_TABLES, _version)

@@ -1,0 +1,214 @@
+"""Mistral Vibe's records to events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from msgspec import UNSET
+
+from clew.agents.base import SourceFile, fragment_events, open_file, open_main
+from clew.agents.derived_ids import MessageChain
+from clew.agents.mistral_vibe import locate
+from clew.agents.mistral_vibe.projection import Projection
+from clew.agents.mistral_vibe.records import (
+    JOURNAL,
+    JOURNAL_TYPES,
+    NO_ARRAY,
+    Entry,
+    Part,
+    SessionMeta,
+    TotalUsage,
+    Usage,
+)
+from clew.analysis.todos import as_todos
+from clew.io.codec import NOT_JSON, dumps, loads
+from clew.io.json_document import read_document_stream
+from clew.io.records import RawRecord
+from clew.io.typed_records import decode_each, decode_value
+from clew.model.blocks import Block, Text, Thinking, ToolResult, ToolUse
+from clew.model.events import Event, SessionInfo, UsageReport
+from clew.model.json import JSON
+from clew.model.message import Message, Metadata, ModelUse, Role, SourceRef
+from clew.model.record import Record
+from clew.model.time import canonical_time
+from clew.model.usage import TokenUsage
+
+RESULT_SUFFIX = ":result"
+"""Behind the uuid of a call: the uuid of the message with its result."""
+_ACTION = re.compile(r"(?:assistant|reasoning|effect)-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+"""The action that an entry comes from."""
+
+
+def read_events(source: SourceFile) -> Iterator[Event]:
+    """Decode a session: first all of the journal is applied, then the entries become events, in their order."""
+    meta = SessionMeta()
+    with open_main(source) as stream:
+        for number, record in enumerate(read_document_stream(stream, NO_ARRAY)):
+            if record.value is None:
+                yield from fragment_events(source, record, record.line, after=0, number=number)
+                continue
+            meta = decode_value(record.value, SessionMeta)
+            yield _session_info(meta)
+            yield Record(after=0, kind="state", type="meta", source=SourceRef(0, number))
+    projection = Projection(source)
+    journal = list(_read_journal(source, projection))
+    decoder = _EventDecoder(locate.session_id(source.path), projection, meta)
+    for entry, ref in projection.entries.values():
+        yield from decoder.entry(entry, ref)
+    yield from decoder.usage_before_journal()
+    # Records of the journal speak of the session as a whole.
+    for event in journal:
+        if isinstance(event, Record):
+            event.after = decoder.index
+        yield event
+
+
+def _read_journal(source: SourceFile, projection: Projection) -> Iterator[Event]:
+    """Apply the journal to the projection; gives a record for each line."""
+    for number, name in enumerate(source.parts, 1):
+        if not name.startswith(locate.JOURNAL):
+            continue
+        with open_file(source, name) as stream:
+            for line, record in JOURNAL.decode_file(stream):
+                if isinstance(record, RawRecord):
+                    yield from fragment_events(source, record, line, after=0, file=number)
+                    continue
+                ref = SourceRef(number, line - 1)
+                projection.add(record, ref)
+                kind = "state" if record.type in JOURNAL_TYPES else "other"
+                yield Record(after=0, kind=kind, type=record.type, source=ref)
+
+
+def _session_info(meta: SessionMeta) -> SessionInfo:
+    folder = meta.environment.working_directory if meta.environment is not None else None
+    parent = meta.parent_session_id
+    return SessionInfo(
+        session_id=meta.session_id,
+        cwd=folder or meta.origin_directory,
+        git_branch=meta.git_branch,
+        started_at=canonical_time(meta.start_time) or None,
+        title=meta.title,
+        has_derived_parents=True,
+        extra={"extensions": {locate.AGENT: {"parent_session": parent}}} if parent else None,
+    )
+
+
+class _EventDecoder:
+    """What must be known of earlier entries to decode the next one."""
+
+    def __init__(self, session_id: str, projection: Projection, meta: SessionMeta) -> None:
+        self.index = 0
+        self._session_id, self._projection = session_id, projection
+        self._chain = MessageChain(session_id)
+        config = meta.config
+        self._model = (config.model_name or config.active_model) if config is not None else None
+        self._source = SourceRef(0, 0)
+
+    def usage_before_journal(self) -> Iterator[UsageReport]:
+        """The usage up to the snapshot, in one sum, where the journal no longer has the requests."""
+        total = self._projection.snapshot_total
+        if not self._projection.is_journal_complete and total is not None:
+            call = f"{self._session_id} up to {self._projection.snapshot_sequence}"
+            yield UsageReport(call_id=call, usage=_token_usage(total), model=self._model)
+
+    def entry(self, entry: Entry, source: SourceRef) -> Iterator[Event]:
+        """The events of an entry of the projection."""
+        self._source = source
+        match entry.type:
+            case "message" if entry.role in ("user", "assistant", "system"):
+                metadata = self._reply_metadata(entry) if entry.role == "assistant" else Metadata()
+                role: Role = entry.role  # type: ignore[assignment]
+                yield self._add(entry, role, _texts(entry.content), metadata)
+            case "reasoning":
+                yield self._add(entry, "assistant", [Thinking(thinking=entry.text or "")], self._reply_metadata(entry))
+            case "effect" if entry.detail is not None:
+                yield from self._effect(entry)
+            case _:
+                yield Record(after=self.index, kind="other", type=entry.type, source=source)
+
+    def _effect(self, entry: Entry) -> Iterator[Message]:
+        """A call of a tool, and its result. The journal has the call as the model made it."""
+        detail, state, call = entry.detail, entry.state, self._projection.call_of(_action(entry))
+        assert detail is not None
+        if call is not None:
+            tool_id, name, given = call.id, call.name, _arguments(call.arguments)
+        else:
+            tool_id, name, given = str(entry.id), (detail.toolName or "").rpartition(".")[2], detail.input
+        metadata = self._reply_metadata(entry, call.completion if call is not None else None)
+        yield self._add(entry, "assistant", [ToolUse(tool_id=tool_id, tool_name=name, input=given)], metadata)
+        if state is None or state.output is None:
+            return
+        structured = state.output.structured_content
+        failed = state.output.type != "success" or state.status == "failed"
+        if isinstance(structured, dict) and structured.get("returncode"):
+            failed = True
+        texts = [part.text for part in decode_each(state.output.content, Part) if part.text]
+        output = "\n".join(texts) if texts or structured is None else dumps(structured).decode()
+        result = ToolResult(tool_id=tool_id, tool_name=name, output=output, is_error=failed)
+        yield self._add(entry, "user", [result], _todos(name, given), RESULT_SUFFIX)
+
+    def _reply_metadata(self, entry: Entry, completion: str | None = None) -> Metadata:
+        """The model, and the usage of the request; all messages of one reply repeat it."""
+        metadata = Metadata()
+        if self._model is not None:
+            metadata.model = ModelUse(name=self._model)
+        found = self._projection.completions.get(completion or _action(entry))
+        if found is not None:
+            metadata.message_id = found.action
+            is_in_total = found.is_in_snapshot and not self._projection.is_journal_complete
+            if found.usage is not None and not is_in_total:
+                metadata.token_usage = _token_usage(found.usage)
+        return metadata
+
+    def _add(self, entry: Entry, role: Role, blocks: list[Block], metadata: Metadata, suffix: str = "") -> Message:
+        self.index += 1
+        time = entry.updatedAt if suffix else entry.createdAt
+        message = Message(
+            index=self.index,
+            uuid=f"{entry.id}{suffix}",
+            role=role,
+            timestamp=canonical_time(time),
+            content=blocks,
+            metadata=UNSET if metadata == _NO_METADATA else metadata,
+            source=self._source,
+        )
+        self._chain.attach(message)
+        self._chain.last = str(message.uuid)
+        return message
+
+
+_NO_METADATA = Metadata()
+
+
+def _action(entry: Entry) -> str:
+    found = _ACTION.match(entry.id or "")
+    return found[1] if found else ""
+
+
+def _token_usage(usage: Usage | TotalUsage) -> TokenUsage:
+    cached = usage.cached_input_tokens or 0
+    return TokenUsage(
+        input_tokens=UNSET if usage.input_tokens is UNSET else max(0, usage.input_tokens - cached),
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cached_input_tokens,
+    )
+
+
+def _texts(content: JSON) -> list[Block]:
+    return [Text(text=part.text) for part in decode_each(content, Part) if part.text is not None]
+
+
+def _arguments(arguments: str | None) -> JSON:
+    """The arguments of a call, which are JSON as text; as they are where they are not."""
+    try:
+        return loads((arguments or "{}").encode())
+    except (*NOT_JSON, UnicodeEncodeError):
+        return arguments
+
+
+def _todos(name: str | None, given: JSON) -> Metadata:
+    metadata = Metadata()
+    if name == "todo" and isinstance(given, dict) and given.get("action") == "write":
+        metadata.todos = as_todos(given.get("todos")) or UNSET
+    return metadata
