@@ -185,6 +185,19 @@ def test_pictures_are_decoded() -> None:
     assert image == {"type": "image", "media_type": "image/png", "encoding": "base64", "image": "iVBORw0KGgo="}
 
 
+def test_a_picture_in_a_file_of_its_own_is_read(tmp_path: Path) -> None:
+    digest = "ab" * 32
+    shown = user("Look.")
+    shown["message"]["content"] = [{"type": "image_url", "imageUrl": {"url": f"blobref:image/png;{digest}"}}]
+    path = journal(tmp_path, shown)
+    (block,) = read(path)[2][0]["content"]
+    assert (block["encoding"], block["image"]) == ("url", f"blobref:image/png;{digest}")
+    (tmp_path / "blobs").mkdir()
+    (tmp_path / "blobs" / digest).write_bytes(b"picture")
+    (block,) = read(path)[2][0]["content"]
+    assert block == {"type": "image", "media_type": "image/png", "encoding": "base64", "image": "cGljdHVyZQ=="}
+
+
 def test_usage_behind_a_step_counts_once() -> None:
     _, facts, messages = read(FIXTURES / "journal" / "wire.jsonl")
     assert facts.ledger.by_model() == {"tide-model-1": Usage(2, 22, 16, 6, 10)}
