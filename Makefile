@@ -94,7 +94,7 @@ test-build: $(VENV)/.dev-installed
 # Each agent is installed in a folder of its own. One that cannot be installed is skipped.
 test-real: $(VENV)/.dev-installed
 	@$(PY) -m tests.realclients.install
-	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(REAL)
+	@$(PY) -m pytest -n $(WORKERS) $(REAL)
 
 test-scale: $(VENV)/.spark-installed
 	@$(PY) -m pytest --timeout 2400 -o faulthandler_timeout=2000 $(SCALE)

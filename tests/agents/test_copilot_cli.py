@@ -19,7 +19,7 @@ from clew.analysis.usage import Usage
 from clew.convert.prepare import prepare
 from clew.file_history.history import FileHistory
 from clew.model.json import JSON
-from clew.testing import AgentConformance, units
+from clew.testing import AgentConformance, round_trip, units
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "copilot-cli"
 ID = "3f1c9a52-7d04-4c1e-9a57-5f0d5c2b8e10"
@@ -223,7 +223,7 @@ def test_each_request_counts_once_over_resumes_and_sub_agents() -> None:
 
 def test_before_there_were_records_the_ends_of_runs_are_added() -> None:
     used = total(FLAT)
-    assert (used.input_tokens, used.cache_read_tokens, used.output_tokens) == (1500, 2500, 25)
+    assert (used.calls, used.input_tokens, used.cache_read_tokens, used.output_tokens) == (3, 1500, 2500, 25)
 
 
 def test_a_request_without_a_reply_counts(tmp_path: Path) -> None:
@@ -289,6 +289,20 @@ def test_a_shell_that_goes_on_can_change_files_until_a_result_says_that_it_ended
     started, finished = events
     assert isinstance(started, WriterStarted) and started.call == 1
     assert finished == WriterFinished("a", 4)
+
+
+def test_a_patch_is_read_from_its_text(tmp_path: Path) -> None:
+    patch = "*** Begin Patch\n*** Add File: bell.py\n+print('ding')\n*** End Patch\n"
+    call = {"toolCallId": "a", "name": "apply_patch", "arguments": patch, "type": "custom"}
+    path = write(
+        tmp_path,
+        ("session.start", {"sessionId": "made", "context": {"cwd": "/home/ada/tide"}}),
+        ("assistant.message", {"toolRequests": [call]}),
+        ("tool.execution_complete", {"toolCallId": "a", "success": True, "result": {"content": "Added 1 file(s)"}}),
+    )
+    assert block(path, "a", "tool_use")["input"] == {"input": patch}
+    answer = FileHistory(AGENT, AGENT.locate(path)).timelines["/home/ada/tide/bell.py"].at(2)
+    assert answer.certainty == "exact"
 
 
 # Writing
@@ -369,3 +383,18 @@ def test_a_summary_is_a_compaction_between_turns() -> None:
         "start message turn_start message turn_end compaction_complete message turn_start message turn_end".split()
     )
     assert events[5]["data"]["summaryContent"] == "You were asked\n\nto go."
+
+
+@pytest.mark.slow
+def test_a_real_session_is_counted_as_another_reader_counts_it(shared: Path) -> None:
+    folder = shared / "corpus" / "copilot" / "Mai0313__VibeCodingTracker"
+    expected = json.loads((folder / "copilot.expected.json").read_text())["records"][0]["conversationUsage"]
+    (truth,) = expected.values()
+    source = AGENT.locate(folder / "copilot.jsonl")
+    assert round_trip(AGENT, source).different == []
+    used = AGENT.facts(source).ledger.total()
+    assert (used.input_tokens or 0) + (used.cache_read_tokens or 0) == truth["input_tokens"]
+    assert used.cache_read_tokens == truth["cache_read_input_tokens"]
+    assert used.reasoning_tokens == truth["reasoning_output_tokens"]
+    assert used.output_tokens == truth["output_tokens"] + truth["reasoning_output_tokens"]
+    assert used.calls == 6

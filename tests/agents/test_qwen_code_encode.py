@@ -47,11 +47,11 @@ def answer(identity: str) -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": identity, "content": "done"}
 
 
-def converted_from_claude(home: Path, *records: dict[str, Any]) -> Path:
+def converted_from_claude(home: Path, *records: dict[str, Any], **options: Any) -> Path:
     path = home / ".claude/projects/-home-ada-src-tidebell/9d3c7c9e-51f7-4e0a-8f5c-0a9f6bd3a001.jsonl"
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return convert(CLAUDE.locate(path), "qwen-code", home)
+    return convert(CLAUDE.locate(path), "qwen-code", home, **options)
 
 
 def convert(source: SourceFile, target: str, home: Path, **options: Any) -> Path:
@@ -130,6 +130,36 @@ def find_subagent(home: Path) -> Any:
         return AGENT.locate(paths[0]) if paths else None
 
     return find
+
+
+def test_a_converted_subagent_is_linked_to_its_call(tmp_path: Path) -> None:
+    child = {**claude_line(1, "user", text("Count.")), "isSidechain": True, "agentId": "abc"}
+    beside = tmp_path / ".claude/projects/-home-ada-src-tidebell/9d3c7c9e-51f7-4e0a-8f5c-0a9f6bd3a001/subagents"
+    beside.mkdir(parents=True)
+    (beside / "agent-abc.jsonl").write_text(json.dumps(child) + "\n")
+    path = converted_from_claude(
+        tmp_path,
+        claude_line(1, "user", text("Ring.")),
+        claude_line(2, "assistant", use("call_1")),
+        {**claude_line(3, "user", answer("call_1")), "toolUseResult": {"agentId": "abc"}},
+        find=lambda _session: CLAUDE.locate(beside / "agent-abc.jsonl"),
+    )
+    (written,) = project(tmp_path).rglob("agent-*.jsonl")
+    source = AGENT.locate(path)
+    (link,) = AGENT.session(source, AGENT.facts(source))["subagents"]
+    assert (link["session_id"], link["tool_id"]) == (written.stem, "call_1")
+    assert {record["sessionId"] for record in lines(written)} == {path.stem}
+
+
+def test_the_answer_of_a_subagent_in_the_background_goes_along(tmp_path: Path) -> None:
+    """It comes as a notification, and not as the result of the call."""
+    log = Transcript()
+    log.prompt("Count.")
+    log.reply({"text": "A helper counts."})
+    log.prompt("<task-notification><result>9 words</result></task-notification>", provenance="system")
+    log.reply({"text": "9."})
+    path = convert(AGENT.locate(log.write(tmp_path)), "claude-code", tmp_path)
+    assert "9 words" in path.with_suffix(".jsonl").read_text()
 
 
 def test_a_copy_has_a_new_id_in_every_record(tmp_path: Path) -> None:

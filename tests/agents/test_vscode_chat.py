@@ -17,7 +17,7 @@ from clew.convert.prepare import prepare
 from clew.file_history.history import FileHistory
 from clew.model.json import JSON
 from clew.sources.mirror import Mirror
-from clew.testing import AgentConformance, units
+from clew.testing import AgentConformance, round_trip, units
 
 STORAGE = Path(__file__).resolve().parents[1] / "fixtures" / "vscode-chat" / "workspaceStorage"
 CHATS = STORAGE / "0d6f2b" / "chatSessions"
@@ -222,6 +222,17 @@ def test_what_a_new_state_lacks_was_taken_back(tmp_path: Path) -> None:
     assert [text for _, text in texts(path)] == ["a", "b", "c"]
 
 
+def test_one_request_can_be_replaced_by_another(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        {"kind": 0, "v": {**STATE, "requests": [request("a"), request("b")]}},
+        {"kind": 1, "k": ["requests", 1], "v": request("c")},
+        {"kind": 1, "k": ["requests", 0], "v": request("a", message={"text": "a, again"})},
+    )
+    assert active_texts(path) == ["a, again", "c"]
+    assert [text for _, text in texts(path)] == ["a, again", "b", "c"]
+
+
 def test_after_going_back_to_a_checkpoint_the_chat_ends_before_it(tmp_path: Path) -> None:
     undone = request("b", shouldBeRemovedOnSend={"afterUndoStop": "x"})
     path = write(tmp_path, {"kind": 0, "v": {**STATE, "requests": [request("a"), undone]}})
@@ -265,3 +276,17 @@ def test_a_chat_goes_on_in_another_agent(tmp_path: Path) -> None:
     text = Path(written.files[0]).read_text()
     assert "Make it softer." in text and "Make it louder." not in text
     assert AGENT.target_profile() is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["copilot_session_simple.json", "copilot_session_simple.jsonl"])
+def test_real_chats_are_read_whole(shared: Path, name: str) -> None:
+    path = shared / "corpus" / "copilot" / "git-ai-project__git-ai" / name
+    assert round_trip(AGENT, AGENT.locate(path)).different == []
+    facts = AGENT.facts(AGENT.locate(path))
+    assert (facts.prompts, facts.models) == (3, {"claude-sonnet-4": facts.models["claude-sonnet-4"]})
+    texts_by_role = texts(path)
+    assert ("user", "Search for any other mentions of Bonjour") in texts_by_role
+    results = [block for message in messages(path) for block in message["content"] if block["type"] == "tool_result"]
+    assert results[0]["output"].startswith("The following files were successfully edited:\n/Users/")
+    assert facts.tool_calls == len(results)

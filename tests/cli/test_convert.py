@@ -23,7 +23,8 @@ def test_the_outcome_as_json(demo: Path, tmp_path: Path) -> None:
     done = clew("--home", demo, "convert", PLAIN, "--to", "sage-agent", "--home", tmp_path, "--json")
     assert done.code == 0
     assert done.json.keys() == {"session_id", "files", "resume", "losses"}
-    assert done.json["losses"] == []
+    assert [loss["what"] for loss in done.json["losses"]] == ["4 messages before the compaction"]
+    assert all(loss["is_note"] for loss in done.json["losses"])
     assert all(Path(file).is_relative_to(tmp_path) and Path(file).is_file() for file in done.json["files"])
     assert done.json["resume"] == ["sage", "-r", done.json["session_id"]]
 
@@ -164,9 +165,15 @@ def test_resume_with_print_writes_nothing(tmp_path: Path, words: tuple[str, ...]
 
 
 def test_resume_refuses_losses(demo: Path, tmp_path: Path) -> None:
-    done = clew("resume", LATEST, "--in", "sage-agent", "--home", demo, "--print")
+    words = ("--home", demo, "resume", LATEST, "--to", "sage-agent", "--home", tmp_path)
+    done = clew(*words, "--json")
     assert done.code == 6
     assert "a picture" in done.err
+    assert not list(tmp_path.iterdir())
+    dry = clew(*words, "--dry-run")
+    assert dry.code == 0 and "a picture" in dry.err
+    assert "--allow-loss" not in dry.out
+    assert "--allow-loss" in clew(*words, "--dry-run", "--allow-loss").out
 
 
 @pytest.mark.slow

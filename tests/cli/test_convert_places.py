@@ -86,16 +86,28 @@ def test_a_message_is_not_converted(demo: Path, tmp_path: Path) -> None:
 
 def test_a_dry_run_finds_what_is_in_the_way(demo: Path, tmp_path: Path) -> None:
     words: list[str | Path] = ["--home", demo, "convert", FORKED, "--to", "codex", "--home", tmp_path, "--allow-loss"]
-    assert clew(*words).code == 0
+    path = Path(clew(*words, "--dry-run", "--json").json["files"][0])
+    path.mkdir(parents=True)
     real, dry = clew(*words), clew(*words, "--dry-run")
     assert (real.code, dry.code) == (6, 6)
     assert "exists already" in real.err and "exists already" in dry.err
 
 
+def test_a_dry_run_of_what_was_converted_before_prints_the_command(demo: Path, tmp_path: Path) -> None:
+    words: list[str | Path] = ["--home", demo, "convert", FORKED, "--to", "codex", "--home", tmp_path, "--allow-loss"]
+    first = clew(*words)
+    command = next(line for line in first.err.splitlines() if line.startswith("continue with: "))
+    dry = clew(*words, "--dry-run")
+    assert dry.code == 0
+    assert command in dry.err.splitlines() and "it was converted before" in dry.err
+    assert dry.out.splitlines() == first.out.splitlines()[:1]
+
+
 def test_what_was_converted_before_is_told_how_to_go_on_with(
     demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
     words: list[str | Path] = ["--home", demo, "convert", PLAIN, "--to", "codex", "--home", tmp_path, "--allow-loss"]
     first = clew(*words, "--json")
     again = clew(*words)
@@ -105,12 +117,13 @@ def test_what_was_converted_before_is_told_how_to_go_on_with(
 
 
 def test_the_command_to_go_on_with_is_complete(demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
     words: list[str | Path] = ["--home", demo, "convert", PLAIN, "--to", "codex", "--allow-loss"]
     done = clew(*words, "--home", tmp_path / "new")
     assert f"continue with: cd -- /home/ada/src/tidepool && HOME={tmp_path / 'new'} codex resume " in done.err
     assert f"created {tmp_path / 'new'}\n" in done.err
-    done = clew(*words, "--home", tmp_path / "new", "--folder", tmp_path)
+    done = clew(*words, "--home", tmp_path / "new", "--cwd", tmp_path)
     assert f"continue with: cd -- {tmp_path} && HOME={tmp_path / 'new'} codex resume " in done.err
     assert "created" not in done.err
 

@@ -102,7 +102,8 @@ def test_variables_of_the_user_do_not_lead_the_agent_away_from_a_named_home(
     tmp_path: Path, agent: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = home_of(str(tmp_path), tmp_path / "home")
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "own"))
     program = Path(agent["PATH"].split(os.pathsep)[0], "claude")
     program.write_text(program.read_text() + 'printf "%s" "$CLAUDE_CONFIG_DIR" >"$HOME/configuration"\n')
@@ -227,7 +228,7 @@ def test_a_word_of_the_command_is_not_taken_for_a_secret(tmp_path: Path) -> None
 def test_what_was_converted_with_losses_is_resumed_without_asking_again(demo: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     shutil.copytree(demo, home)
-    assert clew("--home", home, "resume", "f005", "--in", "codex", "--print").code == 6
+    assert clew("--home", home, "resume", "f005", "--in", "codex", "--json").code == 6
     assert clew("--home", home, "convert", "f005", "--to", "codex", "--allow-loss").code == 0
     done = clew("--home", home, "resume", "f005", "--in", "codex", "--print")
     assert done.code == 0 and "codex resume" in done.out and "clew convert" not in done.out

@@ -16,7 +16,8 @@ OTHER_NAMES = {
     "--into": {"--restore-to", "--restore-into", "--directory"},
     "--to": {"--target-agent", "--for"},
     "--format": {"--form", "--output-format"},
-    "--folder": {"--workspace", "--cwd", "--root"},
+    "--folder": {"--workspace", "--root"},
+    "--cwd": {"--working-directory", "--project-folder"},
 }
 """Names that must not be used instead of the one in the table."""
 
@@ -67,6 +68,7 @@ def test_what_shows_and_changes_nothing_is_a_dry_run() -> None:
         ("redact", "scrub", "--write"),
         ("archive", "prune", "--apply"),
         ("archive", "restore", "--to"),
+        ("convert", "--folder"),
         ("resume", "--in"),
         ("resume", "--print"),
         ("undo", "--to"),

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from clew.agents.base import Unit
 from clew.agents.native_records import output_of
 from clew.convert import origin
-from clew.convert.conversation import call_id
+from clew.convert.conversation import FAILED_MARK, call_id
 from clew.convert.conversion import Find, NothingToConvert
 from clew.convert.history import SessionWithHistory
 from clew.convert.losses import Converted, Loss
@@ -97,6 +97,7 @@ def unnamed(session: StoredSession, copy: StoredSession, losses: list[Loss]) -> 
         # Calls without an id have none in the copy either, and are known by their messages, which have new ids.
         before, after = _without_nameless(before), held(*_without_nameless(spoken(copy)))
     after.lines.pop(_UNANSWERED, None)
+    after.lines.pop(FAILED_MARK, None)
     # What is on the path stands behind what was left for it, should both say the same.
     absent = [message for message in reversed(before) if _is_said(held(message)) and not _take(held(message), after)]
     silent = sum(not _is_said(held(message)) for message in before)

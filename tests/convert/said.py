@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.agents.base import Agent, SourceFile
+from clew.convert.conversation import FAILED_MARK
 from clew.convert.history import BranchSelection
 from clew.sources.local import Found, at_path
 
@@ -53,7 +54,7 @@ def _words(role: str, block: dict[str, Any]) -> Iterator[Said]:
         case "tool_use":
             yield "call", ""
         case "tool_result":
-            yield "result", result_text(block.get("output"))
+            yield "result", result_text(block.get("output")).removeprefix(f"{FAILED_MARK}\n")
         case "image":
             yield "picture", block.get("image", "")
 

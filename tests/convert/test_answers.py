@@ -69,8 +69,9 @@ class TestTwice:
             ("user", answered("c1", "first")),
             ("user", answered("c1", "second", is_error=True)),
         )
-        _, losses = converted(path, target, tmp_path / "home")
-        assert losses == [Loss(4, "that a call failed", "its call already has a result")]
+        words, losses = converted(path, target, tmp_path / "home")
+        assert ("user", "[failed]\nsecond") in words
+        assert losses == [Loss(None, "that a call failed", "its text begins with [failed]", is_note=True)]
 
     def test_a_call_that_is_made_again_is_answered_again(self, tmp_path: Path, target: str) -> None:
         path = chained(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clew.agents import registry
-from clew.agents.codex.patches import in_command, parse, updated
+from clew.agents.patches import in_command, parse, updated
 from clew.file_history.history import FileHistory
 from tests.files.asking import is_absent, known
 

@@ -42,7 +42,7 @@ def install_failure(client: Client) -> str | None:
 def install(client: Client) -> str | None:
     """Install the client unless this version is there; returns why that failed."""
     folder = client_folder(client)
-    with _locked(LAB / "clients" / f"{client.name}.lock"):
+    with locked(LAB / "clients" / f"{client.name}.lock"):
         if _is_installed(client):
             return None
         shutil.rmtree(folder, ignore_errors=True)
@@ -95,7 +95,8 @@ def _find_python(minimum: tuple[int, int]) -> str:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """Wait until no other process holds the lock, and hold it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

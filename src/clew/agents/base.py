@@ -322,6 +322,8 @@ class Agent(ABC):
     id: ClassVar[str]
     title: ClassVar[str]
     homepage: ClassVar[str]
+    newest_tested_version: ClassVar[str] = ""
+    """The newest version of the agent's program that the tests with real clients ran; empty if they ran none."""
     layout: ClassVar[Layout | None] = None
     """Where the sessions are of an agent that keeps them in SQLite databases; see `clew.agents.database`."""
     opaque_blocks: ClassVar[frozenset[str]] = frozenset()

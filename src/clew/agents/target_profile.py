@@ -56,6 +56,8 @@ class RecordText(NamedTuple):
     """True for a prompt that any later message may hold."""
     is_thought: bool = False
     """True for words that a model thought, and did not say."""
+    is_note: bool = False
+    """True if no model ever saw it, so that its loss needs no consent."""
 
 
 class Compaction(NamedTuple):

@@ -30,6 +30,7 @@ def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) ->
                     "id": agent.id,
                     "title": agent.title,
                     "homepage": agent.homepage,
+                    "newest_tested_version": agent.newest_tested_version or None,
                     "roots": [_describe(root) for host in hosts for root in agent.roots(host)],
                 }
                 for agent in registry.load_all()

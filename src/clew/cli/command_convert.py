@@ -9,9 +9,12 @@ from pathlib import Path
 import click
 import msgspec
 
+from clew import __version__
 from clew.agents import registry
 from clew.cli.agent_command import AgentCommand, agent_command
+from clew.cli.losses import print_losses
 from clew.cli.options import (
+    OptionWithOldNames,
     as_json_option,
     choosing_project,
     dry_run_option,
@@ -25,15 +28,16 @@ from clew.cli.options import (
 from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.session_argument import session_argument
+from clew.convert.client_version import installed_version, untested_version
 from clew.convert.conversion import Conversion
 from clew.convert.file_transaction import roll_back_on_signal
 from clew.convert.losses import Converted, refusal, serious
 from clew.convert.prepare import Prepared, is_converted, prepare, prepare_original
+from clew.convert.report import conversion_report
 from clew.errors import UsageError, WouldLose
+from clew.io.atomic import create
 from clew.references import message_of
 from clew.sources.moved_projects import full_path
-
-_SHOWN = 20
 
 
 @click.command("convert")
@@ -41,9 +45,22 @@ _SHOWN = 20
 @click.option("--to", "target", metavar="AGENT", required=True, help="The agent to convert for, from `clew agents`.")
 @target_home_option
 @click.option("--branch", metavar="MESSAGE", help="Convert the branch of this message: its number or uuid.")
-@click.option("--folder", metavar="DIR", help="The project's folder in the new session; default: the recorded one.")
+@click.option(
+    "--cwd",
+    cls=OptionWithOldNames,
+    old_names=["--folder"],
+    metavar="DIR",
+    help="The project's folder in the new session, for a session from another machine; default: the recorded one.",
+)
+@click.option("--title", metavar="TEXT", help="The title of the new session; default: that of the original.")
 @full_history_option
 @click.option("--original", is_flag=True, help="Restore the session that this one was converted from.")
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write a report without content: counts, hashes, versions.",
+)
 @click.option("--allow-loss", is_flag=True, help="Convert even if some content cannot be carried over.")
 @dry_run_option()
 @redacting
@@ -58,9 +75,11 @@ def command(
     target: str,
     target_home: Path | None,
     branch: str | None,
-    folder: str | None,
+    cwd: str | None,
+    title: str | None,
     full_history: bool,
     original: bool,
+    report: Path | None,
     allow_loss: bool,
     dry_run: bool,
     as_json: bool,
@@ -81,14 +100,18 @@ def command(
     context.with_resource(roll_back_on_signal())
     if message_of(reference) is not None:
         raise UsageError(f"{reference}: a session is converted whole, or the branch that --branch names")
+    if report is not None and dry_run:
+        raise UsageError("--report describes written files; --dry-run writes none")
+    if report is not None and report.exists():
+        raise WouldLose(f"{report} exists already")
     host = target_host(context, target_home)
     home = host.home
     library, session = find_to_convert(context, reference, host)
     masking = redaction(context, DATA)
     children, session = library.subagents(session), masking.session(session)
-    workspace = full_path(folder) if folder is not None else None
+    workspace = full_path(cwd) if cwd is not None else None
     if original:
-        _check_alone(branch or folder, masking.is_on)
+        _check_alone(branch or cwd or title, masking.is_on)
         prepared = prepare_original(session.source, target)
     else:
         whole = not masking.is_on
@@ -102,24 +125,43 @@ def command(
             with_original=whole,
             workspace=workspace,
             full_history=full_history,
+            title=title,
         )
     refused = bool(serious(prepared.losses)) and not allow_loss and not dry_run
-    started = partial(
-        agent_command, folder=workspace or session.header.workspace, host=host, agent=registry.get(target)
-    )
+    agent = registry.get(target)
+    started = partial(agent_command, folder=workspace or session.header.workspace, host=host, agent=agent)
     is_new_home = not home.exists()
     if dry_run:
-        outcome = prepared.rehearse(home)
+        outcome = _rehearsed(prepared, target, home)
     else:
         outcome = prepared.describe(home) if refused else _written(prepared, target, home, allow_loss, started)
     if is_new_home and home.exists():
         print_message(f"created {home}")
+    client_version = installed_version(outcome.resume[0]) if outcome.resume else None
+    if not refused and (warning := untested_version(agent, client_version)):
+        print_message(f"clew: {warning}")
+    if report is not None and not refused:
+        described = conversion_report(
+            session.agent, session.source, agent, outcome, clew_version=__version__, client_version=client_version
+        )
+        create(report, msgspec.json.format(msgspec.json.encode(described), indent=2) + b"\n")
     if wants_json(context, as_json):
         shown = outcome if not refused else msgspec.structs.replace(outcome, files=[])
         print_json(masking.value(msgspec.to_builtins(shown)))
     else:
         _report(outcome, refused, redaction(context, TEXT), started)
     return WouldLose.exit_code if refused else 0
+
+
+def _rehearsed(prepared: Prepared, target: str, home: Path) -> Converted:
+    try:
+        return prepared.rehearse(home)
+    except WouldLose:
+        before = prepared.describe(home)
+        if not isinstance(prepared, Conversion) or not is_converted(registry.get(target), before):
+            raise
+        print_message("it was converted before; nothing would be written")
+        return before
 
 
 def _written(
@@ -145,11 +187,7 @@ def _report(
 ) -> None:
     from clew.render.text_safety import visible
 
-    for loss in outcome.losses[:_SHOWN]:
-        place = f"#{loss.message}: " if loss.message is not None else ""
-        print_message(f"  {place}{loss.what}: {loss.why}")
-    if len(outcome.losses) > _SHOWN:
-        print_message(f"  and {len(outcome.losses) - _SHOWN} more; use --json to list all")
+    print_losses(outcome.losses)
     if refused:
         print_message(f"clew: nothing was written: {refusal(outcome.losses)}")
         return

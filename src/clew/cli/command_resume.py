@@ -12,6 +12,7 @@ from clew.agents.base import Agent
 from clew.agents.file_evidence import absolute
 from clew.agents.target_profile import TargetProfile
 from clew.cli.agent_command import AgentCommand, agent_command, is_path
+from clew.cli.losses import print_losses
 from clew.cli.options import (
     OptionWithOldNames,
     as_json_option,
@@ -28,6 +29,7 @@ from clew.cli.options import (
 from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
 from clew.cli.session_argument import session_argument
+from clew.convert.client_version import installed_version, untested_version
 from clew.convert.losses import Converted, refusal, serious
 from clew.convert.prepare import is_converted, prepare
 from clew.errors import SourceUnreadable, UsageError, WouldLose
@@ -37,8 +39,6 @@ from clew.render.shell import shell_line, shell_word
 from clew.sources import moved_projects
 from clew.sources.moved_projects import current_path
 from clew.stored_session import StoredSession
-
-_SHOWN = 10
 
 
 @click.command("resume")
@@ -112,21 +112,23 @@ def command(
         )
         described = prepared.describe(host.home)
         was_converted = is_converted(agent, described)
-        _refuse_conversion(described, allow_loss or was_converted)
+        _refuse_conversion(described, allow_loss or was_converted or dry_run)
         argv = described.resume
         if not was_converted and dry_run:
             # Report now what would prevent the conversion.
             prepared.rehearse(host.home)
             options = ["--to", agent.id, "--home", str(host.home.absolute())]
             options += ["--branch", branch] if branch is not None else []
-            options += ["--folder", folder] if is_moved else []
+            options += ["--cwd", folder] if is_moved else []
             options += ["--full-history"] if full_history else []
-            options += ["--allow-loss"] if serious(described.losses) else []
+            options += ["--allow-loss"] if allow_loss and serious(described.losses) else []
             conversion = ["clew", *_sources(context), "convert", _exact_reference(reference, session), *options]
         elif not was_converted:
             written = prepared.write(host.home, allow_loss=allow_loss)
             print_message(f"converted: {written.files[0]}")
             argv = written.resume
+    if warning := untested_version(agent, installed_version(argv[0])):
+        print_message(f"clew: {warning}")
     started = agent_command(argv, folder, host, agent)
     if wants_json(context, as_json):
         cwd = folder if is_path(folder) else None
@@ -197,10 +199,7 @@ def _refuse_conversion(described: Converted, allow_loss: bool) -> None:
         raise UsageError(
             f"{described.session_id!r} is not a safe id for a command line; `clew convert` gives it a new one"
         )
-    for loss in described.losses[:_SHOWN]:
-        print_message(f"  {loss.what}: {loss.why}")
-    if len(described.losses) > _SHOWN:
-        print_message(f"  and {len(described.losses) - _SHOWN} more; use `clew convert --dry-run --json` to list all")
+    print_losses(described.losses)
     if serious(described.losses) and not allow_loss:
         raise WouldLose(refusal(described.losses))
 

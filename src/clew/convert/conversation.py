@@ -24,6 +24,8 @@ from clew.model import Todo
 from clew.model.json import JSON
 from clew.model.unit import Unit
 
+FAILED_MARK = "[failed]"
+"""Begins the result of a failed call where the target has no flag for it."""
 _MAX_QUEUED_PROMPTS = 256
 _MAX_OPEN_CALLS = 4096
 """How many calls are remembered until their results come."""
@@ -208,12 +210,12 @@ class Conversation:
         self._asides = Asides()
         self._todos = Todos(target.capacity, translator, title)
         self._failures = 0
-        """Results of failed calls from which the target does not see that the call failed."""
+        """Results of failed calls that were marked in their text."""
         self._command: Unit | None = None
         self._last_uuid: str | None = None
         self._messages = 0
         self._losses = Losses()
-        self._lose = self._losses.add
+        self._lose, self._note = self._losses.add, self._losses.add_note
         self.message_count = 0
         """How many messages hold more than thoughts."""
 
@@ -236,12 +238,11 @@ class Conversation:
                 self._todos.add(unit.value, is_converted=False)
         for aside in self._asides.remaining():
             yield from self._aside(aside)
-        # Where an agent's own results do not say that a call failed, their text does, wherever it goes.
-        if self._failures and not self._capacity.failures and self._own.capacity.failures:
+        if self._failures:
             what = "a call" if self._failures == 1 else f"{self._failures} calls"
-            self._lose(None, f"that {what} failed", f"{self._title} keeps results without a mark for it")
+            self._note(None, f"that {what} failed", f"its text begins with {FAILED_MARK}")
         if lost := self._todos.lost():
-            self._lose(self._todos.changed, *lost)
+            self._note(self._todos.changed, *lost)
 
     def _unit_of_path(self, unit: Unit) -> Iterator[Unit]:
         """The messages for a unit, and for the texts of records before it."""
@@ -257,7 +258,7 @@ class Conversation:
         if is_on_path:
             for code in unit.findings:
                 if code in _REPLACED:
-                    self._lose(value["index"], *_REPLACED[code])
+                    self._note(value["index"], *_REPLACED[code])
             self._todos.add(value)
             yield from self._message_or_command(unit)
 
@@ -266,7 +267,8 @@ class Conversation:
         if aside.call is not None and safe_id(aside.call) in self._calls:
             return
         if not aside.text:
-            self._lose(aside.after or None, aside.description, aside.loss_reason)
+            report = self._note if aside.is_note else self._lose
+            report(aside.after or None, aside.description, aside.loss_reason)
         elif not aside.is_thought:
             self.message_count += 1
             yield self._unit({"role": aside.role}, [{"type": "text", "text": aside.text}])
@@ -293,7 +295,7 @@ class Conversation:
             self._lose_note(unit)
             return
         if value["role"] == "system" and self._own.capacity.instructions and not self._capacity.instructions:
-            self._lose(index, "a system message", f"{self._title} uses its own system prompt")
+            self._note(index, "a system message", f"{self._title} uses its own system prompt")
             return
         content: list[dict[str, JSON]] = []
         results: list[dict[str, JSON]] = []
@@ -309,7 +311,7 @@ class Conversation:
         if not blocks and (text := content_of(unit.native)) is not None:
             content = [{"type": "text", "text": as_text(text)}]
         for what in self._own.unconvertible(unit):
-            self._lose(index, what, f"{self._title} cannot store it")
+            self._note(index, what, f"{self._title} cannot store it")
         if content:
             converted = self._unit(value, content)
             has_content = any(block["type"] != "thinking" for block in content)
@@ -377,14 +379,15 @@ class Conversation:
             why = "only its own model can read it"
         elif kind == "server_tool_use" or (isinstance(kind, str) and kind.endswith("_tool_result")):
             why = "a tool of the model's provider, which no other agent has"
-        self._lose(index, f"a block of the kind {kind!r}", why, is_note=kind == "redacted_thinking")
+        report = self._note if kind == "redacted_thinking" else self._lose
+        report(index, f"a block of the kind {kind!r}", why)
         return []
 
     def _thinking(self, thought: str, index: int | None) -> list[dict[str, JSON]]:
         if thought and self._capacity.thinking:
             return [{"type": "thinking", "thinking": thought}]
         if thought:
-            self._lose(index, "thinking", f"{self._title} cannot hold what another model thought", is_note=True)
+            self._note(index, "thinking", f"{self._title} cannot hold what another model thought")
         return []
 
     def _call(self, block: dict[str, JSON], unit: Unit, number: int) -> dict[str, JSON]:
@@ -419,7 +422,11 @@ class Conversation:
         result = self._tool_result(identity, self._output(output, index, self._capacity.images_in_results))
         if is_error:
             result["is_error"] = True
-            self._failures += not self._target.shows_failure(result["output"])
+            # Where an agent's own results do not say that a call failed, their text does, wherever it goes.
+            has_flag = self._capacity.failures or not self._own.capacity.failures
+            if not has_flag and not self._target.shows_failure(result["output"]):
+                self._failures += 1
+                result["output"] = _marked_as_failed(result["output"])
         return [result]
 
     def _tool_result(self, call: str, output: JSON) -> dict[str, JSON]:
@@ -427,13 +434,14 @@ class Conversation:
 
     def _result_without_call(self, output: JSON, is_error: bool, index: int, why: str) -> list[dict[str, JSON]]:
         """A result that answers no call is refused by the models; its text is still part of the conversation."""
-        if is_error:
-            self._lose(index, "that a call failed", why)
         output = self._output(output, index, self._capacity.images)
+        if is_error:
+            self._failures += 1
+            output = _marked_as_failed(output)
         blocks = output if isinstance(output, list) else [{"type": "text", "text": as_text(output)}]
         kept = [block for block in blocks if block["type"] != "text" or block["text"]]
         if not kept:
-            self._lose(index, "an empty result", why)
+            self._note(index, "an empty result", why)
         return kept
 
     def _output(self, output: JSON, index: int, pictures: bool) -> JSON:
@@ -465,7 +473,7 @@ class Conversation:
         is_supported = self._capacity.images if block["type"] == "image" else self._capacity.documents
         kept = self._attachment(block, index, is_supported, what)
         if kept and block.get("title"):
-            self._lose(index, "the title of a document", f"{self._title} cannot store it")
+            self._note(index, "the title of a document", f"{self._title} cannot store it")
         return kept
 
     def _attachment(self, block: dict[str, JSON], index: int, is_supported: bool, what: str) -> list[dict[str, JSON]]:
@@ -474,6 +482,13 @@ class Conversation:
             return [kept]
         self._lose(index, what, kept if isinstance(kept, str) else f"{self._title} cannot hold it")
         return []
+
+
+def _marked_as_failed(output: JSON) -> JSON:
+    """The output of a failed call for an agent whose results have no flag for it."""
+    if isinstance(output, list):
+        return [{"type": "text", "text": FAILED_MARK}, *output]
+    return f"{FAILED_MARK}\n{as_text(output)}" if output else FAILED_MARK
 
 
 def _is_meta(message: dict[str, JSON]) -> bool:

@@ -69,14 +69,17 @@ class Conversion(Prepared):
         lost: Iterable[Loss] = (),
         workspace: str | None = None,
         full_history: bool = False,
+        title: str | None = None,
     ) -> None:
-        """`full_history`: the target's model also gets the messages before a compaction."""
+        """`full_history`: the target's model also gets the messages before a compaction; `title`: a new one."""
         profile = target.target_profile()
         if profile is None:
             raise UsageError(f"{target.title} cannot continue converted sessions")
         self._agent, self._source, self._target, self._profile = agent, with_current_size(source), target, profile
         self._is_same = agent.id == target.id and profile.resumes_file(source.path, source.parts)
         self._is_whole_copy = self._is_same and branch is None
+        if title is not None and self._is_same:
+            raise UsageError(f"--title is for another agent; rename the session in {target.title} itself")
         self._parent, self._find_child, self._with_original = parent, find, with_original
         self._moved_to = workspace
         """The project's folder in the new session, where it is not the recorded one."""
@@ -100,6 +103,8 @@ class Conversion(Prepared):
         self.session = self._new_session()
         if workspace is not None:
             self.session |= {"workspace": workspace, "workspace_encoded": ""}
+        if title is not None:
+            self.session["title"] = title
         self._children: list[Conversion] = []
         self._copies: list[origin.OriginalFile] = []
         self._main: tuple[Path, str] | None = None
@@ -209,9 +214,9 @@ class Conversion(Prepared):
         yield from map(self._history.with_own_index, chain(damage.losses(is_cut), found))
         yield from self._survey_compaction()
         facts = self._history.facts
-        has_title = facts.titles or is_custom_title(self._original.get("title"), facts.first_prompt)
+        has_title = facts.titles or is_custom_title(self.session.get("title"), facts.first_prompt)
         if not self._is_same and has_title and not self._profile.capacity.titles:
-            yield Loss(None, "the title", f"{self._target.title} has no place for one")
+            yield Loss(None, "the title", f"{self._target.title} has no place for one", is_note=True)
         if not message_count:
             raise NothingToConvert("the session has no messages to convert")
         if (own := self._agent.target_profile()) is not None:
@@ -270,7 +275,8 @@ class Conversion(Prepared):
             why = f"{self._target.title} has no sub-agents"
             if self._profile.capacity.subagents:
                 why = "it is missing" if old_id else "it is in the session's own file"
-            yield Loss(None, f"the sub-agent {name}", f"{why}; its answer is carried over with the call")
+            is_missing = bool(old_id) and source is None
+            yield Loss(None, f"the sub-agent {name}", f"{why}; its answer is carried over with the call", is_missing)
             return
         self._converted_ids.add(old_id)
         keeps_id = self._is_same and self._profile.nests_subagents
@@ -292,9 +298,10 @@ class Conversion(Prepared):
         self._children.append(child)
         if not self._is_same:
             # For their own agent the records name the sub-agents.
-            call = link.get("tool_id")
+            call = safe_id(link["tool_id"]) if link.get("tool_id") else None
             started = {"session_id": child._new_id, "agent_id": child.session["agent_id"]}
-            self.session.setdefault("subagents", []).append({**started, "tool_id": safe_id(call) if call else None})
+            self.session.setdefault("subagents", []).append({**started, "tool_id": call})
+            child.session["parent_tool_id"] = call
         for loss in child.losses:
             yield Loss(None, f"{loss.what}, in the sub-agent {name}", loss.why, loss.is_note)
 

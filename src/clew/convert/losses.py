@@ -25,7 +25,7 @@ class Loss(msgspec.Struct, frozen=True):
     """In words; what is lost several times begins with how often."""
     why: str
     is_note: bool = False
-    """True for what no other model could use anyway, as thinking: it is reported, but does not need --allow-loss."""
+    """True if no message, call, result or file is lost: it is reported, but does not need --allow-loss."""
 
 
 class Converted(msgspec.Struct, frozen=True):
@@ -55,10 +55,17 @@ class Losses:
         self._found: dict[tuple[str, str, bool], tuple[int | None, int]] = {}
         """For what is lost, why, and whether it is a note: the first message and how often."""
 
-    def add(self, message: int | None, what: str, why: str, *, is_note: bool = False) -> None:
-        """Add one."""
-        first, times = self._found.get((what, why, is_note), (message, 0))
-        self._found[what, why, is_note] = first, times + 1
+    def add(self, message: int | None, what: str, why: str) -> None:
+        """Add a loss of a message, call, result or file."""
+        self._add(message, (what, why, False))
+
+    def add_note(self, message: int | None, what: str, why: str) -> None:
+        """Add something that the target cannot hold and that needs no consent."""
+        self._add(message, (what, why, True))
+
+    def _add(self, message: int | None, found: tuple[str, str, bool]) -> None:
+        first, times = self._found.get(found, (message, 0))
+        self._found[found] = first, times + 1
 
     def listed(self) -> list[Loss]:
         """The losses, in the order in which they were met."""

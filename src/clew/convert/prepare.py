@@ -31,17 +31,19 @@ def prepare(
     with_original: bool = True,
     workspace: str | None = None,
     full_history: bool = False,
+    title: str | None = None,
 ) -> Prepared:
     """The conversion of a session for the agent of that name; its unchanged original is restored where it carries it.
 
     `find` gives the sessions of its sub-agents, which are converted too; `home` is where it is going. Without its
     original, as when it is masked, it cannot come back byte for byte. `workspace` is the project's folder where it is
     not the recorded one; such a session is written anew. With `full_history`, the target's model gets the messages
-    before a compaction too.
+    before a compaction too. `title` replaces that of the original.
     """
     lost: list[Loss] = []
+    is_unchanged_copy = branch is None and workspace is None and title is None
     if with_original:
-        original = _original(agent, source, registry.get(target), home, is_whole=branch is None and workspace is None)
+        original = _original(agent, source, registry.get(target), home, is_whole=is_unchanged_copy)
         if isinstance(original, Restoration):
             return original
         lost = original
@@ -51,6 +53,8 @@ def prepare(
         identity = derived_id(identity, "without the original")
     if workspace is not None:
         identity = derived_id(identity, "moved to", workspace)
+    if title is not None:
+        identity = derived_id(identity, "with the title", title)
     if full_history:
         identity = derived_id(identity, "with the full history")
     return Conversion(
@@ -64,6 +68,7 @@ def prepare(
         lost=lost,
         workspace=workspace,
         full_history=full_history,
+        title=title,
     )
 
 

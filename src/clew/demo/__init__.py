@@ -16,6 +16,7 @@ from clew.demo.copilot_cli import copilot_cli_files
 from clew.demo.examples import copy_examples
 from clew.demo.gemini import gemini_files
 from clew.demo.kimi_code import kimi_code_files
+from clew.demo.pi import pi_files
 from clew.demo.qwen_code import qwen_code_files
 from clew.demo.sage import sage_agent_files, sage_emacs_files
 from clew.demo.sessions import Session, build_sessions
@@ -35,6 +36,7 @@ _FORMATS = {
     "copilot-cli": (".copilot", copilot_cli_files),
     "gemini": (".gemini", gemini_files),
     "kimi-code": (".kimi-code", kimi_code_files),
+    "pi": (".pi", pi_files),
     "qwen-code": (".qwen", qwen_code_files),
     "sage-agent": (".sage", sage_agent_files),
     "sage-emacs": (".emacs.d", sage_emacs_files),

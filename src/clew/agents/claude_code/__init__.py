@@ -27,6 +27,7 @@ class ClaudeCode(Agent):
     id = locate.AGENT
     title = "Claude Code"
     homepage = "https://claude.com/claude-code"
+    newest_tested_version = "2.1.325"
     # The first names a tool that was found, the second marks where in a reply another model took over.
     opaque_blocks = frozenset({"tool_reference", "fallback"})
 

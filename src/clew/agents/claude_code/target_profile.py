@@ -76,7 +76,9 @@ def _aside(unit: Unit) -> RecordText | None:
     text = "\n".join(texts).strip()
     if not text or not is_typed_by_person(content):
         return None
-    return RecordText("a queued prompt that was never sent", "no message holds it", text=text, may_be_sent_later=True)
+    return RecordText(
+        "a queued prompt that was never sent", "no message holds it", text, may_be_sent_later=True, is_note=True
+    )
 
 
 def _compaction(unit: Unit, before: Unit | None) -> Compaction | None:

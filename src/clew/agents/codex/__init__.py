@@ -25,6 +25,7 @@ class Codex(Agent):
     id = locate.AGENT
     title = "Codex CLI"
     homepage = "https://github.com/openai/codex"
+    newest_tested_version = "0.166.0"
     opaque_blocks = frozenset({"encrypted_content"})
 
     def roots(self, host: Host) -> Iterator[Path]:

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from clew.agents.base import SourceFile, Unit
 from clew.agents.codex.items import exit_status
-from clew.agents.codex.patches import in_command, parse, updated
 from clew.agents.edits import changing, parse_hunks, patched
 from clew.agents.file_evidence import (
     ABSENT,
@@ -29,6 +28,7 @@ from clew.agents.file_evidence import (
     tool_call,
     writer_started,
 )
+from clew.agents.patches import in_command, moved_file, patch_changes
 from clew.agents.read_only_commands import is_read_only_command
 from clew.agents.tools import command_text
 from clew.io.codec import NOT_JSON, loads
@@ -243,7 +243,7 @@ def _noted(path: str, change: dict[str, JSON], call: int, done: int) -> Iterator
         edit: Edit | None = (lambda base: base) if change.get("unified_diff") == "" else None
         if hunks:
             edit = changing(partial(patched, hunks=hunks))
-        yield from _moved(path, absolute(target, None) if isinstance(target, str) else None, edit, call, done)
+        yield from moved_file(path, absolute(target, None) if isinstance(target, str) else None, edit, call, done)
 
 
 def _said(call: Call, done: int) -> Iterator[FileChange]:
@@ -256,23 +256,8 @@ def _said(call: Call, done: int) -> Iterator[FileChange]:
     if inside is not None:
         patch, below = inside
         folder = absolute(below, folder) if below else folder
-    for section in parse(patch) or () if isinstance(patch, str) else ():
-        path = absolute(section.path, folder)
-        if section.content is not None:
-            yield FileChange(path, "create", call.at, done, "record", after=as_bytes(section.content))
-        elif section.chunks is None:
-            yield FileChange(path, "delete", call.at, done, "record", after=ABSENT)
-        else:
-            target = absolute(section.target, folder) if section.target else None
-            yield from _moved(path, target, changing(partial(updated, chunks=section.chunks)), call.at, done)
-
-
-def _moved(path: str, target: str | None, edit: Edit | None, call: int, done: int) -> Iterator[FileChange]:
-    if target is None or target == path:
-        yield FileChange(path, "change", call, done, "edit", edit=edit)
-        return
-    yield FileChange(target, "create", call, done, "edit", edit=edit, source=path)
-    yield FileChange(path, "delete", call, done, "edit", after=ABSENT)
+    if isinstance(patch, str):
+        yield from patch_changes(patch, folder, call.at, done)
 
 
 def _is_transparent(code: str) -> bool:

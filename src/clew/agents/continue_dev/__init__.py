@@ -24,6 +24,7 @@ class Continue(Agent):
     id = locate.AGENT
     title = "Continue"
     homepage = "https://continue.dev"
+    newest_tested_version = "1.5.47"
 
     def roots(self, host: Host) -> Iterator[Path]:
         return locate.roots(host)

@@ -24,6 +24,7 @@ class CopilotCli(Agent):
     id = locate.AGENT
     title = "GitHub Copilot CLI"
     homepage = "https://github.com/github/copilot-cli"
+    newest_tested_version = "1.0.102"
     opaque_blocks = locate.ATTACHMENT_TYPES
 
     def roots(self, host: Host) -> Iterator[Path]:

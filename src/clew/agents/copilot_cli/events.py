@@ -76,6 +76,8 @@ class EventDecoder:
     def __init__(self, session: str) -> None:
         self.index = 0
         self._session = session
+        self._claimed_id: str | None = None
+        """The id that the start of the session states."""
         self._agents: dict[str, _AgentState] = {}
         self._source = SourceRef(0, 0)
         self._usage = SessionUsage()
@@ -170,17 +172,19 @@ class EventDecoder:
             self._last_reply = message.index
             metadata.model = ModelUse(name=data.model or agent.model or UNSET)
             metadata.thinking = ThinkingSettings(level=agent.effort) if agent.effort is not None else UNSET
-        metadata.message_id = data.apiCallId or data.messageId or UNSET
-        usage = self._usage.of_reply(data.apiCallId, message.index, data.model or agent.model, data.outputTokens)
+        call = data.apiCallId or data.messageId
+        metadata.message_id = call or UNSET
+        usage = self._usage.of_reply(call, message.index, data.model or agent.model, data.outputTokens)
         if usage is not None:
             metadata.token_usage = usage
         message.metadata = metadata if metadata != _NO_METADATA else UNSET
         return message
 
     def _call(self, call: ToolRequest) -> ToolUse:
-        arguments = call.arguments
+        arguments = _parsed(call.arguments) if isinstance(call.arguments, str) else call.arguments
         if isinstance(arguments, str):
-            arguments = _parsed(arguments)
+            # A tool that takes a text, such as a patch.
+            arguments = {"input": arguments}
         self._tool_names[call.toolCallId] = call.name
         query = arguments.get("query") if call.name == TODO_TOOL and isinstance(arguments, dict) else None
         if isinstance(query, str) and call.toolCallId is not None:
@@ -261,8 +265,9 @@ class EventDecoder:
         match event.type:
             case "session.start" | "session.resume" | "session.context_changed":
                 started = canonical_time(data.startTime)
+                self._claimed_id = data.sessionId or self._claimed_id
                 yield SessionInfo(
-                    session_id=data.sessionId or self._session,
+                    session_id=self._claimed_id,
                     cwd=context.cwd or data.cwd,
                     git_branch=context.branch or data.branch,
                     agent_version=data.copilotVersion,

@@ -29,12 +29,13 @@ from clew.agents.file_evidence import (
     tool_call,
     writer_started,
 )
+from clew.agents.patches import patch_changes
 from clew.agents.read_only_commands import is_read_only_command
 from clew.io.codec import NOT_JSON, loads
 from clew.model.json import JSON
 from clew.model.unit import Unit
 
-_CHANGES = ("create", "edit")
+_CHANGES = ("create", "edit", "apply_patch")
 _HARMLESS = frozenset(
     "view glob grep sql session_store_sql read_bash list_bash read_agent list_agents skill web_fetch web_search "
     "ask_user fetch_copilot_cli_documentation report_intent exit_plan_mode lsp".split()
@@ -126,8 +127,12 @@ class _Reader:
         output = block.get("output")
         text = output if isinstance(output, str) else ""
         yield from self._finished(key, call, text)
-        named = first_text(call.input, "path")
-        if named is None or block.get("is_error") is True:
+        if block.get("is_error") is True:
+            return
+        patch, named = first_text(call.input, "input"), first_text(call.input, "path")
+        if call.name == "apply_patch" and patch is not None:
+            yield from patch_changes(patch, call.folder, call.at, self._index)
+        if named is None:
             return
         path = absolute(named, call.folder)
         if call.name == "view":

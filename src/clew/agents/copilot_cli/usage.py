@@ -2,7 +2,7 @@
 
 Since about version 1.0.90 every request leaves a `session.usage_record`, before the reply that it belongs to. Earlier
 versions wrote the output tokens of a reply into it, and all counts by model when the client ended. What an end states
-beyond the requests counted so far is reported as one request.
+beyond the requests counted so far goes to the last of them, or is reported as one request.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class SessionUsage:
         """Usage, and its time, of requests whose reply did not come yet, by the id of the request."""
         self._messages: dict[str, int] = {}
         """The last messages without a usage record, by the id of their request."""
+        self._last_call: dict[str, str] = {}
+        """By model: the last request of which a reply states the output alone."""
         self._counted: dict[str, list[int]] = {}
         """The counts so far, by model, in the order of `_COUNTS`."""
         self._earlier: dict[str, list[int]] = {}
@@ -59,17 +61,19 @@ class SessionUsage:
         self._waiting[call] = usage, time
         return None
 
-    def of_reply(self, request: str | None, index: int, model: str | None, output: int | None) -> TokenUsage | None:
+    def of_reply(self, call: str | None, index: int, model: str | None, output: int | None) -> TokenUsage | None:
         """The usage of the reply to a request, which is message `index`."""
-        waiting = self._waiting.pop(request or "", None)
+        waiting = self._waiting.pop(call or "", None)
         if waiting is not None:
             return token_usage(waiting[0])
         if output is not None:
             own = Usage(outputTokens=output)
             self._count(model, own)
+            if call is not None:
+                self._last_call[model or ""] = call
             return token_usage(own)
-        if request is not None:
-            self._messages[request] = index
+        if call is not None:
+            self._messages[call] = index
             if len(self._messages) > _MAX_WAITING_RECORDS:
                 del self._messages[next(iter(self._messages))]
         return None
@@ -96,8 +100,11 @@ class SessionUsage:
         reports = [usage_report(call, usage, time, last_reply) for call, (usage, time) in self._waiting.items()]
         for model, counts in self._missing.items():
             if any(counts):
+                # Where all output is counted, the input belongs to requests that are counted too.
+                is_counted = not counts[_COUNTS.index("outputTokens")]
+                call = self._last_call.get(model) if is_counted else None
                 usage = Usage(model, None, *counts)
-                reports.append(usage_report(f"{session} {model}", usage, None, last_reply))
+                reports.append(usage_report(call or f"{session} {model}", usage, None, last_reply))
         return reports
 
     def _count(self, model: str | None, usage: Usage) -> None:

@@ -36,6 +36,7 @@ class Gemini(Agent):
     id = locate.AGENT
     title = "Gemini CLI"
     homepage = "https://github.com/google-gemini/gemini-cli"
+    newest_tested_version = "0.61.0"
     opaque_blocks = OPAQUE_PARTS
 
     def roots(self, host: Host) -> Iterator[Path]:

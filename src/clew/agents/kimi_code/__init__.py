@@ -24,6 +24,7 @@ class KimiCode(Agent):
     id = locate.AGENT
     title = "Kimi Code"
     homepage = "https://github.com/MoonshotAI/kimi-code"
+    newest_tested_version = "2.1.0"
 
     def roots(self, host: Host) -> Iterator[Path]:
         return locate.roots(host)

@@ -23,6 +23,7 @@ class MistralVibe(Agent):
     id = locate.AGENT
     title = "Mistral Vibe"
     homepage = "https://github.com/mistralai/mistral-vibe"
+    newest_tested_version = "3.0.3"
 
     def roots(self, host: Host) -> Iterator[Path]:
         return locate.roots(host)

@@ -24,6 +24,7 @@ class Pi(Agent):
     id = locate.AGENT
     title = "Pi"
     homepage = "https://github.com/earendil-works/pi"
+    newest_tested_version = "0.87.1"
 
     def roots(self, host: Host) -> Iterator[Path]:
         return locate.roots(host)

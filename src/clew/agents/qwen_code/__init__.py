@@ -26,6 +26,7 @@ class QwenCode(Agent):
     id = locate.AGENT
     title = "Qwen Code"
     homepage = "https://github.com/QwenLM/qwen-code"
+    newest_tested_version = "0.24.4"
     opaque_blocks = OPAQUE_PARTS
 
     def roots(self, host: Host) -> Iterator[Path]:

@@ -7,6 +7,7 @@ reader looks for, so that `qwen --resume` finds it and goes on with it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 
 from clew.agents.derived_ids import derived_id
 from clew.agents.gemini_content import parts_of_block
@@ -26,11 +27,16 @@ CLIENT_VERSION = "0.24.4"
 def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
     """The lines of a session's file."""
     encoder = _Encoder(header.session)
-    for unit in units:
-        for record in encoder.records(unit):
-            yield "", dumps(record) + b"\n"
-    for record in encoder.last_records():
+    for record in chain(chain.from_iterable(map(encoder.records, units)), encoder.last_records()):
         yield "", dumps(record) + b"\n"
+    if "parent_tool_id" in header.session:
+        yield f"{header.session['id']}.meta.json", dumps(_note_on_subagent(header.session))
+
+
+def _note_on_subagent(session: Mapping[str, JSON]) -> Fields:
+    """What the client notes beside the transcript of a sub-agent that has ended."""
+    agent = {"agentId": session["agent_id"], "agentType": "general-purpose", "status": "completed"}
+    return {**agent, "parentSessionId": session["parent_session_id"], "toolUseId": session["parent_tool_id"]}
 
 
 class _Encoder:

@@ -25,7 +25,7 @@ from clew.agents.tools import (
 )
 from clew.host import Host
 
-_INJECTED = ("<system-reminder>", "<task-notification>", "<qwen:user-prompt-submit-context>")
+_INJECTED = ("<system-reminder>", "<qwen:user-prompt-submit-context>")
 _COMMAND = re.compile(r"\?|/[A-Za-z][\w:-]*(?:\s.*)?", re.DOTALL)
 
 

@@ -21,11 +21,10 @@ class Request:
     def __init__(self, value: dict[str, JSON], record: int, before: Request | None) -> None:
         self.before = before
         """The request that it follows."""
-        self.is_left = False
-        """True for a request that was taken back."""
         self.replace(value, record)
 
     def replace(self, value: dict[str, JSON], record: int) -> None:
+        """Take over another version of the request, from one record."""
         self.value = value
         self._record = record
         self._records: dict[JSON, int] = {}
@@ -76,7 +75,7 @@ class Chat:
         kind, path, value = entry.get("kind"), entry.get("k"), entry.get("v")
         if kind == INITIAL and isinstance(value, dict):
             self.state = {name: item for name, item in value.items() if name != REQUESTS}
-            self.set_requests(value.get(REQUESTS), record)
+            self._replace_from(0, value.get(REQUESTS), record)
             return True
         if kind not in (SET, PUSH, DELETE) or type(kind) is not int or not isinstance(path, list) or not path:
             return False
@@ -90,35 +89,8 @@ class Chat:
         if type(number) is not int or not 0 <= number < len(self.requests):
             return False
         if len(path) == 2:
-            if kind != SET or not isinstance(value, dict):
-                return False
-            requests = [request.value for request in self.requests]
-            requests[number] = value
-            self.set_requests(requests, record, keep=True)
-            return True
+            return kind == SET and self._replace_request(number, value, record)
         return self.requests[number].change(kind, path[2:], entry, record)
-
-    def set_requests(self, values: JSON, record: int, *, keep: bool = False) -> None:
-        """Replace all requests; those that are not among the new ones were taken back.
-
-        With `keep`, a request that is the same object as before comes from the record that it came from.
-        """
-        known = {request.id: request for request in self.requests if isinstance(request.id, str)}
-        before, self.requests = self.requests, []
-        for value in values if isinstance(values, list) else ():
-            if not isinstance(value, dict):
-                continue
-            name = value.get("requestId")
-            request = known.pop(name, None) if isinstance(name, str) else None
-            if request is None:
-                self.add_request(value, record)
-                continue
-            if not (keep and request.value is value):
-                request.replace(value, record)
-            request.before = self.requests[-1] if self.requests else None
-            self.requests.append(request)
-        for request in before:
-            request.is_left = request not in self.requests
 
     def add_request(self, value: dict[str, JSON], record: int) -> None:
         """Append a request."""
@@ -127,14 +99,37 @@ class Chat:
         self.all_requests.append(request)
 
     def _change_requests(self, kind: int, entry: dict[str, JSON], record: int) -> bool:
-        if kind == SET:
-            self.set_requests(entry.get("v"), record)
-            return True
-        cut, added = entry.get("i") if kind == PUSH else 0, entry.get("v")
-        kept = self.requests[: cut if type(cut) is int else None]
-        # A request that has changed is cut off and appended again.
-        values = [request.value for request in kept]
-        self.set_requests([*values, *(added if isinstance(added, list) else ())], record, keep=True)
+        cut = entry.get("i", len(self.requests)) if kind == PUSH else 0
+        self._replace_from(cut if type(cut) is int else len(self.requests), entry.get("v"), record)
+        return True
+
+    def _replace_from(self, start: int, values: JSON, record: int) -> None:
+        """Replace the requests from a number on; those that are not among the new ones were taken back.
+
+        A request that has changed is cut off and appended again.
+        """
+        removed = self.requests[start:]
+        del self.requests[start:]
+        known = {request.id: request for request in removed if isinstance(request.id, str)}
+        for value in values if isinstance(values, list) else ():
+            name = value.get("requestId") if isinstance(value, dict) else None
+            if isinstance(name, str) and name in known:
+                request = known.pop(name)
+                request.replace(value, record)
+                request.before = self.requests[-1] if self.requests else None
+                self.requests.append(request)
+            elif isinstance(value, dict):
+                self.add_request(value, record)
+
+    def _replace_request(self, number: int, value: JSON, record: int) -> bool:
+        if not isinstance(value, dict):
+            return False
+        request = self.requests[number]
+        if request.id != value.get("requestId"):
+            self.requests[number] = Request(value, record, request.before)
+            self.all_requests.append(self.requests[number])
+        else:
+            request.replace(value, record)
         return True
 
 

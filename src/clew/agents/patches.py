@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
+
+from clew.agents.edits import changing
+from clew.agents.file_evidence import ABSENT, Edit, FileChange, absolute, as_bytes
 
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _ADD, _DELETE, _UPDATE, _MOVE = "*** Add File: ", "*** Delete File: ", "*** Update File: ", "*** Move to: "
@@ -64,6 +68,28 @@ def parse(patch: str) -> list[Section] | None:
             return None
         sections.append(section)
     return sections or None
+
+
+def patch_changes(patch: str, folder: str | None, call: int, done: int) -> Iterator[FileChange]:
+    """What a patch did to files, by its own words; `folder` is where it was applied."""
+    for section in parse(patch) or ():
+        path = absolute(section.path, folder)
+        if section.content is not None:
+            yield FileChange(path, "create", call, done, "record", after=as_bytes(section.content))
+        elif section.chunks is None:
+            yield FileChange(path, "delete", call, done, "record", after=ABSENT)
+        else:
+            target = absolute(section.target, folder) if section.target else None
+            yield from moved_file(path, target, changing(partial(updated, chunks=section.chunks)), call, done)
+
+
+def moved_file(path: str, target: str | None, edit: Edit | None, call: int, done: int) -> Iterator[FileChange]:
+    """An edit of a file, which may move it."""
+    if target is None or target == path:
+        yield FileChange(path, "change", call, done, "edit", edit=edit)
+        return
+    yield FileChange(target, "create", call, done, "edit", edit=edit, source=path)
+    yield FileChange(path, "delete", call, done, "edit", after=ABSENT)
 
 
 def _split(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:

@@ -1,0 +1,103 @@
+"""`clew convert --report`, the warning about versions that were not tested, and --title."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from clew.agents import registry
+from tests.cli.running import FORKED, LATEST, clew
+from tests.realclients.clients import CLIENTS
+from tests.realclients.clients import claude_code as claude_client
+
+
+def test_a_report_holds_counts_and_hashes_and_no_content(demo: Path, tmp_path: Path) -> None:
+    home, report = tmp_path / "home", tmp_path / "report.json"
+    words = ("--home", demo, "convert", LATEST, "--to", "codex", "--home", home, "--allow-loss", "--report", report)
+    done = clew(*words, "--json")
+    assert done.code == 0
+    found = json.loads(report.read_text())
+    assert found.keys() == {"report_version", "clew_version", "source", "target", "losses", "notes"}
+    files = {file["name"]: file["sha256"] for file in found["target"]["files"]}
+    assert files == {
+        Path(name).name: hashlib.sha256(Path(name).read_bytes()).hexdigest() for name in done.json["files"]
+    }
+    before, after = found["source"]["counts"], found["target"]["counts"]
+    assert before["tool_use"] == after["tool_use"] > 0 and before["tool_result"] == after["tool_result"]
+    assert found["source"]["client_version"] and found["target"]["agent"] == "codex"
+    text = report.read_text()
+    document = json.loads(clew("--home", demo, "export", LATEST).raw)
+    texts = [block["text"] for each in document["messages"] for block in each["content"] if block["type"] == "text"]
+    assert texts and not [each for each in texts if each[:20] in text]
+    assert str(tmp_path) not in text and "/" not in "".join(file["name"] for file in found["source"]["files"])
+
+
+def test_a_report_replaces_no_file(demo: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    report.write_text("mine")
+    words = ("--home", demo, "convert", LATEST, "--to", "codex", "--home", tmp_path / "home", "--allow-loss")
+    assert clew(*words, "--report", report).code == 6
+    assert report.read_text() == "mine" and not (tmp_path / "home").exists()
+    assert clew(*words, "--report", tmp_path / "other.json", "--dry-run").code == 2
+
+
+def install(folder: Path, version: str) -> str:
+    """Install a fake Codex as npm does; returns the PATH."""
+    package = folder / "lib" / "node_modules" / "@openai" / "codex"
+    (package / "bin").mkdir(parents=True)
+    (package / "package.json").write_text(json.dumps({"version": version}))
+    program = package / "bin" / "codex.js"
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    (folder / "bin").mkdir()
+    (folder / "bin" / "codex").symlink_to(program)
+    return str(folder / "bin")
+
+
+@pytest.mark.parametrize(("version", "is_warned"), [("0.1.0", False), ("999.0.0", True)])
+def test_a_version_that_was_not_tested_is_reported(
+    version: str, is_warned: bool, demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", install(tmp_path / "npm", version))
+    words = ("--home", demo, "convert", FORKED, "--to", "codex", "--home", tmp_path / "home", "--allow-loss")
+    done = clew(*words)
+    assert done.code == 0
+    assert (f"Codex CLI {version} is newer than" in done.err) is is_warned
+    resumed = clew("--home", demo, "resume", FORKED, "--to", "codex", "--home", tmp_path / "home", "--dry-run")
+    assert (f"Codex CLI {version} is newer than" in resumed.err) is is_warned
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_the_newest_tested_version_is_that_of_the_real_client(name: str) -> None:
+    client = CLIENTS[name]
+    if client.agent not in registry.names():
+        pytest.skip("clew does not read its sessions yet")
+    version = registry.get(client.agent).newest_tested_version
+    if name == "claude":
+        assert f"version {version}." in (claude_client.__doc__ or "")
+    else:
+        assert version in ("", next(iter((client.npm or client.pip).values())))
+
+
+def test_agents_shows_the_newest_tested_version(demo: Path) -> None:
+    rows = {row["id"]: row for row in clew("agents", "--home", demo, "--json").json}
+    assert rows["codex"]["newest_tested_version"] == registry.get("codex").newest_tested_version
+    assert rows["sage-agent"]["newest_tested_version"] is None
+
+
+def test_a_title_of_the_new_session(demo: Path, tmp_path: Path) -> None:
+    words = ("--home", demo, "convert", FORKED, "--home", tmp_path, "--allow-loss", "--title", "The moon again")
+    assert clew(*words, "--to", "codex").code == 0
+    (row,) = clew("list", "--home", tmp_path, "--json").json
+    assert row["title"] == "The moon again"
+    assert clew(*words, "--to", "claude-code").code == 2
+
+
+def test_a_title_names_the_session_to_convert(demo: Path, tmp_path: Path) -> None:
+    title = next(row["title"] for row in clew("list", "--home", demo, "--json").json if row["id"] == FORKED)
+    done = clew("--home", demo, "convert", title, "--to", "codex", "--home", tmp_path, "--dry-run", "--json")
+    by_id = clew("--home", demo, "convert", FORKED, "--to", "codex", "--home", tmp_path, "--dry-run", "--json")
+    assert done.json == by_id.json
