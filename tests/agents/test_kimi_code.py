@@ -304,7 +304,7 @@ def written(tmp_path: Path, before: bytes, name: str, **arguments: JSON) -> Know
     source = AGENT.locate(
         journal(
             folder,
-            {"type": "config.update", "cwd": "/work"},
+            {"type": "config.update", "cwd": "/home/ada/bell"},
             user("Change it."),
             {"type": "file_history.tracked", "path": "a.txt", "entry": {"key": "file-history/x@v1", "version": 1}},
             loop("tool.call", uuid="c", stepUuid="s", toolCallId="c", name=name, args={"path": "a.txt", **arguments}),
@@ -312,7 +312,7 @@ def written(tmp_path: Path, before: bytes, name: str, **arguments: JSON) -> Know
         )
     )
     history = FileHistory(AGENT, source)
-    (content,) = history.contents([history.timelines["/work/a.txt"].at(3)])
+    (content,) = history.contents([history.timelines["/home/ada/bell/a.txt"].at(3)])
     return content
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.agents import registry
+from clew.convert.conversation import FAILED_MARK
 from tests.cli.running import clew
 from tests.realclients.client import Client, Story
 from tests.realclients.clients import CLIENTS, STORIES
@@ -68,6 +69,7 @@ def resume_converted(client: Client, home: Path, recording: Recording, session: 
 def assert_loaded(resumed: Run, expected: list[Entry], losses: list[dict[str, Any]]) -> None:
     """The client loaded everything, except for the losses that the conversion reported."""
     images = resumed.client.sends_images and not any("picture" in loss["what"] for loss in losses)
-    found = without_thinking(resumed.check().history(), images=images)
+    history = [entry._replace(text=entry.text.removeprefix(f"{FAILED_MARK}\n")) for entry in resumed.check().history()]
+    found = without_thinking(history, images=images)
     report = differences(found, [*without_thinking(expected, images=images), Entry("user", RESUME_PROMPT)])
     assert not report, "\n".join(report)

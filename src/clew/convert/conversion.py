@@ -99,6 +99,8 @@ class Conversion(Prepared):
         """Ids before the conversion of all sessions so far: sub-agents may claim to start each other."""
         self._path = self._history.select(branch)
         self._has_full_history = full_history
+        self._first_summary = 0
+        """Index of the summary that the path begins with; 0: it begins with another message."""
         self._compaction = None if self._is_same or full_history else self._find_compaction()
         self.session = self._new_session()
         if workspace is not None:
@@ -156,8 +158,18 @@ class Conversion(Prepared):
         return {"id": self._new_id, "workspace_encoded": "", **kept, **place}
 
     def _find_compaction(self) -> CompactedSession | Compaction | None:
-        units = self._path.in_order(self._history.units())
+        units = self._note_first_summary(self._path.in_order(self._history.units()))
         return find_compaction(units, self._path, self._agent.target_profile() or NO_PROFILE)
+
+    def _note_first_summary(self, units: Iterable[Unit]) -> Iterator[Unit]:
+        """The units as they are; notes the index of a summary that the path begins with, as in Gemini CLI."""
+        is_first = True
+        for unit in units:
+            if is_first and unit.is_message and self._path.contains(unit.value["index"]):
+                is_first = False
+                if (unit.value.get("metadata") or {}).get("is_compact_summary"):
+                    self._first_summary = unit.value["index"]
+            yield unit
 
     def _conversation(self) -> Conversation:
         own = self._agent.target_profile()
@@ -254,7 +266,11 @@ class Conversion(Prepared):
 
     def _left_out(self) -> Iterator[Loss]:
         """The messages in the session's file that are not on the path."""
-        if count := self._path.left_out:
+        replaced = [index for index in self._path.left_out if index < self._first_summary]
+        if replaced:
+            why = "the agent took them out of the conversation; its summary is sent in their place"
+            yield Loss(None, f"{_messages(len(replaced))} before the compaction", why, is_note=True)
+        if count := len(self._path.left_out) - len(replaced):
             yield Loss(
                 None, f"{_messages(count)} on other branches", "only one branch is converted; --branch selects another"
             )
