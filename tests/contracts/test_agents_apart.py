@@ -18,7 +18,7 @@ LONG_PACKAGES = {
     "codex": 3450,
     "copilot_cli": 1500,
     "gemini": 2600,
-    "kimi_code": 1500,
+    "kimi_code": 1600,
     "opencode": 1650,
     "pi": 1150,
     "qwen_code": 1300,
