@@ -25,13 +25,13 @@ from clew.redact.token_rules import builtin_rules
 from clew.redact.value_checks import unbase64
 
 PATH_KEYS = frozenset(
-    "file_path filePath path absolute_path notebook_path notebookPath filename file target_file".split()
+    "file_path filePath filepath path absolute_path notebook_path notebookPath filename file target_file".split()
 )
 """Keys under which calls, results and snapshots name the file they are about."""
 CUT_KEYS = frozenset("title customTitle aiTitle summary firstPrompt lastPrompt first_prompt display preview".split())
 """Keys under which agents and clew keep the beginning of a longer text, cut off somewhere."""
 CALL_IDS = tuple("tool_use_id tool_id call_id callId toolCallId tool_call_id toolUseID parentToolUseID id".split())
-ARGUMENTS = ("input", "arguments", "args", "parameters", "action")
+ARGUMENTS = ("input", "arguments", "args", "parsedArgs", "parameters", "action")
 _CALL_BELOW = "toolCall"
 """Goose keeps a call below the object that has its id."""
 COMMANDS = ("command", "cmd")
