@@ -155,7 +155,7 @@ def database_in(home: Path, name: str = "opencode") -> Path:
     return home / ".local" / "share" / name / f"{name}.db"
 
 
-def write_conversation(database: Database) -> None:
+def write_conversation(database: Database, *, is_compacted: bool = True) -> None:
     """A session with every kind of part, and the sub-agent that it started."""
     session, child = database.session(), database.session(CHILD, parent_id=SESSION, title="Count (@general subagent)")
     picture = {"type": "file", "mime": "image/png", "filename": "dot.png", "url": "data:image/png;base64,iVBORw0KGgo="}
@@ -187,8 +187,9 @@ def write_conversation(database: Database) -> None:
         finish="tool-calls",
     )
     database.reply(session, {"type": "text", "text": "It rings."}, {"type": "from-the-future", "bell": True})
-    database.message(session, {"role": "user", "agent": "build"}, {"type": "compaction", "auto": False})
-    database.reply(session, {"type": "text", "text": "The bell was rung."}, summary=True, mode="compaction")
+    if is_compacted:
+        database.message(session, {"role": "user", "agent": "build"}, {"type": "compaction", "auto": False})
+        database.reply(session, {"type": "text", "text": "The bell was rung."}, summary=True, mode="compaction")
     database.db.execute("INSERT INTO todo VALUES (?, 'Write bell.py', 'completed', 'high', 0)", (session,))
     database.prompt(child, "Count the words.")
     database.reply(child, {"type": "text", "text": "Eleven."})

@@ -185,6 +185,19 @@ def test_pictures_are_decoded() -> None:
     assert image == {"type": "image", "media_type": "image/png", "encoding": "base64", "image": "iVBORw0KGgo="}
 
 
+def test_a_picture_in_a_file_of_its_own_is_read(tmp_path: Path) -> None:
+    digest = "ab" * 32
+    shown = user("Look.")
+    shown["message"]["content"] = [{"type": "image_url", "imageUrl": {"url": f"blobref:image/png;{digest}"}}]
+    path = journal(tmp_path, shown)
+    (block,) = read(path)[2][0]["content"]
+    assert (block["encoding"], block["image"]) == ("url", f"blobref:image/png;{digest}")
+    (tmp_path / "blobs").mkdir()
+    (tmp_path / "blobs" / digest).write_bytes(b"picture")
+    (block,) = read(path)[2][0]["content"]
+    assert block == {"type": "image", "media_type": "image/png", "encoding": "base64", "image": "cGljdHVyZQ=="}
+
+
 def test_usage_behind_a_step_counts_once() -> None:
     _, facts, messages = read(FIXTURES / "journal" / "wire.jsonl")
     assert facts.ledger.by_model() == {"tide-model-1": Usage(2, 22, 16, 6, 10)}
@@ -197,6 +210,8 @@ def test_a_fork_has_the_ids_of_what_it_copied(tmp_path: Path) -> None:
     _, facts, messages = read(FOLDER / "state.json")
     _, copied, copies = read(fork / "state.json")
     assert [message["uuid"] for message in copies] == [message["uuid"] for message in messages]
+    # Only such ids are the same message in another session.
+    assert {len(message["uuid"]) for message in messages} == {36}
     assert [call for call, *_ in copied.ledger.each()] == [call for call, *_ in facts.ledger.each()]
 
 
@@ -289,7 +304,7 @@ def written(tmp_path: Path, before: bytes, name: str, **arguments: JSON) -> Know
     source = AGENT.locate(
         journal(
             folder,
-            {"type": "config.update", "cwd": "/work"},
+            {"type": "config.update", "cwd": "/home/ada/bell"},
             user("Change it."),
             {"type": "file_history.tracked", "path": "a.txt", "entry": {"key": "file-history/x@v1", "version": 1}},
             loop("tool.call", uuid="c", stepUuid="s", toolCallId="c", name=name, args={"path": "a.txt", **arguments}),
@@ -297,7 +312,7 @@ def written(tmp_path: Path, before: bytes, name: str, **arguments: JSON) -> Know
         )
     )
     history = FileHistory(AGENT, source)
-    (content,) = history.contents([history.timelines["/work/a.txt"].at(3)])
+    (content,) = history.contents([history.timelines["/home/ada/bell/a.txt"].at(3)])
     return content
 
 

@@ -22,7 +22,7 @@ PLAIN = "4e27a2d4-d285-4d42-9f9d-f3fa74062c23"
 def test_the_outcome_as_json(demo: Path, tmp_path: Path) -> None:
     done = clew("--home", demo, "convert", PLAIN, "--to", "sage-agent", "--home", tmp_path, "--json")
     assert done.code == 0
-    assert done.json.keys() == {"session_id", "files", "resume", "losses"}
+    assert done.json.keys() == {"session_id", "files", "resume", "losses", "imports"}
     assert [loss["what"] for loss in done.json["losses"]] == ["4 messages before the compaction"]
     assert all(loss["is_note"] for loss in done.json["losses"])
     assert all(Path(file).is_relative_to(tmp_path) and Path(file).is_file() for file in done.json["files"])

@@ -44,6 +44,10 @@ def test_a_chat_that_was_compacted_begins_with_the_summary(tmp_path: Path, targe
     path = chat(tmp_path, *said, {"$set": {"messages": kept}}, bell.user("m5", "five"), bell.gemini("m6", "six"))
     expected = ["summary", "understood", "three", "four", "five", "six"]
     assert words(path, target, tmp_path / "there") == expected
+    found = only(path)
+    losses = prepare(found.agent, found.source, target).losses
+    assert [loss.what for loss in losses if loss.is_note] == ["2 messages before the compaction"]
+    assert [loss.what for loss in losses if not loss.is_note] == []
 
 
 @pytest.mark.parametrize("target", [*OTHERS, "gemini"])

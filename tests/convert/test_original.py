@@ -186,7 +186,7 @@ def test_the_command_says_the_loss_of_an_original_without_files(demo: Path, tmp_
     converted = there(demo, "codex", tmp_path)
     change(kept_in(converted), telling(files=[]))
     (tmp_path / "back").mkdir()
-    words = ("resume", str(converted.source.path), "--in", "sage-agent", "--home", str(tmp_path / "back"), "--print")
+    words = ("resume", str(converted.source.path), "--in", "sage-agent", "--home", str(tmp_path / "back"), "--json")
     done = clew(*words)
     assert (done.code, "damaged" in done.err) == (6, True)
     assert clew(*words, "--allow-loss").code == 0

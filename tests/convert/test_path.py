@@ -170,4 +170,4 @@ class TestFailures:
 
     def test_a_failure_without_its_call_is_named(self, tmp_path: Path) -> None:
         path = transcript(tmp_path, *tried(is_error=True)[2:])
-        assert converted(path, "gemini", tmp_path / "home") == (["no"], ["that a call failed"])
+        assert converted(path, "gemini", tmp_path / "home") == (["[failed]\nno"], ["that a call failed"])

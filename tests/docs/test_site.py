@@ -50,9 +50,17 @@ def test_links_lead_to_pages_and_headings(page: Path) -> None:
     assert broken == []
 
 
+def test_links_of_the_list_for_language_models_lead_to_pages() -> None:
+    linked = [target for target, _ in _LINK.findall((DOCS / "llms.txt").read_text(encoding="utf-8"))]
+    assert "guides/another-agent.html" in linked
+    assert [target for target in linked if not (DOCS / target).with_suffix(".md").is_file()] == []
+
+
 @pytest.mark.slow
 def test_the_site_builds_and_loads_nothing_from_servers(tmp_path: Path) -> None:
     site = build_site(tmp_path)
+    text = (site / "llms.txt").read_text(encoding="utf-8")
+    assert [target for target, _ in _LINK.findall(text) if not (site / target).is_file()] == []
     built = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
     assert {path.relative_to(DOCS).with_suffix(".html").as_posix() for path in DOCS.rglob("*.md")} <= built
     loading = {name: _LOADED.findall((site / name).read_text(encoding="utf-8")) for name in built}

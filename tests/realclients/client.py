@@ -52,6 +52,10 @@ class Client:
     """Names of files that hold paths of the home they were written in; the client creates them again."""
     sends_images: bool = True
     """Whether it sends images to a model of the lab."""
+    sends_thoughts_as_answers: bool = False
+    """Whether the thoughts of another model are sent as part of its answers."""
+    asks_for_titles: bool = False
+    """Whether it asks its model for the title of a session; the model answers `DONE`."""
     resumes_latest: bool = True
     """Whether `arguments` takes `LATEST`."""
 
@@ -113,7 +117,7 @@ class Story:
     writes_horn: bool = True
     """Whether horn.py is written and made louder."""
     has_subagent_file: bool = False
-    """Whether the session of a sub-agent is in a file of its own."""
+    """Whether the session of a sub-agent is a session of its own, in a file or in a database."""
 
 
 @dataclass(frozen=True)

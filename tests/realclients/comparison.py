@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from tests.realclients.history import JSON, Entry
 
 MAIN_ARGUMENTS = (
-    *("command", "cmd", "commands", "file_path", "filepath", "path", "files"),
+    *("command", "cmd", "commands", "file_path", "filepath", "filePath", "path", "files"),
     *("pattern", "query", "url", "input"),
 )
 """The names that tools give to the argument that says most about a call."""
@@ -17,6 +17,21 @@ def without_thinking(entries: Iterable[Entry], *, images: bool = True) -> list[E
     """The entries that must survive a conversion. Only the model that signed a thought reads it again."""
     left_out = ("thinking",) if images else ("thinking", "image")
     return pair_results(entry for entry in entries if entry.kind not in left_out)
+
+
+def with_thoughts_as_answers(entries: Iterable[Entry]) -> list[Entry]:
+    """The entries with each thought before the answer that it led to, as one text."""
+    found: list[Entry] = []
+    thought = ""
+    for entry in entries:
+        if entry.kind == "thinking":
+            thought += entry.text
+            continue
+        if thought and entry.kind != "answer":
+            found.append(Entry("answer", thought))
+        found.append(entry._replace(text=thought + entry.text) if entry.kind == "answer" else entry)
+        thought = ""
+    return found
 
 
 def pair_results(entries: Iterable[Entry]) -> list[Entry]:

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from clew.agents import registry
+from clew.convert.conversation import FAILED_MARK
 from tests.cli.running import clew
 from tests.realclients.client import Client, Story
 from tests.realclients.clients import CLIENTS, STORIES
-from tests.realclients.comparison import differences, without_thinking
+from tests.realclients.comparison import differences, with_thoughts_as_answers, without_thinking
 from tests.realclients.history import Entry
-from tests.realclients.lab import Run, require
+from tests.realclients.lab import Run, require, run_command
 from tests.realclients.recording import RESUME_PROMPT, Recording, resume
 
 FULL_MATRIX = ("claude", "codex", "gemini")
@@ -56,6 +57,11 @@ def convert(reference: str, source: Path, target: Client, target_home: Path, *op
     done = clew(*homes, "--allow-loss", "--json", *options)
     assert done.code == 0, done.out + done.err
     outcome: dict[str, Any] = done.json
+    if outcome["imports"]:
+        rows = clew("--home", target_home, "list", "--json").json
+        (folder,) = {row["workspace"] for row in rows if row["id"] == outcome["session_id"]}
+        for _, *arguments in outcome["imports"]:
+            run_command(target, target_home, Path(folder), arguments)
     return outcome
 
 
@@ -68,6 +74,9 @@ def resume_converted(client: Client, home: Path, recording: Recording, session: 
 def assert_loaded(resumed: Run, expected: list[Entry], losses: list[dict[str, Any]]) -> None:
     """The client loaded everything, except for the losses that the conversion reported."""
     images = resumed.client.sends_images and not any("picture" in loss["what"] for loss in losses)
-    found = without_thinking(resumed.check().history(), images=images)
+    if resumed.client.sends_thoughts_as_answers:
+        expected = with_thoughts_as_answers(expected)
+    history = [entry._replace(text=entry.text.removeprefix(f"{FAILED_MARK}\n")) for entry in resumed.check().history()]
+    found = without_thinking(history, images=images)
     report = differences(found, [*without_thinking(expected, images=images), Entry("user", RESUME_PROMPT)])
     assert not report, "\n".join(report)

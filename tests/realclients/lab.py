@@ -64,10 +64,12 @@ def run(
     environment: Mapping[str, str] | None = None,
     options: Sequence[str] = (),
     snapshots: Path | None = None,
+    arguments: Sequence[str] = (),
 ) -> Run:
     """Run a client once, on a new session or on one to resume. Skip the test where the client cannot be run.
 
-    With `snapshots` the project is copied there before each answer of the model.
+    With `arguments` it is run with these, instead of those for the prompt and the session. With `snapshots` the project
+    is copied there before each answer of the model.
     """
     require(client)
     home.mkdir(parents=True, exist_ok=True)
@@ -75,7 +77,7 @@ def run(
     binary = next(client_folder(client).glob(client.binary))
     job = Job(
         client=client.name,
-        argv=[str(binary), *options, *client.arguments(prompt, session, home)],
+        argv=[str(binary), *options, *(arguments or client.arguments(prompt, session, home))],
         environment={"PATH": _search_path(client), "HOME": str(home), **client.environment, **(environment or {})},
         folder=str(project),
         script=script,
@@ -83,6 +85,11 @@ def run(
         snapshots=str(snapshots or ""),
     )
     return Run(client, _run_in_namespace(job))
+
+
+def run_command(client: Client, home: Path, folder: Path, arguments: Sequence[str]) -> None:
+    """Run a command of a client that asks no model, and fail unless it ends with exit code 0."""
+    run(client, home, folder, "", Script(), arguments=arguments).check()
 
 
 def require(client: Client) -> None:

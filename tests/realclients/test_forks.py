@@ -1,4 +1,4 @@
-"""A Codex thread that refers to another thread for its first half is converted with that half."""
+"""Sessions that are made of others: threads of Codex that refer to one, branches of Qwen Code that copy one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.running import clew
 from tests.realclients.clients import CLIENTS
 from tests.realclients.conversion import FULL_MATRIX, assert_loaded, convert, resume_converted
-from tests.realclients.recording import Recordings, resume_recording
+from tests.realclients.recording import Recordings, resume, resume_recording
+from tests.realclients.script import Usage
 from tests.realclients.test_damage import main_file
 
 BASE = "019fffff-0000-7000-8000-00000000000b"
@@ -58,3 +60,15 @@ def test_a_forked_thread_is_converted_with_its_history(
     assert not [loss for loss in outcome["losses"] if "history" in loss["what"]]
     resumed = resume_converted(target, tmp_path, recording, outcome["session_id"])
     assert_loaded(resumed, recordings.history("codex"), outcome["losses"])
+
+
+def test_a_branch_of_qwen_repeats_no_usage(recordings: Recordings, tmp_path: Path) -> None:
+    recording = recordings.recording("qwen")
+    home = recording.client.copy_home(recording.home, tmp_path / "home")
+    before = clew("stats", "--json", "--home", home).json["totals"]
+    resume(recording.client, home, recording.project, recording.session, ("--fork-session",)).check()
+    (branch,) = set(recording.client.session_ids(home)) - {recording.session}
+    after = clew("stats", "--json", "--home", home).json["totals"]
+    assert after["output_tokens"] - before["output_tokens"] == Usage().output
+    document = json.loads(clew("export", branch, "--home", home).raw)
+    assert document["session"]["extensions"]["qwen-code"] == {"forked_from": recording.session}

@@ -45,7 +45,8 @@ def test_every_byte_comes_back(recording: Recording) -> None:
     for path in recording.files:
         done = clew("verify", path, "--json")
         assert (done.code, done.json["different"]) == (0, []), done.err
-        assert done.json["bytes"] >= path.stat().st_size
+        if recording.client.list_sessions is None:
+            assert done.json["bytes"] >= path.stat().st_size
     whole = on(recording, "verify", "--json")
     assert (whole.code, whole.json["different"]) == (0, []), whole.err
     assert whole.json["identical"] >= len(recording.files)
@@ -66,7 +67,7 @@ def test_the_session_is_listed(recording: Recording) -> None:
     row = listed(recording)
     assert row["agent"] == recording.client.agent
     assert row["workspace"] == str(recording.project)
-    assert row["title"] == "Make the bell ring twice."
+    assert row["title"] == ("done" if recording.client.asks_for_titles else "Make the bell ring twice.")
 
 
 def test_tokens_are_counted_once(recording: Recording) -> None:

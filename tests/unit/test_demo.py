@@ -15,7 +15,7 @@ from tests.cli.running import clew
 from tests.web.shown import shown
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
-AGENTS = ("claude-code", "codex", "copilot-cli", "gemini", "pi", "qwen-code", "sage-agent", "sage-emacs")
+AGENTS = ("claude-code", "codex", "copilot-cli", "gemini", "kimi-code", "pi", "qwen-code", "sage-agent", "sage-emacs")
 
 
 @pytest.fixture(scope="module")

@@ -455,6 +455,13 @@ def session_object(agent: Agent, source: SourceFile, facts: Facts) -> dict[str, 
     return session if source.mask is None else source.mask.value(session)
 
 
+def fits_in_memory(source: SourceFile) -> bool:
+    """True for a source whose events may be held until its facts are known."""
+    paths = [source.path.parent / name for name in source.parts]
+    size = source.size + sum(path.stat().st_size for path in paths if path.exists())
+    return size <= SINGLE_PASS_BYTES and not any(path.suffix in SUFFIXES for path in (source.path, *paths))
+
+
 class EventsWithFacts:
     """The events of a session; its facts are complete once they were iterated."""
 
@@ -479,7 +486,7 @@ class Shown(NamedTuple):
 
 def show(agent: Agent, source: SourceFile) -> Shown:
     """A session for rendering, read in one pass where it is small."""
-    if source.size <= SINGLE_PASS_BYTES and source.path.suffix not in SUFFIXES:
+    if fits_in_memory(source):
         events: Iterable[Event] = list(agent.events(source))
         facts = collect_facts(events)
     else:

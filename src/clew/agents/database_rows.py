@@ -15,7 +15,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Line(msgspec.Struct):
-    """A line of the file: the header, or a row."""
+    """A line of the file: the header, a row, or one of an original that a converted session carries."""
 
     clew_rows: JSON = None
     agent: JSON = None
@@ -23,6 +23,7 @@ class Line(msgspec.Struct):
     session: JSON = None
     table: JSON = None
     row: JSON = None
+    type: JSON = None
 
 
 LINES = RecordDecoder(Line)

@@ -152,6 +152,8 @@ class TargetProfile(msgspec.Struct, frozen=True):
     """Whether the agent reads from a result, as it writes the one that is given here, that its call failed."""
     text_guard: str = ""
     """An invisible text before words that the agent would otherwise take for a command."""
+    new_id: Callable[[str], str] = lambda identity: identity
+    """The id of a converted session, made from a UUID that no other session has."""
     child_id: Callable[[str], str] = lambda identity: identity
     """The id of a sub-agent's session, made from one that no other session has."""
     nests_subagents: bool = False
@@ -175,12 +177,21 @@ class TargetProfile(msgspec.Struct, frozen=True):
     """Lines that name the session, to be appended to logs below the home."""
     merged_files: Mapping[str, Callable[[bytes, bytes], bytes]] = {}
     """Files beside the main one that may exist before it: old and needed content give the new content."""
+    import_command: Callable[[Path], list[str]] | None = None
+    """The command by which the agent takes over a session, given its main file, to be run in the session's folder.
+
+    None where the agent finds the file by itself. Otherwise its own sessions are written anew like those of others.
+    """
     can_find_by_id: Callable[[Path, str], bool] = lambda path, _identity: path.suffix not in SUFFIXES
     """Whether the agent finds a session by its id in a file that lies among its own."""
 
     def main_file_path(self, place: str, home: Path) -> Path:
         """Where a main file goes in a home, given where it goes in any; the environment speaks of the user's own."""
         return self.main_path(place, Host(home, os.environ) if is_own_home(home) else Host.at(home))
+
+    def import_commands(self, main_files: Iterable[Path]) -> list[list[str]]:
+        """The commands by which the agent takes over sessions; none where it finds their files by itself."""
+        return [self.import_command(path) for path in main_files] if self.import_command is not None else []
 
     def command(self, session: Mapping[str, JSON]) -> list[str]:
         """The command that resumes a session; refuses an id that could become an option or steer a terminal."""

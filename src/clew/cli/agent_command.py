@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from clew.agents.base import Agent
+from clew.errors import UsageError
 from clew.host import Host
 from clew.render.shell import shell_line, shell_word
 
@@ -30,8 +32,17 @@ class AgentCommand(NamedTuple):
     def start(self, program: str) -> None:
         """Replace this process by the agent; returns only by an error."""
         os.chdir(self.folder)
+        os.execve(program, self.argv, self._environ())
+
+    def run(self, program: str) -> None:
+        """Run the command to its end. Raises UsageError where it fails; its own messages say why."""
+        done = subprocess.run(self.argv, executable=program, cwd=self.folder, env=self._environ(), check=False)
+        if done.returncode:
+            raise UsageError(f"`{shell_line(self.argv)}` failed with exit code {done.returncode}")
+
+    def _environ(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if name not in self.unset}
-        os.execve(program, self.argv, kept | self.environment)
+        return kept | self.environment
 
 
 def agent_command(argv: list[str], folder: str, host: Host, agent: Agent) -> AgentCommand:

@@ -193,5 +193,7 @@ def _report(
         return
     for file in outcome.files:
         click.echo(visible(masking.text(str(file))))
+    for argv in outcome.imports:
+        print_message(f"import with: {started(argv).shell_line(masking.text)}")
     if outcome.resume:
         print_message(f"continue with: {started(outcome.resume).shell_line(masking.text)}")

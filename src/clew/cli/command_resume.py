@@ -96,6 +96,7 @@ def command(
     if not dry_run and not wants_json(context, as_json):
         program = _program(receiver.command({"id": "any"})[0], folder)
     conversion: list[str] | None = None
+    imports: list[list[str]] = []
     is_found = not is_moved and _is_at_home(session, host, receiver)
     if branch is None and agent.id == session.agent.id and is_found:
         argv = receiver.command({"id": session.id})
@@ -127,17 +128,23 @@ def command(
             written = prepared.write(host.home, allow_loss=allow_loss)
             print_message(f"converted: {written.files[0]}")
             argv = written.resume
+        if described.imports and not agent.locate(Path(described.files[0])).change_token:
+            imports = described.imports
     if warning := untested_version(agent, installed_version(argv[0])):
         print_message(f"clew: {warning}")
     started = agent_command(argv, folder, host, agent)
     if wants_json(context, as_json):
         cwd = folder if is_path(folder) else None
         changes = {"environment": started.environment, "unset": started.unset}
-        found = {"convert": conversion, "argv": argv, "cwd": cwd, **changes}
+        found = {"convert": conversion, "import": imports, "argv": argv, "cwd": cwd, **changes}
         print_json(redaction(context, DATA).value(found))
     elif dry_run:
-        _print_commands(context, conversion, started, folder)
+        _print_commands(
+            context, conversion, [agent_command(one, folder, host, agent) for one in imports], started, folder
+        )
     else:
+        for one in imports:
+            agent_command(one, folder, host, agent).run(program)
         started.start(program)
     return 0
 
@@ -148,7 +155,13 @@ def _exact_reference(reference: str, session: StoredSession) -> str:
     return reference if is_exact and message_of(reference) is None else session.id
 
 
-def _print_commands(context: click.Context, conversion: list[str] | None, started: AgentCommand, folder: str) -> None:
+def _print_commands(
+    context: click.Context,
+    conversion: list[str] | None,
+    imports: list[AgentCommand],
+    started: AgentCommand,
+    folder: str,
+) -> None:
     if not is_path(folder):
         print_message(
             f"clew: only the name {folder!r} of this session's folder is known; run it in the project's folder"
@@ -156,6 +169,8 @@ def _print_commands(context: click.Context, conversion: list[str] | None, starte
     mask = redaction(context, TEXT).text
     if conversion is not None:
         click.echo(f"{shell_line(map(mask, conversion))} &&")
+    for one in imports:
+        click.echo(f"{one.shell_line(mask)} &&")
     click.echo(started.shell_line(mask))
 
 

@@ -76,7 +76,8 @@ class Conversion(Prepared):
         if profile is None:
             raise UsageError(f"{target.title} cannot continue converted sessions")
         self._agent, self._source, self._target, self._profile = agent, with_current_size(source), target, profile
-        self._is_same = agent.id == target.id and profile.resumes_file(source.path, source.parts)
+        is_read_as_it_is = profile.import_command is None and profile.resumes_file(source.path, source.parts)
+        self._is_same = agent.id == target.id and is_read_as_it_is
         self._is_whole_copy = self._is_same and branch is None
         if title is not None and self._is_same:
             raise UsageError(f"--title is for another agent; rename the session in {target.title} itself")
@@ -89,7 +90,7 @@ class Conversion(Prepared):
         self._original = session_object(agent, self._source, self._history.facts)
         self._files = origin.describe(self._source)
         if parent is None:
-            new_id = self._stable_id(new_id)
+            new_id = profile.new_id(self._stable_id(new_id))
             if self._is_same and self._original["is_agent_session"]:
                 new_id = profile.child_id(new_id)
         self._new_id = new_id
@@ -99,6 +100,8 @@ class Conversion(Prepared):
         """Ids before the conversion of all sessions so far: sub-agents may claim to start each other."""
         self._path = self._history.select(branch)
         self._has_full_history = full_history
+        self._first_summary = 0
+        """Index of the summary that the path begins with; 0: it begins with another message."""
         self._compaction = None if self._is_same or full_history else self._find_compaction()
         self.session = self._new_session()
         if workspace is not None:
@@ -156,8 +159,18 @@ class Conversion(Prepared):
         return {"id": self._new_id, "workspace_encoded": "", **kept, **place}
 
     def _find_compaction(self) -> CompactedSession | Compaction | None:
-        units = self._path.in_order(self._history.units())
+        units = self._note_first_summary(self._path.in_order(self._history.units()))
         return find_compaction(units, self._path, self._agent.target_profile() or NO_PROFILE)
+
+    def _note_first_summary(self, units: Iterable[Unit]) -> Iterator[Unit]:
+        """The units as they are; notes the index of a summary that the path begins with, as in Gemini CLI."""
+        is_first = True
+        for unit in units:
+            if is_first and unit.is_message and self._path.contains(unit.value["index"]):
+                is_first = False
+                if (unit.value.get("metadata") or {}).get("is_compact_summary"):
+                    self._first_summary = unit.value["index"]
+            yield unit
 
     def _conversation(self) -> Conversation:
         own = self._agent.target_profile()
@@ -254,7 +267,11 @@ class Conversion(Prepared):
 
     def _left_out(self) -> Iterator[Loss]:
         """The messages in the session's file that are not on the path."""
-        if count := self._path.left_out:
+        replaced = [index for index in self._path.left_out if index < self._first_summary]
+        if replaced:
+            why = "the agent took them out of the conversation; its summary is sent in their place"
+            yield Loss(None, f"{_messages(len(replaced))} before the compaction", why, is_note=True)
+        if count := len(self._path.left_out) - len(replaced):
             yield Loss(
                 None, f"{_messages(count)} on other branches", "only one branch is converted; --branch selects another"
             )
@@ -309,7 +326,7 @@ class Conversion(Prepared):
 
     def describe(self, home: Path) -> Converted:
         """The session as `write` would write it, with its main file alone: only writing finds the others."""
-        return self._converted([main_file(self._target, self._header(home), home)])
+        return self._converted([main_file(self._target, self._header(home), home)], home)
 
     def _write(self, transaction: FileTransaction, home: Path) -> Converted:
         # What cannot be registered is refused before the session is encoded.
@@ -319,11 +336,13 @@ class Conversion(Prepared):
         below = [path for child in family[1:] for path in child._stage(transaction, home, ids)]
         files = self._stage(transaction, home, ids)
         transaction.commit()
-        return self._converted([*files, *lists, *below])
+        return self._converted([*files, *lists, *below], home)
 
-    def _converted(self, files: Iterable[Path]) -> Converted:
+    def _converted(self, files: Iterable[Path], home: Path) -> Converted:
         resume = self._profile.command(self.session)
-        return Converted(self._new_id, [str(path) for path in files], resume, self.losses)
+        mains = [main_file(self._target, each._header(home), home) for each in self._family()]
+        imports = self._profile.import_commands(mains)
+        return Converted(self._new_id, [str(path) for path in files], resume, self.losses, imports)
 
     def _header(self, home: Path) -> Header:
         folder = self._profile.project_folder_name(self.session["workspace"], file_reader(home))

@@ -42,8 +42,8 @@ class BranchSelection:
         for node in path:
             self._chosen[links.messages[node]] = 1
         self._order = _order(links, path)
-        self.left_out = 0
-        """How many messages stand on other branches."""
+        self.left_out: list[int] = []
+        """Indexes of the messages on other branches."""
         self.sidechain_message_counts: Counter[str | None] = Counter()
         """How many messages of sub-agents stand in the same file, by the uuid of the first message of each."""
         is_aside = leaf != NONE and bool(links.flags[leaf] & SIDECHAIN)
@@ -54,7 +54,7 @@ class BranchSelection:
                 firsts[node] = firsts[parent]
             if flags & SAID and node not in on_path:
                 if is_aside or not flags & SIDECHAIN:
-                    self.left_out += 1
+                    self.left_out.append(links.messages[node])
                 else:
                     self.sidechain_message_counts[links.uuid(firsts[node])] += 1
 

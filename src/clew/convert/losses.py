@@ -35,6 +35,8 @@ class Converted(msgspec.Struct, frozen=True):
     files: list[str]
     resume: list[str]
     losses: list[Loss]
+    imports: list[list[str]] = []
+    """The commands to be run before `resume`, by which the agent takes over the session and its sub-agents."""
 
 
 def serious(losses: Sequence[Loss]) -> list[Loss]:

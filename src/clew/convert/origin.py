@@ -12,7 +12,7 @@ import hashlib
 import re
 import shutil
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from tempfile import mkdtemp
@@ -23,7 +23,7 @@ import zstandard
 
 from clew.agents import registry
 from clew.agents.backups import is_plain_file
-from clew.agents.base import Agent, SourceFile
+from clew.agents.base import Agent, SourceFile, open_main
 from clew.agents.target_profile import ORIGIN
 from clew.agents.target_profile import ORIGINAL_FILE_SUFFIX as ORIGINAL_FILE_SUFFIX
 from clew.convert.copies import PIECE_BYTES, copies_of, is_own, place_of, places_of, read_pieces
@@ -31,6 +31,7 @@ from clew.errors import InvalidDocument, UsageError
 from clew.host import Host
 from clew.io.codec import dumps
 from clew.io.compress import MAX_UNPACKED, SUFFIXES, open_source
+from clew.io.database_paths import is_in_database
 from clew.io.paths import safe_below
 from clew.model.json import JSON
 from clew.redact.packed import is_origin_line
@@ -118,20 +119,28 @@ def file_path(source: SourceFile, name: str) -> Path:
 
 def describe(source: SourceFile) -> list[OriginalFile]:
     """Size and hash of each file of a session."""
-    return [
-        _describe_file(name, file_path(source, name), source.size if source.frozen and not name else None)
-        for name in file_names(source)
-    ]
+    return [_describe_file(name, file_pieces(source, name)) for name in file_names(source)]
 
 
 def describe_copies(source: SourceFile) -> list[OriginalFile]:
     """Size and hash of each copy that its agent keeps for a session."""
-    return [_describe_file(name, path, None) for name, path in copies_of(source)]
+    return [_describe_file(name, read_pieces(path)) for name, path in copies_of(source)]
 
 
-def _describe_file(name: str, path: Path, size: int | None) -> OriginalFile:
+def file_pieces(source: SourceFile, name: str, size: int | None = None) -> Iterator[bytes]:
+    """A file of a session in pieces, as it is on disk; rows of a database as a file."""
+    if not name and is_in_database(str(source.path)):
+        with open_main(msgspec.structs.replace(source, mask=None)) as stream:
+            yield from iter(lambda: stream.read(PIECE_BYTES), b"")
+        return
+    if size is None and source.frozen and not name:
+        size = source.size
+    yield from read_pieces(file_path(source, name), size)
+
+
+def _describe_file(name: str, pieces: Iterable[bytes]) -> OriginalFile:
     digest, length = hashlib.sha256(), 0
-    for piece in read_pieces(path, size):
+    for piece in pieces:
         digest.update(piece)
         length += len(piece)
     return OriginalFile(name, length, digest.hexdigest())
@@ -156,7 +165,7 @@ def _contents(origin: Origin, sources: Sequence[SourceFile]) -> Iterator[bytes]:
     pairs = list(zip(origin.family(), sources, strict=True))
     for each, source in pairs:
         for file in each.files:
-            yield from read_pieces(file_path(source, file.name), file.size)
+            yield from file_pieces(source, file.name, file.size)
     for each, source in pairs:
         places = places_of(source)
         for copy in each.copies:
@@ -255,6 +264,8 @@ def find(source: SourceFile) -> Original | None:
     beside = source.path.with_name(source.path.name + ORIGINAL_FILE_SUFFIX)
     path = beside if is_plain_file(beside) else source.path
     origin, has_lines = None, False
+    if is_in_database(str(path)) and not is_plain_file(path):
+        return None
     with open_source(path) as stream:
         for line in filter(is_marked, stream):
             has_lines = True

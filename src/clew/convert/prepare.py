@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from clew.agents import registry
-from clew.agents.base import Agent, SourceFile
+from clew.agents.base import Agent, SourceFile, source_state
 from clew.agents.derived_ids import derived_id
 from clew.convert import origin
 from clew.convert.conversion import REFERRED, Conversion, Find, NothingToConvert
@@ -48,7 +48,7 @@ def prepare(
             return original
         lost = original
     # The same session gives the same id as long as it does not grow.
-    identity = derived_id(agent.id, agent.session_id(source), source.path.stat().st_size, target, branch)
+    identity = derived_id(agent.id, agent.session_id(source), source_state(source).st_size, target, branch)
     if not with_original:
         identity = derived_id(identity, "without the original")
     if workspace is not None:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 
@@ -23,6 +24,7 @@ from clew.convert.target_files import Prepared, SessionFiles, file_reader, regis
 from clew.errors import UsageError, WouldLose
 from clew.io.codec import dumps
 from clew.io.compress import SUFFIXES, open_source
+from clew.io.database_paths import is_in_database
 from clew.io.paths import safe_below
 from clew.model import SCHEMA_VERSION
 
@@ -57,12 +59,12 @@ class Restoration(Prepared):
             for main, member in zip(mains, self._members, strict=True)
             for file in member.origin.files
         ]
-        return self._converted(files)
+        return self._converted(files, home)
 
     def _write(self, transaction: FileTransaction, home: Path) -> Converted:
         # Where the original lies in its old folder, it does not come back to another one.
         old = home / safe_below(self._original.origin.target)
-        if old.exists():
+        if old.exists() or self._target.locate(old).change_token:
             raise WouldLose(f"{old} exists already")
         paths: list[Path] = []
         for member in self._members:
@@ -71,16 +73,27 @@ class Restoration(Prepared):
             for file in member.origin.files:
                 for piece in chain([b""], read_pieces(file_path(member.source, file.name))):
                     files.write(file.name, piece)
+            if self._imports(home):
+                header = Header(SCHEMA_VERSION, "", self._target.id, member.session, {})
+                for name, piece in self._target.encode(header, self._target.units(member.source)):
+                    if name:
+                        files.write(name, piece)
             for copy, path in zip(member.origin.copies, member.copies, strict=True):
                 files.write_copy(self._target.id, copy.name, path)
             paths += files.finish()
         if self._profile is not None:
             paths += register_session(transaction, self._profile, self._header(home), home)
         transaction.commit()
-        return self._converted(paths)
+        return self._converted(paths, home)
 
-    def _converted(self, files: Sequence[Path]) -> Converted:
-        return Converted(self._session["id"], [str(path) for path in files], self._resume, self.losses)
+    def _converted(self, files: Sequence[Path], home: Path) -> Converted:
+        names = [str(path) for path in files]
+        return Converted(self._session["id"], names, self._resume, self.losses, self._imports(home))
+
+    def _imports(self, home: Path) -> list[list[str]]:
+        """The commands by which the agent takes over the sessions."""
+        mains = [self._main(member.origin, home) for member in self._members]
+        return self._profile.import_commands(mains) if self._profile is not None else []
 
     def _project_folder_name(self, home: Path) -> str:
         return self._profile.project_folder_name(self._workspace, file_reader(home)) if self._profile else ""
@@ -146,6 +159,8 @@ def _has_same_logs(source: SourceFile, origin: Origin) -> bool:
 
 def _has_same_messages(source: SourceFile, converted: str) -> bool:
     """Whether a file is as it was written, or begins so and nothing after that changes the messages."""
+    if is_in_database(str(source.path)) and registry.get(source.agent).locate(source.path).change_token:
+        return _rows_have_same_messages(source, converted)
     size, written, digest = 0, None, hashlib.sha256()
     with open_source(source.path) as stream:
         for line in stream:
@@ -161,6 +176,21 @@ def _has_same_messages(source: SourceFile, converted: str) -> bool:
     if written is None or (written == size and not source.parts):
         return written is not None
     return _fingerprint(msgspec.structs.replace(source, parts=()), written) == _fingerprint(source, size)
+
+
+def _rows_have_same_messages(source: SourceFile, converted: str) -> bool:
+    """Whether the rows that an agent made of a file hold the messages of that file, which is as it was written."""
+    with TemporaryDirectory(prefix="clew-") as folder:
+        copy = Path(folder) / source.path.name
+        digest = hashlib.sha256()
+        with open_source(source.path) as stream, copy.open("wb") as out:
+            for line in stream:
+                if not is_marked(line):
+                    digest.update(line)
+                    out.write(line)
+        size = copy.stat().st_size
+        written = SourceFile(source.agent, copy, size=size)
+        return digest.hexdigest() == converted and _fingerprint(written, size) == _fingerprint(source, source.size)
 
 
 def _fingerprint(source: SourceFile, size: int) -> tuple[str, int]:

@@ -15,6 +15,7 @@ from clew.demo.codex import THREAD_NAMES, codex_files
 from clew.demo.copilot_cli import copilot_cli_files
 from clew.demo.examples import copy_examples
 from clew.demo.gemini import gemini_files
+from clew.demo.kimi_code import kimi_code_files
 from clew.demo.pi import pi_files
 from clew.demo.qwen_code import qwen_code_files
 from clew.demo.sage import sage_agent_files, sage_emacs_files
@@ -25,7 +26,8 @@ from clew.model.time import parse_time
 
 __all__ = ["write_demo"]
 
-_TIME = re.compile(rb'"timestamp": ?"([^"]+)"')
+_TIME = re.compile(rb'"timestamp": ?"([^"]+)"|"(?:time|updatedAt)":(\d{13})\b')
+"""A time of a record, as text or in milliseconds."""
 
 
 _FORMATS = {
@@ -33,6 +35,7 @@ _FORMATS = {
     "codex": (".codex", codex_files),
     "copilot-cli": (".copilot", copilot_cli_files),
     "gemini": (".gemini", gemini_files),
+    "kimi-code": (".kimi-code", kimi_code_files),
     "pi": (".pi", pi_files),
     "qwen-code": (".qwen", qwen_code_files),
     "sage-agent": (".sage", sage_agent_files),
@@ -91,7 +94,8 @@ def _claim(target: Path) -> None:
 def set_file_times(paths: Iterable[Path]) -> None:
     """Date each file to the last timestamp among its records."""
     for path in paths:
-        times = [parse_time(time.decode()) for time in _TIME.findall(path.read_bytes())]
+        found = _TIME.findall(path.read_bytes())
+        times = [parse_time(text.decode()) if text else parse_time(int(number)) for text, number in found]
         last = max((time for time in times if time is not None), default=None)
         if last is not None:
             os.utime(path, (last.timestamp(), last.timestamp()))

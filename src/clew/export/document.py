@@ -18,9 +18,9 @@ from typing import IO, BinaryIO
 import msgspec
 
 from clew.agents.base import (
-    SINGLE_PASS_BYTES,
     Agent,
     SourceFile,
+    fits_in_memory,
     open_file,
     session_object,
     with_current_size,
@@ -28,7 +28,7 @@ from clew.agents.base import (
 from clew.analysis.facts import collect_facts
 from clew.analysis.tree import Tree
 from clew.io.codec import NOT_JSON, dumps, loads
-from clew.io.compress import SUFFIXES, plain_name
+from clew.io.compress import plain_name
 from clew.io.paths import escape_invalid_utf8
 from clew.io.records import read_lines
 from clew.model import SCHEMA_VERSION, Message, Problem, Record, Unknown
@@ -84,7 +84,7 @@ class _Writer:
     def write(self, native: bool) -> Written:
         layout, write = self._layout, self._out.write
         events: Iterable[Event]
-        if self._source.size <= SINGLE_PASS_BYTES and self._source.path.suffix not in SUFFIXES:
+        if fits_in_memory(self._source):
             events = list(self._agent.events(self._source))
             facts = collect_facts(events)
         else:

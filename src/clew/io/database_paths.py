@@ -15,8 +15,12 @@ FILE_SUFFIX = ".jsonl"
 
 def database_of(path: Path) -> Path | None:
     """The database whose rows are the file with this path; None where there is none."""
-    folder = path.parent
-    if not folder.name.endswith(FOLDER_SUFFIX) or path.suffix != FILE_SUFFIX:
+    return database_of_folder(path.parent) if path.suffix == FILE_SUFFIX else None
+
+
+def database_of_folder(folder: Path) -> Path | None:
+    """The database whose sessions have paths in this folder; None where there is none."""
+    if not folder.name.endswith(FOLDER_SUFFIX):
         return None
     database = folder.with_name(folder.name.removesuffix(FOLDER_SUFFIX))
     return database if database.is_file() else None

@@ -15,7 +15,7 @@ from clew.agents.base import Agent, Claim, SourceFile, sources_in_database
 from clew.agents.database import database_problem
 from clew.errors import SourceUnreadable
 from clew.host import Host
-from clew.io.database_paths import database_of
+from clew.io.database_paths import database_of, database_of_folder
 from clew.io.paths import UnreadableFolder, blocking_folder, escape_controls, folder_error, path_to_text, walk
 
 
@@ -120,6 +120,10 @@ def _labelled(source: SourceFile, host: Host) -> SourceFile:
 
 
 def _at_path(path: Path, hosts: Iterable[Host], on_unreadable: Callable[[str], None]) -> Iterator[Found]:
+    database = database_of_folder(path)
+    if database is not None and not path.exists():
+        yield from _in_database(database)
+        return
     database = database_of(path)
     if database is not None and not path.exists():
         in_database = [found for found in _in_database(database) if found.source.path == path]

@@ -65,6 +65,7 @@ def _bell_and_horn(project: Path) -> tuple[Part, ...]:
             Call("Read", {"path": str(project / "missing.py")}),
             after="Wrote",
         ),
+        turn(Call("ReadMediaFile", {"path": str(project / "flag.png")})),
         turn(Call("TodoList", {"todos": todos})),
         turn(Call("Agent", subagent), after="Todo list updated"),
         turn(Say("The bell rings twice; it has 5 lines."), after="There are 5."),
@@ -116,5 +117,5 @@ def _file_changes(project: Path) -> tuple[tuple[Call, ...], ...]:
     return first, second
 
 
-STORIES = (Story("kimi", CLIENT, _bell_and_horn, has_subagent_file=True),)
+STORIES = (Story("kimi", CLIENT, _bell_and_horn, shows_image=True, has_subagent_file=True),)
 FILE_CHANGES = (FileChanges("kimi", CLIENT, _file_changes, 0.6),)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import UNSET, UnsetType, to_builtins
 
+from clew.agents.backups import is_behind_link, read_inside
 from clew.agents.base import SourceFile, fragment_events, open_file, open_main
-from clew.agents.derived_ids import MessageChain
+from clew.agents.derived_ids import MessageChain, derived_id
 from clew.agents.kimi_code import locate
 from clew.agents.kimi_code.records import (
     REPEATED_MESSAGE,
@@ -41,14 +42,15 @@ from clew.model.time import canonical_time
 from clew.model.todo import Todo
 from clew.model.usage import TokenUsage
 
-RESULT_SUFFIX = ":result"
-"""A result has no id of its own; it gets that of its call with this suffix."""
 TODO_STATES = {"done": "completed"}
 """How the client calls the states of a todo, where it is not as in the document."""
 _SUBAGENT_TOOLS = ("Agent", "AgentSwarm")
 _SUBAGENT_ID = re.compile(r"^agent_id: (\S+)$", re.MULTILINE)
 _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,(.*)", re.DOTALL)
+_BLOB_URL = re.compile(r"blobref:([^;]*);([0-9a-f]{64})")
+"""A file in the folder for pictures: its type and its name."""
 _MEDIA = {"image_url": "imageUrl", "audio_url": "audioUrl", "video_url": "videoUrl"}
+_UUID_CHARS = 36
 _ROLES: dict[str | None, Role] = {"user": "user", "assistant": "assistant", "system": "system", "tool": "user"}
 
 
@@ -61,7 +63,7 @@ def read_events(source: SourceFile) -> Iterator[Event]:
         number = 1
     else:
         yield _agent_info(source)
-    decoder = EventDecoder(source.path, number)
+    decoder = EventDecoder(source, number)
     if is_described and not source.parts:
         return
     with open_file(source, locate.MAIN_WIRE if is_described else "") as stream:
@@ -146,8 +148,10 @@ class _Step:
 class EventDecoder:
     """What must be known of earlier records to decode the next one."""
 
-    def __init__(self, path: Path, file: int) -> None:
+    def __init__(self, source: SourceFile, file: int) -> None:
         self.index = 0
+        path = source.path
+        self._parts = _Parts(source)
         self._session_id, self._folder, self._file = locate.session_id(path), locate.session_folder(path).name, file
         self._source = SourceRef(file, 0)
         # Forks copy records with their times: the same record has the same id in each of them.
@@ -197,7 +201,7 @@ class EventDecoder:
             source=self._source,
         )
         if found.kind == "prompt":
-            texts = [block.text for block in _blocks(record.input) if isinstance(block, Text)]
+            texts = [block.text for block in self._parts.blocks(record.input) if isinstance(block, Text)]
             found.text = "\n".join(texts)
         elif found.kind == "rewind":
             self._rewind(record)
@@ -278,7 +282,7 @@ class EventDecoder:
     def _add_loop_event(self, record: WireRecord, event: LoopEvent) -> Iterator[Event]:
         match event.type:
             case "content.part":
-                yield self._add_reply(record, event, [_block(event.part)])
+                yield self._add_reply(record, event, [self._parts.block(event.part)])
             case "tool.call":
                 self._tool_names[event.toolCallId] = event.name
                 yield self._add_reply(
@@ -324,11 +328,10 @@ class EventDecoder:
         name = self._tool_names.get(call)
         block = ToolResult(tool_id=call, tool_name=name)
         if result is not None:
-            block.output, block.is_error = _output(result.output), result.isError
+            block.output, block.is_error = self._parts.output(result.output), result.isError
         owner = event.parentUuid or call
-        yield self._add_message(
-            record, "user", [block], Metadata(), f"{owner}{RESULT_SUFFIX}" if owner is not None else None
-        )
+        own_id = derived_id(owner, record.time, "result") if owner is not None else None
+        yield self._add_message(record, "user", [block], Metadata(), own_id)
         if name in _SUBAGENT_TOOLS and type(block.output) is str:
             for agent in _SUBAGENT_ID.findall(block.output):
                 yield from self._subagent_started(agent, call)
@@ -336,11 +339,11 @@ class EventDecoder:
     def _add_context_message(self, record: WireRecord, message: ContextMessage) -> Message:
         role = _ROLES.get(message.role, "system")
         if message.role == "tool":
-            name, output = self._tool_names.get(message.toolCallId), _output(message.content)
+            name, output = self._tool_names.get(message.toolCallId), self._parts.output(message.content)
             result = ToolResult(tool_id=message.toolCallId, tool_name=name, output=output, is_error=message.isError)
             blocks: list[Block] = [result]
         else:
-            blocks = _blocks(message.content)
+            blocks = self._parts.blocks(message.content)
             for call in _calls(message.toolCalls):
                 self._tool_names[call.tool_id] = call.tool_name
                 blocks.append(call)
@@ -370,7 +373,7 @@ class EventDecoder:
         """The summary that stands for all messages before it."""
         summary = record.contextSummary or record.summary
         if type(summary) is dict:
-            blocks = _blocks(summary.get("content"))
+            blocks = self._parts.blocks(summary.get("content"))
         else:
             blocks = [Text(text=summary)] if type(summary) is str else []
         self._context.clear()
@@ -391,7 +394,7 @@ class EventDecoder:
             metadata.todos, self._todos = self._todos, UNSET
         message = Message(
             index=self.index,
-            uuid=uuid or UNSET,
+            uuid=_global_id(uuid, record) or UNSET,
             role=role,
             timestamp=canonical_time(record.time),
             content=blocks,
@@ -406,6 +409,11 @@ class EventDecoder:
 
 
 _NO_METADATA = Metadata()
+
+
+def _global_id(own_id: str | None, record: WireRecord) -> str | None:
+    """An id that no other session has, except for the same record in a fork."""
+    return own_id if own_id is None or len(own_id) == _UUID_CHARS else derived_id(own_id, record.time)
 
 
 def _call_without_step(record: WireRecord) -> str:
@@ -473,34 +481,51 @@ def _calls(calls: JSON) -> Iterator[ToolUse]:
         )
 
 
-def _blocks(content: JSON) -> list[Block]:
-    if type(content) is str:
-        return [Text(text=content)]
-    return [_block(part) for part in content] if type(content) is list else []
+class _Parts:
+    """Decodes the parts of messages. Pictures of some size are files of their own, which a part only names."""
 
+    def __init__(self, source: SourceFile) -> None:
+        folder = locate.agent_folder(source.path) / locate.BLOBS
+        # What a masked session says is masked, and a file is not.
+        self._folder = folder if source.mask is None and not is_behind_link(folder, source.path) else None
 
-def _block(part: JSON) -> Block:
-    """A part of a message; one of a kind or a shape that is not known is kept as it is."""
-    kind = part.get("type") if type(part) is dict else None
-    if kind == "text" and type(part.get("text")) is str:
-        return Text(text=part["text"])
-    if kind == "think" and type(part.get("think")) is str:
-        encrypted = part.get("encrypted")
-        return Thinking(thinking=part["think"], signature=encrypted if type(encrypted) is str else UNSET)
-    media = part.get(_MEDIA[kind]) if type(kind) is str and kind in _MEDIA else None
-    if type(media) is dict and type(media.get("url")) is str:
-        data = _DATA_URL.fullmatch(media["url"])
-        encoding, content, media_type = ("base64", data[2], data[1]) if data else ("url", media["url"], UNSET)
+    def blocks(self, content: JSON) -> list[Block]:
+        """The blocks of a message: of a text, or of parts."""
+        if type(content) is str:
+            return [Text(text=content)]
+        return [self.block(part) for part in content] if type(content) is list else []
+
+    def block(self, part: JSON) -> Block:
+        """A part of a message; one of a kind or a shape that is not known is kept as it is."""
+        kind = part.get("type") if type(part) is dict else None
+        if kind == "text" and type(part.get("text")) is str:
+            return Text(text=part["text"])
+        if kind == "think" and type(part.get("think")) is str:
+            encrypted = part.get("encrypted")
+            return Thinking(thinking=part["think"], signature=encrypted if type(encrypted) is str else UNSET)
+        media = part.get(_MEDIA[kind]) if type(kind) is str and kind in _MEDIA else None
+        if type(media) is not dict or type(media.get("url")) is not str:
+            return Unknown(value=part)
+        encoding, media_type, content = self._media(media["url"])
         if kind == "image_url":
             return Image(media_type=media_type, encoding=encoding, image=content)
         return DocumentBlock(media_type=media_type, encoding=encoding, document=content)
-    return Unknown(value=part)
 
+    def output(self, output: JSON) -> JSON:
+        """What a tool gave back: a text, or blocks as JSON. Any other value is spelled as text."""
+        if type(output) is list:
+            return [to_builtins(self.block(part)) for part in output]
+        if output is None:
+            return UNSET
+        return output if type(output) is str else dumps(output).decode()
 
-def _output(output: JSON) -> JSON:
-    """What a tool gave back: a text, or blocks as JSON. Any other value is spelled as text."""
-    if type(output) is list:
-        return [to_builtins(_block(part)) for part in output]
-    if output is None:
-        return UNSET
-    return output if type(output) is str else dumps(output).decode()
+    def _media(self, url: str) -> tuple[str, str | UnsetType, str]:
+        """How a picture, a sound or a film is encoded, its type, and its content or address."""
+        data = _DATA_URL.fullmatch(url)
+        if data is not None:
+            return "base64", data[1], data[2]
+        blob = _BLOB_URL.fullmatch(url)
+        body = read_inside(self._folder, blob[2]) if blob is not None and self._folder is not None else None
+        if blob is not None and body is not None:
+            return "base64", blob[1], base64.b64encode(body).decode()
+        return "url", blob[1] if blob is not None else UNSET, url

@@ -196,7 +196,7 @@ _EVENT_KEYS = frozenset(
     "llmClientBlockedMs traceId".split()
 )
 _MESSAGE_KEYS = frozenset({"name", "note", "partial", "tools", "providerMessageId"})
-_STATE_KEYS = frozenset({"version", "archived", "custom", "lastTurnReason", "lastPrompt"})
+_STATE_KEYS = frozenset({"version", "archived", "custom", "lastTurnReason", "lastPrompt", "titleKind"})
 
 
 def find_unknown_keys(native: Mapping[str, JSON]) -> Iterator[str]:

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePath
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from clew.agents.base import (
     Agent,
     Claim,
     Header,
     SourceFile,
+    Unit,
     discover_in_databases,
     locate_rows,
     session_id_of_rows,
 )
 from clew.agents.database import Layout, is_header
 from clew.agents.opencode.layout import make_layout, roots
+from clew.agents.target_profile import TargetProfile
 from clew.analysis.facts import Facts
 from clew.analysis.titles import short_title
 from clew.host import Host
 from clew.io.database_paths import session_path
 from clew.model.events import Event
 from clew.model.json import JSON
+
+if TYPE_CHECKING:
+    from clew.agents.file_evidence import Event as FileEvidence
 
 _OTHER_FOLDERS = frozenset({"snapshot", "log", "bin", "storage", "tool-output", "worktree", "repos"})
 """Folders beside the database, which may hold very many files."""
@@ -34,6 +39,7 @@ class OpenCode(Agent):
     id = "opencode"
     title = "OpenCode"
     homepage = "https://opencode.ai"
+    newest_tested_version = "1.18.33"
     layout: ClassVar[Layout] = make_layout("opencode")
 
     def roots(self, host: Host) -> Iterator[Path]:
@@ -91,6 +97,21 @@ class OpenCode(Agent):
 
         return find_unknown_keys(native)
 
+    def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
+        from clew.agents.opencode.encode import encode
+
+        return encode(header, units)
+
+    def target_profile(self) -> TargetProfile:
+        from clew.agents.opencode.target_profile import make_profile
+
+        return make_profile(self.id, self.layout)
+
+    def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
+        from clew.agents.opencode.file_changes import file_changes
+
+        return file_changes(units)
+
     def target(self, header: Header) -> str:
         database = Path(".local", "share", self.id, f"{self.id}.db")
         return session_path(database, str(header.session["id"])).as_posix()
@@ -102,4 +123,5 @@ class Kilo(OpenCode):
     id = "kilo"
     title = "Kilo"
     homepage = "https://kilo.ai"
+    newest_tested_version = "7.7.7"
     layout = make_layout("kilo")

@@ -37,7 +37,7 @@ from clew.model.codes import problem
 from clew.model.events import Event, SessionInfo, SubagentStarted, UsageReport
 from clew.model.json import JSON
 from clew.model.message import Message, Metadata, ModelUse, Role, SourceRef
-from clew.model.record import Record
+from clew.model.record import ORIGIN, Record
 from clew.model.time import format_utc
 from clew.model.todo import Todo
 from clew.model.usage import TokenUsage
@@ -148,6 +148,8 @@ class _Decoder:
             case None if line.clew_rows is not None:
                 yield SessionInfo(session_id=_string(line.session), has_derived_parents=True)
                 yield self._record("state", ref, type="header")
+            case None if line.type == ORIGIN:
+                yield self._record("state", ref, type=ORIGIN)
             case other:
                 yield self._record("other", ref, type=_text(other))
 

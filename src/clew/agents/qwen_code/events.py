@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from msgspec import UNSET, to_builtins
 
@@ -48,7 +49,7 @@ _NO_PAYLOAD = SystemPayload()
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a transcript, in file order."""
     model = read_meta(source.path).model if locate.is_agent_file(source.path) else None
-    decoder = EventDecoder(masked_text(source, model) if model else None, locate.transcribed_agents(source.path))
+    decoder = EventDecoder(source.path, masked_text(source, model) if model else None)
     with open_main(source) as stream:
         for line, record in CHAT.decode_file(stream):
             if isinstance(record, RawRecord):
@@ -63,11 +64,12 @@ def read_events(source: SourceFile) -> Iterator[Event]:
 class EventDecoder:
     """What must be known of earlier records to decode the next one."""
 
-    def __init__(self, model: str | None, transcribed_agents: frozenset[str]) -> None:
+    def __init__(self, path: Path, model: str | None) -> None:
         self.index = 0
-        self._model = model
-        """The model of a sub-agent, whose records do not name it."""
-        self._transcribed_agents = transcribed_agents
+        self._path, self._model = path, model
+        """The file, and the model of a sub-agent, whose records do not name it."""
+        self._transcribed_agents: dict[str, bool] = {}
+        """By id of a sub-agent: whether it has a transcript."""
         self._source = SourceRef(0, -1)
         self._info: tuple[str | None, ...] = ()
         """The session, the agent and the original session that the last record claimed."""
@@ -206,8 +208,16 @@ class EventDecoder:
         if event is None or event.name != _API_RESPONSE or event.subagent_id is None:
             return
         usage = _usage(event)
-        if usage is not None and record.uuid and locate.safe_id(event.subagent_id) not in self._transcribed_agents:
+        if usage is not None and record.uuid and not self._has_transcript(event.subagent_id, event.prompt_id):
             yield UsageReport(call_id=record.uuid, usage=usage, model=event.model, message_index=self._last_reply)
+
+    def _has_transcript(self, agent: str, prompt: str) -> bool:
+        """Records that were copied from another session speak of its sub-agents; ids of prompts begin with it."""
+        if agent not in self._transcribed_agents:
+            sessions = {session for session in (*self._info, prompt.partition("#")[0]) if session}
+            found = any(locate.has_transcript(self._path, agent, session) for session in sessions)
+            self._transcribed_agents[agent] = found
+        return self._transcribed_agents[agent]
 
 
 def _metadata(record: ChatRecord) -> Metadata:

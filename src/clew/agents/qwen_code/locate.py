@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
@@ -10,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from clew.agents.backups import is_link, is_plain_file
 from clew.agents.base import Claim, SourceFile, source_at
 from clew.host import Host
-from clew.io.compress import plain_name
+from clew.io.compress import SUFFIXES, plain_name
 from clew.io.paths import safe_relative, walk
 from clew.model.json import JSON
 
@@ -37,26 +36,13 @@ def roots(host: Host) -> Iterator[Path]:
 
 def discover(root: Path) -> Iterator[SourceFile]:
     """Every session, archived or not, and every sub-agent; follows no links."""
-    for below, names, _ in walk(root):
+    for below, names, files in walk(root):
         names.sort()
         folder = Path(below)
         is_archive = folder.name == ARCHIVE and folder.parent.name == CHATS
         if folder.name == CHATS or is_archive or folder.parent.name == SUBAGENTS:
-            yield from map(source_file, transcript_files(folder))
-
-
-def transcript_files(folder: Path) -> list[Path]:
-    """The transcripts directly in a folder."""
-    if is_link(folder):
-        return []
-    try:
-        return sorted(
-            Path(entry.path)
-            for entry in os.scandir(folder)
-            if _is_transcript_name(entry.name) and entry.is_file(follow_symlinks=False)
-        )
-    except OSError:
-        return []
+            paths = (folder / name for name in sorted(files) if _is_transcript_name(name))
+            yield from (source_file(path) for path in paths if not is_link(path))
 
 
 def _is_transcript_name(name: str) -> bool:
@@ -101,14 +87,16 @@ def project_path(path: Path) -> Path:
 
 def subagent_files(path: Path, session: str) -> list[Path]:
     """The transcripts of all sub-agents that were started in the session of a file, by it or by each other."""
-    if is_agent_file(path):
-        return transcript_files(path.parent) if path.parent.parent.name == SUBAGENTS else []
-    return transcript_files(project_path(path) / SUBAGENTS / safe_id(session))
+    folder = path.parent if is_agent_file(path) else project_path(path) / SUBAGENTS / safe_id(session)
+    if folder.parent.name != SUBAGENTS or is_link(folder):
+        return []
+    return sorted(file for file in folder.glob("*") if _is_transcript_name(file.name) and is_plain_file(file))
 
 
-def transcribed_agents(path: Path) -> frozenset[str]:
-    """The ids, as file names spell them, of the sub-agents of a session that have a transcript."""
-    return frozenset(stem(file).removeprefix(AGENT_FILE) for file in subagent_files(path, stem(path)))
+def has_transcript(path: Path, agent: str, session: str) -> bool:
+    """Whether a sub-agent that was started in a session of the same project has a transcript."""
+    folder = project_path(path) / SUBAGENTS / safe_id(session)
+    return any(is_plain_file(folder / f"{AGENT_FILE}{safe_id(agent)}.jsonl{suffix}") for suffix in ("", *SUFFIXES))
 
 
 def copies(path: Path) -> Iterator[Path]:

@@ -76,6 +76,7 @@ class UiEvent(UsageMetadata, gc=False):
     totalTokenCount: int | None = field(default=None, name="total_token_count")
     name: str | None = field(default=None, name="event.name")
     model: str | None = None
+    prompt_id: str = ""
     subagent_id: str | None = None
 
 
