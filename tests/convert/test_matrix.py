@@ -35,7 +35,6 @@ FIXTURE_FOLDERS = {
 DATABASES = ["goose", "opencode"]
 AGENTS = sorted(["claude-code", "codex", "gemini", "sage-agent", "sage-emacs", *FIXTURE_FOLDERS, *DATABASES])
 SESSIONS_PER_AGENT = 2
-NOT_FROM_DATABASES = pytest.mark.xfail(reason="a session in a database has no file that conversion could copy")
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +66,7 @@ def content(source: SourceFile) -> list[bytes]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("receiver", RECEIVERS)
-@pytest.mark.parametrize(
-    "agent", [pytest.param(agent, marks=NOT_FROM_DATABASES if agent in DATABASES else ()) for agent in AGENTS]
-)
+@pytest.mark.parametrize("agent", AGENTS)
 def test_a_session_goes_there_and_comes_back(library: Library, tmp_path: Path, agent: str, receiver: str) -> None:
     sessions = largest_sessions(library, agent)
     assert sessions
