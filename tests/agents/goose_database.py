@@ -23,7 +23,8 @@ CREATE TABLE schema_version (version INTEGER PRIMARY KEY, applied_at TIMESTAMP D
 CREATE TABLE sessions (
     id TEXT PRIMARY KEY, name TEXT NOT NULL DEFAULT '', description TEXT NOT NULL DEFAULT '',
     user_set_name BOOLEAN DEFAULT FALSE, session_type TEXT NOT NULL DEFAULT 'user', working_dir TEXT NOT NULL,
-    created_at TIMESTAMP, updated_at TIMESTAMP, accumulated_total_tokens INTEGER, accumulated_input_tokens INTEGER,
+    created_at TIMESTAMP, updated_at TIMESTAMP, extension_data TEXT DEFAULT '{}',
+    accumulated_total_tokens INTEGER, accumulated_input_tokens INTEGER,
     accumulated_output_tokens INTEGER, accumulated_cache_read_tokens INTEGER, accumulated_cache_write_tokens INTEGER,
     provider_name TEXT, model_config_json TEXT, archived_at TIMESTAMP, project_id TEXT, parent_session_id TEXT
 );

@@ -166,14 +166,14 @@ def test_a_session_goes_to_another_agent_and_back(conversation: Path, tmp_path: 
 
 
 def test_a_branch_of_its_own_session_is_written_anew(conversation: Path, tmp_path: Path) -> None:
-    outcome = converted(tmp_path, SESSION, "opencode", "--branch", "4")
+    outcome = converted(tmp_path, SESSION, "opencode", "--branch", "4", "--full-history")
     assert outcome["session_id"] != SESSION
     shown = texts(tmp_path, outcome["session_id"])
     assert next(content[0]["text"] for role, content in shown if role == "user").startswith("Ring the bell")
 
 
 def test_a_sub_agent_is_imported_too(conversation: Path, tmp_path: Path) -> None:
-    outcome = converted(tmp_path, SESSION)
+    outcome = converted(tmp_path, SESSION, "opencode", "--full-history")
     first, second = (json.loads(Path(command[-1]).read_bytes()) for command in outcome["imports"])
     assert second["info"]["parentID"] == first["info"]["id"] == outcome["session_id"]
     parts = [part for message in first["messages"] for part in message["parts"] if part.get("tool") == "task"]

@@ -52,6 +52,8 @@ class Table(NamedTuple):
     """True for a table that older or newer databases lack."""
     children: tuple[Table, ...] = ()
     """Tables whose rows follow each row of this one: their condition has `:parent`, its `id`."""
+    columns: str = ""
+    """SQL of the columns to read, where not all are: credentials among them are left out."""
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -177,7 +179,8 @@ class Snapshot:
     def _table_lines(self, table: Table, values: dict[str, str]) -> Iterator[bytes]:
         if table.is_optional and table.name not in self.schema:
             return
-        cursor = self._query(f'SELECT "{table.name}".* FROM "{table.name}" {table.rows}', values)
+        selected = table.columns or f'"{table.name}".*'
+        cursor = self._query(f'SELECT {selected} FROM "{table.name}" {table.rows}', values)
         names = [column[0] for column in cursor.description]
         for row in self._rows(cursor):
             columns = {name: _json_value(value) for name, value in zip(names, row, strict=True)}

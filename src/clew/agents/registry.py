@@ -26,6 +26,7 @@ OWN = {
     "codex": "clew.agents.codex:Codex",
     "continue": "clew.agents.continue_dev:Continue",
     "copilot-cli": "clew.agents.copilot_cli:CopilotCli",
+    "cursor": "clew.agents.cursor:Cursor",
     "gemini": "clew.agents.gemini:Gemini",
     "goose": "clew.agents.goose:Goose",
     "kilo": "clew.agents.opencode:Kilo",

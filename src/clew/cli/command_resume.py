@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import click
+import msgspec
 
 from clew.agents import registry
 from clew.agents.base import Agent
@@ -99,7 +100,7 @@ def command(
     imports: list[list[str]] = []
     is_found = not is_moved and _is_at_home(session, host, receiver)
     if branch is None and agent.id == session.agent.id and is_found:
-        argv = receiver.command({"id": session.id})
+        argv = receiver.command(msgspec.to_builtins(session.header))
     else:
         prepared = prepare(
             session.agent,

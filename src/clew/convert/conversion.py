@@ -76,8 +76,11 @@ class Conversion(Prepared):
         if profile is None:
             raise UsageError(f"{target.title} cannot continue converted sessions")
         self._agent, self._source, self._target, self._profile = agent, with_current_size(source), target, profile
-        is_same_agent = agent.id == target.id and profile.import_command is None
-        self._is_same = is_same_agent and profile.resumes_file(source.path, source.parts)
+        self._is_same = (
+            agent.id == target.id
+            and profile.import_command is None
+            and profile.resumes_file(source.path, source.parts)
+        )
         self._is_whole_copy = self._is_same and branch is None
         if title is not None and self._is_same:
             raise UsageError(f"--title is for another agent; rename the session in {target.title} itself")

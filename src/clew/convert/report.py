@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clew.agents.base import Agent, SourceFile
 from clew.convert.losses import Converted, serious
-from clew.convert.origin import file_names, file_path
+from clew.convert.origin import describe
 from clew.model.json import JSON
 
 REPORT_VERSION = 1
@@ -26,7 +26,6 @@ def conversion_report(
 ) -> dict[str, JSON]:
     """The report; `client_version` is that of the target's installed program."""
     written = target.locate(Path(converted.files[0]))
-    source_files = [file_path(source, name) for name in file_names(source)]
     lost = len(serious(converted.losses))
     return {
         "report_version": REPORT_VERSION,
@@ -35,7 +34,10 @@ def conversion_report(
             "agent": agent.id,
             "client_version": agent.facts(source).version or None,
             "counts": count_content(agent, source),
-            "files": _hashed(source_files),
+            "files": [
+                {"name": Path(file.name).name or source.path.name, "bytes": file.size, "sha256": file.sha256}
+                for file in describe(source)
+            ],
         },
         "target": {
             "agent": target.id,

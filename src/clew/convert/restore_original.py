@@ -45,7 +45,8 @@ class Restoration(Prepared):
         if self._profile is None:
             return
         try:
-            self._resume = self._profile.command(self._session)
+            # Extensions are of the client that had the session. One that imports it may give it another id.
+            self._resume = self._profile.command({**self._session, "extensions": {}})
         except UsageError as error:
             self.losses.append(Loss(None, "the command that continues it", str(error)))
         for what in self._profile.missing_history(self._session, home) if home is not None else ():

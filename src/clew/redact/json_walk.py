@@ -32,6 +32,8 @@ CUT_KEYS = frozenset("title customTitle aiTitle summary firstPrompt lastPrompt f
 """Keys under which agents and clew keep the beginning of a longer text, cut off somewhere."""
 CALL_IDS = tuple("tool_use_id tool_id call_id callId toolCallId tool_call_id toolUseID parentToolUseID id".split())
 ARGUMENTS = ("input", "arguments", "args", "parameters", "action")
+_CALL_BELOW = "toolCall"
+"""Goose keeps a call below the object that has its id."""
 COMMANDS = ("command", "cmd")
 
 _HEX = r"[0-9A-Fa-f]"
@@ -62,7 +64,7 @@ _AWS_KEY_IDS, _AWS_KEY_ID_CHARS = ("AKIA", "ASIA"), 20
 _PAIR_NAMES = ("name", "key", "ParameterKey")
 _PAIR_VALUES = frozenset({"value", "ParameterValue"})
 _RELATED_KEYS = "kty kind AccessKeyId accessKeyId aws_access_key_id access_key_id access_key accessKey".split()
-SPECIAL = PATH_KEYS | _PAIR_VALUES | {*ARGUMENTS, *_MEDIA_KEYS, *_RELATED_KEYS}
+SPECIAL = PATH_KEYS | _PAIR_VALUES | {_CALL_BELOW, *ARGUMENTS, *_MEDIA_KEYS, *_RELATED_KEYS}
 """An object without any of these keys names no file, holds no image, and its members are scanned one by one."""
 _BODIES = ("data", "image", "document", "base64")
 _BASE64 = lazy_compile(r"(?:[A-Za-z0-9+/]+|[A-Za-z0-9_-]+)={0,2}")
@@ -378,6 +380,9 @@ def _credential_file_named_by(value: dict[str, JSON]) -> str | None:
         path = value[name]
         if type(path) is str and is_credential_file(path):
             return path
+    call = value.get(_CALL_BELOW)
+    if type(call) is dict and type(call.get("value")) is dict:
+        return _credential_file_named_by(call["value"])
     return next((path for name in ARGUMENTS if name in value and (path := credential_file_in(value[name]))), None)
 
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clew.agents.base import (
     Agent,
     Claim,
     Header,
     SourceFile,
+    Unit,
     discover_in_databases,
     locate_rows,
     session_id_of_rows,
 )
 from clew.agents.database import is_header
-from clew.agents.goose.layout import FILE_NAME, FOLDER, LAYOUT, roots
+from clew.agents.goose.layout import AGENT, FILE_NAME, FOLDER, LAYOUT, roots
+from clew.agents.target_profile import TargetProfile
 from clew.analysis.facts import Facts
 from clew.analysis.titles import short_title
 from clew.host import Host
@@ -23,13 +26,17 @@ from clew.io.database_paths import session_path
 from clew.model.events import Event
 from clew.model.json import JSON
 
+if TYPE_CHECKING:
+    from clew.agents.file_evidence import Event as FileEvidence
+
 
 class Goose(Agent):
     """The agent `goose`."""
 
-    id = "goose"
+    id = AGENT
     title = "Goose"
     homepage = "https://goose-docs.ai"
+    newest_tested_version = "1.52.0"
     layout = LAYOUT
 
     def roots(self, host: Host) -> Iterator[Path]:
@@ -81,6 +88,21 @@ class Goose(Agent):
         from clew.agents.goose.records import find_unknown_keys
 
         return find_unknown_keys(native)
+
+    def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
+        from clew.agents.goose.file_changes import file_changes
+
+        return file_changes(units)
+
+    def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
+        from clew.agents.goose.encode import encode
+
+        return encode(header, units)
+
+    def target_profile(self) -> TargetProfile:
+        from clew.agents.goose.target_profile import TARGET_PROFILE
+
+        return TARGET_PROFILE
 
     def target(self, header: Header) -> str:
         return session_path(FOLDER / FILE_NAME, str(header.session["id"])).as_posix()

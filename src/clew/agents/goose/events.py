@@ -16,8 +16,11 @@ from msgspec import UNSET, UnsetType
 
 from clew.agents.base import SourceFile, fragment_events, open_main
 from clew.agents.database_rows import LINES, Line, decode_json, decode_row, parse_json
+from clew.agents.goose.encode import NO_TITLE, name_suffix
 from clew.agents.goose.records import (
     CallValue,
+    Converted,
+    ExtensionData,
     Item,
     LedgerRow,
     MessageMetadata,
@@ -36,7 +39,7 @@ from clew.model.codes import problem
 from clew.model.events import Event, SessionInfo, SubagentStarted, UsageReport
 from clew.model.json import JSON
 from clew.model.message import Message, Metadata, ModelUse, Role, SourceRef
-from clew.model.record import Record
+from clew.model.record import ORIGIN, Record
 from clew.model.time import format_utc, spell_time
 from clew.model.todo import Todo
 from clew.model.usage import TokenUsage
@@ -142,9 +145,11 @@ class _Decoder:
                 self._ledger.append(decode_row(line.row, LedgerRow))
                 yield self._record("cost", ref, type="usage_ledger")
             case None if line.clew_rows is not None:
-                session = line.session if isinstance(line.session, str) else None
-                yield SessionInfo(session_id=session, has_derived_parents=True)
+                self._session = _string(line.session) or ""
+                yield SessionInfo(session_id=self._session or None, has_derived_parents=True)
                 yield self._record("state", ref, type="header")
+            case None if line.type == ORIGIN:
+                yield self._record("state", ref, type=ORIGIN)
             case other:
                 yield self._record("other", ref, type=_text(other))
 
@@ -160,7 +165,7 @@ class _Decoder:
             yield self._count(f"goose {self._session} earlier requests", left, self._model, None, 0)
 
     def _session_row(self, row: SessionRow, ref: SourceRef) -> Iterator[Event]:
-        self._session = row.id or ""
+        self._session = self._session or row.id or ""
         config = decode_json(row.model_config_json, ModelConfig)
         self._model = config.model_name if config is not None else None
         self._accumulated = _Counts(
@@ -169,20 +174,27 @@ class _Decoder:
             row.accumulated_cache_read_tokens,
             row.accumulated_cache_write_tokens,
         )
+        extensions = decode_json(row.extension_data, ExtensionData) or ExtensionData()
+        converted = extensions.converted or Converted()
         name = row.name or row.description
+        if name and converted.session:
+            name = name.removesuffix(name_suffix(converted.session)).rstrip()
+            name = "" if name == NO_TITLE else name
         title = name if name and (row.user_set_name or name not in UNTITLED) else None
         extra: dict[str, JSON] = {
+            "id": row.id if converted.session != row.id else None,
             "session_type": row.session_type,
             "provider": row.provider_name,
             "project_id": row.project_id,
             "archived": row.archived_at is not None or None,
         }
-        is_subagent = row.session_type == "sub_agent" or row.parent_session_id is not None
+        parent = row.parent_session_id or converted.parent
+        is_subagent = row.session_type == "sub_agent" or parent is not None
         yield SessionInfo(
             session_id=row.id,
             cwd=row.working_dir,
-            agent_id=row.id if is_subagent else None,
-            parent_session_id=row.parent_session_id,
+            agent_id=self._session if is_subagent else None,
+            parent_session_id=parent,
             is_subagent=is_subagent,
             started_at=_time_of_text(row.created_at),
             title=title,

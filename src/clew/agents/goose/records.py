@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from clew.agents.database_rows import json_in_column
+from clew.agents.goose.layout import CONVERTED_KEY
 from clew.io.typed_records import unknown_in
 from clew.model.json import JSON
 
@@ -29,6 +30,7 @@ class SessionRow(msgspec.Struct):
     accumulated_output_tokens: int | None = None
     accumulated_cache_read_tokens: int | None = None
     accumulated_cache_write_tokens: int | None = None
+    extension_data: str | None = None
     provider_name: str | None = None
     model_config_json: str | None = None
     archived_at: str | None = None
@@ -57,6 +59,19 @@ class LedgerRow(msgspec.Struct):
     output_tokens: int | None = None
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
+
+
+class Converted(msgspec.Struct):
+    """The ids that clew gave a session that it converted: its own, and that of its parent."""
+
+    session: str | None = None
+    parent: str | None = None
+
+
+class ExtensionData(msgspec.Struct, rename={"converted": CONVERTED_KEY}):
+    """The JSON in `extension_data`."""
+
+    converted: Converted | None = None
 
 
 class ModelConfig(msgspec.Struct):

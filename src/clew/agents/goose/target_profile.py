@@ -1,0 +1,54 @@
+"""What Goose can hold of other agents' sessions, and how it imports them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from clew.agents.base import locate_rows
+from clew.agents.goose.encode import import_file, session_name
+from clew.agents.goose.layout import AGENT, FOLDER, LAYOUT, roots
+from clew.agents.target_profile import Capacity, TargetProfile
+from clew.agents.tools import EDIT, LIST, SHELL, WRITE, Tool
+from clew.host import Host
+from clew.model.json import JSON
+
+TOOLS = (
+    Tool(SHELL, "shell"),
+    Tool(WRITE, "write"),
+    Tool(EDIT, "edit", {"old": "before", "new": "after"}),
+    Tool(LIST, "tree"),
+)
+
+
+def _main_path(place: str, host: Host) -> Path:
+    below = Path(place)
+    return next(roots(host)) / below.relative_to(FOLDER) if below.is_relative_to(FOLDER) else host.home / below
+
+
+def _resume(session: Mapping[str, JSON]) -> list[str]:
+    """The client has an id of its own for a session that it has imported; until then, the name tells which it is."""
+    own = ((session.get("extensions") or {}).get(AGENT) or {}).get("id")
+    found = ["--session-id", str(own)] if own is not None else [f"--name={session_name(session)}"]
+    return ["goose", "session", "--resume", *found]
+
+
+TARGET_PROFILE = TargetProfile(
+    Capacity(
+        images=True,
+        images_in_results=True,
+        image_types=("image/png", "image/jpeg", "image/gif", "image/webp"),
+        thinking=True,
+        failures=True,
+        titles=True,
+        subagents=True,
+        foreign_lines=True,
+    ),
+    TOOLS,
+    (),
+    _resume,
+    injected_prefixes=("<turn-context>",),
+    main_path=_main_path,
+    can_find_by_id=lambda path, _session: bool(locate_rows(AGENT, path, LAYOUT).change_token),
+    import_command=lambda main_file: ["goose", "session", "import", import_file(str(main_file))],
+)
