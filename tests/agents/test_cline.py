@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from clew.agents import registry
 from clew.agents.base import Agent, Claim, Header, Unit
 from clew.agents.cline import Cline, KiloCode, RooCode
 from clew.agents.file_evidence import ABSENT, FileChange, FileContent
@@ -288,3 +289,8 @@ def test_ids_and_contents_of_other_types_are_no_error(odd: JSON, tmp_path: Path)
     path = write_session(tmp_path, [{"id": odd, "role": "assistant", "content": blocks, "metrics": odd, "ts": odd}])
     assert len(messages(path)) == 1
     assert changes(path) == []
+
+
+@pytest.mark.parametrize("name", ["roo-code", "kilo-code"])
+def test_tests_with_cline_prove_nothing_about_versions_of_other_extensions(name: str) -> None:
+    assert registry.get(name).newest_tested_version == ""

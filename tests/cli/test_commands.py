@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from clew import __version__
+from clew.agents import registry
 from clew.cli import COMMANDS
 from tests.cli.running import BELL, DAMAGED, FORKED, LATEST, WITH_AGENTS, clew, run, state
 from tests.demo_home import write_small_demo
@@ -156,6 +157,34 @@ def test_agents(demo: Path) -> None:
     rows = clew("--home", demo, "agents", "--json").json
     assert {"claude-code", "codex", "sage-agent", "sage-emacs"} <= {row["id"] for row in rows}
     assert {"path": str(demo / ".claude" / "projects"), "exists": True, "error": None} in rows[0]["roots"]
+
+
+def test_agents_names_versions_and_those_not_found(tmp_path: Path) -> None:
+    folder = tmp_path / ".claude" / "projects" / "-work"
+    folder.mkdir(parents=True)
+    for number, version in enumerate(["2.0.9", "2.0.10", "1.0.83"]):
+        session = f"aaaaaaaa-0000-4000-8000-00000000000{number}"
+        record = {"type": "user", "uuid": session, "sessionId": session, "version": version, "cwd": "/work"}
+        line = json.dumps({**record, "message": {"role": "user", "content": "Ring the bell."}})
+        (folder / f"{session}.jsonl").write_text(line + "\n")
+    ran = clew("--home", tmp_path, "agents")
+    assert ran.code == 0
+    (line,) = [line for line in ran.out.splitlines() if line.startswith("claude-code")]
+    assert line.split()[:6] == ["claude-code", "Claude", "Code", "3", "1.0.83", "to"]
+    assert "1.0.83 to 2.0.10  " + registry.get("claude-code").newest_tested_version in line
+    assert "\nNot found: cline, codex, " in ran.out
+    row, cline = clew("--home", tmp_path, "agents", "--json").json[:2]
+    assert (row["sessions"], row["oldest_version"], row["newest_version"]) == (3, "1.0.83", "2.0.10")
+    assert (cline["sessions"], cline["oldest_version"], cline["newest_version"]) == (0, None, None)
+
+
+def test_agents_sorts_versions_with_many_digits(tmp_path: Path) -> None:
+    folder = tmp_path / ".claude" / "projects" / "-work"
+    folder.mkdir(parents=True)
+    record = {"type": "user", "uuid": LATEST, "sessionId": LATEST, "version": "9" * 5000, "cwd": "/work"}
+    line = json.dumps({**record, "message": {"role": "user", "content": "Ring the bell."}})
+    (folder / f"{LATEST}.jsonl").write_text(line + "\n")
+    assert clew("--home", tmp_path, "agents").code == 0
 
 
 def test_schema_is_the_published_one() -> None:

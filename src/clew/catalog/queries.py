@@ -274,6 +274,15 @@ def agent_summaries(db: sqlite3.Connection) -> dict[str, dict[str, JSON]]:
     }
 
 
+def agent_versions(db: sqlite3.Connection) -> dict[str, list[str]]:
+    """For each agent the versions of it that wrote sessions, the oldest first."""
+    query = f"SELECT DISTINCT f.agent, s.agent_version {_FROM} WHERE s.agent_version <> '' ORDER BY 1, 2"
+    versions: dict[str, list[str]] = {}
+    for agent, version in db.execute(query):
+        versions.setdefault(agent, []).append(version)
+    return {agent: sorted(found, key=_version_numbers) for agent, found in versions.items()}
+
+
 class Page(NamedTuple):
     """A page of a list: the number of all top-level rows, the entries shown, and the numbers of all sessions."""
 
@@ -615,7 +624,7 @@ def _type_name(recorded: dict[str, JSON]) -> str:
 
 
 def _version_numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version, re.ASCII))
+    return tuple(int(number) for number in re.findall(r"\d{1,18}", version, re.ASCII))
 
 
 def unreadable_sources(

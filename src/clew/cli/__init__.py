@@ -81,7 +81,7 @@ COMMAND_GROUPS = {
     "Maintenance": {
         "sync": "Update the catalog that the other commands read.",
         "sources": "Manage home folders, remote hosts and moved projects.",
-        "agents": "List the supported agents and their folders.",
+        "agents": "List the agents found, their versions and folders.",
         "doctor": "Check the store and the catalog for damage, and repair it.",
         "migrate": "Convert old Sage sessions to the current format.",
         "schema": "Print the JSON Schema of exported documents.",

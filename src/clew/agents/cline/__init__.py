@@ -95,6 +95,7 @@ class RooCode(Cline):
     id = "roo-code"
     title = "Roo Code"
     homepage = "https://github.com/RooCodeInc/Roo-Code"
+    newest_tested_version = ""
     extension = "rooveterinaryinc.roo-cline"
 
     def roots(self, host: Host) -> Iterator[Path]:
