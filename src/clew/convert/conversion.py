@@ -77,9 +77,7 @@ class Conversion(Prepared):
             raise UsageError(f"{target.title} cannot continue converted sessions")
         self._agent, self._source, self._target, self._profile = agent, with_current_size(source), target, profile
         self._is_same = (
-            agent.id == target.id
-            and profile.import_command is None
-            and profile.resumes_file(source.path, source.parts)
+            agent.id == target.id and profile.import_command is None and profile.resumes_file(source.path, source.parts)
         )
         self._is_whole_copy = self._is_same and branch is None
         if title is not None and self._is_same:
