@@ -83,12 +83,8 @@ def test_chats_of_workspaces_and_of_empty_windows_are_found(tmp_path: Path) -> N
     ]
 
 
-def test_other_editors_count_once_they_are_installed(tmp_path: Path) -> None:
-    usual = {tmp_path / ".config/Code/User"}
-    assert {
-        root.parent if root.name == "workspaceStorage" else root.parent.parent for root in _roots(tmp_path)
-    } == usual
-    (tmp_path / "Library/Application Support/Code/User").mkdir(parents=True)
+def test_the_folders_of_all_editors_are_read(tmp_path: Path) -> None:
+    assert tmp_path / ".config/VSCodium/User/workspaceStorage" in _roots(tmp_path)
     assert tmp_path / "Library/Application Support/Code/User/workspaceStorage" in _roots(tmp_path)
 
 

@@ -97,7 +97,7 @@ def test_a_session_goes_on_in_the_new_folder(world: World) -> None:
     assert before.out == f"cd -- {world.old} && claude --resume tide-1\n"
     clew("sources", "map", world.old, world.new)
     printed = clew("resume", "Write the tide", "--in", "codex", "--print", "--allow-loss").out
-    assert f"clew convert tide-1 --to codex --home {world.home} --folder {world.new}" in printed
+    assert f"clew convert tide-1 --to codex --home {world.home} --cwd {world.new}" in printed
     assert f"cd -- {world.new} && codex resume" in printed
     found = clew("resume", "tide-1", "--json").json
     assert found["cwd"] == str(world.new)

@@ -18,6 +18,7 @@ LONG_PACKAGES = {
     "codex": 3450,
     "copilot_cli": 1500,
     "gemini": 2600,
+    "goose": 1200,
     "kimi_code": 1600,
     "opencode": 1650,
     "pi": 1150,

@@ -15,8 +15,8 @@ from tests.realclients.wire_chat import MODEL, ChatCompletions
 
 IS_ARM = platform.machine() in ("aarch64", "arm64")
 PACKAGE = "opencode-linux-arm64" if IS_ARM else "opencode-linux-x64"
-VERSION = "1.18.18" if IS_ARM else "1.18.33"
-"""The newest version of the program that the registry has for the processor."""
+VERSION = "1.18.18"
+"""The newest version of the program for both processors."""
 PROVIDER = {
     "npm": "@ai-sdk/openai-compatible",
     "options": {"baseURL": f"{MODEL_URL}/v1", "apiKey": "lab"},

@@ -41,11 +41,8 @@ _HEADER_KEY = f"'{MESSAGE_KEY}' || :session || ':' || json_extract(header.value,
 
 
 def roots(host: Host) -> Iterator[Path]:
-    """The folders that may hold the database; the first is always named, the others where they are."""
-    for folder in _USER_FOLDERS:
-        path = host.home / folder / "User" / "globalStorage"
-        if folder == _USER_FOLDERS[0] or path.is_dir():
-            yield path
+    """The folders that may hold the database, on each system."""
+    return (host.home / folder / "User" / "globalStorage" for folder in _USER_FOLDERS)
 
 
 def _sessions(schema: Schema) -> str:

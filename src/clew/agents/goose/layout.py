@@ -27,10 +27,8 @@ def roots(host: Host) -> Iterator[Path]:
         yield Path(configured) / "data" / "sessions"
     data = host.env.get("XDG_DATA_HOME")
     yield Path(data) / "goose" / "sessions" if data else host.home / FOLDER
-    if (mac := host.home / "Library" / "Application Support").is_dir():
-        yield mac / "Block" / "goose" / "sessions"
-    if (windows := host.home / "AppData" / "Roaming").is_dir():
-        yield windows / "Block" / "goose" / "data" / "sessions"
+    yield host.home / "Library" / "Application Support" / "Block" / "goose" / "sessions"
+    yield host.home / "AppData" / "Roaming" / "Block" / "goose" / "data" / "sessions"
 
 
 def _version(schema: Schema) -> str:

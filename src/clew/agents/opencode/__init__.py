@@ -39,7 +39,7 @@ class OpenCode(Agent):
     id = "opencode"
     title = "OpenCode"
     homepage = "https://opencode.ai"
-    newest_tested_version = "1.18.33"
+    newest_tested_version = "1.18.18"
     layout: ClassVar[Layout] = make_layout("opencode")
 
     def roots(self, host: Host) -> Iterator[Path]:

@@ -32,14 +32,10 @@ _STATE_KEYS = re.compile(rb'"(?:responderUsername|requesterUsername|initialLocat
 
 
 def roots(host: Host) -> Iterator[Path]:
-    """The folders of workspaces and of chats without one: of the usual editor, and of others that are installed.
-
-    What is installed on another machine is not known.
-    """
-    for number, user in enumerate(user_folders(host)):
-        if number == 0 or host.kind == "remote" or user.is_dir():
-            yield user / WORKSPACES
-            yield from (user / name for name in GLOBAL_CHATS)
+    """The folders of workspaces and of chats without one, of each editor."""
+    for user in user_folders(host):
+        yield user / WORKSPACES
+        yield from (user / name for name in GLOBAL_CHATS)
 
 
 def discover(root: Path) -> Iterator[SourceFile]:
