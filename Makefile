@@ -94,7 +94,8 @@ test-build: $(VENV)/.dev-installed
 # Each agent is installed in a folder of its own. One that cannot be installed is skipped.
 test-real: $(VENV)/.dev-installed
 	@$(PY) -m tests.realclients.install
-	@$(PY) -m pytest -n $(WORKERS) $(REAL)
+	@$(PY) -m pytest -n $(WORKERS) $(REAL) || \
+	  { echo 'Running the failed tests again, alone:'; $(PY) -m pytest --last-failed --last-failed-no-failures none -v $(REAL); }
 
 test-scale: $(VENV)/.spark-installed
 	@$(PY) -m pytest --timeout 2400 -o faulthandler_timeout=2000 $(SCALE)
