@@ -58,3 +58,16 @@ def test_every_agent_has_a_page_with_its_evidence(name: str) -> None:
         "Sessions from other agents",
     ]
     assert re.search(r"Last checked\s\d{4}-\d\d-\d\d\.", page)
+
+
+def test_the_guide_says_what_each_agent_can_hold() -> None:
+    guide = (ROOT / "docs" / "guides" / "another-agent.md").read_text(encoding="utf-8")
+    for agent in registry.load_all():
+        profile = agent.target_profile()
+        if profile is None:
+            continue
+        can = profile.capacity
+        failures = "yes" if can.failures else "`[failed]` in the text"
+        held = [can.images, can.documents, can.thinking, failures, can.todos, can.titles, can.subagents]
+        cells = [each if isinstance(each, str) else "yes" if each else "no" for each in held]
+        assert f"| {agent.title} | {' | '.join(cells)} |" in guide

@@ -123,5 +123,5 @@ class Kilo(OpenCode):
     id = "kilo"
     title = "Kilo"
     homepage = "https://kilo.ai"
-    newest_tested_version = "7.7.7"
+    newest_tested_version = ""
     layout = make_layout("kilo")
