@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from clew.agents.base import Unit
+from clew.agents.base import SourceFile, Unit, open_file
 from clew.agents.native_records import output_of
 from clew.convert import origin
 from clew.convert.conversation import FAILED_MARK, call_id
@@ -35,6 +35,8 @@ _LINE = re.compile(r"line \d+")
 _EMPTY = {"blank-line", "nul-run", "byte-order-mark"}
 _SHELL = ("bash", "/bin/bash", "sh", "zsh", "-lc", "-c")
 """Words around a command that another agent's shell does not need."""
+_TODO_STATES = {"pending": ("[ ]",), "in_progress": ("(in progress)",), "completed": ("[x]", "done")}
+"""How agents spell the states of todo lists."""
 _TIMES = re.compile(r"(?:(\d+) x )?(.*)", re.DOTALL)
 _ATTACHED = {"image": "a picture", "document": "an attached document", "thinking": "thinking"}
 
@@ -122,7 +124,8 @@ def unnamed(session: StoredSession, copy: StoredSession, losses: list[Loss]) -> 
     if max(gone["failure"], 0) != failures:
         yield f"of {gone['failure']} calls it is not told that they failed, {failures} are named"
     everything = iter([line for message in before for line in _in_order(message, ("text", "tool_result"))])
-    if not all(line in everything for message in spoken(copy) for line in _in_order(message, ("text",))):
+    copied = (line for message in spoken(copy) for line in _in_order(message, ("text",)) if line != FAILED_MARK)
+    if not all(line in everything for line in copied):
         yield "what was said stands in another order"
     if lost := _arguments_lost(before, spoken(copy)):
         yield f"of the arguments is missing {lost!r}"
@@ -157,7 +160,8 @@ def _arguments_lost(before: list[dict[str, Any]], after: list[dict[str, Any]]) -
     there = {identity: " ".join(_read(leaf) for leaf in _leaves(given)) for identity, given in _calls(after)}
     for identity, given in _calls(before):
         for leaf in _leaves(given):
-            if leaf not in there.get(identity, leaf) and leaf not in _SHELL:
+            said = there.get(identity, leaf)
+            if not any(spelling in said for spelling in (leaf, *_TODO_STATES.get(leaf, ()))) and leaf not in _SHELL:
                 return leaf
     return None
 
@@ -182,8 +186,11 @@ def _calls(messages: list[dict[str, Any]]) -> Iterator[tuple[str, Any]]:
 
 
 def _leaves(value: Any) -> Iterator[str]:
-    if isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
+    if isinstance(value, dict):
+        # Another wording of a task in a todo list, which few agents keep.
+        yield from (leaf for key, each in value.items() if key != "activeForm" for leaf in _leaves(each))
+    elif isinstance(value, list):
+        for each in value:
             yield from _leaves(each)
     elif value is not None:
         yield str(value)
@@ -191,9 +198,14 @@ def _leaves(value: Any) -> Iterator[str]:
 
 def _of_the_way_back(session: StoredSession, copy: StoredSession, home: Path) -> list[str]:
     back = prepare(copy.agent, copy.source, session.agent.id).write(home)
-    before = [origin.file_path(session.source, name).read_bytes() for name in origin.file_names(session.source)]
+    before = [_content(session.source, name) for name in origin.file_names(session.source)]
     after = [Path(name).read_bytes() for name in back.files[: len(before)]]
     return [] if after == before and not back.losses else ["does not come back as it was"]
+
+
+def _content(source: SourceFile, name: str) -> bytes:
+    with open_file(source, name) as stream:
+        return stream.read()
 
 
 def _is_said(one: Held) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -21,6 +20,7 @@ from clew.catalog.filters import Condition
 from clew.catalog.portable_sql import CACHE_5M_TOKENS
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.stats import UsageTotals, add_known, catalog_stats
+from clew.catalog.unknown_formats import UNKNOWN_CODES, type_name, version_numbers
 from clew.io.paths import escape_controls, path_for_display, path_from_text, path_to_text
 from clew.model import Problem
 from clew.model.codes import CODES
@@ -280,7 +280,7 @@ def agent_versions(db: sqlite3.Connection) -> dict[str, list[str]]:
     versions: dict[str, list[str]] = {}
     for agent, version in db.execute(query):
         versions.setdefault(agent, []).append(version)
-    return {agent: sorted(found, key=_version_numbers) for agent, found in versions.items()}
+    return {agent: sorted(found, key=version_numbers) for agent, found in versions.items()}
 
 
 class Page(NamedTuple):
@@ -560,8 +560,8 @@ def problems(db: sqlite3.Connection) -> list[Problem]:
 def _problem(path: str, recorded: dict[str, str | int]) -> Problem:
     code = CODES[str(recorded["code"])]
     message = str(recorded.get("message") or code.meaning)
-    if recorded["code"] in _UNKNOWN_CODES:
-        message = f"{_UNKNOWN_CODES[str(recorded['code'])]} {_type_name(recorded)}"
+    if recorded["code"] in UNKNOWN_CODES:
+        message = f"{UNKNOWN_CODES[str(recorded['code'])]} {type_name(recorded)}"
     return Problem(
         code=str(recorded["code"]),
         severity=code.severity,
@@ -570,61 +570,6 @@ def _problem(path: str, recorded: dict[str, str | int]) -> Problem:
         line=int(recorded["line"]) or None,
         hint=code.hint,
     )
-
-
-_UNKNOWN_CODES = {"unknown-type": "unknown record type", "unknown-block": "unknown content block"}
-_TYPE_NAME = re.compile(r"[A-Za-z][\w./:-]{0,59}", re.ASCII)
-_SHOWN_UNKNOWN_TYPES = 5
-
-
-class UnknownFormat(NamedTuple):
-    """Types of records or blocks of an agent that this version of clew does not know."""
-
-    agent: str
-    sessions: int
-    """The number of sessions that have them."""
-    names: tuple[str, ...]
-    newest_version: str
-    """The newest version of the agent that wrote such a session; empty where none is known."""
-    path: str
-    """One of the files."""
-
-    def __str__(self) -> str:
-        number = "1 session has" if self.sessions == 1 else f"{self.sessions} sessions have"
-        names = ", ".join(self.names[:_SHOWN_UNKNOWN_TYPES]) + (" …" if len(self.names) > _SHOWN_UNKNOWN_TYPES else "")
-        wrote = f"{self.agent} {self.newest_version}".rstrip()
-        return f"{wrote}: {number} records that this version of clew does not know ({names}), such as {self.path}"
-
-
-def unknown_formats(db: sqlite3.Connection) -> list[UnknownFormat]:
-    """What agents wrote that this version of clew does not know; one row for each agent."""
-    query = """SELECT f.agent, f.path, f.problems, coalesce(s.agent_version, '') FROM source f
-    LEFT JOIN session s ON s.id = f.id WHERE f.problems LIKE '%"unknown-%' AND f.state <> 'gone' ORDER BY f.path"""
-    found: dict[str, list[tuple[str, list[str], str]]] = {}
-    for agent, path, recorded, version in db.execute(query):
-        names = [_type_name(each) for each in json.loads(recorded) if each["code"] in _UNKNOWN_CODES]
-        if names:
-            found.setdefault(agent, []).append((path, names, version))
-    return [
-        UnknownFormat(
-            agent,
-            len(sessions),
-            tuple(sorted({name for _, names, _ in sessions for name in names})),
-            max((version for _, _, version in sessions), key=_version_numbers),
-            escape_controls(path_for_display(sessions[-1][0])),
-        )
-        for agent, sessions in sorted(found.items())
-    ]
-
-
-def _type_name(recorded: dict[str, JSON]) -> str:
-    """The name of an unknown type; what does not look like one is not shown, because it may be anything."""
-    name = str(recorded.get("message") or "")
-    return name if _TYPE_NAME.fullmatch(name) else "unnamed"
-
-
-def _version_numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d{1,18}", version, re.ASCII))
 
 
 def unreadable_sources(

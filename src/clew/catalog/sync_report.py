@@ -6,7 +6,7 @@ import sqlite3
 from typing import NamedTuple
 
 from clew.catalog.change_detection import recorded_unreadable_folders
-from clew.catalog.queries import unknown_formats
+from clew.catalog.unknown_formats import unknown_formats
 
 
 class SyncCounts(NamedTuple):

@@ -72,7 +72,7 @@ def print_unreadable(db: sqlite3.Connection, agents: Collection[str] = ()) -> No
 
 def print_unknown_formats(db: sqlite3.Connection) -> None:
     """Warn about records that this version of clew does not know: sessions may hold more than it shows."""
-    from clew.catalog.queries import unknown_formats
+    from clew.catalog.unknown_formats import unknown_formats
 
     for found in unknown_formats(db):
         print_message(f"clew: {found}; `clew doctor` lists them")

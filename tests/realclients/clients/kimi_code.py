@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tests.realclients.client import LATEST, MODEL_URL, SUBAGENT_TASK, Client, FileChanges, Part, Story
@@ -19,6 +20,11 @@ def _arguments(prompt: str, session: str | None, home: Path) -> list[str]:
     return [*resume, *(["-m", ENVIRONMENT_MODEL] if resume else []), "-p", prompt]
 
 
+def _read_result(text: str) -> str:
+    """A result as it is recorded: the client joins the texts around an image without a line feed."""
+    return re.sub(r'\A(<image path="[^"\n]*">)(</image>)(<system>[^\n]*</system>)\Z', r"\1\n\2\n\3", text)
+
+
 def _session_id(path: Path) -> str | None:
     return path.parent.name if path.name == "state.json" else None
 
@@ -31,6 +37,7 @@ CLIENT = Client(
         image_result="(see attached media)",
         result_wrapper=r"\A(?:Wall time: [\d.]+ seconds\n)?(?:<system>ERROR: Tool execution failed\.</system>\n)?"
         r"|\A<system>Tool output is empty\.</system>\Z|\n<system>[^\n]*</system>\Z",
+        read_result=_read_result,
     ),
     npm={"@moonshot-ai/kimi-code": "2.1.0", "node": "22.23.3"},
     binary="node_modules/.bin/kimi",

@@ -139,4 +139,4 @@ def _file_changes(project: Path) -> tuple[tuple[Call, ...], ...]:
 
 
 STORIES = (Story("opencode", CLIENT, _bell_and_horn, shows_image=True, has_subagent_file=True),)
-FILE_CHANGES = (FileChanges("opencode", CLIENT, _file_changes, 0.3),)
+FILE_CHANGES = (FileChanges("opencode", CLIENT, _file_changes, 0.05),)

@@ -17,7 +17,6 @@ from clew.agents.file_evidence import (
     FileChange,
     WriterFinished,
     absolute,
-    as_text,
     first_text,
     tool_call,
     writer_started,
@@ -95,7 +94,7 @@ class _Reader:
             return
         path = absolute(named, self.folder)
         if call.name == "read":
-            yield _read(path, call, details, index)
+            yield _read(path, call, index)
         elif call.name == "write":
             yield _written(path, call, details, index)
         elif call.name in _EDITS:
@@ -134,16 +133,9 @@ def _details(native: Mapping[str, JSON], call: str) -> Mapping[str, JSON]:
     return {}
 
 
-def _read(path: str, call: _Call, details: Mapping[str, JSON], done: int) -> FileChange:
-    """What a tool read; content only where it was the whole of a text."""
-    shown = details.get("display")
-    state = None
-    if isinstance(shown, dict) and shown.get("type") == "file" and shown.get("truncated") is False:
-        is_whole = shown.get("lineStart") == 1 and shown.get("lineEnd") == shown.get("totalLines")
-        text = shown.get("text")
-        # The last line feed of the file is not shown, so only the characters before it are known.
-        state = as_text(f"{text}\n") if is_whole and isinstance(text, str) and text else None
-    return FileChange(path, "read", call.at, done, "read", state, state)
+def _read(path: str, call: _Call, done: int) -> FileChange:
+    """That a tool read a file. Its content is not known: the output does not show whether it ends with a line feed."""
+    return FileChange(path, "read", call.at, done, "read")
 
 
 def _written(path: str, call: _Call, details: Mapping[str, JSON], done: int) -> FileChange:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from clew.catalog import queries
 from clew.catalog.queries import Entry
 from clew.catalog.stats import Row, catalog_stats
+from clew.catalog.unknown_formats import unknown_formats
 from clew.render.tables import counted
 from clew.timezone import local_time
 from clew.web.charts import Cells, Day, heatmap, mask_cell_names, usage_chart
@@ -47,7 +48,7 @@ def view(request: PageRequest) -> Response:
         request,
         "home.html",
         sync_progress=context.sync_progress(),
-        unknown_formats=request.masking.value([str(each) for each in queries.unknown_formats(context.db)]),
+        unknown_formats=request.masking.value([str(each) for each in unknown_formats(context.db)]),
         overview=overview,
         latest=queries.page(context.db, None, MAX_LISTED),
         running=_running_sessions(context),

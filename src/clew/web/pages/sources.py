@@ -10,6 +10,7 @@ from starlette.responses import Response
 from clew.agents import registry
 from clew.catalog import queries
 from clew.catalog.ids import session_key
+from clew.catalog.unknown_formats import unknown_formats
 from clew.sources.local import listed_roots
 from clew.web.request import PageRequest, respond
 from clew.web.templates import session_url_of
@@ -34,7 +35,7 @@ def view(request: PageRequest) -> Response:
         roots=request.masking.value(roots),
         problems=[_problem_row(row) for row in problems[:limit]],
         left_out=len(problems) > limit,
-        unknown_formats=request.masking.value([str(each) for each in queries.unknown_formats(context.db)]),
+        unknown_formats=request.masking.value([str(each) for each in unknown_formats(context.db)]),
         sync_state=context.updater.state,
     )
 
