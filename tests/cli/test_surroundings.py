@@ -271,6 +271,8 @@ FORBIDDEN = ("\x9b", "\x9d", "\b", "\x07", "\x00", "\x7f", "\u202e", "\u2066", "
 )
 def test_H08_nothing_in_a_session_steers_the_terminal(tmp_path: Path, words: list[str]) -> None:
     hostile_session(tmp_path)
+    # A first sync that takes long shows a progress bar.
+    assert clew("--home", tmp_path, "sync").code == 0
     seen = on_a_terminal("--home", tmp_path, *words)
     assert seen
     # Content is there, and what would steer is shown instead.
