@@ -14,6 +14,7 @@ from clew.agents.base import Agent, Claim, Header, Unit
 from clew.agents.cline import Cline, KiloCode, RooCode
 from clew.agents.file_evidence import ABSENT, FileChange, FileContent
 from clew.analysis.usage import Usage
+from clew.convert.prepare import prepare
 from clew.export.verify import verify
 from clew.host import Host
 from clew.model.json import JSON
@@ -294,3 +295,14 @@ def test_ids_and_contents_of_other_types_are_no_error(odd: JSON, tmp_path: Path)
 @pytest.mark.parametrize("name", ["roo-code", "kilo-code"])
 def test_tests_with_cline_prove_nothing_about_versions_of_other_extensions(name: str) -> None:
     assert registry.get(name).newest_tested_version == ""
+
+
+def test_a_task_is_converted_to_a_session_of_the_newest_form(tmp_path: Path) -> None:
+    written = prepare(CLINE, CLINE.locate(TASK), "cline").write(tmp_path, allow_loss=True)
+    path = Path(written.files[0])
+    assert path.name == f"{written.session_id}.messages.json"
+    assert texts(messages(path)) == texts(messages(TASK)) != []
+
+
+def texts(spoken: list[dict[str, JSON]]) -> list[str]:
+    return [block["text"] for message in spoken for block in message["content"] if block["type"] == "text"]

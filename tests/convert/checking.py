@@ -115,7 +115,9 @@ def unnamed(session: StoredSession, copy: StoredSession, losses: list[Loss]) -> 
     if damaged != lines:
         yield f"{damaged} lines cannot be read, {lines} are named"
     gone = held(*before).attached - held(*absent).attached - held(*spoken(copy)).attached
-    gone["thinking"] -= sum(map(_is_thought, copy.units())) + told - len(absent)
+    gone["thinking"] -= (
+        sum(map(_is_thought, copy.units())) + told - len(absent) + _joined_thoughts(before, spoken(copy))
+    )
     for kind, name in _ATTACHED.items():
         named = _named(losses, name)
         if gone[kind] > named:
@@ -129,6 +131,14 @@ def unnamed(session: StoredSession, copy: StoredSession, losses: list[Loss]) -> 
         yield "what was said stands in another order"
     if lost := _arguments_lost(before, spoken(copy)):
         yield f"of the arguments is missing {lost!r}"
+
+
+def _joined_thoughts(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> int:
+    """How many thoughts of the original are in a longer one of the copy: some agents keep one for each reply."""
+    kept = [block["thinking"] for message in after for block in message["content"] if block["type"] == "thinking"]
+    thoughts = [block["thinking"] for message in before for block in message["content"] if block["type"] == "thinking"]
+    inside = sum(any(thought in longer and thought != longer for longer in kept) for thought in thoughts if thought)
+    return inside - len([longer for longer in kept if longer not in thoughts])
 
 
 def _without_nameless(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -161,9 +171,16 @@ def _arguments_lost(before: list[dict[str, Any]], after: list[dict[str, Any]]) -
     for identity, given in _calls(before):
         for leaf in _leaves(given):
             said = there.get(identity, leaf)
-            if not any(spelling in said for spelling in (leaf, *_TODO_STATES.get(leaf, ()))) and leaf not in _SHELL:
+            spellings = (leaf, *_TODO_STATES.get(leaf, ()), *_last_line(given, leaf))
+            if not any(spelling in said for spelling in spellings) and leaf not in _SHELL:
                 return leaf
     return None
+
+
+def _last_line(given: Any, leaf: str) -> Iterator[str]:
+    """The last line of a part of a file whose number of lines is the leaf: some agents name that instead."""
+    if isinstance(given, dict) and leaf == str(given.get("limit")) and isinstance(given.get("offset"), int):
+        yield str(given["offset"] + int(leaf) - 1)
 
 
 def _read(leaf: str) -> str:

@@ -125,22 +125,7 @@ def test_the_fixtures(tmp_path: Path, target: str) -> None:
     assert found(iter(sessions), Library(Host.at(tmp_path)), target, tmp_path / "homes") == {}
 
 
-KNOWN_FAULTS = {
-    "cline": "a task of the older extension becomes an empty session of Cline 3",
-    "copilot-cli": "thinking and numbers in arguments that are not carried over are not named",
-}
-"""What is wrong with conversions of some sessions of the corpus, by the target."""
-
-
-@pytest.mark.parametrize(
-    "target",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(reason=KNOWN_FAULTS[name], strict=True))
-        if name in KNOWN_FAULTS
-        else name
-        for name in AGENTS
-    ],
-)
+@pytest.mark.parametrize("target", AGENTS)
 def test_some_of_the_corpus(shared: Path, tmp_path: Path, target: str) -> None:
     small = sorted((each for each in below(shared / "corpus") if each.source.size < _SMALL), key=lambda one: one.path)
     assert found(iter(small[::_EVERY]), Library(Host.at(tmp_path)), target, tmp_path / "homes") == {}

@@ -141,7 +141,8 @@ def target(extension: str, header: Header) -> str:
     session = header.session
     recorded = PurePosixPath(str((session.get("source") or {}).get("path") or "").replace("\\", "/"))
     identity = safe_relative(str(session["id"]))
-    if is_task(recorded):
+    # A task that is converted gets a new id, and becomes a session of Cline 3.
+    if is_task(recorded) and recorded.parent.name == session["id"]:
         below = f"tasks/{identity}/{TASK}"
         if extension not in recorded.parts:
             return f"{DATA}/{below}"
