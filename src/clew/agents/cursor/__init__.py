@@ -6,86 +6,34 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clew.agents.base import (
-    Agent,
-    Claim,
-    Header,
-    SourceFile,
-    Unit,
-    discover_in_databases,
-    locate_rows,
-    session_id_of_rows,
-)
+from clew.agents.base import SourceFile, Unit
 from clew.agents.cursor.layout import AGENT, FILE_NAME, FOLDER, LAYOUT, roots
-from clew.agents.database import is_header
-from clew.analysis.facts import Facts
-from clew.analysis.titles import short_title
+from clew.agents.database_agent import DatabaseAgent
 from clew.host import Host
-from clew.io.database_paths import session_path
 from clew.model.events import Event
-from clew.model.json import JSON
 
 if TYPE_CHECKING:
     from clew.agents.file_evidence import Event as FileEvidence
 
 
-class Cursor(Agent):
+class Cursor(DatabaseAgent):
     """The agent `cursor`."""
 
     id = AGENT
     title = "Cursor"
     homepage = "https://cursor.com"
     layout = LAYOUT
+    database = FOLDER / FILE_NAME
 
     def roots(self, host: Host) -> Iterator[Path]:
         return roots(host)
-
-    def discover(self, root: Path) -> Iterator[SourceFile]:
-        return discover_in_databases(self.id, root, self.layout)
-
-    def claims(self, path: Path, head: bytes) -> Claim:
-        return Claim.YES if is_header(head, self.id) else Claim.NO
-
-    def locate(self, path: Path) -> SourceFile:
-        return locate_rows(self.id, path, self.layout)
-
-    def session_id(self, source: SourceFile) -> str:
-        return session_id_of_rows(source)
 
     def events(self, source: SourceFile) -> Iterator[Event]:
         from clew.agents.cursor.events import read_events
 
         return read_events(source)
 
-    def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
-        extra = facts.extra
-        found: dict[str, JSON] = {
-            "id": self.session_id(source),
-            "workspace": facts.cwd or "",
-            "workspace_encoded": source.path.parent.name,
-            "started_at": facts.first_time or extra.get("started_at"),
-            "ended_at": facts.last_time or extra.get("started_at"),
-            "source": {"type": "local", "host": None, "path": str(source.path)},
-            "is_agent_session": bool(extra.get("is_subagent")),
-            "parent_session_id": extra.get("parent_session_id"),
-            "agent_id": extra.get("agent_id"),
-        }
-        title = facts.titles.get("title") or short_title(facts.first_prompt)
-        if title:
-            found["title"] = title
-        if facts.subagents:
-            found["subagents"] = [
-                {"session_id": one.session_id, "agent_id": one.agent_id, "tool_id": one.tool_id}
-                for one in facts.subagents
-            ]
-        if extra.get("cursor"):
-            found["extensions"] = {self.id: extra["cursor"]}
-        return found
-
     def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
         from clew.agents.cursor.file_changes import file_changes
 
         return file_changes(units, self.facts(source).cwd)
-
-    def target(self, header: Header) -> str:
-        return session_path(FOLDER / FILE_NAME, str(header.session["id"])).as_posix()

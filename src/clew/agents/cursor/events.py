@@ -112,7 +112,7 @@ class _Decoder:
             started_at=_milliseconds(chat.createdAt),
             title=chat.name or None,
             has_derived_parents=True,
-            extra={"cursor": {name: value for name, value in extra.items() if value is not None}},
+            extra={"extension": {name: value for name, value in extra.items() if value is not None}},
         )
         children = chat.subComposerIds if isinstance(chat.subComposerIds, list) else []
         for child in children:

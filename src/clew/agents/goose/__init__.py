@@ -6,23 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clew.agents.base import (
-    Agent,
-    Claim,
-    Header,
-    SourceFile,
-    Unit,
-    discover_in_databases,
-    locate_rows,
-    session_id_of_rows,
-)
-from clew.agents.database import is_header
+from clew.agents.base import Header, SourceFile, Unit
+from clew.agents.database_agent import DatabaseAgent
 from clew.agents.goose.layout import AGENT, FILE_NAME, FOLDER, LAYOUT, roots
 from clew.agents.target_profile import TargetProfile
-from clew.analysis.facts import Facts
-from clew.analysis.titles import short_title
 from clew.host import Host
-from clew.io.database_paths import session_path
 from clew.model.events import Event
 from clew.model.json import JSON
 
@@ -30,7 +18,7 @@ if TYPE_CHECKING:
     from clew.agents.file_evidence import Event as FileEvidence
 
 
-class Goose(Agent):
+class Goose(DatabaseAgent):
     """The agent `goose`."""
 
     id = AGENT
@@ -38,51 +26,15 @@ class Goose(Agent):
     homepage = "https://goose-docs.ai"
     newest_tested_version = "1.52.0"
     layout = LAYOUT
+    database = FOLDER / FILE_NAME
 
     def roots(self, host: Host) -> Iterator[Path]:
         return roots(host)
-
-    def discover(self, root: Path) -> Iterator[SourceFile]:
-        return discover_in_databases(self.id, root, self.layout)
-
-    def claims(self, path: Path, head: bytes) -> Claim:
-        return Claim.YES if is_header(head, self.id) else Claim.NO
-
-    def locate(self, path: Path) -> SourceFile:
-        return locate_rows(self.id, path, self.layout)
-
-    def session_id(self, source: SourceFile) -> str:
-        return session_id_of_rows(source)
 
     def events(self, source: SourceFile) -> Iterator[Event]:
         from clew.agents.goose.events import read_events
 
         return read_events(source)
-
-    def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
-        extra = facts.extra
-        found: dict[str, JSON] = {
-            "id": self.session_id(source),
-            "workspace": facts.cwd or "",
-            "workspace_encoded": source.path.parent.name,
-            "started_at": facts.first_time or extra.get("started_at"),
-            "ended_at": facts.last_time or extra.get("started_at"),
-            "source": {"type": "local", "host": None, "path": str(source.path)},
-            "is_agent_session": bool(extra.get("is_subagent")),
-            "parent_session_id": extra.get("parent_session_id"),
-            "agent_id": extra.get("agent_id"),
-        }
-        title = facts.titles.get("title") or short_title(facts.first_prompt)
-        if title:
-            found["title"] = title
-        if facts.subagents:
-            found["subagents"] = [
-                {"session_id": one.session_id, "agent_id": one.agent_id, "tool_id": one.tool_id}
-                for one in facts.subagents
-            ]
-        if extra.get("goose"):
-            found["extensions"] = {self.id: extra["goose"]}
-        return found
 
     def unknown_keys(self, native: Mapping[str, JSON]) -> Iterator[str]:
         from clew.agents.goose.records import find_unknown_keys
@@ -103,6 +55,3 @@ class Goose(Agent):
         from clew.agents.goose.target_profile import TARGET_PROFILE
 
         return TARGET_PROFILE
-
-    def target(self, header: Header) -> str:
-        return session_path(FOLDER / FILE_NAME, str(header.session["id"])).as_posix()

@@ -199,7 +199,7 @@ class _Decoder:
             started_at=_time_of_text(row.created_at),
             title=title,
             has_derived_parents=True,
-            extra={"goose": {name: value for name, value in extra.items() if value is not None}},
+            extra={"extension": {name: value for name, value in extra.items() if value is not None}},
         )
         yield self._record("title" if title else "state", ref, type="sessions", text=title or UNSET)
 

@@ -182,7 +182,7 @@ class _Decoder:
             started_at=_time(row.time_created),
             title=title,
             has_derived_parents=True,
-            extra={"opencode": {name: value for name, value in extra.items() if value is not None}},
+            extra={"extension": {name: value for name, value in extra.items() if value is not None}},
         )
         yield self._record("title" if title else "state", ref, type=table, text=title or UNSET)
 
