@@ -184,6 +184,14 @@ def test_version_2_is_read(database_2: Database) -> None:
     assert stored(database_2).facts.errors == 1
 
 
+def test_messages_without_numbers_are_in_the_order_of_their_times(database: Database) -> None:
+    session = database.session()
+    for text in ("Ring the bell.", "Ring it again."):
+        database.row_of_version_2(session, "user", {"text": text})
+    database.db.execute("ALTER TABLE session_message DROP COLUMN seq")
+    assert contents(database) == [("user", ["Ring the bell."]), ("user", ["Ring it again."])]
+
+
 def test_a_session_that_version_2_has_copied_is_read_once(database_2: Database) -> None:
     write_conversation(database_2)
     write_version_2(database_2)

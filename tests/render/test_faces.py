@@ -87,7 +87,7 @@ def test_on_a_terminal_a_prompt_keeps_its_lines(role: str, first: str) -> None:
 
 def _in(folder: Path, home: Path) -> list[StoredSession]:
     try:
-        return [one for one in Library(Host.at(home)).find(str(folder)) if one.path.stat().st_size < 300_000]
+        return [one for one in Library(Host.at(home)).find(str(folder)) if one.source.size < 300_000]
     except SourceUnreadable:
         return []
 

@@ -80,13 +80,15 @@ def _tables(schema: Schema) -> Sequence[Table]:
     sessions = [name for name in ("session", "session_v2") if name in schema]
     projects = " UNION ".join(f"SELECT project_id FROM {name} WHERE id = :session" for name in sessions)
     parts = Table("part", "WHERE message_id = :parent ORDER BY id")
+    # Early versions of the table have no numbers.
+    order = "seq" if "seq" in schema.get("session_message", ()) else "time_created, id"
     return (
         Table("session_v2", "WHERE id = :session", is_optional=True),
         Table("session", f"WHERE id = :session{is_old}", is_optional=bool(is_old)),
         Table("project", f"WHERE id IN ({projects})", is_optional=True),
         Table("todo", "WHERE session_id = :session ORDER BY position", is_optional=True),
         Table("message", f"WHERE session_id = :session{is_old} ORDER BY time_created, id", bool(is_old), (parts,)),
-        Table("session_message", "WHERE session_id = :session ORDER BY seq", is_optional=True),
+        Table("session_message", f"WHERE session_id = :session ORDER BY {order}", is_optional=True),
         Table("session_input", "WHERE session_id = :session ORDER BY admitted_seq", is_optional=True),
         Table("event", f"{_REMOVED_MESSAGES}{is_old} ORDER BY seq", is_optional=True),
     )
