@@ -20,7 +20,7 @@ LONG_PACKAGES = {
     "gemini": 2600,
     "goose": 1050,
     "kimi_code": 1600,
-    "opencode": 1650,
+    "opencode": 1500,
     "pi": 1010,
     "qwen_code": 1300,
     "sage_agent": 2850,

@@ -100,10 +100,10 @@ class RowDecoder(EventDecoder):
         """The event of a row of a table that is not known."""
         yield self.make_record("other", text_or_unset(table))
 
-    def malformed_row(self, column: str, type: str) -> Iterator[Event]:
+    def malformed_row(self, column: str, type: str | None) -> Iterator[Event]:
         """The events of a row that cannot be decoded, because there is no valid JSON in a column."""
         yield problem("malformed-json", line=self.ref.record + 1, path=f"row.{column}")
-        yield self.make_record("other", type)
+        yield self.make_record("other", text_or_unset(type))
 
     def make_next(
         self, role: Role, uuid: str, blocks: list[Block], time: str | None, metadata: Metadata = NO_METADATA

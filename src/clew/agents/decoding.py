@@ -53,7 +53,7 @@ class EventDecoder:
         self, lines: RecordDecoder[R], decode: Callable[[R], Iterable[Event]], file: int = 0
     ) -> Iterator[Event]:
         """The events of a file of JSON lines; the main file has the number 0, the first of `source.parts` 1."""
-        with self._open(file) as stream:
+        with self._open_session_file(file) as stream:
             for line, record in lines.decode_file(stream):
                 self.ref = SourceRef(file, line - 1)
                 yield from self.fragment(record, line) if isinstance(record, RawRecord) else decode(record)
@@ -66,7 +66,7 @@ class EventDecoder:
 
         `decode` gets each record, and True for the document without its array.
         """
-        with self._open(file) as stream:
+        with self._open_session_file(file) as stream:
             for number, record in enumerate(read_document_stream(stream, keys)):
                 self.ref, value = SourceRef(file, number), record.value
                 yield from self.fragment(record, record.line) if value is None else decode(value, record.is_header)
@@ -77,7 +77,7 @@ class EventDecoder:
         file, number = self.ref.file, self.ref.record
         return fragment_events(self.source, record, line, after=self.index, file=file, number=number)
 
-    def _open(self, file: int) -> BinaryIO:
+    def _open_session_file(self, file: int) -> BinaryIO:
         return open_file(self.source, self.source.parts[file - 1] if file else "")
 
     def _archive_damage(self, stream: BinaryIO, file: int) -> Iterator[Event]:
