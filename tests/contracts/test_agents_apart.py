@@ -22,7 +22,7 @@ LONG_PACKAGES = {
     "kimi_code": 1600,
     "opencode": 1500,
     "pi": 1010,
-    "qwen_code": 1300,
+    "qwen_code": 1120,
     "sage_agent": 2850,
     "sage_emacs": 1300,
     "vscode_chat": 1050,
