@@ -16,7 +16,7 @@ LONG_PACKAGES = {
     "claude_code": 2300,
     "cline": 1300,
     "codex": 3450,
-    "copilot_cli": 1500,
+    "copilot_cli": 1420,
     "gemini": 2600,
     "goose": 1050,
     "kimi_code": 1600,

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from clew.agents.base import SourceFile
 from clew.agents.content import parse_arguments
-from clew.agents.decoding import NO_METADATA, EventDecoder, token_usage
+from clew.agents.decoding import EventDecoder, token_usage
 from clew.agents.mistral_vibe import locate
 from clew.agents.mistral_vibe.projection import Projection
 from clew.agents.mistral_vibe.records import (
@@ -104,7 +104,7 @@ class _VibeDecoder(EventDecoder):
     def _entry(self, entry: Entry) -> Iterator[Event]:
         match entry.type:
             case "message" if entry.role in ("user", "assistant", "system"):
-                metadata = self._reply_metadata(entry) if entry.role == "assistant" else NO_METADATA
+                metadata = self._reply_metadata(entry) if entry.role == "assistant" else None
                 role: Role = entry.role  # type: ignore[assignment]
                 yield self._add(entry, role, _texts(entry.content), metadata)
             case "reasoning":
@@ -148,7 +148,9 @@ class _VibeDecoder(EventDecoder):
                 metadata.token_usage = _token_usage(found.usage)
         return metadata
 
-    def _add(self, entry: Entry, role: Role, blocks: list[Block], metadata: Metadata, suffix: str = "") -> Message:
+    def _add(
+        self, entry: Entry, role: Role, blocks: list[Block], metadata: Metadata | None, suffix: str = ""
+    ) -> Message:
         time = entry.updatedAt if suffix else entry.createdAt
         return self.make_chained(role, blocks, metadata, uuid=f"{entry.id}{suffix}", time=time)
 
