@@ -14,7 +14,7 @@ SOURCE = Path(clew.__file__).parent
 MAX_PACKAGE_LINES = 950
 LONG_PACKAGES = {
     "claude_code": 2300,
-    "cline": 1300,
+    "cline": 1240,
     "codex": 3450,
     "copilot_cli": 1420,
     "gemini": 2600,
