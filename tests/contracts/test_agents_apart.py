@@ -14,14 +14,14 @@ SOURCE = Path(clew.__file__).parent
 MAX_PACKAGE_LINES = 950
 LONG_PACKAGES = {
     "claude_code": 2300,
-    "cline": 1300,
+    "cline": 1240,
     "codex": 3450,
     "copilot_cli": 1500,
     "gemini": 2600,
     "goose": 1200,
     "kimi_code": 1600,
     "opencode": 1650,
-    "pi": 1150,
+    "pi": 985,
     "qwen_code": 1300,
     "sage_agent": 2850,
     "sage_emacs": 1300,
