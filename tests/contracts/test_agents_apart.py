@@ -15,16 +15,16 @@ MAX_PACKAGE_LINES = 950
 LONG_PACKAGES = {
     "claude_code": 2300,
     "cline": 1300,
-    "codex": 3450,
+    "codex": 3250,
     "copilot_cli": 1500,
-    "gemini": 2600,
-    "goose": 1200,
+    "gemini": 2550,
+    "goose": 1050,
     "kimi_code": 1600,
-    "opencode": 1650,
-    "pi": 1150,
-    "qwen_code": 1300,
+    "opencode": 1550,
+    "pi": 1000,
+    "qwen_code": 1150,
     "sage_agent": 2850,
-    "sage_emacs": 1300,
+    "sage_emacs": 1250,
     "vscode_chat": 1050,
 }
 """Limits of packages that are longer; a limit only goes down."""
