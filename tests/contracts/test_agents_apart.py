@@ -18,13 +18,13 @@ LONG_PACKAGES = {
     "codex": 3210,
     "copilot_cli": 1490,
     "gemini": 2540,
-    "goose": 1030,
+    "goose": 960,
     "kimi_code": 1590,
-    "opencode": 1500,
+    "opencode": 1420,
     "qwen_code": 1150,
-    "sage_agent": 2840,
+    "sage_agent": 2830,
     "sage_emacs": 1230,
-    "vscode_chat": 1040,
+    "vscode_chat": 1020,
 }
 """Limits of packages that are longer; a limit only goes down."""
 OWN_STORE = "sage-agent"
