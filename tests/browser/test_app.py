@@ -263,6 +263,13 @@ def test_filters_answer_as_they_change(visit: Visit) -> None:
     page.get_by_text("No session matches").wait_for()
 
 
+@pytest.mark.parametrize("index", [0, 999_999])
+def test_a_link_to_a_message_that_does_not_exist_says_so(visit: Visit, index: int) -> None:
+    page, watched = visit(f"/session/claude-code/{MIDDLING}#m{index}")
+    page.get_by_text(f"There is no message {index:,}; the last is 950.").wait_for()
+    assert watched.complaints == []
+
+
 def test_branches_are_switched(visit: Visit) -> None:
     page, _ = visit(FORKED)
     left, right = (page.locator(f"article[data-b='{number}']").first for number in (3, 5))
