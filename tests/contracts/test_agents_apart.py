@@ -17,7 +17,7 @@ LONG_PACKAGES = {
     "cline": 1240,
     "codex": 3210,
     "copilot_cli": 1490,
-    "gemini": 2540,
+    "gemini": 2560,
     "goose": 960,
     "kimi_code": 1590,
     "opencode": 1420,
