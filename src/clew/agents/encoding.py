@@ -45,7 +45,7 @@ class ApiMessage(Struct):
     """Blocks; of a result the `tool_result`, with the name of the tool."""
     time: datetime
     uuid: str
-    metadata: Fields = {}
+    metadata: Fields
     parent_uuid: str | None = None
 
 
@@ -59,7 +59,7 @@ class ApiOrder:
 
     def __init__(self, session: Mapping[str, JSON], no_result: str = "") -> None:
         self._session_id, self._no_result = session["id"], no_result
-        self._time = parse_time(session.get("started_at")) or EPOCH
+        self.time = parse_time(session.get("started_at")) or EPOCH
         """Of the last message that has one."""
         self._reply: ApiMessage | None = None
         """The reply to which the next message may belong as well."""
@@ -77,7 +77,7 @@ class ApiOrder:
 
     def add(self, message: Fields) -> Iterator[ApiMessage]:
         """The messages that are complete, now that this one is there."""
-        self._time = parse_time(message.get("timestamp")) or self._time
+        self.time = parse_time(message.get("timestamp")) or self.time
         parent = message.get("parent_uuid", self._source)
         if parent != self._source and not self._answers_open_call(message):
             yield from self.finish()
@@ -91,7 +91,7 @@ class ApiOrder:
         yield from self._finish_reply()
         for call in list(self._open_calls) if self._no_result else ():
             block = {"type": "tool_result", "tool_id": call, "output": self._no_result, "is_error": True}
-            yield self._result(block, derived_id(self._session_id, "no result", call))
+            yield self._result(block, derived_id(self._session_id, "no result", call), {})
         self._open_calls = {}
         for message in self._waiting:
             yield self._linked(message)
@@ -100,7 +100,7 @@ class ApiOrder:
     def _add_reply(self, message: Fields) -> Iterator[ApiMessage]:
         if self._reply is None:
             yield from self.finish()
-            self._reply = ApiMessage("assistant", [], self._time, self._piece_uuid(), message.get("metadata") or {})
+            self._reply = ApiMessage("assistant", [], self.time, self._piece_uuid(), message.get("metadata") or {})
         self._last_pieces[self._source] = self._reply.uuid
         self._reply.content += message["content"]
         self._open_calls |= {block["tool_id"]: block for block in message["content"] if block["type"] == "tool_use"}
@@ -112,17 +112,16 @@ class ApiOrder:
 
     def _add_other(self, message: Fields) -> Iterator[ApiMessage]:
         yield from self._finish_reply()
-        content: list[Fields] = []
+        metadata, content = message.get("metadata") or {}, list[Fields]()
         for block in message["content"]:
             if block["type"] != "tool_result":
                 content.append(block)
             elif block["tool_id"] in self._open_calls:
-                yield self._result(block, self._piece_uuid())
+                yield self._result(block, self._piece_uuid(), metadata)
             else:
                 content += output_blocks(block.get("output"))
         if content:
-            metadata = message.get("metadata") or {}
-            self._waiting.append(ApiMessage(message["role"], content, self._time, self._piece_uuid(), metadata))
+            self._waiting.append(ApiMessage(message["role"], content, self.time, self._piece_uuid(), metadata))
         if not self._open_calls:
             yield from self.finish()
 
@@ -132,9 +131,9 @@ class ApiOrder:
             block["type"] == "tool_result" and block["tool_id"] in self._open_calls for block in message["content"]
         )
 
-    def _result(self, block: Fields, uuid: str) -> ApiMessage:
+    def _result(self, block: Fields, uuid: str, metadata: Fields) -> ApiMessage:
         name = self._open_calls.pop(block["tool_id"])["tool_name"] or UNKNOWN
-        return self._linked(ApiMessage("tool", [{**block, "tool_name": name}], self._time, uuid))
+        return self._linked(ApiMessage("tool", [{**block, "tool_name": name}], self.time, uuid, metadata))
 
     def _piece_uuid(self) -> str:
         """The uuid of the next message that is made of the last one: the first has its uuid."""
