@@ -7,7 +7,9 @@ from typing import TypeVar
 
 import msgspec
 
-from clew.io.codec import NOT_JSON, loads
+from clew.agents.database import DUMP_VERSION, HEADER_KEY
+from clew.io.codec import NOT_JSON, dumps, loads
+from clew.io.database_paths import FILE_SUFFIX
 from clew.io.typed_records import RecordDecoder, decode_leniently, decode_value
 from clew.model.json import JSON
 
@@ -58,3 +60,23 @@ def json_in_column(native: Mapping[str, JSON], column: str) -> JSON:
     """The value of the JSON text in a column of a native row; None where there is none."""
     row = native.get("row")
     return parse_json(row.get(column)) if isinstance(row, dict) else None
+
+
+# Rows for a session that the agent imports: clew writes nothing into a database.
+
+IMPORT_SUFFIX = ".json"
+
+
+def header_line(agent: str, schema: str, session: JSON) -> bytes:
+    """The first line of a file of rows."""
+    return dumps({HEADER_KEY: DUMP_VERSION, "agent": agent, "schema": schema, "session": session}) + b"\n"
+
+
+def row_line(table: str, row: Mapping[str, JSON]) -> bytes:
+    """The line of a row."""
+    return dumps({"table": table, "row": row}) + b"\n"
+
+
+def import_file(main_file: str) -> str:
+    """The file that the agent imports, beside the rows of a session."""
+    return main_file.removesuffix(FILE_SUFFIX) + IMPORT_SUFFIX

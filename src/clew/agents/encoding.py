@@ -5,7 +5,7 @@ An encoder gets messages of any session, with content blocks as in the unified d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 
 from msgspec import Struct
@@ -19,6 +19,8 @@ Fields = dict[str, JSON]
 
 NO_RESULT = "no result was recorded"
 """The result of a call that has none, for agents that need one: the APIs of models refuse calls without a result."""
+MAX_HELD_RECORDS = 100
+"""How many records wait for the results of their calls."""
 UNKNOWN = "unknown"
 """The name of a tool, model or provider that the session does not tell."""
 
@@ -31,6 +33,15 @@ def json_line(record: Mapping[str, JSON]) -> bytes:
 def renamed(values: Mapping[str, JSON], names: Mapping[str, str]) -> Fields:
     """Those of the named values that are there, under their native keys, in the order of the names."""
     return {native: values[name] for name, native in names.items() if name in values}
+
+
+def subagents_by_call(session: Mapping[str, JSON]) -> dict[JSON, list[Fields]]:
+    """The links to sub-agents that have sessions, by the ids of the calls that started them."""
+    links: dict[JSON, list[Fields]] = {}
+    for link in session.get("subagents") or ():
+        if link.get("session_id"):
+            links.setdefault(link.get("tool_id"), []).append(link)
+    return links
 
 
 # Messages in the order of models' APIs
@@ -146,6 +157,54 @@ class ApiOrder:
         """The message behind the one that was given before."""
         message.parent_uuid, self._last_uuid = self._last_uuid, message.uuid
         return message
+
+
+class HeldRecords:
+    """Holds records back until the results of their calls are there, for agents that keep both in one record."""
+
+    def __init__(self, end_call: Callable[[Fields], None]) -> None:
+        """`end_call` completes a call that nothing answers."""
+        self._end_call = end_call
+        self._records: list[Fields] = []
+        self._open_calls: dict[JSON, tuple[Fields, Fields]] = {}
+        """The native calls without a result, each with its record, by the ids of the calls."""
+
+    @property
+    def last(self) -> Fields | None:
+        """The record that came last, to which more may be added."""
+        return self._records[-1] if self._records else None
+
+    def add(self, record: Fields) -> None:
+        """Hold a record."""
+        self._records.append(record)
+
+    def add_call(self, call_id: JSON, call: Fields, record: Fields) -> None:
+        """A call in a record, which waits for its result."""
+        if call_id in self._open_calls:
+            self._end_call(self._open_calls[call_id][0])
+        self._open_calls[call_id] = call, record
+
+    def take_call(self, block: Fields) -> tuple[Fields, Fields] | None:
+        """The call that a block answers, and its record; None for a block that is no result, or has no call."""
+        return self._open_calls.pop(block["tool_id"], None) if block["type"] == "tool_result" else None
+
+    def take_complete(self) -> Iterator[Fields]:
+        """The records that are complete. The last one is not: the next message may be another line of it."""
+        while len(self._records) > 1 and (len(self._records) > MAX_HELD_RECORDS or not self._open_in(self._records[0])):
+            yield self._ended(self._records.pop(0))
+
+    def take_all(self) -> Iterator[Fields]:
+        """All records that are held."""
+        while self._records:
+            yield self._ended(self._records.pop(0))
+
+    def _open_in(self, record: Fields) -> list[JSON]:
+        return [call_id for call_id, (_, holder) in self._open_calls.items() if holder is record]
+
+    def _ended(self, record: Fields) -> Fields:
+        for call_id in self._open_in(record):
+            self._end_call(self._open_calls.pop(call_id)[0])
+        return record
 
 
 # Content
