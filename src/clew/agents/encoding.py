@@ -10,8 +10,10 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from clew.agents.database import DUMP_VERSION, HEADER_KEY
 from clew.agents.derived_ids import derived_id
 from clew.io.codec import dumps
+from clew.io.database_paths import FILE_SUFFIX
 from clew.model.json import JSON
 from clew.model.time import EPOCH, parse_time
 
@@ -19,6 +21,8 @@ Fields = dict[str, JSON]
 
 NO_RESULT = "no result was recorded"
 """The result of a call that has none, for agents that need one: the APIs of models refuse calls without a result."""
+IMPORT_SUFFIX = ".json"
+"""Of the file that an agent with a database imports."""
 MAX_HELD_RECORDS = 100
 """How many records wait for the results of their calls."""
 UNKNOWN = "unknown"
@@ -44,6 +48,24 @@ def subagents_by_call(session: Mapping[str, JSON]) -> dict[JSON, list[Fields]]:
     return links
 
 
+# Rows for a session that the agent imports: clew writes nothing into a database
+
+
+def header_line(agent: str, schema: str, session: JSON) -> bytes:
+    """The first line of a file of rows."""
+    return json_line({HEADER_KEY: DUMP_VERSION, "agent": agent, "schema": schema, "session": session})
+
+
+def row_line(table: str, row: Mapping[str, JSON]) -> bytes:
+    """The line of a row."""
+    return json_line({"table": table, "row": row})
+
+
+def import_file(main_file: str) -> str:
+    """The file that the agent imports, beside the rows of a session."""
+    return main_file.removesuffix(FILE_SUFFIX) + IMPORT_SUFFIX
+
+
 # Messages in the order of models' APIs
 
 
@@ -57,6 +79,8 @@ class ApiMessage(Struct):
     time: datetime
     uuid: str
     metadata: Fields
+    end_time: datetime | None = None
+    """Of the last line of a reply."""
     parent_uuid: str | None = None
 
 
@@ -65,11 +89,12 @@ class ApiOrder:
 
     What the model says in a row is one message. The results of all its calls follow at once; what came between waits.
     A result whose call is not in the last reply becomes text. A call that nothing answers gets `no_result` as its
-    result, or none where that is empty. Messages keep their branches.
+    result, or none where that is empty. Messages keep their branches. With `splits_texts`, a text behind another text
+    of the model is a message of its own, unless calls wait for their results.
     """
 
-    def __init__(self, session: Mapping[str, JSON], no_result: str = "") -> None:
-        self._session_id, self._no_result = session["id"], no_result
+    def __init__(self, session: Mapping[str, JSON], no_result: str = "", *, splits_texts: bool = False) -> None:
+        self._session_id, self._no_result, self._splits_texts = session["id"], no_result, splits_texts
         self.time = parse_time(session.get("started_at")) or EPOCH
         """Of the last message that has one."""
         self._reply: ApiMessage | None = None
@@ -109,10 +134,13 @@ class ApiOrder:
         self._waiting = []
 
     def _add_reply(self, message: Fields) -> Iterator[ApiMessage]:
-        if self._reply is None:
+        is_split = self._splits_texts and not self._open_calls and _has_text(message["content"])
+        if self._reply is None or (is_split and _has_text(self._reply.content)):
             yield from self.finish()
-            self._reply = ApiMessage("assistant", [], self.time, self._piece_uuid(), message.get("metadata") or {})
+            self._reply = ApiMessage("assistant", [], self.time, self._piece_uuid(), {})
         self._last_pieces[self._source] = self._reply.uuid
+        self._reply.end_time = self.time
+        self._reply.metadata = {**(message.get("metadata") or {}), **self._reply.metadata}
         self._reply.content += message["content"]
         self._open_calls |= {block["tool_id"]: block for block in message["content"] if block["type"] == "tool_use"}
 
@@ -157,6 +185,10 @@ class ApiOrder:
         """The message behind the one that was given before."""
         message.parent_uuid, self._last_uuid = self._last_uuid, message.uuid
         return message
+
+
+def _has_text(blocks: list[Fields]) -> bool:
+    return any(block["type"] == "text" and block["text"] for block in blocks)
 
 
 class HeldRecords:

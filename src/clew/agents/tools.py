@@ -25,7 +25,7 @@ todos: todos, a list of {content, status, active_form?}.
 FILE_WRITE_TOOLS = frozenset({"write", "write_file", "create", "create_file"})
 """Names of tools, of all agents, that write whole files. This and the sets below are in lower case."""
 FILE_EDIT_TOOLS = frozenset(
-    {"edit", "edit_file", "replace", "replace_string_in_file", "str_replace", "multiedit", "notebookedit"}
+    {"edit", "edit_file", "editor", "replace", "replace_string_in_file", "str_replace", "multiedit", "notebookedit"}
 )
 FILE_DELETE_TOOLS = frozenset({"delete_file", "remove_file"})
 FILE_CHANGE_TOOLS = FILE_WRITE_TOOLS | FILE_EDIT_TOOLS | FILE_DELETE_TOOLS | {"apply_patch"}
@@ -67,9 +67,9 @@ class Translator:
     def __init__(self, source: Sequence[Tool], target: Sequence[Tool]) -> None:
         self._known = {tool.name: tool for tool in reversed(source)}
         # Where an agent has several tools of a kind, its first one is used.
-        self._target_by_kind = {tool.kind: tool for tool in reversed(target)}
+        self._target_by_kind: dict[str, Tool] = {tool.kind: tool for tool in reversed(target)}
 
-    def kind(self, name: str | None) -> str | None:
+    def kind(self, name: str | None) -> ToolKind | None:
         """The kind of a tool of the source; None for a tool without a kind."""
         tool = self._known.get(name or "")
         return tool.kind if tool is not None else None
@@ -79,7 +79,7 @@ class Translator:
         tool = self._target_by_kind.get(self.kind(name) or "")
         return tool.name if tool is not None else name
 
-    def writes(self, kind: str) -> bool:
+    def writes(self, kind: ToolKind) -> bool:
         """True where the target has a tool of this kind."""
         return kind in self._target_by_kind
 

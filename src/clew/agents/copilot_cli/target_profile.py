@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clew.agents.copilot_cli import locate
-from clew.agents.copilot_cli.encode import UNANSWERED
+from clew.agents.encoding import NO_RESULT
 from clew.agents.target_profile import Capacity, TargetProfile
 from clew.agents.tools import Arguments, Tool, without
 
@@ -54,6 +54,6 @@ TARGET_PROFILE = TargetProfile(
     lambda session: ["copilot", f"--resume={session['id']}"],
     lambda path, _parts: locate.is_in_own_folder(path),
     INJECTED,
-    no_result_text=UNANSWERED,
+    no_result_text=NO_RESULT,
     can_find_by_id=lambda path, identity: path.parent.name == identity and path.name == locate.EVENTS_FILE,
 )

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from clew.agents.base import Header
-from clew.agents.database_rows import IMPORT_SUFFIX, header_line, row_line
 from clew.agents.encoding import (
+    IMPORT_SUFFIX,
     UNKNOWN,
     Fields,
     call_arguments,
+    header_line,
     model_name,
     output_blocks,
+    row_line,
     subagents_by_call,
     text_or_image,
 )

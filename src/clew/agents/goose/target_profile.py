@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from clew.agents.base import locate_rows
-from clew.agents.database_rows import import_file
+from clew.agents.encoding import import_file
 from clew.agents.goose.encode import session_name
 from clew.agents.goose.layout import AGENT, FOLDER, LAYOUT, roots
 from clew.agents.target_profile import Capacity, TargetProfile

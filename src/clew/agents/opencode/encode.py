@@ -12,17 +12,19 @@ from hashlib import sha256
 from uuid import UUID
 
 from clew.agents.base import Header
-from clew.agents.database_rows import IMPORT_SUFFIX, header_line, row_line
 from clew.agents.encoding import (
+    IMPORT_SUFFIX,
     NO_RESULT,
     UNKNOWN,
     Fields,
     HeldRecords,
     attachment_url,
     call_arguments,
+    header_line,
     model_name,
     output_blocks,
     output_text,
+    row_line,
     subagents_by_call,
 )
 from clew.agents.opencode.events import UNTITLED

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from clew.agents.base import locate_rows
 from clew.agents.database import Layout
-from clew.agents.database_rows import import_file
-from clew.agents.encoding import NO_RESULT
+from clew.agents.encoding import NO_RESULT, import_file
 from clew.agents.opencode.encode import session_id
 from clew.agents.opencode.layout import data_folder
 from clew.agents.target_profile import Capacity, TargetProfile
