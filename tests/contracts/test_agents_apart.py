@@ -13,15 +13,14 @@ from clew.agents import registry
 SOURCE = Path(clew.__file__).parent
 MAX_PACKAGE_LINES = 950
 LONG_PACKAGES = {
-    "claude_code": 2290,
+    "claude_code": 2270,
     "cline": 1180,
     "codex": 3210,
-    "copilot_cli": 1420,
-    "gemini": 2560,
-    "goose": 960,
-    "kimi_code": 1520,
-    "opencode": 1420,
-    "qwen_code": 1120,
+    "copilot_cli": 1380,
+    "gemini": 2540,
+    "kimi_code": 1490,
+    "opencode": 1370,
+    "qwen_code": 1040,
     "sage_agent": 2830,
     "sage_emacs": 1230,
     "vscode_chat": 990,
