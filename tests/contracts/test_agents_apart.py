@@ -13,19 +13,18 @@ from clew.agents import registry
 SOURCE = Path(clew.__file__).parent
 MAX_PACKAGE_LINES = 950
 LONG_PACKAGES = {
-    "claude_code": 2300,
-    "cline": 1250,
-    "codex": 3250,
+    "claude_code": 2290,
+    "cline": 1190,
+    "codex": 3210,
     "copilot_cli": 1400,
-    "gemini": 2550,
-    "goose": 1050,
-    "kimi_code": 1550,
-    "opencode": 1550,
-    "pi": 1000,
+    "gemini": 2540,
+    "goose": 960,
+    "kimi_code": 1530,
+    "opencode": 1420,
     "qwen_code": 1100,
-    "sage_agent": 2850,
-    "sage_emacs": 1250,
-    "vscode_chat": 1050,
+    "sage_agent": 2830,
+    "sage_emacs": 1230,
+    "vscode_chat": 1020,
 }
 """Limits of packages that are longer; a limit only goes down."""
 OWN_STORE = "sage-agent"
