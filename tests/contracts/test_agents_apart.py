@@ -14,13 +14,13 @@ SOURCE = Path(clew.__file__).parent
 MAX_PACKAGE_LINES = 950
 LONG_PACKAGES = {
     "claude_code": 2270,
-    "cline": 1180,
+    "cline": 1130,
     "codex": 3210,
-    "copilot_cli": 1380,
-    "gemini": 2540,
-    "kimi_code": 1490,
+    "copilot_cli": 1290,
+    "gemini": 2530,
+    "kimi_code": 1420,
     "opencode": 1370,
-    "qwen_code": 1040,
+    "qwen_code": 990,
     "sage_agent": 2830,
     "sage_emacs": 1230,
     "vscode_chat": 990,
