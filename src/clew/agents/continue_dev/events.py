@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from msgspec import UNSET, to_builtins
 
-from clew.agents.base import SourceFile, fragment_events, open_main
-from clew.agents.continue_dev import locate
+from clew.agents.base import SourceFile, file_stem, fragment_events, open_main
+from clew.agents.continue_dev import created_at
 from clew.agents.continue_dev.checklist import parse_checklist
 from clew.agents.continue_dev.records import (
     HISTORY,
@@ -43,8 +43,8 @@ _FAILED = ("errored", "canceled")
 
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session, in file order."""
-    decoder = _EventDecoder(locate.session_id(source.path))
-    yield SessionInfo(started_at=locate.created_at(source.path), has_derived_parents=True, has_message_times=False)
+    decoder = _EventDecoder(file_stem(source.path))
+    yield SessionInfo(started_at=created_at(source.path), has_derived_parents=True, has_message_times=False)
     with open_main(source) as stream:
         for number, record in enumerate(read_document_stream(stream, HISTORY)):
             if record.value is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clew.agents.base import Unit
+from clew.agents.base import SourceFile, Unit
 from clew.agents.continue_dev.records import is_document
 from clew.agents.edits import changing, parse_hunks, patched, writing
 from clew.agents.file_evidence import (
@@ -30,7 +30,7 @@ _DIFF = "\nDiff:\n"
 _READ = "Content of "
 
 
-def file_changes(units: Iterator[Unit]) -> Iterator[Event]:
+def file_changes(_source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
     """Everything a session proves, in its order."""
     calls: dict[str, tuple[str, dict[str, JSON], int]] = {}
     folder: str | None = None

@@ -10,7 +10,6 @@ from clew.agents.copilot_cli import locate
 from clew.agents.derived_ids import derived_id
 from clew.agents.target_profile import Header
 from clew.io.codec import dumps
-from clew.io.paths import safe_relative
 from clew.model.json import JSON
 from clew.model.time import parse_time
 from clew.model.unit import Unit
@@ -22,11 +21,6 @@ VERSION = "1.0.102"
 _UNKNOWN_TIME = "1970-01-01T00:00:00.000Z"
 
 NativeRecord = dict[str, JSON]
-
-
-def target(header: Header) -> str:
-    """The path of the session's events below a home folder."""
-    return f".copilot/{locate.SESSIONS}/{safe_relative(str(header.session['id']))}/{locate.EVENTS_FILE}"
 
 
 def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from clew.agents.base import SourceFile
+from clew.agents.cursor.events import read_events
 from clew.agents.edits import Replacement, replacing, writing
 from clew.agents.file_evidence import (
     ABSENT,
@@ -20,6 +22,7 @@ from clew.agents.file_evidence import (
     writer_started,
 )
 from clew.agents.read_only_commands import is_read_only_command
+from clew.analysis.facts import collect_facts
 from clew.model.json import JSON
 from clew.model.unit import Unit
 
@@ -41,8 +44,9 @@ class _Call(NamedTuple):
     """The index of its message."""
 
 
-def file_changes(units: Iterator[Unit], folder: str | None) -> Iterator[Event]:
+def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
     """Everything a chat proves, in its order."""
+    folder = collect_facts(read_events(source)).cwd
     calls: dict[str, _Call] = {}
     for unit in units:
         for block in unit.value["content"] if unit.is_message else ():

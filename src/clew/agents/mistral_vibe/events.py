@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from clew.agents.base import SourceFile, fragment_events, open_file, open_main
 from clew.agents.derived_ids import MessageChain
-from clew.agents.mistral_vibe import locate
+from clew.agents.mistral_vibe import JOURNAL_FOLDER
 from clew.agents.mistral_vibe.projection import Projection
 from clew.agents.mistral_vibe.records import (
     JOURNAL,
@@ -53,7 +53,7 @@ def read_events(source: SourceFile) -> Iterator[Event]:
             yield Record(after=0, kind="state", type="meta", source=SourceRef(0, number))
     projection = Projection(source)
     journal = list(_read_journal(source, projection))
-    decoder = _EventDecoder(locate.session_id(source.path), projection, meta)
+    decoder = _EventDecoder(source.path.parent.name, projection, meta)
     for entry, ref in projection.entries.values():
         yield from decoder.entry(entry, ref)
     yield from decoder.usage_before_journal()
@@ -67,7 +67,7 @@ def read_events(source: SourceFile) -> Iterator[Event]:
 def _read_journal(source: SourceFile, projection: Projection) -> Iterator[Event]:
     """Apply the journal to the projection; gives a record for each line."""
     for number, name in enumerate(source.parts, 1):
-        if not name.startswith(locate.JOURNAL):
+        if not name.startswith(JOURNAL_FOLDER):
             continue
         with open_file(source, name) as stream:
             for line, record in JOURNAL.decode_file(stream):
@@ -90,7 +90,7 @@ def _session_info(meta: SessionMeta) -> SessionInfo:
         started_at=canonical_time(meta.start_time) or None,
         title=meta.title,
         has_derived_parents=True,
-        extra={"extensions": {locate.AGENT: {"parent_session": parent}}} if parent else None,
+        extra={"extension": {"parent_session": parent}} if parent else None,
     )
 
 

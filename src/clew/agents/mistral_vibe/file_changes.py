@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clew.agents.base import Unit
+from clew.agents.base import SourceFile, Unit
 from clew.agents.file_evidence import Event
 from clew.agents.tool_file_changes import ToolFileChanges
 
 
-def file_changes(units: Iterator[Unit]) -> Iterator[Event]:
+def file_changes(_source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
     """Everything a session proves, in its order."""
     work = ToolFileChanges(exact=True)
     folder: str | None = None

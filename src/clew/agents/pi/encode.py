@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from clew.agents.derived_ids import derived_id
-from clew.agents.pi.locate import spell_milliseconds
+from clew.agents.pi import spell_milliseconds
 from clew.agents.pi.records import HEADER
 from clew.agents.target_profile import Header
 from clew.io.codec import dumps

@@ -8,7 +8,7 @@ from msgspec import UNSET, to_builtins
 
 from clew.agents.base import SourceFile, fragment_events, open_main
 from clew.agents.derived_ids import MessageChain
-from clew.agents.pi import locate
+from clew.agents.pi import session_id
 from clew.agents.pi.records import (
     HEADER,
     RECORD_KINDS,
@@ -30,7 +30,7 @@ from clew.model.usage import TokenUsage
 
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session, in file order."""
-    decoder = _EventDecoder(locate.session_id(source.path))
+    decoder = _EventDecoder(session_id(source.path))
     with open_main(source) as stream:
         for line, record in SESSION_LINES.decode_file(stream):
             if isinstance(record, SessionRecord):
@@ -196,7 +196,7 @@ def _session_info(header: SessionRecord, session_id: str | None) -> SessionInfo:
         started_at=None if started is UNSET else started,
         # Every entry names the one before it, tool results too.
         has_derived_parents=True,
-        extra={"extensions": {locate.AGENT: {"parent_session": parent}}} if parent else None,
+        extra={"extension": {"parent_session": parent}} if parent else None,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from clew.agents.base import Unit
+from clew.agents.base import SourceFile, Unit
 from clew.agents.edits import Replacement, parse_hunks, patching, writing
 from clew.agents.file_evidence import (
     Event,
@@ -41,7 +41,7 @@ class _Call(NamedTuple):
     """The index of its message."""
 
 
-def file_changes(units: Iterator[Unit]) -> Iterator[Event]:
+def file_changes(_source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
     """Everything a session proves, in its order."""
     reader = _Reader()
     for unit in units:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from clew.agents.base import SourceFile
 from clew.agents.edits import Replacement, replacing
 from clew.agents.file_evidence import (
     Event,
@@ -19,6 +20,7 @@ from clew.agents.file_evidence import (
     writer_started,
 )
 from clew.agents.read_only_commands import is_read_only_command
+from clew.agents.vscode_chat import workspace_of
 from clew.model.json import JSON
 from clew.model.unit import Unit
 
@@ -31,8 +33,9 @@ _HARMLESS = frozenset(
 _CHANGES = ("create_file", "replace_string_in_file", "multi_replace_string_in_file", "insert_edit_into_file")
 
 
-def file_changes(folder: str, units: Iterator[Unit]) -> Iterator[Event]:
-    """Everything a chat proves, in its order; `folder` is that of the workspace."""
+def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
+    """Everything a chat proves, in its order."""
+    folder = workspace_of(source.path)
     calls: dict[str, tuple[str, dict[str, JSON], int]] = {}
     for unit in units:
         if not unit.is_message:
