@@ -10,7 +10,7 @@ from msgspec import UNSET
 from clew.agents.base import SourceFile
 from clew.agents.content import parse_arguments
 from clew.agents.decoding import EventDecoder, token_usage
-from clew.agents.mistral_vibe import locate
+from clew.agents.mistral_vibe import JOURNAL_FOLDER
 from clew.agents.mistral_vibe.projection import Projection
 from clew.agents.mistral_vibe.records import (
     JOURNAL,
@@ -44,7 +44,7 @@ def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session: first all of the journal is applied, then the entries become events, in their order."""
     decoder = _VibeDecoder(source)
     yield from decoder.read_document(NO_ARRAY, decoder.meta)
-    parts = [number for number, name in enumerate(source.parts, 1) if name.startswith(locate.JOURNAL)]
+    parts = [number for number, name in enumerate(source.parts, 1) if name.startswith(JOURNAL_FOLDER)]
     journal = [event for number in parts for event in decoder.read_lines(JOURNAL, decoder.journal_record, number)]
     yield from decoder.entries()
     yield from decoder.usage_before_journal()
@@ -65,14 +65,14 @@ def _session_info(meta: SessionMeta) -> SessionInfo:
         started_at=canonical_time(meta.start_time) or None,
         title=meta.title,
         has_derived_parents=True,
-        extra={"extensions": {locate.AGENT: {"parent_session": parent}}} if parent else None,
+        extra={"extension": {"parent_session": parent}} if parent else None,
     )
 
 
 class _VibeDecoder(EventDecoder):
     def __init__(self, source: SourceFile) -> None:
         super().__init__(source)
-        self._session_id = locate.session_id(source.path)
+        self._session_id = source.path.parent.name
         self._projection = Projection(source)
         self._model: str | None = None
 
