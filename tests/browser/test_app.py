@@ -117,6 +117,28 @@ def test_the_link_lets_in_and_leaves_the_address(app: Shown, visit: Visit) -> No
     assert not [url for url in watched.requests if "token" in url]
 
 
+def test_the_link_lets_in_the_tab_that_asks_for_it(app: Shown, opener: Opener) -> None:
+    page = opener().page
+    page.goto(f"http://{app.host}/sessions")
+    page.get_by_text("Open the link that").wait_for()
+    page.goto(f"http://{app.host}/enter#token=wrong")
+    page.get_by_text("This link was used already").wait_for()
+    page.goto(f"http://{app.host}/enter#token={app.tokens.link_token}")
+    page.wait_for_url(f"http://{app.host}/")
+    assert page.title() == "Home · clew"
+
+
+def test_two_apps_let_in_the_same_browser(app: Shown, opener: Opener, tmp_path: Path) -> None:
+    write_small_demo(tmp_path / "home")
+    with shown(tmp_path / "home", tmp_path / "catalog") as other:
+        watched = opener()
+        for running in (app, other):
+            enter(running, watched, "/")
+        for running in (app, other, app):
+            watched.page.goto(f"http://{running.host}/sessions")
+            assert watched.page.title() == "Sessions · clew"
+
+
 def test_every_page_opens_and_asks_nobody_else(app: Shown, visit: Visit) -> None:
     page, watched = visit("/")
     for path in PAGES[:-1]:
@@ -239,6 +261,13 @@ def test_filters_answer_as_they_change(visit: Visit) -> None:
     page.locator("#filters input[name=text]").fill("xyzzyxyzzy")
     page.keyboard.press("Tab")
     page.get_by_text("No session matches").wait_for()
+
+
+@pytest.mark.parametrize("index", [0, 999_999])
+def test_a_link_to_a_message_that_does_not_exist_says_so(visit: Visit, index: int) -> None:
+    page, watched = visit(f"/session/claude-code/{MIDDLING}#m{index}")
+    page.get_by_text(f"There is no message {index:,}; the last is 950.").wait_for()
+    assert watched.complaints == []
 
 
 def test_branches_are_switched(visit: Visit) -> None:

@@ -30,7 +30,7 @@ def test_an_agent_names_the_version_of_the_client_that_tests_run(agent: str) -> 
     if client.name == "claude":
         assert f"version {version}." in (claude_code.__doc__ or "")
     else:
-        assert version == next(iter((client.npm or client.pip).values()))
+        assert version == (client.program_version or next(iter((client.npm or client.pip).values())))
 
 
 def test_the_table_names_agents_and_every_client_has_an_agent() -> None:

@@ -24,7 +24,7 @@ from clew.catalog.sync_level import SyncLevel
 from clew.host import Host
 from clew.web.templates import format_cost
 from clew.web.transcript import WINDOW_MESSAGES as WINDOW
-from tests.counting.homes import claude, reply
+from tests.counting.homes import claude, prompt, reply
 from tests.demo_home import write_small_demo
 from tests.web.live_session import ADDRESS, line, session_file
 from tests.web.shown import Shown, links, named, shown, words
@@ -145,6 +145,26 @@ def test_a_cost_that_nobody_knows_is_named_once(demo: Shown) -> None:
     assert [format_cost(used) for used in (UsageTotals(), UsageTotals(calls=2))] == ["", "unknown"]
     assert format_cost(UsageTotals(calls=2, priced_calls=1, cost_nano=10**9)) == "≥ $1.00"
     assert "cost cost" not in words(demo.page("/sessions")).lower()
+
+
+def test_a_cost_that_nobody_knows_has_neither_bound_nor_chart(tmp_path: Path) -> None:
+    claude(tmp_path / "home", prompt("Sail"), reply("m1", 10, 20, model="a-model-without-price"))
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        for path in ("/", "/usage"):
+            tree = app.page(path)
+            assert "≥" not in words(tree) and "Unknown for all models" in words(tree), path
+            assert [one.get("aria-label", "").partition(" ")[0] for one in named(tree, "svg", "bars")] == ["Tokens"]
+
+
+def test_no_page_advises_an_option_of_the_command_line(demo: Shown, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    with shown(tmp_path / "home", tmp_path / "catalog", "secrets") as empty:
+        for path in ("/", "/sessions", "/search?q=tide", "/usage", "/files", "/sources"):
+            assert " --" not in empty.get(path).body.decode(), path
+    for path in ("/search?q=a*b", "/search?q=%23", "/search?q=" + "x" * 1_000, "/search?q=(", "/search?q=tide&has=x"):
+        assert "--" not in words(named(demo.page(path), "p", "bad")), path
+    for path in ("/sessions?has=x", "/usage?since=x"):
+        assert "--" not in words(named(demo.page(path, 400), "p", "bad")), path
 
 
 @pytest.mark.slow

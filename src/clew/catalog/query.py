@@ -139,7 +139,7 @@ class _Parser:
         found = tuple(words(token.text))
         if not found:
             why = "this word is too long" if len(token.text) > MAX_WORD_BYTES // 4 else "no letter or digit to look for"
-            raise BadQuery(self._query, token.place, f"{why}; --substring finds anything")
+            raise BadQuery(self._query, token.place, why)
         self._count += len(found)
         if self._count > MAX_WORDS:
             raise BadQuery(self._query, token.place, f"more than {MAX_WORDS} words")
@@ -184,7 +184,7 @@ def _bare(query: str, at: int) -> tuple[_Token, int]:
         return _Token(text, start), at
     star = text.find("*")
     if 0 <= star < len(text.rstrip("*")):
-        raise BadQuery(query, start + star, "`*` is only allowed at the end of a word; use --regex for other patterns")
+        raise BadQuery(query, start + star, "`*` is only allowed at the end of a word")
     return _Token("", start, text.rstrip("*"), star >= 0), at
 
 

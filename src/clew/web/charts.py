@@ -164,6 +164,7 @@ class Chart(NamedTuple):
 
     title: str
     drawing: Markup
+    """Empty if no value is known."""
     legend: list[tuple[int, str, str]]
     """Number of the colour, name, sum."""
     rows: list[tuple[str, str]]
@@ -190,7 +191,8 @@ def usage_chart(
         by_model.setdefault(model, []).append(used)
         by_name.setdefault(name, []).append(used)
     unit = "$" if measure == "cost_nano" else ""
-    drawing = bars([Bar(name, bar_parts) for name, bar_parts in parts.items()], title, unit)
+    is_known = any(used[measure] is not None for _, _, used in cells)
+    drawing = bars([Bar(name, bar_parts) for name, bar_parts in parts.items()] if is_known else [], title, unit)
     rows = [(name, _format_sum(by_name[name], measure)) for name in parts if name in by_name]
     return Chart(title, drawing, _legend(order, by_model, measure), rows[::-1] if is_timed else rows)
 

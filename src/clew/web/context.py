@@ -297,7 +297,7 @@ class AppContext:
 
     def cached(self, key: str, compute: Callable[[], T]) -> T:
         """The result of a function of the catalog; computed again after the catalog has changed."""
-        state = self._catalog_state()
+        state = self.catalog_state()
         known = self._results.get(key)
         if known is None or known[0] != state:
             known = state, compute()
@@ -313,7 +313,8 @@ class AppContext:
         unindexed = self.cached("unindexed", lambda: unindexed_text(self.db).blocks)
         return SyncProgress(self.updater.state != "working", unread, unindexed)
 
-    def _catalog_state(self) -> object:
+    def catalog_state(self) -> object:
+        """A value that is another one after the catalog was written to."""
         state = []
         for name in (database.DATABASE, f"{database.DATABASE}-wal"):
             try:

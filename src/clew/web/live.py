@@ -11,10 +11,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from clew.agents.base import FileStates, file_states
+from clew.agents.base import file_states
+from clew.catalog import queries
 from clew.catalog.queries import Entry
 from clew.errors import ClewError
 from clew.web.context import NO_MASKING, AppContext
+from clew.web.pages.session import render_facts
 from clew.web.request import PageRequest
 
 MAX_STREAMS = 24
@@ -45,7 +47,7 @@ class LiveStreams:
         self._open_count = 0
 
     async def session(self, request: Request) -> Response:
-        """Send the number of messages and the etags of all windows, now and whenever the session's files change."""
+        """Send the number of messages, the etags of all windows and the facts, now and whenever one of them changes."""
         if self._open_count >= MAX_STREAMS:
             return PlainTextResponse("Too many pages are open.\n", 503, {"Retry-After": "10"})
         # Counted before the first await: other requests run in between.
@@ -66,15 +68,20 @@ class LiveStreams:
 
     async def _events(self, request: Request, profile: str, entry: Entry) -> AsyncIterator[str]:
         session = await self._context.run(self._context.session, entry, NO_MASKING)
-        states: FileStates | None = None
+        states: object = None
+        sent = ""
         quiet_seconds = 0.0
         while not await request.is_disconnected():
-            current = file_states(session.source)
+            # Messages are read from the session's files; tokens, cost and times from the catalog, a little later.
+            current = file_states(session.source), self._context.catalog_state()
             if current != states:
-                states, quiet_seconds = current, 0.0
+                states = current
                 with contextlib.suppress(ClewError, OSError):
-                    yield await self._context.run(self._event, profile, entry)
-            elif quiet_seconds >= HEARTBEAT_SECONDS:
+                    event = await self._context.run(self._event, profile, entry)
+                    if event != sent:
+                        sent, quiet_seconds = event, 0.0
+                        yield event
+            if quiet_seconds >= HEARTBEAT_SECONDS:
                 quiet_seconds = 0.0
                 yield ": heartbeat\n\n"
             await asyncio.sleep(POLL_SECONDS)
@@ -82,4 +89,7 @@ class LiveStreams:
 
     def _event(self, profile: str, entry: Entry) -> str:
         transcript = self._context.transcript(entry, profile)
-        return f"data: {json.dumps({'messages': transcript.messages, 'windows': transcript.etags()})}\n\n"
+        entry = queries.by_key(self._context.db, entry.key) or entry
+        facts = render_facts(self._context, entry, profile, transcript)
+        event = {"messages": transcript.messages, "windows": transcript.etags(), "facts": facts}
+        return f"data: {json.dumps(event)}\n\n"

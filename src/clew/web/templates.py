@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from clew.catalog.queries import Entry
-from clew.catalog.stats import UsageTotals
+from clew.catalog.stats import Row, UsageTotals
 from clew.model.time import from_microseconds
 from clew.render.page.frame import theme, views
 from clew.render.shell import shell_word
@@ -62,7 +62,7 @@ def _environment(profile: str) -> Environment:
     )
     environment.filters |= {
         "number": format_number,
-        "money": format_money,
+        "cost": format_row_cost,
         "clock": format_clock,
         "span": format_duration,
         "size": size,
@@ -99,12 +99,15 @@ def format_money(nano: int | None) -> str:
 
 
 def format_cost(used: UsageTotals) -> str:
-    """The cost of some calls; a lower bound if some of them have no known price."""
-    if not used.calls:
-        return ""
-    if not used.priced_calls:
+    """The cost of some calls; empty if there are none."""
+    return format_row_cost(used.as_row()) if used.calls else ""
+
+
+def format_row_cost(row: Row) -> str:
+    """The cost in a row of usage; a lower bound if some calls have no known price, "unknown" if none has."""
+    if row["cost_nano"] is None:
         return "unknown"
-    return ("≥ " if used.priced_calls < used.calls else "") + format_money(used.cost_nano)
+    return ("≥ " if row["cost_is_at_least"] else "") + format_money(row["cost_nano"])
 
 
 def format_clock(microseconds: int) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType, to_builtins
 
 from clew.agents.base import SourceFile, masked_text
+from clew.agents.content import text_or_none, text_or_unset
 from clew.agents.derived_ids import derived_id
 from clew.agents.gemini import locate
 from clew.agents.gemini.records import (
@@ -30,7 +31,7 @@ from clew.agents.gemini.records import (
     ToolCall,
     UsageRecord,
 )
-from clew.agents.gemini_content import block_of_part, is_attachment, single_text, text_or_none, text_or_unset
+from clew.agents.gemini_content import block_of_part, is_attachment, single_text
 from clew.agents.tools import RecentCalls
 from clew.io.codec import dumps
 from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse

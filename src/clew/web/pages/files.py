@@ -23,7 +23,6 @@ from clew.file_history.timeline import OBSERVATIONS
 from clew.render.page.fragments import Fragments, TruncatedText
 from clew.render.parts import Diff
 from clew.render.tables import clock
-from clew.render.text_safety import escape_line
 from clew.web.context import NO_MASKING
 from clew.web.request import PageRequest, respond
 from clew.web.templates import session_url_of
@@ -119,7 +118,7 @@ def _load_steps(request: PageRequest, entry: Entry, path: str) -> list[Step] | N
     for evidence in sorted(all_evidence, key=lambda evidence: (evidence.call, evidence.number)):
         before, after = contents.get((evidence.number, False)), contents.get((evidence.number, True))
         prompt = history.prompt(evidence.call)
-        reference = f"{mask_text(entry.id)}#{evidence.call}"
+        message_url = session_url_of(entry.agent, entry.id, entry.key, evidence.call)
         has_content = after is not None or before is not None
         steps.append(
             Step(
@@ -128,7 +127,7 @@ def _load_steps(request: PageRequest, entry: Entry, path: str) -> list[Step] | N
                 evidence.after.certainty if evidence.after is not None else "unknown",
                 clock(history.times.get(evidence.call)) or "",
                 (prompt[0], mask_text(prompt[1])) if prompt is not None else None,
-                _diff(mask_content(before), mask_content(after), reference) if has_content else Markup(),
+                _diff(mask_content(before), mask_content(after), message_url) if has_content else Markup(),
             )
         )
     return steps
@@ -147,17 +146,17 @@ def _text(content: KnownContent | None) -> str:
     return content.body.decode("utf-8", "replace") if isinstance(content, FileContent) else ""
 
 
-def _diff(before: str, after: str, reference: str) -> Markup:
+def _diff(before: str, after: str, message_url: Markup) -> Markup:
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=3)
     body = "\n".join(list(lines)[2:])
-    fragments = Fragments(more=lambda text: _truncation_notice(text, reference))
+    fragments = Fragments(more=lambda text: _truncation_notice(text, message_url))
     pieces = [*fragments.write([Diff(body)]), fragments.end()] if body else []  # type: ignore[list-item]
     return Markup("".join(pieces))
 
 
-def _truncation_notice(text: TruncatedText, reference: str) -> str:
-    command = f"<code>clew diff {escape_line(reference)}</code>"
-    return f'<i class="more">… {text.left:,} more characters are not shown here; {command} prints them.</i>'
+def _truncation_notice(text: TruncatedText, message_url: Markup) -> str:
+    link = f'<a href="{message_url}">the message</a>'
+    return f'<i class="more">… {text.left:,} more characters are not shown here; {link} has them.</i>'
 
 
 def blame_view(request: PageRequest) -> Response:

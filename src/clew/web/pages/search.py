@@ -36,7 +36,9 @@ def view(request: PageRequest) -> Response:
     if query:
         try:
             found, facets = _search(request, query, page_number, within)
-        except (UsageError, BadQuery) as error:
+        except BadQuery as error:
+            problem = error.why
+        except UsageError as error:
             problem = str(error)
     return respond(
         request,

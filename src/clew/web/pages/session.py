@@ -17,12 +17,12 @@ from clew.model.json import JSON
 from clew.render.outline import session_title
 from clew.render.page.fragments import MAX_TEXT_CHARS, More, TruncatedText
 from clew.render.page.frame import branches, count
-from clew.web.context import use_redactor
+from clew.web.context import AppContext, use_redactor
 from clew.web.pages.home import RUNNING
 from clew.web.pages.panels import PANELS
 from clew.web.request import PageRequest, respond
 from clew.web.templates import format_duration, render, session_url
-from clew.web.transcript import WINDOW_MESSAGES, SubagentLinks, window_bounds
+from clew.web.transcript import WINDOW_MESSAGES, SubagentLinks, Transcript, window_bounds
 
 ETAG_HEADER = "X-Clew-Etag"
 """Identifies the state of a window; live events carry the current ones."""
@@ -50,7 +50,7 @@ def view(request: PageRequest) -> Response:
         entry=entry,
         title=session_title(transcript.header if transcript.is_complete else _with_title(transcript.header, entry)),
         header=transcript.header,
-        parent=queries.by_key(context.db, entry.parent) if entry.parent else None,
+        parent=_parent(context, entry),
         newer=newer,
         older=older,
         windows=[(number, *_bounds(number, transcript.messages)) for number in range(transcript.windows)],
@@ -64,6 +64,17 @@ def view(request: PageRequest) -> Response:
         panels=PANELS,
         now=context.now(),
     )
+
+
+def render_facts(context: AppContext, entry: Entry, profile: str, transcript: Transcript) -> str:
+    """The facts at the top of the page, masked."""
+    values = {"header": transcript.header, "messages": transcript.messages, "parent": _parent(context, entry)}
+    with use_redactor(context.session_redactor(entry, profile)):
+        return render("facts.html", profile, entry=entry, **values)
+
+
+def _parent(context: AppContext, entry: Entry) -> Entry | None:
+    return queries.by_key(context.db, entry.parent) if entry.parent else None
 
 
 def _with_title(header: dict[str, JSON], entry: Entry) -> dict[str, JSON]:

@@ -19,8 +19,8 @@ const FIRST_PAINT_MAX_MS = 1000;
 const followButton = one("#follow");
 let isFollowing = false;
 let stream = null;
-let knownMessages = 0;
 let knownEtags = null;
+let knownFacts = "";
 let latestEvent = null;
 let queue = Promise.resolve();
 
@@ -68,19 +68,24 @@ async function loadOutline() {
 
 /**
  * Show what has changed in the session.
- * @param {{messages: number, windows: string[]}} event the number of messages, and the etags of all windows
+ * @param {{messages: number, windows: string[], facts: string}} event the number of messages, the etags of all windows,
+ *   and the facts as HTML
  */
-async function onSessionGrew({ messages, windows }) {
+async function onSessionChanged({ messages, windows, facts }) {
+  if (facts !== knownFacts) {
+    knownFacts = facts;
+    one("#facts").innerHTML = facts;
+  }
   const etags = windows.join();
   const previousEtags = knownEtags;
   if (etags === previousEtags) {
     return;
   }
   knownEtags = etags;
-  const added = messages - knownMessages;
+  const { dataset } = sessionMain();
+  const added = messages - Number(dataset.messages);
   const oldCount = allWindows().length;
-  knownMessages = messages;
-  one("#messages").textContent = messages.toLocaleString("en");
+  dataset.messages = String(messages);
   for (let number = oldCount; number < windows.length; number += 1) {
     appendWindow(number);
   }
@@ -114,7 +119,7 @@ function openStream() {
   // Events are handled one after the other; of several that wait, only the latest counts.
   stream.onmessage = (event) => {
     latestEvent = event;
-    const handle = () => (event === latestEvent ? onSessionGrew(JSON.parse(event.data)) : null);
+    const handle = () => (event === latestEvent ? onSessionChanged(JSON.parse(event.data)) : null);
     queue = queue.then(handle, handle);
   };
 }
@@ -157,7 +162,6 @@ function firstPaint() {
 }
 
 export async function initLive() {
-  knownMessages = Number(sessionMain().dataset.messages);
   followButton.hidden = false;
   followButton.addEventListener("click", toggleFollowing);
   document.addEventListener("visibilitychange", () => {

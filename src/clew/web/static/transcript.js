@@ -225,7 +225,10 @@ function keepScrollTarget() {
   }
 }
 
-/** Load the window of a message and the one above it, then go to the message. */
+/**
+ * Load the window of a message and the one above it, then go to the message.
+ * @returns {Promise<boolean>} false if it was not found
+ */
 async function goToMessage(index) {
   const number = Math.floor((index - 1) / messagesPerWindow);
   await Promise.all([loadWindow(number), loadWindow(number - 1)]);
@@ -245,22 +248,32 @@ async function goToMessage(index) {
         scrollTarget = "";
       }
     }, SCROLL_TARGET_MS);
-    return;
+    return true;
   }
+  return false;
 }
 
-/** Go to the message that the address names; true if it names one. */
-function followHash() {
+/** The number of the message that the address names. */
+function messageInAddress() {
   const match = /^#m(\d{1,9})$/.exec(location.hash);
-  if (match) {
-    goToMessage(Number(match[1]));
+  return match ? Number(match[1]) : null;
+}
+
+/** Go to the message that the address names, or say that there is none. */
+async function followHash() {
+  const index = messageInAddress();
+  if (index === null || (await goToMessage(index))) {
+    return;
   }
-  return Boolean(match);
+  const last = Number(main.dataset.messages).toLocaleString("en");
+  one("#news").textContent = `There is no message ${index.toLocaleString("en")}; the last is ${last}.`;
 }
 
 /** Go to the message in the address, or to the window with which the page came. */
 export function goToStart() {
-  if (!followHash() && firstWindow) {
+  if (messageInAddress() !== null) {
+    followHash();
+  } else if (firstWindow) {
     goToMessage(firstWindow * messagesPerWindow + 1);
   }
 }
