@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from clew.agents.continue_dev import INDEX
 from clew.agents.continue_dev.checklist import format_checklist, parse_checklist
-from clew.agents.continue_dev.locate import INDEX
 from clew.agents.continue_dev.records import UNTITLED
 from clew.agents.target_profile import Capacity, Header, ReadFile, TargetProfile
 from clew.agents.tools import Arguments, Tool

@@ -21,18 +21,12 @@ from clew.agents.encoding import (
 )
 from clew.agents.target_profile import Header
 from clew.io.codec import dumps
-from clew.io.paths import safe_relative
 from clew.model.json import JSON
 from clew.model.time import spell_milliseconds
 from clew.model.unit import Unit
 
 VERSION = "1.0.102"
 """The version whose events are written."""
-
-
-def target(header: Header) -> str:
-    """The path of the session's events below a home folder."""
-    return f".copilot/{locate.SESSIONS}/{safe_relative(str(header.session['id']))}/{locate.EVENTS_FILE}"
 
 
 def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from clew.agents.base import locate_rows
+from clew.agents.database_agent import locate_rows
 from clew.agents.encoding import import_file
 from clew.agents.goose.encode import session_name
 from clew.agents.goose.layout import AGENT, FOLDER, LAYOUT, roots

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clew.agents.base import locate_rows
 from clew.agents.database import Layout
+from clew.agents.database_agent import locate_rows
 from clew.agents.encoding import NO_RESULT, import_file
 from clew.agents.opencode.encode import session_id
 from clew.agents.opencode.layout import data_folder
