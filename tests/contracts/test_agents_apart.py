@@ -13,13 +13,13 @@ from clew.agents import registry
 SOURCE = Path(clew.__file__).parent
 MAX_PACKAGE_LINES = 950
 LONG_PACKAGES = {
-    "claude_code": 2290,
+    "claude_code": 2180,
     "cline": 1190,
     "codex": 3210,
     "copilot_cli": 1400,
     "gemini": 2540,
     "goose": 960,
-    "kimi_code": 1530,
+    "kimi_code": 1520,
     "opencode": 1420,
     "qwen_code": 1100,
     "sage_agent": 2830,
