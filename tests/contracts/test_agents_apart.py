@@ -13,10 +13,10 @@ from clew.agents import registry
 SOURCE = Path(clew.__file__).parent
 MAX_PACKAGE_LINES = 950
 LONG_PACKAGES = {
-    "claude_code": 2260,
+    "claude_code": 2160,
     "cline": 1130,
     "codex": 3200,
-    "copilot_cli": 1180,
+    "copilot_cli": 1190,
     "gemini": 2520,
     "kimi_code": 1310,
     "opencode": 1340,
