@@ -176,6 +176,28 @@ def test_the_end_of_a_call(tmp_path: Path, status: str, is_error: bool) -> None:
     proved(path)
 
 
+@pytest.mark.parametrize(
+    ("tool", "output", "is_error"),
+    [
+        ("run_shell_command", "Output: no bell\nExit Code: 2\nProcess Group PGID: 7", True),
+        ("run_shell_command", "<untrusted_context>\nOutput: x\nExit Code: 1\n</untrusted_context>", True),
+        ("run_shell_command", "Output: (empty)\nSignal: 9\nBackground PIDs: 8, 9\nProcess Group PGID: 7", True),
+        ("run_shell_command", "Stdout: x\nExit Code: 127\nSignal: (none)\nBackground PIDs: (none)", True),
+        ("run_shell_command", "Stdout: x\nExit Code: 0\nSignal: (none)\nBackground PIDs: (none)", False),
+        ("run_shell_command", "Output: Exit Code: 2\nding\nProcess Group PGID: 7", False),
+        ("run_shell_command", "Output: ding\nProcess Group PGID: 7", False),
+        ("read_file", "Output: no bell\nExit Code: 2", False),
+    ],
+)
+def test_a_command_fails_by_its_exit_code(tmp_path: Path, tool: str, output: str, is_error: bool) -> None:
+    ran = call("c1", name=tool, output=output)
+    path = log(tmp_path, header(), gemini("b", toolCalls=[ran]))
+    (result,) = values(path)[1]["content"]
+    assert result["output"] == output
+    assert result["is_error"] is is_error
+    proved(path)
+
+
 @pytest.mark.parametrize("status", ["validating", "scheduled", "executing", "awaiting_approval"])
 def test_a_call_that_did_not_end_has_no_result(tmp_path: Path, status: str) -> None:
     unfinished = {key: item for key, item in call("c1", status=status).items() if key != "result"}

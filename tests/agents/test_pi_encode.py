@@ -89,6 +89,20 @@ def test_a_message_that_follows_an_earlier_one_begins_a_branch() -> None:
     assert [each["parentId"] for each in (a, b, c, d, e)] == [None, a["id"], b["id"], b["id"], None]
 
 
+def test_a_message_keeps_its_time() -> None:
+    units = []
+    for index, (role, block) in enumerate(
+        [("assistant", call("c1")), ("user", text("Wait!")), ("user", result("c1"))], 1
+    ):
+        value = {"index": index, "uuid": f"m{index}", "parent_uuid": f"m{index - 1}" if index > 1 else None}
+        value |= {"role": role, "timestamp": f"2026-11-01T08:0{index}:00.000Z", "content": [block]}
+        units.append(Unit(True, value, 0, 0, 0, ()))
+    pieces = PI.encode(Header("", "", "pi", SESSION, {}), units)
+    reply, answer, prompt = [json.loads(piece) for _, piece in pieces][1:]
+    times = [each["timestamp"] for each in (reply, prompt, answer)]
+    assert times == [unit.value["timestamp"] for unit in units]
+
+
 def test_a_whole_copy_has_every_entry_under_a_new_id(tmp_path: Path) -> None:
     for path in (OLD, TREE):
         written = prepare(PI, PI.locate(path), "pi").write(tmp_path)

@@ -184,6 +184,14 @@ def test_lines_that_nobody_tells_are_unknown() -> None:
     assert change_row({"files_changed": 0, **unknown}) == {"files_changed": 0, "lines_added": 0, "lines_removed": 0}
 
 
+def test_changes_of_cline_and_continue_are_counted() -> None:
+    edit = {"path": "a.py", "old_text": "x\n", "new_text": "y\nz\n"}
+    assert requested_changes("editor", edit) == [RequestedChange("a.py", "edit", 2, 1)]
+    assert requested_changes("editor", {"path": "a.py", "new_text": "x"}) == [RequestedChange("a.py", "edit", 1, 0)]
+    write = {"filepath": "a.py", "content": "x\ny\n"}
+    assert requested_changes("Write", write) == [RequestedChange("a.py", "edit", 2, 0)]
+
+
 def test_calls_without_a_name_are_their_sessions_own() -> None:
     one, all_calls = UsageLedger(), UsageLedger()
     one.note(f"{UNNAMED_CALL_PREFIX}3", SONNET, [1, 2, None, None, None, None, None])

@@ -79,7 +79,7 @@ def test_the_newest_tested_version_is_that_of_the_real_client(name: str) -> None
     if name == "claude":
         assert f"version {version}." in (claude_client.__doc__ or "")
     else:
-        assert version in ("", next(iter((client.npm or client.pip).values())))
+        assert version in ("", client.program_version or next(iter((client.npm or client.pip).values())))
 
 
 def test_agents_shows_the_newest_tested_version(demo: Path) -> None:

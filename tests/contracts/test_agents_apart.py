@@ -13,19 +13,18 @@ from clew.agents import registry
 SOURCE = Path(clew.__file__).parent
 MAX_PACKAGE_LINES = 950
 LONG_PACKAGES = {
-    "claude_code": 2300,
-    "cline": 1300,
-    "codex": 3450,
-    "copilot_cli": 1500,
-    "gemini": 2600,
-    "goose": 1200,
-    "kimi_code": 1600,
-    "opencode": 1650,
-    "pi": 1150,
-    "qwen_code": 1300,
-    "sage_agent": 2850,
-    "sage_emacs": 1300,
-    "vscode_chat": 1050,
+    "claude_code": 2290,
+    "cline": 1240,
+    "codex": 3210,
+    "copilot_cli": 1490,
+    "gemini": 2540,
+    "goose": 960,
+    "kimi_code": 1590,
+    "opencode": 1420,
+    "qwen_code": 1150,
+    "sage_agent": 2830,
+    "sage_emacs": 1230,
+    "vscode_chat": 1020,
 }
 """Limits of packages that are longer; a limit only goes down."""
 OWN_STORE = "sage-agent"

@@ -44,6 +44,8 @@ class Client:
     npm: Mapping[str, str] = field(default_factory=dict)
     """The npm packages it needs, with versions. `node` among them gives the client a node of that version."""
     pip: Mapping[str, str] = field(default_factory=dict)
+    program_version: str = ""
+    """The version of the program, where the tests install only a library of it, which has another version."""
     minimum_python: tuple[int, int] = (3, 11)
     environment: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)

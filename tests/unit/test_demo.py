@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from clew.agents import registry
 from clew.demo import write_demo
 from clew.demo.sessions import Change, Session, build_sessions
 from clew.host import Host
@@ -15,7 +16,20 @@ from tests.cli.running import clew
 from tests.web.shown import shown
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
-AGENTS = ("claude-code", "codex", "copilot-cli", "gemini", "kimi-code", "pi", "qwen-code", "sage-agent", "sage-emacs")
+AGENTS = (
+    "claude-code",
+    "cline",
+    "codex",
+    "continue",
+    "copilot-cli",
+    "gemini",
+    "kimi-code",
+    "mistral-vibe",
+    "pi",
+    "qwen-code",
+    "sage-agent",
+    "sage-emacs",
+)
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +82,16 @@ def test_only_the_damaged_and_the_running_session_have_problems(whole_demo: Path
     }
 
 
+def test_every_session_is_restored_byte_for_byte_and_found(whole_demo: Path) -> None:
+    assert clew("--home", whole_demo, "verify").code == 0
+    found = clew("--home", whole_demo, "--json").json["agents"]
+    assert {name: facts["sessions"] > 0 for name, facts in found.items()} == dict.fromkeys(AGENTS, True)
+
+
 @pytest.mark.slow
 def test_every_session_is_converted_and_exported(whole_demo: Path, tmp_path: Path) -> None:
-    for session, target in zip(Library(Host.at(whole_demo)).sessions(), cycle(AGENTS), strict=False):
+    targets = [name for name in AGENTS if registry.get(name).target_profile() is not None]
+    for session, target in zip(Library(Host.at(whole_demo)).sessions(), cycle(targets), strict=False):
         reference = f"{session.agent.id}:{session.id}"
         ran = clew(
             "--home", whole_demo, "convert", reference, "--to", target, "--home", tmp_path / session.id, "--allow-loss"

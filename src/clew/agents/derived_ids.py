@@ -36,6 +36,12 @@ class MessageChain:
         self.derived_last = False
         """True when the last message had no uuid of its own."""
 
+    def add(self, message: Message) -> None:
+        """Give the next message an id and a parent, where it lacks them."""
+        uuid = self.identify(message)
+        self.attach(message)
+        self.last = uuid
+
     def identify(self, message: Message) -> str:
         """Give the message a uuid if it has none; returns its uuid."""
         self.derived_last = not isinstance(message.uuid, str)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from msgspec import UNSET, UnsetType
-
+from clew.agents.content import attachment_block, text_or_none, text_or_unset
 from clew.io.codec import dumps
 from clew.io.typed_records import unknown_in
-from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse, Unknown
+from clew.model.blocks import Block, Text, Thinking, ToolResult, ToolUse, Unknown
 from clew.model.json import JSON
 
 OPAQUE_PARTS = frozenset({"executableCode", "codeExecutionResult", "videoMetadata"})
@@ -70,24 +69,12 @@ def _attachment_block(blob: dict[str, JSON], content_key: str, encoding: str) ->
     content, media_type = blob.get(content_key), text_or_unset(blob.get("mimeType"))
     if type(content) is not str:
         return None
-    if media_type is not UNSET and media_type.startswith("image/"):
-        return Image(media_type=media_type, encoding=encoding, image=content)
-    return DocumentBlock(media_type=media_type, encoding=encoding, document=content)
+    return attachment_block(content, media_type, encoding)
 
 
 def is_attachment(part: JSON) -> bool:
     """True for a part that is a picture or another file."""
     return type(part) is dict and ("inlineData" in part or "fileData" in part)
-
-
-def text_or_unset(value: JSON) -> str | UnsetType:
-    """The value if it is a text."""
-    return value if type(value) is str else UNSET
-
-
-def text_or_none(value: JSON) -> str | None:
-    """The value if it is a text."""
-    return value if type(value) is str else None
 
 
 def find_unknown_part_keys(part: JSON) -> Iterator[str]:

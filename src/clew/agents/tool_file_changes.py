@@ -1,98 +1,269 @@
-"""Tools for files and commands under the names that small agents give them, and what a call of one proves."""
+"""File changes from calls of tools: the walk over a session that agents share.
+
+An agent's subclass of `ToolFileChanges` names its tools and their arguments, and overrides what is special about it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
+from typing import ClassVar, NamedTuple
 
 from clew.agents.edits import Replacement, replacing, writing
 from clew.agents.file_evidence import (
     ABSENT,
+    Action,
+    Edit,
     Event,
     FileChange,
+    How,
+    KnownContent,
     WriterFinished,
+    WriterStarted,
     absolute,
     first_text,
-    tool_call,
-    writer_started,
 )
 from clew.agents.read_only_commands import is_read_only_command
+from clew.analysis.messages import metadata_of
+from clew.analysis.titles import short_command
 from clew.model.json import JSON
+from clew.model.unit import Unit
 
-_WRITES = ("write", "write_file", "create_file")
-_EDITS = ("edit", "edit_file", "str_replace", "replace")
-_READS = ("read", "read_file", "view", "view_file")
-_DELETES = ("delete_file", "remove_file")
-_SHELLS = ("bash", "shell", "run_shell", "run_command", "run_shell_command")
-_BY_COMMAND = "str_replace_based_edit_tool"
-_COMMANDS = {"create": "write", "str_replace": "edit", "view": "read"}
-_HARMLESS = frozenset(
-    "glob grep ls list list_files list_directory search search_files code_search find_files todo_write todowrite "
-    "todo_read web_fetch web_search webfetch websearch git_status git_log git_diff git_branch git_blame "
-    "sequential_thinking sequentialthinking task_done ask_user askuserquestion lsp todo".split()
-)
-_PATHS = ("file_path", "path", "filename", "file")
+
+class ToolCall(NamedTuple):
+    """A call of a tool, and what its result tells once there is one."""
+
+    id: str
+    name: str
+    input: dict[str, JSON]
+    folder: str | None
+    """Where the session worked: paths are relative to it."""
+    path: str
+    """The file that the arguments name; empty where they name none."""
+    at: int
+    """The index of the message with the call."""
+    done: int = 0
+    """The index of the message with the result."""
+    output: str | None = None
+    """The result; None where it is no text."""
+    details: Mapping[str, JSON] = MappingProxyType({})
+    """What the record with the result tells apart from the output."""
+
+    def text(self, *names: str) -> str | None:
+        """The first of the named arguments that is a text."""
+        return first_text(self.input, *names)
+
+    def change(
+        self,
+        action: Action,
+        how: How,
+        before: KnownContent | None = None,
+        after: KnownContent | None = None,
+        edit: Edit | None = None,
+        note: str | None = None,
+    ) -> FileChange:
+        """What the call did to its file."""
+        return FileChange(self.path, action, self.at, self.done, how, before, after, edit, note=note)
+
+    def read(self, content: KnownContent | None, note: str | None = None) -> FileChange:
+        """What the call read of its file; None where it does not show all of it."""
+        return self.change("read", "read", content, content, note=note)
 
 
 class ToolFileChanges:
-    """Calls and their results, as they come. `exact`: files are written as they are given, byte for byte."""
+    """Reads what the tools of a session did to files, in its order.
 
-    def __init__(self, exact: bool) -> None:
-        self._exact = exact
-        self._calls: dict[str, tuple[str, dict[str, JSON], int, str | None]] = {}
+    A tool that is not named here can have changed any file while it ran.
+    """
 
-    def called(self, block: dict[str, JSON], index: int, folder: str | None) -> Iterator[Event]:
-        """A call was made."""
-        call = tool_call(block)
+    shells: ClassVar[Collection[str]] = ()
+    """Tools that run commands; see `commands`."""
+    reads: ClassVar[Collection[str]] = ()
+    writes: ClassVar[Collection[str]] = ()
+    edits: ClassVar[Collection[str]] = ()
+    deletes: ClassVar[Collection[str]] = ()
+    """Tools that read, replace, edit or delete the file that they name, and touch no other."""
+    harmless: ClassVar[Collection[str]] = ()
+    """Tools that change no file."""
+    path_arguments: ClassVar[tuple[str, ...]] = ("path",)
+    content_arguments: ClassVar[tuple[str, ...]] = ("content",)
+    old_arguments: ClassVar[tuple[str, ...]] = ("old_string",)
+    new_arguments: ClassVar[tuple[str, ...]] = ("new_string",)
+    every_argument: ClassVar[str] = "replace_all"
+
+    def __init__(self, folder: str | None = None) -> None:
+        self.folder = folder
+        """Where the session works now."""
+        self.index = 0
+        """The last message."""
+        self.calls: dict[str, ToolCall] = {}
+        """By id: calls that wait for their results."""
+
+    def events(self, units: Iterator[Unit]) -> Iterator[Event]:
+        """Everything that a session proves."""
+        for unit in units:
+            self.folder = self.folder_of(unit) or self.folder
+            yield from self.message(unit) if unit.is_message else self.record(unit)
+        yield from self.finish()
+
+    def folder_of(self, unit: Unit) -> str | None:
+        """The folder that the session works in from here on; None where the record names none."""
+        return metadata_of(unit.value).get("cwd") if unit.is_message else None
+
+    def message(self, unit: Unit) -> Iterator[Event]:
+        """The calls and results of a message."""
+        self.index = unit.value["index"]
+        for block in unit.value["content"]:
+            if block["type"] == "tool_use":
+                yield from self.called(block)
+            elif block["type"] == "tool_result":
+                yield from self.returned(block, unit.native)
+
+    def record(self, unit: Unit) -> Iterator[Event]:
+        """What a record proves that is no message, such as the name of a copy."""
+        return iter(())
+
+    def finish(self) -> Iterator[Event]:
+        """What is known at the end of the session."""
+        return iter(())
+
+    def called(self, block: dict[str, JSON]) -> Iterator[Event]:
+        """A tool was called."""
+        key, name, given = block.get("tool_id"), block.get("tool_name"), block.get("input")
+        if not isinstance(key, str) or not isinstance(name, str):
+            return
+        given = given if isinstance(given, dict) else {}
+        named = self.named_path(given)
+        path = absolute(named, self.folder) if named else ""
+        call = ToolCall(key, self.tool_name(name, given), given, self.folder, path, self.index)
+        self.calls[key] = call
+        if self.can_change_any_file(call):
+            commands = self.commands(call)
+            what = f"`{short_command(' && '.join(commands))}`" if commands else call.name
+            yield WriterStarted(key, self.index, what)
+
+    def returned(self, block: dict[str, JSON], native: Mapping[str, JSON]) -> Iterator[Event]:
+        """The result of a call came in a native record."""
+        key, output = block.get("tool_id"), block.get("output")
+        call = self.calls.pop(key, None) if isinstance(key, str) else None
         if call is None:
             return
-        key, name, given = call
+        call = call._replace(
+            done=self.index,
+            output=output if isinstance(output, str) else None,
+            details=self.details(native, call.id),
+        )
+        if self.can_change_any_file(call) and not self.keeps_running(call):
+            yield WriterFinished(call.id, self.index)
+        if block.get("is_error") is not True:
+            yield from self.changes(call)
+
+    def tool_name(self, name: str, given: dict[str, JSON]) -> str:
+        """The name that the tables of this class have for a tool."""
+        return name
+
+    def named_path(self, given: dict[str, JSON]) -> str | None:
+        """The file that the arguments of a call name."""
+        return first_text(given, *self.path_arguments)
+
+    def commands(self, call: ToolCall) -> list[str]:
+        """The shell commands of a call; none where they are not plain text."""
+        command = call.text("command")
+        return [command] if command is not None else []
+
+    def details(self, native: Mapping[str, JSON], call_id: str) -> Mapping[str, JSON]:
+        """What a native record tells of the result of a call apart from its output."""
+        return {}
+
+    def can_change_any_file(self, call: ToolCall) -> bool:
+        """True for a call that can have changed any file until it was over."""
+        if call.name in self.shells:
+            commands = self.commands(call)
+            return not commands or not all(map(is_read_only_command, commands))
+        known = (self.harmless, self.reads, self.writes, self.edits, self.deletes)
+        return not any(call.name in names for names in known)
+
+    def keeps_running(self, call: ToolCall) -> bool:
+        """True where what the call began goes on behind its result."""
+        return False
+
+    def changes(self, call: ToolCall) -> Iterator[FileChange]:
+        """What a call did to files, by its result."""
+        if not call.path:
+            return
+        if call.name in self.reads:
+            yield self.read(call)
+        elif call.name in self.writes:
+            yield self.written(call)
+        elif call.name in self.edits:
+            yield self.edited(call)
+        elif call.name in self.deletes:
+            yield call.change("delete", "record", after=ABSENT)
+
+    def read(self, call: ToolCall) -> FileChange:
+        """What a tool read of a file."""
+        return call.read(None)
+
+    def written(self, call: ToolCall) -> FileChange:
+        """What a tool wrote to a file."""
+        content = call.text(*self.content_arguments)
+        edit = writing(content, verbatim=self.writes_verbatim(call)) if content is not None else None
+        if self.is_new_file(call):
+            return call.change("create", "record", ABSENT, edit=edit)
+        return call.change("change", "record", edit=edit)
+
+    def writes_verbatim(self, call: ToolCall) -> bool:
+        """True where the file has the content that was given, byte for byte."""
+        return True
+
+    def is_new_file(self, call: ToolCall) -> bool:
+        """True where the result says that there was no such file before."""
+        return False
+
+    def edited(self, call: ToolCall) -> FileChange:
+        """What a tool changed in a file."""
+        replacements = self.replacements(call)
+        return call.change("change", "edit", edit=replacing(replacements) if replacements else None)
+
+    def replacements(self, call: ToolCall) -> list[Replacement]:
+        """The texts that an edit replaces; none where one of them is not known."""
+        edits = call.input.get("edits")
+        found = []
+        for edit in edits if isinstance(edits, list) else [call.input]:
+            old = first_text(edit, *self.old_arguments) if isinstance(edit, dict) else None
+            new = first_text(edit, *self.new_arguments) if isinstance(edit, dict) else None
+            if not old or new is None:
+                return []
+            found.append(Replacement(old, new, edit.get(self.every_argument) is True))
+        return found
+
+
+class CommonToolFileChanges(ToolFileChanges):
+    """Tools under the names that small agents give them, in whatever case."""
+
+    shells = ("bash", "shell", "run_shell", "run_command", "run_shell_command")
+    reads = ("read", "read_file", "view", "view_file")
+    writes = ("write", "write_file", "create_file")
+    edits = ("edit", "edit_file", "str_replace", "replace")
+    deletes = ("delete_file", "remove_file")
+    harmless = frozenset(
+        "glob grep ls list list_files list_directory search search_files code_search find_files todo_write todowrite "
+        "todo_read web_fetch web_search webfetch websearch git_status git_log git_diff git_branch git_blame "
+        "sequential_thinking sequentialthinking task_done ask_user askuserquestion lsp todo".split()
+    )
+    path_arguments = ("file_path", "path", "filename", "file")
+    content_arguments = ("content", "file_text", "text")
+    old_arguments = ("old_string", "old_str", "old")
+    new_arguments = ("new_string", "new_str", "new")
+
+    _commands_of_editor: ClassVar = {"create": "write", "str_replace": "edit", "view": "read"}
+
+    def tool_name(self, name: str, given: dict[str, JSON]) -> str:
         name = name.lower()
-        if name == _BY_COMMAND:
-            name = _COMMANDS.get(str(given.get("command")), name)
-        self._calls[key] = name, given, index, folder
-        if _can_change_anything(name, given):
-            yield writer_started(key, index, name, given.get("command"))
+        if name == "str_replace_based_edit_tool":
+            return self._commands_of_editor.get(str(given.get("command")), name)
+        return name
 
-    def named(self, block: dict[str, JSON], folder: str | None) -> str | None:
-        """The file that a call names; None where it names none."""
-        given = block.get("input")
-        path = first_text(given, *_PATHS) if isinstance(given, dict) else None
-        return absolute(path, folder) if path is not None else None
-
-    def returned(self, block: dict[str, JSON], index: int) -> Iterator[Event]:
-        """A result came."""
-        key = block.get("tool_id")
-        call = self._calls.pop(key, None) if isinstance(key, str) else None
-        if call is None:
-            return
-        assert isinstance(key, str)
-        name, given, at, folder = call
-        if _can_change_anything(name, given):
-            yield WriterFinished(key, index)
-        path = first_text(given, *_PATHS)
-        if path is not None and block.get("is_error") is not True:
-            yield from self._touches(name, given, absolute(path, folder), at, index)
-
-    def _touches(self, name: str, given: dict[str, JSON], path: str, at: int, done: int) -> Iterator[FileChange]:
-        if name in _READS:
-            yield FileChange(path, "read", at, done, "read")
-        elif name in _DELETES:
-            yield FileChange(path, "delete", at, done, "record", after=ABSENT)
-        elif name in _WRITES:
-            text = first_text(given, "content", "file_text", "text")
-            edit = writing(text, verbatim=self._exact) if text is not None else None
-            yield FileChange(path, "change", at, done, "record", edit=edit)
-        elif name in _EDITS:
-            old = first_text(given, "old_string", "old_str", "old")
-            new = first_text(given, "new_string", "new_str", "new")
-            edit = None
-            if old is not None and new is not None:
-                edit = replacing([Replacement(old, new, given.get("replace_all") is True)])
-            yield FileChange(path, "change", at, done, "edit", edit=edit)
-
-
-def _can_change_anything(name: str, given: dict[str, JSON]) -> bool:
-    if name in _SHELLS:
-        command = given.get("command", given.get("cmd"))
-        return not (isinstance(command, str) and is_read_only_command(command))
-    return name not in (*_WRITES, *_EDITS, *_READS, *_DELETES) and name not in _HARMLESS
+    def commands(self, call: ToolCall) -> list[str]:
+        command = call.text("command", "cmd")
+        return [command] if command is not None else []

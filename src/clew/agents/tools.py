@@ -28,7 +28,7 @@ TODOS = "todos"  # todos: a list of {content, status, active_form?}
 FILE_WRITE_TOOLS = frozenset({"write", "write_file", "create", "create_file"})
 """Names of tools, of all agents, that write whole files. This and the sets below are in lower case."""
 FILE_EDIT_TOOLS = frozenset(
-    {"edit", "edit_file", "replace", "replace_string_in_file", "str_replace", "multiedit", "notebookedit"}
+    {"edit", "edit_file", "editor", "replace", "replace_string_in_file", "str_replace", "multiedit", "notebookedit"}
 )
 FILE_DELETE_TOOLS = frozenset({"delete_file", "remove_file"})
 FILE_CHANGE_TOOLS = FILE_WRITE_TOOLS | FILE_EDIT_TOOLS | FILE_DELETE_TOOLS | {"apply_patch"}

@@ -17,12 +17,18 @@ from clew.analysis.todos import as_todos
 from clew.model import Todo
 from clew.model.json import JSON
 
-PATHS = ("file_path", "path", "filePath", "notebook_path", "filename", "absolute_path")
+PATHS = ("file_path", "path", "filePath", "filepath", "notebook_path", "filename", "absolute_path")
 _ANY_PATH = frozenset(PATHS)
-_COMMANDS = ("command", "cmd")
+_COMMANDS = ("command", "cmd", "commands")
 _FOLDERS = ("cwd", "workdir", "working_directory", "dir_path", "directory")
-_PAIRS = (("old_string", "new_string"), ("old_str", "new_str"), ("oldString", "newString"), ("old", "new"))
-_CONTENT = ("content", "file_text")
+_PAIRS = (
+    ("old_string", "new_string"),
+    ("old_str", "new_str"),
+    ("oldString", "newString"),
+    ("old_text", "new_text"),
+    ("old", "new"),
+)
+_CONTENT = ("content", "file_text", "new_text")
 _PATCHES = ("input", "patch")
 _TODOS = ("todos", "plan")
 _ANY_COMMAND, _ANY_FOLDER = frozenset(_COMMANDS), frozenset(_FOLDERS)
@@ -218,9 +224,10 @@ def _command(rest: dict[str, JSON]) -> tuple[str | None, str | None]:
     for key in _COMMANDS:
         command = rest.get(key)
         if isinstance(command, list) and command and all(isinstance(word, str) for word in command):
-            # ["bash", "-lc", script] is a script; anything else is a program and its arguments.
+            # ["bash", "-lc", script] is a script; anything else is a program and its arguments, or a list of scripts.
             is_script = len(command) == 3 and command[1] in ("-c", "-lc")
-            command = command[2] if is_script else " ".join(command)
+            separator = "\n" if key == "commands" else " "
+            command = command[2] if is_script else separator.join(command)
         if isinstance(command, str):
             del rest[key]
             return command, _take(rest, _FOLDERS) if not _ANY_FOLDER.isdisjoint(rest) else None

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from clew.agents.tools import FILE_DELETE_TOOLS, FILE_EDIT_TOOLS, FILE_WRITE_TOOLS, Arguments
 from clew.model.json import JSON
 
-_PATH_KEYS = ("file_path", "filePath", "notebook_path", "absolute_path", "path", "filename", "file")
-_OLD_TEXT_KEYS = ("old_string", "old_str", "oldString", "old")
-_NEW_TEXT_KEYS = ("new_string", "new_str", "newString", "new", "new_source")
+_PATH_KEYS = ("file_path", "filePath", "filepath", "notebook_path", "absolute_path", "path", "filename", "file")
+_OLD_TEXT_KEYS = ("old_string", "old_str", "oldString", "old_text", "old")
+_NEW_TEXT_KEYS = ("new_string", "new_str", "newString", "new_text", "new", "new_source")
 _CONTENT_KEYS = ("content", "file_text", "text")
 _TODO_LIST_KEYS = {"TodoWrite": "todos", "update_plan": "plan", "write_todos": "todos"}
 """The argument with the task list, by tool."""

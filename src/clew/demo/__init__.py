@@ -11,11 +11,14 @@ from pathlib import Path
 
 from clew.datadir import private_folder
 from clew.demo.claude_code import PROMPT_HISTORY, claude_code_files
+from clew.demo.cline import cline_files
 from clew.demo.codex import THREAD_NAMES, codex_files
+from clew.demo.continue_dev import SESSION_LIST, continue_files, session_list
 from clew.demo.copilot_cli import copilot_cli_files
 from clew.demo.examples import copy_examples
 from clew.demo.gemini import gemini_files
 from clew.demo.kimi_code import kimi_code_files
+from clew.demo.mistral_vibe import mistral_vibe_files
 from clew.demo.pi import pi_files
 from clew.demo.qwen_code import qwen_code_files
 from clew.demo.sage import sage_agent_files, sage_emacs_files
@@ -26,16 +29,18 @@ from clew.model.time import parse_time
 
 __all__ = ["write_demo"]
 
-_TIME = re.compile(rb'"timestamp": ?"([^"]+)"|"(?:time|updatedAt)":(\d{13})\b')
-"""A time of a record, as text or in milliseconds."""
+_TIME = re.compile(rb'"timestamp": ?"([^"]+)"')
 
 
 _FORMATS = {
     "claude-code": (".claude", claude_code_files),
+    "cline": (".cline", cline_files),
     "codex": (".codex", codex_files),
+    "continue": (".continue", continue_files),
     "copilot-cli": (".copilot", copilot_cli_files),
     "gemini": (".gemini", gemini_files),
     "kimi-code": (".kimi-code", kimi_code_files),
+    "mistral-vibe": (".vibe", mistral_vibe_files),
     "pi": (".pi", pi_files),
     "qwen-code": (".qwen", qwen_code_files),
     "sage-agent": (".sage", sage_agent_files),
@@ -54,10 +59,13 @@ def write_demo(target: Path, now: datetime | None = None) -> list[Path]:
     """
     _claim(target)
     sessions = sorted(build_sessions(now or current_time()), key=lambda session: session.started)
-    written = {*copy_examples(target), *(path for session in sessions for path in _write_session(target, session))}
+    examples = copy_examples(target)
+    set_file_times(examples)
+    written = {*examples, *(path for session in sessions for path in _write_session(target, session))}
     _add_gemini_projects(target / ".gemini" / "projects.json", sessions)
-    set_file_times(written)
-    return sorted(written)
+    continue_list = target / ".continue" / SESSION_LIST
+    _write(continue_list, session_list(sessions))
+    return sorted({*written, continue_list})
 
 
 def _write_session(home: Path, session: Session) -> Iterable[Path]:
@@ -65,9 +73,14 @@ def _write_session(home: Path, session: Session) -> Iterable[Path]:
     for name, content in files_of(session):
         path = home / folder / name
         private_folder(str(path.parent))
-        with open(path, "ab" if name in _SHARED_FILES else "wb", opener=_open_private) as file:
-            file.write(content)
+        _write(path, content, "ab" if name in _SHARED_FILES else "wb")
+        os.utime(path, (session.ended.timestamp(), session.ended.timestamp()))
         yield path
+
+
+def _write(path: Path, content: bytes, mode: str = "wb") -> None:
+    with open(path, mode, opener=_open_private) as file:
+        file.write(content)
 
 
 def _open_private(path: str, flags: int) -> int:
@@ -94,8 +107,7 @@ def _claim(target: Path) -> None:
 def set_file_times(paths: Iterable[Path]) -> None:
     """Date each file to the last timestamp among its records."""
     for path in paths:
-        found = _TIME.findall(path.read_bytes())
-        times = [parse_time(text.decode()) if text else parse_time(int(number)) for text, number in found]
+        times = [parse_time(text.decode()) for text in _TIME.findall(path.read_bytes())]
         last = max((time for time in times if time is not None), default=None)
         if last is not None:
             os.utime(path, (last.timestamp(), last.timestamp()))

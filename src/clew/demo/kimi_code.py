@@ -8,7 +8,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import NamedTuple
 
-from clew.demo.records import Record, json_lines, json_text
+from clew.demo.records import Record, json_lines, json_text, milliseconds
 from clew.demo.sessions import (
     Change,
     Command,
@@ -41,7 +41,7 @@ def kimi_code_files(session: Session) -> Iterator[tuple[str, bytes]]:
         home = f"/home/ada/.kimi-code/{folder}/agents/{name}"
         agents[name] = {"homedir": home, "type": "sub", "parentAgentId": "main"}
         yield f"{folder}/agents/{name}/wire.jsonl", json_lines(subagent.records)
-    times = {"createdAt": _milliseconds(session.started), "updatedAt": _milliseconds(session.ended)}
+    times = {"createdAt": milliseconds(session.started), "updatedAt": milliseconds(session.ended)}
     state = {"id": session_id, "version": 2, "cwd": session.folder, "archived": False, "agents": agents, "custom": {}}
     title = {"title": session.title, "isCustomTitle": True}
     yield f"{folder}/state.json", json_text({**state, **times, **title}).encode()
@@ -61,7 +61,7 @@ class _Journal:
         self._turn, self._step = -1, 0
         self.subagents: list[_Journal] = []
         self.records: list[Record] = [
-            {"type": "metadata", "protocol_version": "1.5", "created_at": _milliseconds(started)}
+            {"type": "metadata", "protocol_version": "1.5", "created_at": milliseconds(started)}
         ]
         self._write(started, "profile.bind", modelAlias=ALIAS, profileName="agent", thinkingEffort="on")
 
@@ -154,8 +154,4 @@ class _Journal:
         self._write(time, "context.append_loop_event", event={"type": kind, **event})
 
     def _write(self, time: datetime, record_type: str, /, **body: object) -> None:
-        self.records.append({"type": record_type, "agentId": self._agent, **body, "time": _milliseconds(time)})
-
-
-def _milliseconds(time: datetime) -> int:
-    return int(time.timestamp() * 1000)
+        self.records.append({"type": record_type, "agentId": self._agent, **body, "time": milliseconds(time)})

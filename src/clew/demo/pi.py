@@ -6,7 +6,7 @@ import base64
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from clew.demo.records import Record, json_lines, timestamp
+from clew.demo.records import Record, json_lines, milliseconds, timestamp
 from clew.demo.sessions import (
     Change,
     Command,
@@ -79,7 +79,7 @@ class _Log:
             self.write("branch_summary", turn.answered + timedelta(seconds=20), fromId=left, summary=summary)
 
     def _write_message(self, role: str, time: datetime, **fields: object) -> None:
-        self.write("message", time, message={"role": role, **fields, "timestamp": int(time.timestamp() * 1000)})
+        self.write("message", time, message={"role": role, **fields, "timestamp": milliseconds(time)})
 
     def _write_reply(self, time: datetime, content: list[Record], stop_reason: str) -> None:
         new, cached, output = self._tokens.count_call(str(content))

@@ -30,10 +30,13 @@ OLDER_DAYS = 200
 """Sessions before this many days ago used the models and program versions of that time."""
 MODELS = {
     "claude-code": (("claude-opus-4-5-20251101", "claude-sonnet-4-5-20250929"), ("claude-opus-4-8", "claude-sonnet-5")),
+    "cline": (("claude-sonnet-4-5-20250929",), ("claude-sonnet-5", "claude-opus-4-8")),
     "codex": (("gpt-5.2-codex", "gpt-5.1-codex"), ("gpt-5.3-codex", "gpt-5.5")),
+    "continue": (("gpt-5.1",), ("gpt-5.5",)),
     "copilot-cli": (("claude-sonnet-4.5", "gpt-5.1"), ("claude-sonnet-4.6", "gpt-5.4")),
     "gemini": (("gemini-2.5-pro", "gemini-3-pro-preview"), ("gemini-3.1-pro-preview", "gemini-3.5-flash")),
     "kimi-code": (("kimi-k2-thinking", "kimi-k2.5"), ("kimi-k2.6", "kimi-k2.7-code")),
+    "mistral-vibe": (("devstral-medium",), ("devstral-medium", "devstral-small")),
     "pi": (("claude-sonnet-4-5",), ("claude-sonnet-5",)),
     "qwen-code": (("qwen3-coder",), ("qwen3-coder-next", "qwen3.8-max")),
     "sage-agent": (("claude-sonnet-4-5-20250929",), ("gpt-5",)),

@@ -114,6 +114,27 @@ def unknown_in(
             yield from (f"{name}.{key}" for key in unknown_keys(item, record_type, known))
 
 
+class KeysByType:
+    """The known keys of objects whose `type` says which keys they have, such as the blocks of a message.
+
+    `keys` has the keys of each type in one text, `common` those of all.
+    """
+
+    def __init__(self, keys: Mapping[str, str], common: str = "type", type_key: str = "type") -> None:
+        self._known = {name: frozenset((*common.split(), *names.split())) for name, names in keys.items()}
+        self._type_key = type_key
+
+    def __contains__(self, type_name: JSON) -> bool:
+        return type(type_name) is str and type_name in self._known
+
+    def unknown_in(self, value: JSON) -> Iterator[str]:
+        """The unknown keys of an object, or of the objects in a list, each as `type.key`; none of unknown types."""
+        for item in value if type(value) is list else (value,):
+            name = item.get(self._type_key) if type(item) is dict else None
+            if type(name) is str and name in self._known:
+                yield from unknown_in(name, item, known=self._known[name])
+
+
 @cache
 def _key_names(record_type: type[msgspec.Struct]) -> frozenset[str]:
     return frozenset(field.encode_name for field in _fields(record_type))

@@ -1,6 +1,6 @@
 """The one place where raw JSON is untyped."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 JSON: TypeAlias = Any
@@ -20,3 +20,10 @@ def strings_in(value: JSON) -> Iterator[str]:
             waiting.extend(reversed(item))
         elif type(item) in (int, float):
             yield str(item)
+
+
+def object_at(value: JSON, *keys: str) -> Mapping[str, JSON]:
+    """The object that keys lead to, one inside the other; an empty one where there is none."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}

@@ -12,7 +12,8 @@ from clew.model.json import JSON
 
 _CANONICAL = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z")
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d+))?\s*(Z|z|[+-]\d\d(?::?\d\d)?)?")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+"""Stands for a time that is not known, where a format demands one."""
 
 
 def is_canonical(text: str) -> bool:
@@ -76,7 +77,7 @@ def _parse_epoch(number: float) -> datetime | None:
     for scale in (1, 1_000, 1_000_000, 1_000_000_000):
         if abs(number) < 1e11 * scale:
             try:
-                return _EPOCH + timedelta(seconds=number / scale)
+                return EPOCH + timedelta(seconds=number / scale)
             except (OverflowError, ValueError):
                 return None
     return None
@@ -90,8 +91,13 @@ def microseconds(value: JSON) -> int | None:
 
 def to_microseconds(stamp: datetime) -> int:
     """The exact microseconds from 1970 to a point in time."""
-    since = stamp - _EPOCH
+    since = stamp - EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def to_milliseconds(stamp: datetime) -> int:
+    """The whole milliseconds from 1970 to a point in time."""
+    return to_microseconds(stamp) // 1000
 
 
 def spell_time(stamp: datetime) -> str:
@@ -101,9 +107,9 @@ def spell_time(stamp: datetime) -> str:
     return stamp.replace(tzinfo=None).isoformat(timespec=precision) + "Z"
 
 
-def spell_milliseconds(value: JSON) -> str:
+def spell_milliseconds(value: JSON | datetime) -> str:
     """A time as JavaScript spells it, to the millisecond; one that is unknown is the beginning of 1970."""
-    stamp = (parse_time(value) or _EPOCH).astimezone(UTC)
+    stamp = (value if isinstance(value, datetime) else parse_time(value) or EPOCH).astimezone(UTC)
     return stamp.strftime("%Y-%m-%dT%H:%M:%S.") + f"{stamp.microsecond // 1000:03}Z"
 
 
@@ -122,7 +128,7 @@ def canonical_time(value: JSON) -> str | UnsetType:
 
 def from_microseconds(microseconds: int) -> datetime:
     """The time this many microseconds after 1970."""
-    return _EPOCH + timedelta(microseconds=microseconds)
+    return EPOCH + timedelta(microseconds=microseconds)
 
 
 def format_utc(microseconds: int) -> str:

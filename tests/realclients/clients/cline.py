@@ -40,6 +40,7 @@ CLIENT = Client(
     agent="cline",
     wire=ChatCompletions(image_result=IMAGE_RESULT, read_result=_result_text),
     npm={"@cline/core": "0.0.86", "node": "22.23.3"},
+    program_version="3.0.65",
     binary="node_modules/.bin/node",
     arguments=_arguments,
     environment={"DO_NOT_TRACK": "1"},

@@ -28,7 +28,7 @@ class Cline(Agent):
     id = "cline"
     title = "Cline"
     homepage = "https://github.com/cline/cline"
-    newest_tested_version = "0.0.86"
+    newest_tested_version = "3.0.65"
     extension: ClassVar[str] = "saoudrizwan.claude-dev"
     """The id of the extension, which its folder in an editor is called by."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from clew.agents.cline.encode import UNANSWERED
 from clew.agents.cline.locate import is_subagent, is_task, main_path
+from clew.agents.encoding import NO_RESULT
 from clew.agents.target_profile import Capacity, TargetProfile
 from clew.agents.tools import EDIT, READ, SHELL, WRITE, Arguments, Tool
 
@@ -55,7 +55,7 @@ TARGET_PROFILE = TargetProfile(
     ("sessionId", "session_id"),
     lambda session: ["cline", "--id", str(session["id"])],
     resumes_file=lambda path, _parts: not is_task(path),
-    no_result_text=UNANSWERED,
+    no_result_text=NO_RESULT,
     main_path=main_path,
     can_find_by_id=lambda path, _identity: not is_task(path) and not is_subagent(path) and path.suffix == ".json",
 )

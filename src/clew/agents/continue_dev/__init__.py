@@ -69,7 +69,7 @@ class Continue(Agent):
     def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
         from clew.agents.continue_dev.file_changes import file_changes
 
-        return file_changes(units)
+        return file_changes(source, units)
 
     def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
         from clew.agents.continue_dev.encode import encode

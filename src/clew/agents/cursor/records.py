@@ -32,14 +32,6 @@ class SubagentInfo(msgspec.Struct):
     parentComposerId: str | None = None
 
 
-class TodoItem(msgspec.Struct):
-    """An entry of the todo list."""
-
-    content: str | None = None
-    status: str | None = None
-    id: str | None = None
-
-
 class Uri(msgspec.Struct):
     """An address of the editor."""
 

@@ -44,7 +44,7 @@ class Goose(DatabaseAgent):
     def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
         from clew.agents.goose.file_changes import file_changes
 
-        return file_changes(units)
+        return file_changes(source, units)
 
     def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
         from clew.agents.goose.encode import encode

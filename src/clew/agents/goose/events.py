@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
-from clew.agents.base import SourceFile, fragment_events, open_main
-from clew.agents.database_rows import LINES, Line, decode_json, decode_row, parse_json
+from clew.agents.base import SourceFile
+from clew.agents.content import joined_output, text_block, text_or_none
+from clew.agents.database_rows import LINES, RESULT_SUFFIX, RowDecoder, decode_json, decode_row, parse_json
+from clew.agents.decoding import known_facts, time_of_seconds, token_usage
 from clew.agents.goose.encode import NO_TITLE, name_suffix
 from clew.agents.goose.records import (
     CallValue,
@@ -30,22 +31,15 @@ from clew.agents.goose.records import (
     ResultValue,
     SessionRow,
 )
-from clew.agents.tools import RecentCalls
-from clew.io.compress import damage
-from clew.io.records import RawRecord
 from clew.io.typed_records import decode_value
 from clew.model.blocks import Block, Image, Text, Thinking, ToolResult, ToolUse, Unknown
-from clew.model.codes import problem
-from clew.model.events import Event, SessionInfo, SubagentStarted, UsageReport
+from clew.model.events import Event, SessionInfo, UsageReport
 from clew.model.json import JSON
-from clew.model.message import Message, Metadata, ModelUse, Role, SourceRef
-from clew.model.record import ORIGIN, Record
-from clew.model.time import format_utc, spell_time
+from clew.model.message import Metadata, ModelUse
+from clew.model.time import canonical_time
 from clew.model.todo import Todo
 from clew.model.usage import TokenUsage
 
-RESULT_SUFFIX = ":result"
-"""Behind the uuid of a reply: the uuid of the message with the results that its row holds too."""
 UNTITLED = frozenset(("", "CLI Session", "New Chat", "ACP Session", "New session", "Delegated task"))
 """The names that the client gives before there is one."""
 _TODO_TOOL = "todo_write"
@@ -63,17 +57,9 @@ _NOTICES = {
 
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session, in file order."""
-    decoder = _Decoder()
-    with open_main(source) as stream:
-        for number, line in LINES.decode_file(stream):
-            if isinstance(line, RawRecord):
-                yield from fragment_events(source, line, number, after=decoder.index)
-            else:
-                yield from decoder.events(line, SourceRef(0, number - 1))
-        found = damage(stream)
+    decoder = _GooseDecoder(source)
+    yield from decoder.read_lines(LINES, decoder.decode)
     yield from decoder.end()
-    if found:
-        yield problem("damaged-archive", found, file=str(source.path))
 
 
 class _Counts(msgspec.Struct, frozen=True):
@@ -90,12 +76,12 @@ class _Counts(msgspec.Struct, frozen=True):
 
     def usage(self) -> TokenUsage:
         """The counts as clew has them: input without what was cached."""
-        cached = (self.cache_read or 0) + (self.cache_write or 0)
-        return TokenUsage(
-            input_tokens=UNSET if self.input is None else max(self.input - cached, 0),
-            output_tokens=_count(self.output),
-            cache_read_tokens=_count(self.cache_read),
-            cache_creation_tokens=_count(self.cache_write),
+        return token_usage(
+            input=self.input,
+            output=self.output,
+            cache_read=self.cache_read,
+            cache_write=self.cache_write,
+            is_cache_in_input=True,
         )
 
     def minus(self, other: _Counts) -> _Counts:
@@ -116,56 +102,44 @@ class _Counts(msgspec.Struct, frozen=True):
         )
 
 
-class _Decoder:
-    def __init__(self) -> None:
-        self.index = 0
-        self._session = ""
+class _GooseDecoder(RowDecoder):
+    def __init__(self, source: SourceFile) -> None:
+        super().__init__(source)
         self._model: str | None = None
-        self._tail: str | None = None
-        """The uuid that the next message follows."""
-        self._uuids: set[str] = set()
         self._reply = ""
         """The `message_id` of the last reply."""
         self._is_after_compacted = False
-        self._tools = RecentCalls()
-        self._children: set[str] = set()
         self._ledger: list[LedgerRow] = []
         """Requests whose message was not met yet."""
         self._accumulated = _Counts(None, None, None, None)
         self._counted = _Counts(0, 0, 0, 0)
 
-    def events(self, line: Line, ref: SourceRef) -> Iterator[Event]:
-        """The events of the next line."""
-        match line.table:
+    def row_events(self, table: JSON, row: JSON) -> Iterator[Event]:
+        """The events of a row."""
+        match table:
             case "messages":
-                yield from self._message_row(decode_row(line.row, MessageRow), ref)
+                yield from self._message_row(decode_row(row, MessageRow))
             case "sessions":
-                yield from self._session_row(decode_row(line.row, SessionRow), ref)
+                yield from self._session_row(decode_row(row, SessionRow))
             case "usage_ledger":
-                self._ledger.append(decode_row(line.row, LedgerRow))
-                yield self._record("cost", ref, type="usage_ledger")
-            case None if line.clew_rows is not None:
-                self._session = _string(line.session) or ""
-                yield SessionInfo(session_id=self._session or None, has_derived_parents=True)
-                yield self._record("state", ref, type="header")
-            case None if line.type == ORIGIN:
-                yield self._record("state", ref, type=ORIGIN)
-            case other:
-                yield self._record("other", ref, type=_text(other))
+                self._ledger.append(decode_row(row, LedgerRow))
+                yield self.make_record("cost", "usage_ledger")
+            case _:
+                yield from self.unknown_row(table)
 
     def end(self) -> Iterator[Event]:
         """Requests without a message, such as those of compactions, and those that only the sums know of."""
         for row in self._ledger:
             counts = _ledger_counts(row)
             if counts.is_known:
-                call = f"goose {self._session} request {row.id}"
-                yield self._count(call, counts, row.model or self._model, _time(row.created_timestamp), 0)
+                call = f"goose {self.session} request {row.id}"
+                yield self._count(call, counts, row.model or self._model, time_of_seconds(row.created_timestamp), 0)
         left = self._accumulated.minus(self._counted)
         if left.input or left.output:
-            yield self._count(f"goose {self._session} earlier requests", left, self._model, None, 0)
+            yield self._count(f"goose {self.session} earlier requests", left, self._model, None, 0)
 
-    def _session_row(self, row: SessionRow, ref: SourceRef) -> Iterator[Event]:
-        self._session = self._session or row.id or ""
+    def _session_row(self, row: SessionRow) -> Iterator[Event]:
+        self.session = self.session or row.id or ""
         config = decode_json(row.model_config_json, ModelConfig)
         self._model = config.model_name if config is not None else None
         self._accumulated = _Counts(
@@ -181,52 +155,51 @@ class _Decoder:
             name = name.removesuffix(name_suffix(converted.session)).rstrip()
             name = "" if name == NO_TITLE else name
         title = name if name and (row.user_set_name or name not in UNTITLED) else None
-        extra: dict[str, JSON] = {
-            "id": row.id if converted.session != row.id else None,
-            "session_type": row.session_type,
-            "provider": row.provider_name,
-            "project_id": row.project_id,
-            "archived": row.archived_at is not None or None,
-        }
+        extension = known_facts(
+            id=row.id if converted.session != row.id else None,
+            session_type=row.session_type,
+            provider=row.provider_name,
+            project_id=row.project_id,
+            archived=row.archived_at is not None or None,
+        )
         parent = row.parent_session_id or converted.parent
         is_subagent = row.session_type == "sub_agent" or parent is not None
         yield SessionInfo(
             session_id=row.id,
             cwd=row.working_dir,
-            agent_id=self._session if is_subagent else None,
+            agent_id=self.session if is_subagent else None,
             parent_session_id=parent,
             is_subagent=is_subagent,
-            started_at=_time_of_text(row.created_at),
+            started_at=canonical_time(row.created_at) or None,
             title=title,
             has_derived_parents=True,
-            extra={"extension": {name: value for name, value in extra.items() if value is not None}},
+            extra={"extension": extension},
         )
-        yield self._record("title" if title else "state", ref, type="sessions", text=title or UNSET)
+        yield self.make_record("title" if title else "state", "sessions", text=title or UNSET)
 
-    def _message_row(self, row: MessageRow, ref: SourceRef) -> Iterator[Event]:
+    def _message_row(self, row: MessageRow) -> Iterator[Event]:
         values = parse_json(row.content_json)
         if not isinstance(values, list):
-            yield problem("malformed-json", line=ref.record + 1, path="row.content_json")
-            yield self._record("other", ref, type="messages")
+            yield from self.malformed_row("content_json", "messages")
             return
         items = [decode_value(value, Item) if isinstance(value, dict) else Item() for value in values]
         if items and all(item.type in _NOTICES for item in items):
             said = "\n".join(item.msg for item in items if item.msg)
-            yield self._record(_NOTICES[str(items[0].type)], ref, type=_text(items[0].type), text=said or UNSET)
+            yield self.make_record(_NOTICES[str(items[0].type)], items[0].type, text=said or UNSET)
             return
-        uuid = self._unused_uuid(row.message_id or f"row {row.id}")
-        blocks = [self._block(item, value) for item, value in zip(items, values, strict=True)]
+        uuid = self.unused_uuid(row.message_id or f"row {row.id}")
+        blocks = [_block(item, value) for item, value in zip(items, values, strict=True)]
         results: list[Block] = [block for block in blocks if isinstance(block, ToolResult)]
         content: list[Block] = [block for block in blocks if block and not isinstance(block, ToolResult)]
         details = decode_json(row.metadata_json, MessageMetadata) or MessageMetadata()
-        metadata, time = self._metadata(row, details, items), _time(row.created_timestamp)
+        metadata, time = self._metadata(row, details, items), time_of_seconds(row.created_timestamp)
         if row.role == "assistant":
             yield from self._usage(row, details, metadata, time)
-            yield self._message("assistant", uuid, ref, content, time, metadata)
+            yield self.make_next("assistant", uuid, content, time, metadata)
             if results:
-                yield self._message("user", uuid + RESULT_SUFFIX, ref, results, time, Metadata())
+                yield self.make_next("user", uuid + RESULT_SUFFIX, results, time)
         else:
-            yield self._message("user", uuid, ref, [*results, *content], time, metadata)
+            yield self.make_next("user", uuid, [*results, *content], time, metadata)
         yield from self._subagents(items)
 
     def _metadata(self, row: MessageRow, details: MessageMetadata, items: list[Item]) -> Metadata:
@@ -260,7 +233,7 @@ class _Decoder:
         if not counts.is_known:
             return
         metadata.token_usage = counts.usage()
-        model = _string(metadata.model.name) if metadata.model is not UNSET else None
+        model = text_or_none(metadata.model.name) if metadata.model is not UNSET else None
         same = (found for found in self._ledger if _ledger_counts(found) == counts)
         request = next(same, None)
         if request is not None:
@@ -273,80 +246,13 @@ class _Decoder:
         self._counted = self._counted.plus(counts)
         return UsageReport(call_id=call, usage=counts.usage(), model=model, timestamp=time, message_index=message)
 
-    def _block(self, item: Item, value: JSON) -> Block | None:
-        """The block of an item; None for an item that says nothing."""
-        match item.type:
-            case "text":
-                return Text(text=item.text or "")
-            case "image" if isinstance(item.data, str):
-                return Image(media_type=item.mimeType, encoding="base64", image=item.data)
-            case "thinking":
-                return Thinking(thinking=item.thinking or "", signature=item.signature or UNSET)
-            case "reasoning":
-                return Thinking(thinking=item.text or "")
-            case "redactedThinking" if isinstance(item.data, str):
-                return Thinking(thinking="", signature=item.data)
-            case "toolRequest" | "frontendToolRequest":
-                call = _call(item.toolCall or Outcome())
-                self._tools[item.id] = call.name
-                return ToolUse(tool_id=item.id, tool_name=call.name, input=call.arguments)
-            case "toolResponse":
-                return self._result(item)
-            case kind if kind in _NOTICES:
-                return None
-            case _:
-                return Unknown(value=value)
-
-    def _result(self, item: Item) -> ToolResult:
-        outcome = item.toolResult or Outcome()
-        value = _result_value(outcome)
-        failed = outcome.status == "error" or value.isError is True
-        output = outcome.error if outcome.error is not None else _output(value.content)
-        return ToolResult(
-            tool_id=item.id,
-            tool_name=_text(self._tools.pop(item.id, None)),
-            output=output,
-            is_error=failed,
-        )
-
     def _subagents(self, items: list[Item]) -> Iterator[Event]:
         """The sub-agent that a call started; a later call may ask for its result."""
         for item in items:
             meta = _result_value(item.toolResult).meta if item.toolResult is not None else None
             child = meta.subagent_session_id if meta is not None else None
-            if child and child != self._session and child not in self._children:
-                self._children.add(child)
-                yield SubagentStarted(session_id=child, agent_id=child, tool_id=item.id)
-
-    def _unused_uuid(self, name: str) -> str:
-        """The id of a message. Some providers repeat ids, and a reply may be several rows with one id."""
-        uuid, count = name, 1
-        while uuid in self._uuids:
-            count += 1
-            uuid = f"{name}#{count}"
-        self._uuids.add(uuid)
-        return uuid
-
-    def _message(
-        self, role: Role, uuid: str, ref: SourceRef, content: list[Block], time: str | None, metadata: Metadata
-    ) -> Message:
-        self.index += 1
-        parent, self._tail = self._tail, uuid
-        return Message(
-            index=self.index,
-            uuid=uuid,
-            parent_uuid=parent,
-            role=role,
-            timestamp=UNSET if time is None else time,
-            content=content,
-            metadata=metadata if metadata != Metadata() else UNSET,
-            source=ref,
-        )
-
-    def _record(
-        self, kind: str, ref: SourceRef, *, type: str | UnsetType = UNSET, text: str | UnsetType = UNSET
-    ) -> Record:
-        return Record(after=self.index, kind=kind, type=type, text=text, source=ref)
+            if child and child != self.session:
+                yield from self.start_subagent(child, child, item.id)
 
 
 def _continues_reply(details: MessageMetadata, items: list[Item]) -> bool:
@@ -357,6 +263,38 @@ def _continues_reply(details: MessageMetadata, items: list[Item]) -> bool:
 
 def _ledger_counts(row: LedgerRow) -> _Counts:
     return _Counts(row.input_tokens, row.output_tokens, row.cache_read_tokens, row.cache_write_tokens)
+
+
+def _block(item: Item, value: JSON) -> Block | None:
+    """The block of an item; None for an item that says nothing."""
+    match item.type:
+        case "text":
+            return Text(text=item.text or "")
+        case "image" if isinstance(item.data, str):
+            return Image(media_type=item.mimeType, encoding="base64", image=item.data)
+        case "thinking":
+            return Thinking(thinking=item.thinking or "", signature=item.signature or UNSET)
+        case "reasoning":
+            return Thinking(thinking=item.text or "")
+        case "redactedThinking" if isinstance(item.data, str):
+            return Thinking(thinking="", signature=item.data)
+        case "toolRequest" | "frontendToolRequest":
+            call = _call(item.toolCall or Outcome())
+            return ToolUse(tool_id=item.id, tool_name=call.name, input=call.arguments)
+        case "toolResponse":
+            return _result(item)
+        case kind if kind in _NOTICES:
+            return None
+        case _:
+            return Unknown(value=value)
+
+
+def _result(item: Item) -> ToolResult:
+    outcome = item.toolResult or Outcome()
+    value = _result_value(outcome)
+    failed = outcome.status == "error" or value.isError is True
+    output = outcome.error if outcome.error is not None else _output(value.content)
+    return ToolResult(tool_id=item.id, output=output, is_error=failed)
 
 
 def _call(outcome: Outcome) -> CallValue:
@@ -380,21 +318,16 @@ def _output(content: JSON) -> JSON:
         return content
     items = [item for item in content if isinstance(item, dict)]
     shown = [item for item in items if _is_for_model(item)] or items
-    blocks: list[JSON] = []
-    for item in shown:
-        kind, resource = item.get("type"), item.get("resource")
-        if kind == "text" and isinstance(item.get("text"), str):
-            blocks.append({"type": "text", "text": item["text"]})
-        elif kind == "image" and isinstance(item.get("data"), str):
-            image = Image(media_type=_string(item.get("mimeType")), encoding="base64", image=item["data"])
-            blocks.append(msgspec.to_builtins(image))
-        elif isinstance(resource, dict) and isinstance(resource.get("text"), str):
-            blocks.append({"type": "text", "text": resource["text"]})
-        else:
-            blocks.append(msgspec.to_builtins(Unknown(value=item)))
-    if all(block["type"] == "text" for block in blocks):
-        return "\n".join(block["text"] for block in blocks)
-    return blocks
+    return joined_output([_output_block(item) for item in shown])
+
+
+def _output_block(item: dict[str, JSON]) -> Block:
+    resource = item.get("resource")
+    if item.get("type") == "image" and isinstance(item.get("data"), str):
+        return Image(media_type=text_or_none(item.get("mimeType")), encoding="base64", image=item["data"])
+    if isinstance(resource, dict) and isinstance(resource.get("text"), str):
+        return Text(text=resource["text"])
+    return text_block(item)
 
 
 def _is_for_model(item: dict[str, JSON]) -> bool:
@@ -415,27 +348,3 @@ def _todos(items: list[Item]) -> list[Todo]:
                 for mark, content in _TODO.findall(text)
             ]
     return []
-
-
-def _time(seconds: int | None) -> str | None:
-    return format_utc(seconds * 1_000_000) if seconds is not None and 0 < seconds < 1 << 35 else None
-
-
-def _time_of_text(text: str | None) -> str | None:
-    """A time that SQLite wrote: UTC, without saying so."""
-    try:
-        return spell_time(datetime.fromisoformat(text).replace(tzinfo=UTC)) if text else None
-    except ValueError:
-        return None
-
-
-def _count(value: int | None) -> int | UnsetType:
-    return UNSET if value is None or value < 0 else value
-
-
-def _text(value: JSON) -> str | UnsetType:
-    return value if type(value) is str else UNSET
-
-
-def _string(value: JSON) -> str | None:
-    return value if type(value) is str else None

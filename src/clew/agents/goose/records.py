@@ -12,7 +12,7 @@ import msgspec
 
 from clew.agents.database_rows import json_in_column
 from clew.agents.goose.layout import CONVERTED_KEY
-from clew.io.typed_records import unknown_in
+from clew.io.typed_records import KeysByType, unknown_in
 from clew.model.json import JSON
 
 
@@ -163,23 +163,24 @@ class Item(msgspec.Struct, rename={"meta": "_meta"}):
     msg: str | None = None
 
 
-_ITEM_KEYS = {
-    "text": "text annotations _meta",
-    "image": "data mimeType annotations _meta",
-    "thinking": "thinking signature",
-    "redactedThinking": "data",
-    "reasoning": "text",
-    "toolRequest": "id toolCall metadata _meta",
-    "toolResponse": "id toolResult metadata",
-    "frontendToolRequest": "id toolCall",
-    "toolConfirmationRequest": "id toolName arguments prompt",
-    "actionRequired": "data",
-    "systemNotification": "notificationType msg data",
-    "summarizationRequested": "msg",
-    "contextLengthExceeded": "msg",
-    "conversationCompacted": "msg",
-}
-_KNOWN_ITEM_KEYS = {kind: frozenset(["type", *keys.split()]) for kind, keys in _ITEM_KEYS.items()}
+_ITEM_KEYS = KeysByType(
+    {
+        "text": "text annotations _meta",
+        "image": "data mimeType annotations _meta",
+        "thinking": "thinking signature",
+        "redactedThinking": "data",
+        "reasoning": "text",
+        "toolRequest": "id toolCall metadata _meta",
+        "toolResponse": "id toolResult metadata",
+        "frontendToolRequest": "id toolCall",
+        "toolConfirmationRequest": "id toolName arguments prompt",
+        "actionRequired": "data",
+        "systemNotification": "notificationType msg data",
+        "summarizationRequested": "msg",
+        "contextLengthExceeded": "msg",
+        "conversationCompacted": "msg",
+    }
+)
 _METADATA_KEYS = frozenset(("custom",))
 _USAGE_KEYS = frozenset(("totalTokens", "elapsedMs", "timeToFirstTokenMs"))
 _INFERENCE_KEYS = frozenset(("provider", "responseModel"))
@@ -189,11 +190,7 @@ def find_unknown_keys(native: Mapping[str, JSON]) -> Iterator[str]:
     """Keys of the JSON in a message that no struct has; columns may be added at any time and are not looked at."""
     if native.get("table") != "messages":
         return
-    content = json_in_column(native, "content_json")
-    for item in content if isinstance(content, list) else ():
-        kind = item.get("type") if isinstance(item, dict) else None
-        if isinstance(kind, str) and kind in _KNOWN_ITEM_KEYS:
-            yield from unknown_in(kind, item, known=_KNOWN_ITEM_KEYS[kind])
+    yield from _ITEM_KEYS.unknown_in(json_in_column(native, "content_json"))
     metadata = json_in_column(native, "metadata_json")
     if isinstance(metadata, dict):
         yield from unknown_in("metadata", metadata, MessageMetadata, _METADATA_KEYS)

@@ -69,7 +69,7 @@ class MistralVibe(Agent):
     def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
         from clew.agents.mistral_vibe.file_changes import file_changes
 
-        return file_changes(units)
+        return file_changes(source, units)
 
     def target(self, header: Header) -> str:
         return locate.target(header)

@@ -66,7 +66,7 @@ class OpenCode(DatabaseAgent):
     def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
         from clew.agents.opencode.file_changes import file_changes
 
-        return file_changes(units)
+        return file_changes(source, units)
 
 
 class Kilo(OpenCode):

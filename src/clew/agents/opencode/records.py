@@ -47,15 +47,6 @@ class MessageRow(msgspec.Struct):
     prompt: str | None = None
 
 
-class TodoItem(msgspec.Struct):
-    """An entry of a todo list."""
-
-    content: str | None = None
-    status: str | None = None
-    priority: str | None = None
-    id: str | None = None
-
-
 class Times(msgspec.Struct):
     """Milliseconds since 1970."""
 
@@ -137,7 +128,7 @@ class ToolMetadata(msgspec.Struct):
     """What a tool tells of its call apart from its output."""
 
     exit: int | None = None
-    todos: list[TodoItem] | None = None
+    todos: JSON = None
     sessionId: str | None = None
     parentSessionId: str | None = None
 

@@ -7,66 +7,79 @@ before the next message, so results are written right behind the reply that call
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 
 from clew.agents.derived_ids import derived_id
-from clew.agents.pi.locate import spell_milliseconds
+from clew.agents.encoding import (
+    UNKNOWN,
+    ApiMessage,
+    ApiOrder,
+    Fields,
+    call_arguments,
+    json_line,
+    model_name,
+    output_blocks,
+    renamed,
+    text_or_image,
+)
 from clew.agents.pi.records import HEADER
 from clew.agents.target_profile import Header
-from clew.io.codec import dumps
 from clew.model.json import JSON
-from clew.model.time import parse_time
+from clew.model.time import spell_milliseconds, to_milliseconds
 from clew.model.unit import Unit
 
 FORMAT_VERSION = 3
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PROVIDERS = {
     "claude": ("anthropic", "anthropic-messages"),
     "gemini": ("google", "google-generative-ai"),
     "gpt": ("openai", "openai-responses"),
 }
 """By the beginning of a model's name: its provider, and the interface to it. Pi resumes with this model if it can."""
-_UNKNOWN_PROVIDER = ("unknown", "openai-completions")
-UNKNOWN_MODEL = "unknown"
+_UNKNOWN_PROVIDER = (UNKNOWN, "openai-completions")
 _USAGE = {
-    "input": "input_tokens",
-    "output": "output_tokens",
-    "cacheRead": "cache_read_tokens",
-    "cacheWrite": "cache_creation_tokens",
+    "input_tokens": "input",
+    "output_tokens": "output",
+    "cache_read_tokens": "cacheRead",
+    "cache_creation_tokens": "cacheWrite",
 }
-_OPTIONAL_USAGE = {"cacheWrite1h": "cache_creation_1h_tokens", "reasoning": "reasoning_tokens"}
+_OPTIONAL_USAGE = {"cache_creation_1h_tokens": "cacheWrite1h", "reasoning_tokens": "reasoning"}
 _COSTS = ("input", "output", "cacheRead", "cacheWrite", "total")
-
-_Object = dict[str, JSON]
 
 
 def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
     """The lines of a session."""
-    composer = _Composer(header.session)
-    has_header, has_native = False, False
+    has_header = False
+    for entry in _entries(header.session, units):
+        if not has_header and entry["type"] != HEADER:
+            yield "", json_line(_header(header.session))
+        has_header = True
+        yield "", json_line(entry)
+    if not has_header:
+        yield "", json_line(_header(header.session))
+
+
+def _header(session: Mapping[str, JSON]) -> Fields:
+    time = spell_milliseconds(session.get("started_at"))
+    head = {"type": HEADER, "version": FORMAT_VERSION, "id": session["id"]}
+    return {**head, "timestamp": time, "cwd": session["workspace"]}
+
+
+def _entries(session: Mapping[str, JSON], units: Iterable[Unit]) -> Iterator[Fields]:
+    order, composer = ApiOrder(session), _Composer(session)
+    has_native = False
     for unit in units:
-        entries: Iterable[_Object] = ()
         if unit.native:
             has_native = True
-            entries = [_copied(unit, header.session)]
+            yield _copied(unit, session)
         elif unit.is_message:
-            entries = composer.add(unit.value)
-        for entry in entries:
-            if not has_header and entry["type"] != HEADER:
-                yield "", _line(composer.header())
-            has_header = True
-            yield "", _line(entry)
-    if not has_header:
-        yield "", _line(composer.header())
-    for entry in () if has_native else composer.finish():
-        yield "", _line(entry)
+            for message in order.add(unit.value):
+                yield from composer.message_entry(message)
+    for message in order.finish():
+        yield from composer.message_entry(message)
+    if session.get("title") and not has_native:
+        yield composer.title_entry(session["title"])
 
 
-def _line(entry: _Object) -> bytes:
-    return dumps(entry) + b"\n"
-
-
-def _copied(unit: Unit, session: Mapping[str, JSON]) -> _Object:
+def _copied(unit: Unit, session: Mapping[str, JSON]) -> Fields:
     """A record of Pi itself, with the id and the folder of the new session, and the parent that its unit has."""
     record = dict(unit.native)
     if record.get("type") == HEADER:
@@ -77,170 +90,86 @@ def _copied(unit: Unit, session: Mapping[str, JSON]) -> _Object:
 
 
 class _Composer:
-    """Composes entries. It holds a reply until its last line is there, and prompts until all calls are answered."""
+    """Composes entries, each with an id of its own."""
 
     def __init__(self, session: Mapping[str, JSON]) -> None:
-        self._session = session
-        self._time = parse_time(session.get("started_at")) or _EPOCH
-        self._count = 0
-        self._last_entry: str | None = None
-        self._last_message: JSON = None
-        self._entry_of_message: dict[JSON, str | None] = {None: None}
-        """The last entry of a message, by the uuid of the message, once it is written."""
-        self._held_messages: list[JSON] = []
-        """The uuids of messages that are not written to their end."""
-        self._reply: _Object | None = None
-        self._open_calls: dict[JSON, JSON] = {}
-        """The names of tools, by the ids of calls without a result."""
-        self._held: list[_Object] = []
-        """Prompts that came before the results of the last reply."""
+        self._session_id = session["id"]
+        self._time = spell_milliseconds(session.get("started_at"))
+        self._ids: dict[str | None, str | None] = {None: None}
+        """The ids of entries, by the uuids of their messages."""
+        self._last_uuid: str | None = None
 
-    def header(self) -> _Object:
-        """The first line of the session."""
-        started = parse_time(self._session.get("started_at")) or _EPOCH
-        head = {"type": HEADER, "version": FORMAT_VERSION, "id": self._session["id"]}
-        return {**head, "timestamp": spell_milliseconds(started), "cwd": self._session["workspace"]}
-
-    def add(self, message: _Object) -> Iterator[_Object]:
-        """The entries that are complete, now that this message is there."""
-        if message.get("parent_uuid") != self._last_message:
-            yield from self._close_reply()
-            self._last_entry = self._entry_of_message.get(message.get("parent_uuid"), self._last_entry)
-        self._time = parse_time(message.get("timestamp")) or self._time
-        if message["role"] == "assistant":
-            yield from self._add_reply(message)
-        else:
-            yield from self._add_other(message)
-        self._last_message = message.get("uuid")
-        self._held_messages.append(self._last_message)
-        if self._reply is None and not self._held:
-            self._note_entries()
-
-    def finish(self) -> Iterator[_Object]:
-        """The entries that were held back, and the title."""
-        yield from self._close_reply()
-        if self._session.get("title"):
-            yield self._entry("session_info", name=self._session["title"])
-
-    def _add_reply(self, message: _Object) -> Iterator[_Object]:
-        """Add a line of a reply: everything that the model says up to the next message of somebody else is one."""
-        content = [part for block in message["content"] for part in _reply_part(block)]
-        if self._reply is None:
-            yield from self._close_reply()
-            self._reply = _reply(message.get("metadata") or {}, self._milliseconds())
-        self._reply["content"] += content
-
-    def _write_reply(self) -> Iterator[_Object]:
-        reply, self._reply = self._reply, None
-        if reply is None:
+    def message_entry(self, message: ApiMessage) -> Iterator[Fields]:
+        """The entry of a message; none for one of which nothing can be written."""
+        self._time = spell_milliseconds(message.time)
+        body: Fields = {"role": message.role, "content": _parts(message.content)}
+        if message.role == "assistant":
+            body = _reply(message)
+        elif message.role == "tool":
+            body = _result(message.content[0])
+        elif not body["content"]:
+            self._ids[message.uuid] = self._ids[message.parent_uuid]
             return
-        self._open_calls = {part["id"]: part["name"] for part in reply["content"] if part["type"] == "toolCall"}
-        reply["stopReason"] = "toolUse" if self._open_calls else "stop"
-        yield self._message(reply)
-        self._note_entries()
+        body["timestamp"] = to_milliseconds(message.time)
+        self._last_uuid = message.uuid
+        yield self._entry("message", message.uuid, message.parent_uuid, message=body)
 
-    def _close_reply(self) -> Iterator[_Object]:
-        """Write what is held back. Calls that have no result by now get none."""
-        yield from self._write_reply()
-        self._open_calls = {}
-        yield from map(self._message, self._held)
-        self._held = []
-        self._note_entries()
+    def title_entry(self, title: JSON) -> Fields:
+        """The entry that names the session."""
+        return self._entry("session_info", "title", self._last_uuid, name=title)
 
-    def _note_entries(self) -> None:
-        self._entry_of_message |= dict.fromkeys(self._held_messages, self._last_entry)
-        self._held_messages = []
-
-    def _add_other(self, message: _Object) -> Iterator[_Object]:
-        yield from self._write_reply()
-        content: list[_Object] = []
-        for block in message["content"]:
-            if block["type"] != "tool_result":
-                content += _parts(block)
-            elif block["tool_id"] in self._open_calls:
-                yield self._message(self._result(block))
-            else:
-                # Providers refuse a result without a call; its text is still part of the conversation.
-                content += _output(block.get("output"))
-        if content:
-            role = "system" if message["role"] == "system" else "user"
-            self._held.append({"role": role, "content": content, "timestamp": self._milliseconds()})
-        if not self._open_calls:
-            yield from self._close_reply()
-
-    def _result(self, block: _Object) -> _Object:
-        return {
-            "role": "toolResult",
-            "toolCallId": block["tool_id"],
-            "toolName": self._open_calls.pop(block["tool_id"]),
-            "content": _output(block.get("output")),
-            "isError": block.get("is_error") is True,
-            "timestamp": self._milliseconds(),
-        }
-
-    def _message(self, message: _Object) -> _Object:
-        return self._entry("message", message=message)
-
-    def _entry(self, kind: str, **fields: JSON) -> _Object:
-        self._count += 1
-        parent, self._last_entry = self._last_entry, derived_id(self._session["id"], self._count)
-        time = spell_milliseconds(self._time)
-        return {"type": kind, "id": self._last_entry, "parentId": parent, "timestamp": time, **fields}
-
-    def _milliseconds(self) -> int:
-        return int(self._time.timestamp() * 1000)
+    def _entry(self, kind: str, uuid: str, parent_uuid: str | None, **fields: JSON) -> Fields:
+        identity = self._ids[uuid] = derived_id(self._session_id, len(self._ids))
+        parent = self._ids[parent_uuid]
+        return {"type": kind, "id": identity, "parentId": parent, "timestamp": self._time, **fields}
 
 
-def _reply(metadata: Mapping[str, JSON], timestamp: int) -> _Object:
-    """A reply without content, with all that Pi expects of one."""
-    model = (metadata.get("model") or {}).get("name") or UNKNOWN_MODEL
+def _reply(message: ApiMessage) -> Fields:
+    """A reply with all that Pi expects of one."""
+    model = model_name(message.metadata) or UNKNOWN
     known = (both for start, both in _PROVIDERS.items() if model.startswith(start))
     provider, api = next(known, _UNKNOWN_PROVIDER)
+    content = [part for block in message.content for part in _reply_parts(block)]
+    has_calls = any(part["type"] == "toolCall" for part in content)
     return {
         "role": "assistant",
-        "content": [],
+        "content": content,
         "api": api,
         "provider": provider,
         "model": model,
-        "usage": _usage(metadata.get("token_usage") or {}),
-        "stopReason": "stop",
-        "timestamp": timestamp,
+        "usage": _usage(message.metadata.get("token_usage") or {}),
+        "stopReason": "toolUse" if has_calls else "stop",
     }
 
 
-def _usage(counts: Mapping[str, JSON]) -> _Object:
-    usage: _Object = {key: counts.get(name) or 0 for key, name in _USAGE.items()}
-    total = sum(usage.values())
-    usage |= {key: counts[name] for key, name in _OPTIONAL_USAGE.items() if name in counts}
-    return {**usage, "totalTokens": total, "cost": dict.fromkeys(_COSTS, 0)}
+def _usage(counts: Mapping[str, JSON]) -> Fields:
+    usage = dict.fromkeys(_USAGE.values(), 0) | renamed(counts, _USAGE)
+    optional = renamed(counts, _OPTIONAL_USAGE)
+    return {**usage, **optional, "totalTokens": sum(usage.values()), "cost": dict.fromkeys(_COSTS, 0)}
 
 
-def _reply_part(block: _Object) -> Iterator[_Object]:
+def _reply_parts(block: Fields) -> Iterator[Fields]:
     match block["type"]:
         case "thinking":
             signature = {"thinkingSignature": block["signature"]} if block.get("signature") else {}
             yield {"type": "thinking", "thinking": block["thinking"], **signature}
         case "tool_use":
-            arguments = block["input"] if isinstance(block["input"], dict) else {"input": block["input"]}
-            call = {"type": "toolCall", "id": block["tool_id"], "name": block["tool_name"] or "unknown"}
-            yield {**call, "arguments": arguments}
+            call = {"type": "toolCall", "id": block["tool_id"], "name": block["tool_name"] or UNKNOWN}
+            yield {**call, "arguments": call_arguments(block)}
         case "text":
             yield {"type": "text", "text": block["text"]}
 
 
-def _parts(block: _Object) -> Iterator[_Object]:
-    """What a prompt or a result can hold: texts and pictures; of a picture elsewhere its address."""
-    if block["type"] == "text":
-        yield {"type": "text", "text": block["text"]}
-    elif block["type"] == "image" and block.get("image"):
-        if block.get("encoding") == "url":
-            yield {"type": "text", "text": block["image"]}
-        else:
-            yield {"type": "image", "data": block["image"], "mimeType": block.get("media_type") or "image/png"}
+def _result(block: Fields) -> Fields:
+    return {
+        "role": "toolResult",
+        "toolCallId": block["tool_id"],
+        "toolName": block["tool_name"],
+        "content": _parts(output_blocks(block.get("output"))),
+        "isError": block.get("is_error") is True,
+    }
 
 
-def _output(output: JSON) -> list[_Object]:
-    if isinstance(output, list):
-        return [part for block in output if isinstance(block, dict) and "type" in block for part in _parts(block)]
-    text = "" if output is None else output if isinstance(output, str) else dumps(output).decode()
-    return [{"type": "text", "text": text}]
+def _parts(blocks: Iterable[Fields]) -> list[Fields]:
+    """What a prompt or a result can hold: texts and pictures."""
+    return [part for block in blocks if (part := text_or_image(block)) is not None]

@@ -6,23 +6,15 @@ from collections.abc import Iterator
 
 from msgspec import UNSET, to_builtins
 
-from clew.agents.base import SourceFile, fragment_events, open_main
-from clew.agents.derived_ids import MessageChain
+from clew.agents.base import SourceFile
+from clew.agents.content import content_blocks, text_block, text_or_unset
+from clew.agents.decoding import NO_METADATA, EventDecoder
 from clew.agents.pi import locate
-from clew.agents.pi.records import (
-    HEADER,
-    RECORD_KINDS,
-    SESSION_LINES,
-    AgentMessage,
-    SessionRecord,
-    Usage,
-)
-from clew.io.compress import damage
-from clew.model.blocks import Block, Image, Text, Thinking, ToolResult, ToolUse, Unknown
-from clew.model.codes import problem
+from clew.agents.pi.records import HEADER, RECORD_KINDS, SESSION_LINES, AgentMessage, SessionRecord, Usage
+from clew.model.blocks import Block, Image, Text, Thinking, ToolResult, ToolUse
 from clew.model.events import Event, SessionInfo, UsageReport
 from clew.model.json import JSON
-from clew.model.message import Message, Metadata, ModelUse, Role, SourceRef, ThinkingSettings
+from clew.model.message import Message, Metadata, ModelUse, Role, ThinkingSettings
 from clew.model.record import Record
 from clew.model.time import canonical_time
 from clew.model.usage import TokenUsage
@@ -30,39 +22,24 @@ from clew.model.usage import TokenUsage
 
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session, in file order."""
-    decoder = _EventDecoder(locate.session_id(source.path))
-    with open_main(source) as stream:
-        for line, record in SESSION_LINES.decode_file(stream):
-            if isinstance(record, SessionRecord):
-                yield from decoder.events(record, line)
-            else:
-                yield from fragment_events(source, record, line, after=decoder.index)
-        if found := damage(stream):
-            yield problem("damaged-archive", found, file=str(source.path))
+    decoder = _PiDecoder(source, locate.session_id(source.path))
+    yield from decoder.read_lines(SESSION_LINES, decoder.decode)
     yield from decoder.leaf()
 
 
-_NO_METADATA = Metadata()
-
-
-class _EventDecoder:
-    """What must be known of earlier records to decode the next one."""
-
-    def __init__(self, session_id: str) -> None:
-        self.index = 0
-        self._source = SourceRef(0, -1)
+class _PiDecoder(EventDecoder):
+    def __init__(self, source: SourceFile, scope: str) -> None:
+        super().__init__(source, scope)
         self._claimed_id: str | None = None
         """The id of the session that the header claims."""
-        self._chain = MessageChain(session_id)
         self._last_id: str | None = None
         self._record_parents: dict[str, str | None] = {}
         """The parents of entries that are no messages, by their ids: the last entry of a file may be one of them."""
         self._model: str | None = None
         """The model that the last entry names. Pi summarises with it, and does not say so."""
 
-    def events(self, record: SessionRecord, line: int) -> Iterator[Event]:
-        """The events of the record on a line."""
-        self._source = SourceRef(0, line - 1)
+    def decode(self, record: SessionRecord) -> Iterator[Event]:
+        """The events of a line."""
         message = record.message
         self._model = record.modelId or (message.model if message is not None else None) or self._model
         if record.type != HEADER and isinstance(record.id, str):
@@ -71,7 +48,7 @@ class _EventDecoder:
             case "message" if message is not None:
                 yield from self._message(record, message)
             case "custom_message":
-                yield self._add(record, "user", _blocks(record.content), Metadata(is_meta=True))
+                yield self._add(record, "user", content_blocks(record.content, _block), Metadata(is_meta=True))
             case "compaction" | "branch_summary" if record.summary is not None:
                 yield self._add(record, "user", [Text(text=record.summary)], Metadata(is_compact_summary=True))
                 # An extension may have asked any model.
@@ -108,21 +85,21 @@ class _EventDecoder:
                     output=_output(message.content),
                     is_error=message.isError,
                 )
-                yield self._add(record, "user", [result], Metadata())
+                yield self._add(record, "user", [result])
                 # A tool may ask models itself.
                 yield from self._usage_report(record, message.usage, None)
             case "user":
-                yield self._add(record, "user", _blocks(message.content), Metadata())
+                yield self._add(record, "user", content_blocks(message.content, _block))
             case "bashExecution":
                 # A command that the person ran, and what it printed.
                 texts = [text for text in (message.command, message.output) if text]
-                yield self._add(record, "user", [Text(text=text) for text in texts], Metadata())
+                yield self._add(record, "user", [Text(text=text) for text in texts])
             case "custom" | "hookMessage":
-                yield self._add(record, "user", _blocks(message.content), Metadata(is_meta=True))
+                yield self._add(record, "user", content_blocks(message.content, _block), Metadata(is_meta=True))
             case "branchSummary" | "compactionSummary":
-                yield self._add(record, "user", _blocks(message.summary), Metadata(is_compact_summary=True))
+                yield self._add(record, "user", content_blocks(message.summary), Metadata(is_compact_summary=True))
             case "system" if message.content:
-                yield self._add(record, "system", _blocks(message.content), Metadata(is_meta=True))
+                yield self._add(record, "system", content_blocks(message.content, _block), Metadata(is_meta=True))
             case "system":
                 # The sections of the prompt and the declarations of tools.
                 yield self._record(record, "state")
@@ -136,7 +113,7 @@ class _EventDecoder:
         if message.thinkingLevel is not None:
             level = "none" if message.thinkingLevel == "off" else message.thinkingLevel
             metadata.thinking = ThinkingSettings(level=level)
-        blocks = _blocks(message.content)
+        blocks = content_blocks(message.content, _block)
         if not blocks and message.errorMessage:
             blocks = [Text(text=message.errorMessage)]
         usage = _usage(message.usage)
@@ -144,56 +121,40 @@ class _EventDecoder:
             metadata.token_usage, metadata.message_id = usage, _call_id(record, self.index + 1)
         return self._add(record, "assistant", blocks, metadata)
 
-    def _add(self, record: SessionRecord, role: Role, blocks: list[Block], metadata: Metadata) -> Message:
-        self.index += 1
+    def _add(self, record: SessionRecord, role: Role, blocks: list[Block], metadata: Metadata = NO_METADATA) -> Message:
         inner_time = record.message.timestamp if record.message is not None else UNSET
-        message = Message(
-            index=self.index,
-            role=role,
-            uuid=record.id,
-            parent_uuid=record.parentId,
-            timestamp=canonical_time(record.timestamp) or canonical_time(inner_time),
-            content=blocks,
-            metadata=UNSET if metadata == _NO_METADATA else metadata,
-            source=self._source,
-        )
-        if record.id is UNSET:
-            # Version 1: entries follow each other.
-            self._chain.identify(message)
-            self._chain.attach(message)
-            self._chain.last = str(message.uuid)
-        return message
+        time = canonical_time(record.timestamp) or inner_time
+        # Version 1: entries follow each other.
+        make = self.make_chained if record.id is UNSET else self.make_message
+        return make(role, blocks, metadata, uuid=record.id, parent=record.parentId, time=time)
 
     def _record(self, record: SessionRecord, kind: str | None = None) -> Record:
         is_entry = record.type != HEADER
         if is_entry and isinstance(record.id, str):
             self._record_parents[record.id] = record.parentId or None
-        return Record(
-            after=self.index,
-            kind=kind or RECORD_KINDS.get(record.type or "", "other"),
-            type=record.type,
+        return self.make_record(
+            kind or RECORD_KINDS.get(record.type or "", "other"),
+            record.type,
             uuid=record.id if is_entry else UNSET,
-            parent_uuid=record.parentId if is_entry else UNSET,
-            timestamp=canonical_time(record.timestamp),
+            parent=record.parentId if is_entry else UNSET,
+            time=record.timestamp,
             text=record.name or record.label or UNSET,
             message_uuid=record.targetId,
-            source=self._source,
         )
 
     def _usage_report(self, record: SessionRecord, usage: Usage | None, model: str | None) -> Iterator[UsageReport]:
         counts = _usage(usage)
         if counts is not None:
-            call, time = _call_id(record, self.index), canonical_time(record.timestamp)
-            yield UsageReport(call_id=call, usage=counts, model=model, timestamp=None if time is UNSET else time)
+            call, time = _call_id(record, self.index), canonical_time(record.timestamp) or None
+            yield UsageReport(call_id=call, usage=counts, model=model, timestamp=time)
 
 
 def _session_info(header: SessionRecord, session_id: str | None) -> SessionInfo:
-    started = canonical_time(header.timestamp)
     parent = header.parentSession or header.branchedFrom
     return SessionInfo(
         session_id=session_id,
         cwd=header.cwd,
-        started_at=None if started is UNSET else started,
+        started_at=canonical_time(header.timestamp) or None,
         # Every entry names the one before it, tool results too.
         has_derived_parents=True,
         extra={"extensions": {locate.AGENT: {"parent_session": parent}}} if parent else None,
@@ -219,31 +180,20 @@ def _usage(usage: Usage | None) -> TokenUsage | None:
     )
 
 
-def _blocks(content: JSON) -> list[Block]:
-    if type(content) is str:
-        return [Text(text=content)] if content else []
-    return [_block(item) for item in content] if type(content) is list else []
-
-
 def _block(item: JSON) -> Block:
-    """A content block; one of a kind or a shape that is not known is kept as it is."""
     kind = item.get("type") if type(item) is dict else None
-    if kind == "text" and type(item.get("text")) is str:
-        return Text(text=item["text"])
     if kind == "thinking" and type(item.get("thinking")) is str:
-        signature = item.get("thinkingSignature")
-        return Thinking(thinking=item["thinking"], signature=signature if type(signature) is str else UNSET)
+        return Thinking(thinking=item["thinking"], signature=text_or_unset(item.get("thinkingSignature")))
     if kind == "toolCall" and type(item.get("id")) is str and type(item.get("name")) is str:
         return ToolUse(tool_id=item["id"], tool_name=item["name"], input=item.get("arguments"))
     if kind == "image" and type(item.get("data")) is str:
-        media_type = item.get("mimeType")
-        return Image(media_type=media_type if type(media_type) is str else UNSET, encoding="base64", image=item["data"])
-    return Unknown(value=item)
+        return Image(media_type=text_or_unset(item.get("mimeType")), encoding="base64", image=item["data"])
+    return text_block(item)
 
 
 def _output(content: JSON) -> JSON:
     """What a tool gave back: its text where it is one text, else blocks as JSON."""
-    blocks = _blocks(content)
+    blocks = content_blocks(content, _block)
     if len(blocks) == 1 and type(blocks[0]) is Text:
         return blocks[0].text
     return to_builtins(blocks)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 from clew.agents.backups import is_link
@@ -14,12 +13,11 @@ from clew.io.compress import open_source, plain_name
 from clew.io.paths import safe_relative, walk
 from clew.io.records import read_records
 from clew.model.json import JSON
-from clew.model.time import parse_time
+from clew.model.time import parse_time, spell_milliseconds
 
 AGENT = "pi"
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z_(.+)\.jsonl")
 _HEADER = re.compile(rb'\{\s*"type"\s*:\s*"session"\s*,[^\n]*"(?:cwd|version)"\s*:')
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SEPARATOR = re.compile(r"[/\\:]")
 _HEADER_SEARCH_RECORDS = 8
 """The header is the first line; blank or damaged lines may stand before it."""
@@ -99,10 +97,5 @@ def _own_name(session: Mapping[str, JSON]) -> str | None:
 
 def _file_stamp(header: Header) -> str:
     """The time at which the session began, as it stands in file names."""
-    started = parse_time(header.session.get("started_at")) or parse_time(header.export_timestamp) or _EPOCH
+    started = parse_time(header.session.get("started_at")) or parse_time(header.export_timestamp)
     return spell_milliseconds(started).replace(":", "-").replace(".", "-")
-
-
-def spell_milliseconds(time: datetime) -> str:
-    """A time as Pi spells it, to the millisecond."""
-    return f"{time:%Y-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03}Z"

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from clew.io.typed_records import RecordDecoder, unknown_in
+from clew.io.typed_records import KeysByType, RecordDecoder, unknown_in
 from clew.model.json import JSON
 
 HEADER = "session"
@@ -91,66 +91,60 @@ SESSION_LINES = RecordDecoder(SessionRecord)
 
 # Keys that the client is known to write; all others are signs of a new format
 
-_ENTRY = frozenset("type id parentId timestamp".split())
-_ENTRY_KEYS = {
-    HEADER: "version cwd parentSession branchedFrom provider modelId thinkingLevel",
-    "message": "message",
-    "model_change": "provider modelId",
-    "thinking_level_change": "thinkingLevel",
-    "usage": "kind provider model usage note",
-    "compaction": "summary firstKeptEntryId firstKeptEntryIndex tokensBefore systemMessage usage details fromHook",
-    "branch_summary": "fromId summary usage details fromHook",
-    "context_edit": "targetId replacement",
-    "custom": "customType data",
-    "custom_message": "customType content display details",
-    "label": "targetId label",
-    "session_info": "name",
-}
-_KNOWN_ENTRY_KEYS = {kind: _ENTRY.union(keys.split()) for kind, keys in _ENTRY_KEYS.items()}
-_MESSAGE_KEYS = {
-    "system": "content sections toolsAdded toolsRemoved replace",
-    "user": "content",
-    "assistant": "content api provider model responseModel responseId providerThinkingLevel thinkingLevel diagnostics "
-    "usage stopReason deferred errorMessage rawStopReason endTurn",
-    "toolResult": "toolCallId toolName content details usage isError",
-    "bashExecution": "command output exitCode cancelled truncated fullOutputPath excludeFromContext",
-    "custom": "customType content display details",
-    "hookMessage": "customType content display details",
-    "branchSummary": "summary fromId",
-    "compactionSummary": "summary tokensBefore",
-}
-_KNOWN_MESSAGE_KEYS = {role: frozenset(["role", "timestamp", *keys.split()]) for role, keys in _MESSAGE_KEYS.items()}
-_BLOCK_KEYS = {
-    "text": "text textSignature",
-    "thinking": "thinking thinkingSignature redacted",
-    "toolCall": "id name arguments partialJson thoughtSignature namespace",
-    "image": "data mimeType",
-}
-_KNOWN_BLOCK_KEYS = {kind: frozenset(["type", *keys.split()]) for kind, keys in _BLOCK_KEYS.items()}
+_ENTRY = "type id parentId timestamp"
+_ENTRY_KEYS = KeysByType(
+    {
+        HEADER: "version cwd parentSession branchedFrom provider modelId thinkingLevel",
+        "message": "message",
+        "model_change": "provider modelId",
+        "thinking_level_change": "thinkingLevel",
+        "usage": "kind provider model usage note",
+        "compaction": "summary firstKeptEntryId firstKeptEntryIndex tokensBefore systemMessage usage details fromHook",
+        "branch_summary": "fromId summary usage details fromHook",
+        "context_edit": "targetId replacement",
+        "custom": "customType data",
+        "custom_message": "customType content display details",
+        "label": "targetId label",
+        "session_info": "name",
+    },
+    _ENTRY,
+)
+_MESSAGE_KEYS = KeysByType(
+    {
+        "system": "content sections toolsAdded toolsRemoved replace",
+        "user": "content",
+        "assistant": "content api provider model responseModel responseId providerThinkingLevel thinkingLevel "
+        "diagnostics usage stopReason deferred errorMessage rawStopReason endTurn",
+        "toolResult": "toolCallId toolName content details usage isError",
+        "bashExecution": "command output exitCode cancelled truncated fullOutputPath excludeFromContext",
+        "custom": "customType content display details",
+        "hookMessage": "customType content display details",
+        "branchSummary": "summary fromId",
+        "compactionSummary": "summary tokensBefore",
+    },
+    "role timestamp",
+    type_key="role",
+)
+_BLOCK_KEYS = KeysByType(
+    {
+        "text": "text textSignature",
+        "thinking": "thinking thinkingSignature redacted",
+        "toolCall": "id name arguments partialJson thoughtSignature namespace",
+        "image": "data mimeType",
+    }
+)
 _USAGE_KEYS = frozenset(("totalTokens", "cost"))
 
 
 def find_unknown_keys(record: Mapping[str, JSON]) -> Iterator[str]:
     """The keys of a record that are not known, each behind the name of the object that holds it."""
     kind = record.get("type")
-    if not isinstance(kind, str) or kind not in _KNOWN_ENTRY_KEYS:
-        yield from unknown_in("unknown", record, known=_ENTRY)
+    if kind not in _ENTRY_KEYS:
+        yield from unknown_in("unknown", record, known=_ENTRY.split())
         return
-    yield from unknown_in(kind, record, known=_KNOWN_ENTRY_KEYS[kind])
-    yield from unknown_in("usage", record.get("usage"), Usage, _USAGE_KEYS)
-    yield from _unknown_in_blocks(record.get("content"))
-    message = record.get("message")
-    if kind == "message" and isinstance(message, dict):
-        role = str(message.get("role"))
-        if role in _KNOWN_MESSAGE_KEYS:
-            yield from unknown_in(role, message, known=_KNOWN_MESSAGE_KEYS[role])
-        yield from unknown_in("usage", message.get("usage"), Usage, _USAGE_KEYS)
-        yield from _unknown_in_blocks(message.get("content"))
-
-
-def _unknown_in_blocks(content: JSON) -> Iterator[str]:
-    """Unknown keys of known blocks; an unknown block is reported by its type."""
-    for block in content if isinstance(content, list) else ():
-        kind = block.get("type") if isinstance(block, dict) else None
-        if isinstance(kind, str) and kind in _KNOWN_BLOCK_KEYS:
-            yield from unknown_in(kind, block, known=_KNOWN_BLOCK_KEYS[kind])
+    yield from _ENTRY_KEYS.unknown_in(record)
+    message = record.get("message") if kind == "message" else None
+    yield from _MESSAGE_KEYS.unknown_in(message)
+    for holder in (record, message if isinstance(message, dict) else {}):
+        yield from unknown_in("usage", holder.get("usage"), Usage, _USAGE_KEYS)
+        yield from _BLOCK_KEYS.unknown_in(holder.get("content"))

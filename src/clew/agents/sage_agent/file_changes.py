@@ -42,8 +42,7 @@ from clew.agents.sage_agent.observed_runs import (
 )
 from clew.agents.sage_agent.records import BRANCH, ERASED, LogRecord
 from clew.agents.sage_agent.snapshots import ACTIONS, Entry, Snapshots, digest_from, read_copy
-from clew.agents.tool_file_changes import ToolFileChanges
-from clew.analysis.messages import metadata_of
+from clew.agents.tool_file_changes import CommonToolFileChanges
 from clew.io.blobs import digest_in
 from clew.io.typed_records import decode_value
 from clew.model.json import JSON
@@ -57,28 +56,15 @@ _BEFORE_KEYS = ("original_content", "original_hash", "backup")
 def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
     """Everything a session proves, in its order."""
     with Snapshots(source) as snapshots:
-        reader = _Reader(source, snapshots)
-        yield from reader.start_gaps(None)
-        for unit in units:
-            if unit.is_message:
-                yield from reader.message(unit)
-            elif unit.part == 0 and unit.value.get("kind") == "snapshot":
-                yield from reader.inline_snapshot(unit.value)
-            elif unit.value.get("type") == BRANCH:
-                yield from reader.branch(unit)
-            elif unit.value.get("type") == ERASED:
-                yield from reader.erased(unit)
-        yield from reader.end()
+        yield from _SageFileChanges(source, snapshots).events(units)
 
 
-class _Reader:
+class _SageFileChanges(CommonToolFileChanges):
     def __init__(self, source: SourceFile, snapshots: Snapshots) -> None:
-        self._index = 0
-        self._tools = ToolFileChanges(exact=True)
+        super().__init__()
         self._snapshots, self._observed = snapshots, ObservedRuns(snapshots)
         folders = backup_folders(source)
         self._backup_folders = [folder for folder in folders if not is_behind_link(folder, source.path)]
-        self._folder: str | None = None
         self._tracked: dict[str, Entry] = {}
         """The files in the snapshot of the message that is being answered."""
         self._snapshot_index = self._answer_index = 0
@@ -93,6 +79,18 @@ class _Reader:
         self._unknown_writers: dict[str, str | None] = {}
         """Writers without a record: their key, and the message whose turn they end with; None for the next turn."""
 
+    def events(self, units: Iterator[Unit]) -> Iterator[Event]:
+        yield from self._start_gaps(None)
+        yield from super().events(units)
+
+    def record(self, unit: Unit) -> Iterator[Event]:
+        if unit.part == 0 and unit.value.get("kind") == "snapshot":
+            yield from self._inline_snapshot(unit.value)
+        elif unit.value.get("type") == BRANCH:
+            yield from self._branch(unit)
+        elif unit.value.get("type") == ERASED:
+            yield from self._erased(unit)
+
     def message(self, unit: Unit) -> Iterator[Event]:
         """A message: the end of what was over by then, the changes in its results, and the start of its calls."""
         message = unit.value
@@ -104,44 +102,43 @@ class _Reader:
                 if until is None or until in self._uuids:
                     del self._unknown_writers[key]
                     yield WriterFinished(key, message["index"])
-            yield from self._finish(message["index"], message.get("parent_uuid") == self._last)
-        self._index = message["index"]
+            yield from self._finish_turn(message["index"], message.get("parent_uuid") == self._last)
+        self.index = message["index"]
         if message.get("parent_uuid") in (self._last, self._goal):
-            yield NoExternalRestore(self._index)
+            yield NoExternalRestore(self.index)
         self._last, self._goal = message.get("uuid"), _NOWHERE
-        self._folder = metadata_of(message).get("cwd") or self._folder
         for block in results:
-            self._answer_index = self._index
+            self._answer_index = self.index
             self._observed.answer(block.get("tool_id"))
-            for event in self._tools.returned(block, self._index):
+            for event in self.returned(block, unit.native):
                 if not isinstance(event, FileChange):
                     yield event
                 elif not self._observed.add(event):
                     self._changes.append(event)
-        yield from self._observed.reach(self._index, unit, not results)
+        yield from self._observed.reach(self.index, unit, not results)
         yield from self._called(message.get("uuid"), [block for block in blocks if block["type"] == "tool_use"])
 
     def _called(self, uuid: JSON, calls: list[dict[str, JSON]]) -> Iterator[Event]:
-        events = [event for block in calls for event in self._tools.called(block, self._index, self._folder)]
+        events = [event for block in calls for event in self.called(block)]
         if not isinstance(uuid, str):
             yield from events
             return
-        self._uuids[uuid] = self._index
-        yield from self._begin(self._foreign_snapshot(uuid), self._index)
+        self._uuids[uuid] = self.index
+        yield from self._begin(self._foreign_snapshot(uuid), self.index)
         observations = [self._snapshots.load(one) for one in self._snapshots.observations.get(uuid, ())]
         if observations:
             writer_calls = sum(isinstance(event, WriterStarted) for event in events)
-            paths = (self._tools.named(block, self._folder) for block in calls)
-            named = Counter(path for path in paths if path is not None)
+            made = (self.calls.get(str(block.get("tool_id"))) for block in calls)
+            named = Counter(call.path for call in made if call is not None and call.path)
             files = fully_observed_paths(self._snapshots, pair_observations(observations), writer_calls, named)
             events = [
                 event._replace(observed_paths=files) if isinstance(event, WriterStarted) else event for event in events
             ]
             waiting, runs = {str(block.get("tool_id")) for block in calls}, merge_parallel_runs(observations)
-            message = PendingMessage(self._index, uuid, waiting, writer_calls, runs, files)
+            message = PendingMessage(self.index, uuid, waiting, writer_calls, runs, files)
             yield from self._observed.begin(message)
         yield from events
-        yield from self.start_gaps(uuid)
+        yield from self._start_gaps(uuid)
 
     def _foreign_snapshot(self, uuid: str) -> dict[str, Entry]:
         """The files in the snapshots of a message: the state before from the first, the state after from the last."""
@@ -155,7 +152,7 @@ class _Reader:
                 files[path] = {**after, **{key: first[key] for key in _BEFORE_KEYS if key in first}}
         return files
 
-    def inline_snapshot(self, record: dict[str, JSON]) -> Iterator[Event]:
+    def _inline_snapshot(self, record: dict[str, JSON]) -> Iterator[Event]:
         """A snapshot among the messages, after the one it belongs to."""
         snapshot = record.get("snapshot")
         files = snapshot.get("files") if isinstance(snapshot, dict) else None
@@ -163,22 +160,22 @@ class _Reader:
         if isinstance(files, dict) and index is not None:
             yield from self._begin(files, index)
 
-    def branch(self, unit: Unit) -> Iterator[Event]:
+    def _branch(self, unit: Unit) -> Iterator[Event]:
         """The conversation moved to another message; an undo or redo has a snapshot of the files it restored."""
         action, uuid = unit.native.get("action"), unit.native.get("uuid")
         if action in _MOVES:
             self._goal = unit.value.get("message_uuid")
         if action in RESTORATIONS and isinstance(uuid, str):
-            self._uuids[uuid] = self._index
-            yield from self._observed.reach(self._index + 1, unit, True)
+            self._uuids[uuid] = self.index
+            yield from self._observed.reach(self.index + 1, unit, True)
             for observation in self._snapshots.observations.get(uuid, ()):
                 loaded = self._snapshots.load(observation)
-                yield from self._observed.observe([loaded], self._index)
+                yield from self._observed.observe([loaded], self.index)
                 for path, file in loaded.files.items():
-                    yield change_of(path, file._replace(action=action), self._index, self._index + 1)
-            yield from self.start_gaps(uuid)
+                    yield change_of(path, file._replace(action=action), self.index, self.index + 1)
+            yield from self._start_gaps(uuid)
 
-    def erased(self, unit: Unit) -> Iterator[Event]:
+    def _erased(self, unit: Unit) -> Iterator[Event]:
         """An erased message: what its tools did is not known."""
         record = unit.value
         if record.get("parent_uuid") in (self._last, self._goal):
@@ -187,7 +184,7 @@ class _Reader:
             # Its uuid may be missing, or that of another record.
             yield self._start_unknown_writer(f"erased at {unit.start}", _ERASED_TOOL, None)
 
-    def start_gaps(self, uuid: str | None) -> Iterator[Event]:
+    def _start_gaps(self, uuid: str | None) -> Iterator[Event]:
         """Snapshots after those of this message that cannot be read; they may have been of any file."""
         for number, gap in enumerate(self._snapshots.gaps):
             if gap.last == uuid:
@@ -195,17 +192,17 @@ class _Reader:
 
     def _start_unknown_writer(self, key: str, what: str, until: str | None) -> WriterStarted:
         self._unknown_writers[key] = until
-        return WriterStarted(key, self._index, what)
+        return WriterStarted(key, self.index, what)
 
-    def end(self) -> Iterator[Event]:
+    def finish(self) -> Iterator[Event]:
         """The end of the session."""
-        yield from self._observed.finish(self._index)
-        yield from self._finish(self._index + 1)
+        yield from self._observed.finish(self.index)
+        yield from self._finish_turn(self.index + 1)
 
     def _begin(self, files: dict[str, Entry], index: int) -> Iterator[Event]:
         """The state of files before a message, from its first snapshot of each."""
         for name, entry in files.items():
-            path = absolute(name, self._folder)
+            path = absolute(name, self.folder)
             is_first = path not in self._tracked
             self._tracked[path] = entry
             if is_first:
@@ -213,7 +210,7 @@ class _Reader:
                 state, note = self._before(entry)
                 yield FileChange(path, "snapshot", index, index, "backup", state, state, note=note)
 
-    def _finish(self, index: int, is_next: bool = True) -> Iterator[Event]:
+    def _finish_turn(self, index: int, is_next: bool = True) -> Iterator[Event]:
         """The message is answered: what its tools did, checked against its last snapshot of each file.
 
         Without an answer, the message that follows it sees what they left, but not one on another branch.

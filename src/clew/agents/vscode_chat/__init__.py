@@ -69,7 +69,7 @@ class VSCodeChat(Agent):
     def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
         from clew.agents.vscode_chat.file_changes import file_changes
 
-        return file_changes(locate.workspace_of(source.path), units)
+        return file_changes(source, units)
 
     def unknown_keys(self, native: Mapping[str, JSON]) -> Iterator[str]:
         from clew.agents.vscode_chat.records import find_unknown_keys

@@ -1,0 +1,196 @@
+"""What the encoders of several agents need: messages in the order that models' APIs demand, and parts of their content.
+
+An encoder gets messages of any session, with content blocks as in the unified document, and writes native records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from msgspec import Struct
+
+from clew.agents.derived_ids import derived_id
+from clew.io.codec import dumps
+from clew.model.json import JSON
+from clew.model.time import EPOCH, parse_time
+
+Fields = dict[str, JSON]
+
+NO_RESULT = "no result was recorded"
+"""The result of a call that has none, for agents that need one: the APIs of models refuse calls without a result."""
+UNKNOWN = "unknown"
+"""The name of a tool, model or provider that the session does not tell."""
+
+
+def json_line(record: Mapping[str, JSON]) -> bytes:
+    """A record as a line of JSON."""
+    return dumps(record) + b"\n"
+
+
+def renamed(values: Mapping[str, JSON], names: Mapping[str, str]) -> Fields:
+    """Those of the named values that are there, under their native keys, in the order of the names."""
+    return {native: values[name] for name, native in names.items() if name in values}
+
+
+# Messages in the order of models' APIs
+
+
+class ApiMessage(Struct):
+    """A message as the API of a model takes it."""
+
+    role: str
+    """`assistant`, `user`, `system`, or `tool` for the result of one call."""
+    content: list[Fields]
+    """Blocks; of a result the `tool_result`, with the name of the tool."""
+    time: datetime
+    uuid: str
+    metadata: Fields = {}
+    parent_uuid: str | None = None
+
+
+class ApiOrder:
+    """Puts messages into the order that the APIs of models demand, which sessions of other agents may not have.
+
+    What the model says in a row is one message. The results of all its calls follow at once; what came between waits.
+    A result whose call is not in the last reply becomes text. A call that nothing answers gets `no_result` as its
+    result, or none where that is empty. Messages keep their branches.
+    """
+
+    def __init__(self, session: Mapping[str, JSON], no_result: str = "") -> None:
+        self._session_id, self._no_result = session["id"], no_result
+        self._time = parse_time(session.get("started_at")) or EPOCH
+        """Of the last message that has one."""
+        self._reply: ApiMessage | None = None
+        """The reply to which the next message may belong as well."""
+        self._open_calls: dict[JSON, Fields] = {}
+        """The calls of the last reply that have no result yet, by their ids."""
+        self._waiting: list[ApiMessage] = []
+        """Messages that came before the results of the last reply."""
+        self._last_uuid: str | None = None
+        """Of the message that was given last."""
+        self._source: JSON = None
+        """The uuid of the message that was added last."""
+        self._piece_count = 0
+        self._last_pieces: dict[JSON, str | None] = {None: None}
+        """The uuid of the last message that was made of a message, by the uuid of that."""
+
+    def add(self, message: Fields) -> Iterator[ApiMessage]:
+        """The messages that are complete, now that this one is there."""
+        self._time = parse_time(message.get("timestamp")) or self._time
+        parent = message.get("parent_uuid", self._source)
+        if parent != self._source and not self._answers_open_call(message):
+            yield from self.finish()
+            self._last_uuid = self._last_pieces.get(parent, self._last_uuid)
+        self._source, self._piece_count = message.get("uuid") or derived_id(self._session_id, message["index"]), 0
+        self._last_pieces[self._source] = self._last_pieces.get(parent, self._last_uuid)
+        yield from self._add_reply(message) if message["role"] == "assistant" else self._add_other(message)
+
+    def finish(self) -> Iterator[ApiMessage]:
+        """The messages that were held back."""
+        yield from self._finish_reply()
+        for call in list(self._open_calls) if self._no_result else ():
+            block = {"type": "tool_result", "tool_id": call, "output": self._no_result, "is_error": True}
+            yield self._result(block, derived_id(self._session_id, "no result", call))
+        self._open_calls = {}
+        for message in self._waiting:
+            yield self._linked(message)
+        self._waiting = []
+
+    def _add_reply(self, message: Fields) -> Iterator[ApiMessage]:
+        if self._reply is None:
+            yield from self.finish()
+            self._reply = ApiMessage("assistant", [], self._time, self._piece_uuid(), message.get("metadata") or {})
+        self._last_pieces[self._source] = self._reply.uuid
+        self._reply.content += message["content"]
+        self._open_calls |= {block["tool_id"]: block for block in message["content"] if block["type"] == "tool_use"}
+
+    def _finish_reply(self) -> Iterator[ApiMessage]:
+        reply, self._reply = self._reply, None
+        if reply is not None:
+            yield self._linked(reply)
+
+    def _add_other(self, message: Fields) -> Iterator[ApiMessage]:
+        yield from self._finish_reply()
+        content: list[Fields] = []
+        for block in message["content"]:
+            if block["type"] != "tool_result":
+                content.append(block)
+            elif block["tool_id"] in self._open_calls:
+                yield self._result(block, self._piece_uuid())
+            else:
+                content += output_blocks(block.get("output"))
+        if content:
+            metadata = message.get("metadata") or {}
+            self._waiting.append(ApiMessage(message["role"], content, self._time, self._piece_uuid(), metadata))
+        if not self._open_calls:
+            yield from self.finish()
+
+    def _answers_open_call(self, message: Fields) -> bool:
+        """True for a result, whose parent may be the line of the reply that made its call."""
+        return any(
+            block["type"] == "tool_result" and block["tool_id"] in self._open_calls for block in message["content"]
+        )
+
+    def _result(self, block: Fields, uuid: str) -> ApiMessage:
+        name = self._open_calls.pop(block["tool_id"])["tool_name"] or UNKNOWN
+        return self._linked(ApiMessage("tool", [{**block, "tool_name": name}], self._time, uuid))
+
+    def _piece_uuid(self) -> str:
+        """The uuid of the next message that is made of the last one: the first has its uuid."""
+        uuid = derived_id(self._source, self._piece_count) if self._piece_count else str(self._source)
+        self._piece_count += 1
+        self._last_pieces[self._source] = uuid
+        return uuid
+
+    def _linked(self, message: ApiMessage) -> ApiMessage:
+        """The message behind the one that was given before."""
+        message.parent_uuid, self._last_uuid = self._last_uuid, message.uuid
+        return message
+
+
+# Content
+
+
+def model_name(metadata: Mapping[str, JSON]) -> str | None:
+    """The model that gave a reply, where its metadata say so."""
+    return (metadata.get("model") or {}).get("name") or None
+
+
+def call_arguments(block: Mapping[str, JSON]) -> Fields:
+    """The arguments of a `tool_use` block by their names; models take no others."""
+    return block["input"] if isinstance(block["input"], dict) else {"input": block["input"]}
+
+
+def output_text(output: JSON) -> str:
+    """The output of a tool as one text, without its images and documents."""
+    if isinstance(output, list):
+        texts = [block.get("text") for block in output if isinstance(block, dict)]
+        return "\n".join(text for text in texts if isinstance(text, str))
+    return "" if output is None else output if isinstance(output, str) else dumps(output).decode()
+
+
+def output_blocks(output: JSON) -> list[Fields]:
+    """The output of a tool as blocks."""
+    if isinstance(output, list):
+        return [block for block in output if isinstance(block, dict) and "type" in block]
+    return [{"type": "text", "text": output_text(output)}]
+
+
+def text_or_image(block: Mapping[str, JSON], media_type_key: str = "mimeType") -> Fields | None:
+    """A text or an image with its bytes, as many agents spell them; of an image elsewhere the address as text."""
+    if block["type"] == "text":
+        return {"type": "text", "text": block["text"]}
+    if block["type"] != "image" or not block.get("image"):
+        return None
+    if block.get("encoding") == "url":
+        return {"type": "text", "text": block["image"]}
+    return {"type": "image", "data": block["image"], media_type_key: block.get("media_type") or "image/png"}
+
+
+def attachment_url(block: Mapping[str, JSON]) -> str:
+    """The address of an image or document, or a data URL with its bytes."""
+    content = block.get(block["type"]) or ""
+    if block.get("encoding") == "url":
+        return str(content)
+    return f"data:{block.get('media_type') or 'application/octet-stream'};base64,{content}"
