@@ -20,8 +20,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from clew.agents.base import source_state
 from clew.agents.masking import learn_session
+from clew.agents.source import source_state
 from clew.catalog import database, queries
 from clew.catalog.change_detection import Hosts, count_unread_sources, find_hosts
 from clew.catalog.queries import Entry
