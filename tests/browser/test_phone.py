@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ TEXT_SIZES = """[...document.querySelectorAll('.chart text')].map((each) => {
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     folder = tmp_path_factory.mktemp("phone")
     write_small_demo(folder / "home")
-    project = {"cwd": f"/srv/{HASH}", "gitBranch": HASH}
+    project: dict[str, Any] = {"cwd": f"/srv/{HASH}", "gitBranch": HASH}
     claude(folder / "home", prompt("The tide turns", **project), reply("m1", 10, 20, model=HASH, **project))
     with shown(folder / "home", folder / "catalog") as running:
         yield running
