@@ -126,7 +126,7 @@ class _TranscriptDecoder(EventDecoder):
             parent=record.parentUuid,
             time=record.timestamp,
         )
-        for name, key in RECORD_FIELDS.get(kind or "", ()):
+        for name, key in RECORD_FIELDS.get(kind or "", {}).items():
             setattr(found, name, getattr(record, key))
         if kind == "queue-operation":
             found.text = record.content if isinstance(record.content, str) else UNSET

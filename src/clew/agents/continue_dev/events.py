@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from msgspec import UNSET, to_builtins
 
-from clew.agents.base import SourceFile
+from clew.agents.base import SourceFile, file_stem
 from clew.agents.content import content_blocks, parse_arguments, split_data_url, text_block
-from clew.agents.continue_dev import locate
+from clew.agents.continue_dev import created_at
 from clew.agents.continue_dev.checklist import parse_checklist
 from clew.agents.continue_dev.records import (
     HISTORY,
@@ -38,8 +38,8 @@ _FAILED = ("errored", "canceled")
 
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session, in file order."""
-    decoder = _ContinueDecoder(source, locate.session_id(source.path))
-    yield SessionInfo(started_at=locate.created_at(source.path), has_derived_parents=True, has_message_times=False)
+    decoder = _ContinueDecoder(source, file_stem(source.path))
+    yield SessionInfo(started_at=created_at(source.path), has_derived_parents=True, has_message_times=False)
     yield from decoder.read_document(HISTORY, decoder.decode)
 
 

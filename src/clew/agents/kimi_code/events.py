@@ -68,7 +68,7 @@ def _session_info(state: State, session_id: str | None) -> SessionInfo:
     if state.title and not state.isCustomTitle:
         extra["generated_title"] = state.title
     if state.forkedFrom:
-        extra["forked_from"] = state.forkedFrom
+        extra["extension"] = {"forked_from": state.forkedFrom}
     return SessionInfo(
         session_id=session_id,
         cwd=state.cwd or state.workDir,

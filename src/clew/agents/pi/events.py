@@ -9,7 +9,7 @@ from msgspec import UNSET, to_builtins
 from clew.agents.base import SourceFile
 from clew.agents.content import content_blocks, text_block, text_or_unset
 from clew.agents.decoding import EventDecoder
-from clew.agents.pi import locate
+from clew.agents.pi import session_id
 from clew.agents.pi.records import HEADER, RECORD_KINDS, SESSION_LINES, AgentMessage, SessionRecord, Usage
 from clew.model.blocks import Block, Image, Text, Thinking, ToolResult, ToolUse
 from clew.model.events import Event, SessionInfo, UsageReport
@@ -22,7 +22,7 @@ from clew.model.usage import TokenUsage
 
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session, in file order."""
-    decoder = _PiDecoder(source, locate.session_id(source.path))
+    decoder = _PiDecoder(source, session_id(source.path))
     yield from decoder.read_lines(SESSION_LINES.decode_file, decoder.decode)
     yield from decoder.leaf()
 
@@ -157,7 +157,7 @@ def _session_info(header: SessionRecord, session_id: str | None) -> SessionInfo:
         started_at=canonical_time(header.timestamp) or None,
         # Every entry names the one before it, tool results too.
         has_derived_parents=True,
-        extra={"extensions": {locate.AGENT: {"parent_session": parent}}} if parent else None,
+        extra={"extension": {"parent_session": parent}} if parent else None,
     )
 
 

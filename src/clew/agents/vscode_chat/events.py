@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from msgspec import UNSET, UnsetType
 
-from clew.agents.base import SourceFile, fragment_events, masked_text, open_main
+from clew.agents.base import SourceFile, file_stem, fragment_events, masked_text, open_main
 from clew.agents.content import parse_arguments, text_blocks
 from clew.agents.decoding import EventDecoder, metadata_of, token_usage
-from clew.agents.vscode_chat import locate
+from clew.agents.vscode_chat import workspace_of
 from clew.agents.vscode_chat.mutation_log import DELETE, INITIAL, PUSH, RESPONSE, SET, Chat, Request
 from clew.agents.vscode_chat.records import (
     DOCUMENT_REQUESTS,
@@ -40,7 +40,6 @@ from clew.model.todo import Todo
 TODO_TOOL = "manage_todo_list"
 _STATUSES = {"not-started": "pending", "in-progress": "in_progress"}
 _CANCELLED, _FAILED = 2, 3
-_STATE_FACTS = ("customTitle", "computedTitle", "creationDate", "sessionId", "lastMessageDate")
 
 
 class _Line(NamedTuple):
@@ -60,9 +59,14 @@ def read_events(source: SourceFile) -> Iterator[Event]:
         else:
             lines = list(_read_log(source, read_records(stream), chat))
         broken = damage(stream)
-    decoder = _ChatDecoder(source, masked_text(source, locate.session_id(source.path)))
-    state = {name: chat.state[name] for name in _STATE_FACTS if name in chat.state}
-    yield SessionInfo(has_derived_parents=True, extra={"state": state})
+    decoder = _ChatDecoder(source, masked_text(source, file_stem(source.path)))
+    titles = (chat.state.get("customTitle"), chat.state.get("computedTitle"))
+    yield SessionInfo(
+        cwd=masked_text(source, workspace_of(source.path)) or None,
+        started_at=canonical_time(chat.state.get("creationDate")) or None,
+        title=next((title for title in titles if isinstance(title, str)), None),
+        has_derived_parents=True,
+    )
     messages = [message for request in chat.all_requests for message in decoder.messages(request)]
     yield from _in_file_order(messages, lines)
     if messages:
