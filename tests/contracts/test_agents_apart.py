@@ -13,7 +13,7 @@ from clew.agents import registry
 SOURCE = Path(clew.__file__).parent
 MAX_PACKAGE_LINES = 950
 LONG_PACKAGES = {
-    "claude_code": 2160,
+    "claude_code": 2110,
     "cline": 1130,
     "codex": 3200,
     "copilot_cli": 1190,
