@@ -71,11 +71,14 @@ def ingest(agent: Agent, source: SourceFile, number: int, level: SyncLevel = Syn
         elif type(event) is Record and event.kind == "other":
             unknown.add_record(event)
     facts = events.facts
+    header = session_header(agent, source, facts)
+    branch, ended_us = facts.git_branch or "", stored_time(header["ended_at"])
+    # Continue records no times of messages: its usage counts when the session ended.
+    undated_us = 0 if facts.first_time else ended_us
     for key, model, counts, message in facts.ledger.each():
         number_of_message = message or message_of_call.get(key)
-        builder.add_usage(scoped(key, session), model, counts, number_of_message, facts.git_branch or "")
-    header = session_header(agent, source, facts)
-    builder.finish(searchable_title(header), stored_time(header["ended_at"]))
+        builder.add_usage(scoped(key, session), model, counts, number_of_message, branch, undated_us)
+    builder.finish(searchable_title(header), ended_us)
     yield builder.take_rows()
     message_uuids = b"" if facts.titles else facts.links.uuids
     yield Ingested(

@@ -190,15 +190,23 @@ class RowBuilder:
                 self.rows.changes.append((key, call.message, path, "create" if is_new else op, added, removed))
 
     def add_usage(
-        self, call_id: str, model: str, counts: tuple[int | None, ...], message: int, session_branch: str
+        self,
+        call_id: str,
+        model: str,
+        counts: tuple[int | None, ...],
+        message: int,
+        session_branch: str,
+        undated_us: int,
     ) -> None:
         """Add the token usage of an API call, after its message.
 
         `call_id` is the same in every file that repeats the call; `counts` are in the order of
-        `analysis.usage.TOKEN_FIELDS`, None where unknown; `message` is the number of its message, or 0.
+        `analysis.usage.TOKEN_FIELDS`, None where unknown; `message` is the number of its message, or 0; `undated_us` is
+        the time of a call whose message has none.
         """
         self._usages += 1
         time, branch = self._replies.get(message, (0, ""))
+        time = time or undated_us
         message_key = self._base + message if message else 0
         ids = (self._base + self._usages, 1, key_of(self._agent, call_id), message_key)
         self.rows.uses.append((*ids, model, branch or session_branch, time, *counts))
