@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from clew.agents.base import Agent, FileStates, SourceFile, file_states, messages_of, session_object, with_current_size
+from clew.agents.base import Agent, messages_of, session_object
+from clew.agents.source import FileStates, SourceFile, file_states, with_current_size
 from clew.analysis.facts import Facts
 from clew.analysis.pair_tool_results import WINDOW as PAIRING_MESSAGES
 from clew.catalog.sessions import CatalogOnlySession
