@@ -19,6 +19,7 @@ from clew.errors import ClewError
 from clew.io.paths import path_to_text
 from clew.model import Message, Problem, Record, SourceRef
 from clew.model.blocks import Unknown, block_type
+from clew.model.time import canonical_time
 
 FLUSH_CHARS = 4 << 20
 """Characters of text after which rows are handed over."""
@@ -54,7 +55,8 @@ def ingest(agent: Agent, source: SourceFile, number: int, level: SyncLevel = Syn
     With `SESSIONS`, these are the rows of its token usage alone.
     """
     session = agent.session_id(source)
-    builder = RowBuilder(agent.id, session, number, level)
+    undated_us = 0 if agent.has_message_times else stored_time(canonical_time(source.mtime))
+    builder = RowBuilder(agent.id, session, number, level, undated_us)
     message_of_call = MessageOfCall()
     problems: list[dict[str, Any]] = []
     unknown = UnknownParts(agent.opaque_blocks)
@@ -71,14 +73,11 @@ def ingest(agent: Agent, source: SourceFile, number: int, level: SyncLevel = Syn
         elif type(event) is Record and event.kind == "other":
             unknown.add_record(event)
     facts = events.facts
-    header = session_header(agent, source, facts)
-    branch, ended_us = facts.git_branch or "", stored_time(header["ended_at"])
-    # Continue records no times of messages: its usage counts when the session ended.
-    undated_us = 0 if facts.first_time else ended_us
     for key, model, counts, message in facts.ledger.each():
         number_of_message = message or message_of_call.get(key)
-        builder.add_usage(scoped(key, session), model, counts, number_of_message, branch, undated_us)
-    builder.finish(searchable_title(header), ended_us)
+        builder.add_usage(scoped(key, session), model, counts, number_of_message, facts.git_branch or "")
+    header = session_header(agent, source, facts)
+    builder.finish(searchable_title(header), stored_time(header["ended_at"]))
     yield builder.take_rows()
     message_uuids = b"" if facts.titles else facts.links.uuids
     yield Ingested(
