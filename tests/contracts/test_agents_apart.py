@@ -13,13 +13,13 @@ from clew.agents import registry
 SOURCE = Path(clew.__file__).parent
 MAX_PACKAGE_LINES = 950
 LONG_PACKAGES = {
-    "claude_code": 2110,
+    "claude_code": 2090,
     "cline": 1130,
-    "codex": 3200,
+    "codex": 3170,
     "copilot_cli": 1190,
-    "gemini": 2520,
-    "kimi_code": 1310,
-    "opencode": 1340,
+    "gemini": 2510,
+    "kimi_code": 1300,
+    "opencode": 1330,
     "qwen_code": 990,
     "sage_agent": 2830,
     "sage_emacs": 1220,

@@ -111,22 +111,6 @@ def is_error(success: bool | None | UnsetType) -> bool | UnsetType:
     return UNSET if success is UNSET else not success
 
 
-class SessionIds:
-    """Replaces the ids in copied records by those of the new session."""
-
-    def __init__(self, session: Mapping[str, JSON], *keys: str) -> None:
-        self._new, self._keys = session["id"], keys
-        self._old: JSON = None
-        """The session that the first record names; records of other sessions keep their id."""
-
-    def replace(self, record: dict[str, JSON]) -> None:
-        """Replace the session id."""
-        for key in self._keys:
-            if isinstance(record.get(key), str):
-                self._old = self._old or record[key]
-                record[key] = self._new if record[key] == self._old else record[key]
-
-
 def replace_links(record: dict[str, JSON], message: Mapping[str, JSON]) -> None:
     """Give a copied record the uuid and parent of its message, where the record has such keys."""
     if isinstance(record.get("uuid"), str):
