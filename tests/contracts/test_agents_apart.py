@@ -19,7 +19,7 @@ LONG_PACKAGES = {
     "copilot_cli": 1190,
     "gemini": 2530,
     "kimi_code": 1310,
-    "opencode": 1350,
+    "opencode": 1440,
     "qwen_code": 990,
     "sage_agent": 2830,
     "sage_emacs": 1230,
