@@ -16,7 +16,7 @@ LONG_PACKAGES = {
     "claude_code": 2160,
     "cline": 1130,
     "codex": 3210,
-    "copilot_cli": 1180,
+    "copilot_cli": 1170,
     "gemini": 2530,
     "kimi_code": 1310,
     "opencode": 1440,
