@@ -40,8 +40,6 @@ from clew.model.record import Record
 from clew.model.time import canonical_time
 from clew.model.usage import TokenUsage
 
-ENDED_AT, FORKED_FROM = "ended_at", "forked_from"
-"""In `Facts.extra`: when the editor displayed something last, and the session that this one is a fork of."""
 SUBAGENT_TOOL = "spawn_agent"
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
 _PROMPT = re.compile(r"\s*<(user_input|task|feedback|user_message)\b[^>]*>\n?(.*?)\n?</\1>\s*", re.DOTALL)
@@ -106,7 +104,7 @@ class EventDecoder:
             is_subagent=is_subagent,
             parent_session_id=self._source.path.parent.name if is_subagent else None,
             agent_id=self._session.rpartition("__")[2] if is_subagent else None,
-            extra={FORKED_FROM: fork} if fork and not is_subagent else None,
+            extra={"extension": {"forked_from": fork}} if fork and not is_subagent else None,
         )
 
     def header(self, value: dict[str, JSON], ref: SourceRef) -> Iterator[Event]:
@@ -166,7 +164,7 @@ class EventDecoder:
 
     def last_info(self) -> Iterator[Event]:
         """Times of a task, and the sub-agents of a session with the calls that started them."""
-        extra: dict[str, JSON] | None = {ENDED_AT: self._ended_at} if self._ended_at is not None else None
+        extra: dict[str, JSON] | None = {"ended_at": self._ended_at} if self._ended_at is not None else None
         yield SessionInfo(started_at=self._started_at, extra=extra)
         calls = list(self._subagent_tasks)
         for path in locate.subagent_files(self._source.path):
