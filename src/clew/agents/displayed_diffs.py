@@ -6,63 +6,57 @@ file's do; `write_file` shows what it found as it was.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from typing import NamedTuple
+from typing import ClassVar
 
-from clew.agents.edits import Replacement, replacing, rewriting, writing
-from clew.agents.file_evidence import ABSENT, Edit, FileChange, as_bytes, as_text
-from clew.agents.read_only_commands import is_read_only_command
-from clew.model.json import JSON
+from clew.agents.edits import rewriting, writing
+from clew.agents.file_evidence import ABSENT, FileChange, FileContent, as_bytes, as_text
+from clew.agents.tool_file_changes import ToolCall, ToolFileChanges
 
-WRITE = "write_file"
-_SHELL = "run_shell_command"
+_PARTS = ("offset", "limit", "pages", "start_line", "end_line")
+"""Arguments of a reading that ask for less than the whole file."""
 
 
-class FileCall(NamedTuple):
-    """A call of a tool that waits for its result."""
+class DisplayedFileChanges(ToolFileChanges):
+    """Reads sessions where the details of a result are what the client displayed for it."""
 
-    name: str
-    input: dict[str, JSON]
-    at: int
-    """The index of its message."""
+    shells = ("run_shell_command",)
+    reads, writes = ("read_file",), ("write_file",)
+    not_content: ClassVar[tuple[str, ...]] = ()
+    """How outputs of `read_file` begin that are not the whole of a file."""
+    edits_as_asked: ClassVar[bool] = False
+    """True where an edit that is not displayed did what its arguments say."""
 
-    def can_change_anything(self, harmless: Container[str]) -> bool:
-        """True unless the tool is harmless, or the command only reads."""
-        command = self.input.get("command")
-        only_reads = self.name == _SHELL and isinstance(command, str) and is_read_only_command(command)
-        return self.name not in harmless and not only_reads
+    def read(self, call: ToolCall) -> FileChange:
+        is_whole = not any(name in call.input for name in _PARTS)
+        is_content = not call.output_text.lstrip().startswith(self.not_content)
+        return call.read(as_text(call.output) if is_whole and is_content else None)
 
+    def written(self, call: ToolCall) -> FileChange:
+        old, new = _displayed(call)
+        content = new if new is not None else call.text("content")
+        if content is None:
+            return call.change("change", "record", _found(old))
+        if self.is_new_file(call):
+            return call.change("create", "record", ABSENT, as_bytes(content))
+        return call.change("change", "record", _found(old), edit=writing(content))
 
-def read_file(path: str, call: FileCall, output: JSON, done: int, not_content: tuple[str, ...]) -> FileChange:
-    """A file as a tool read it; `not_content`: how outputs begin that are not the whole of a file."""
-    is_whole = not {"offset", "limit", "pages", "start_line", "end_line"} & call.input.keys()
-    is_content = isinstance(output, str) and not output.lstrip().startswith(not_content)
-    state = as_text(output) if is_whole and is_content else None
-    return FileChange(path, "read", call.at, done, "read", state, state)
-
-
-def changed_file(
-    path: str, call: FileCall, display: Mapping[str, JSON], done: int, *, is_new: bool, replaces_exactly: bool = False
-) -> FileChange:
-    """A file as a tool changed it. `replaces_exactly`: an edit that is not displayed did what its arguments say."""
-    # Of a long file the beginning and the end are displayed.
-    old = None if display.get("originalContentTruncated") is True else display.get("originalContent")
-    new = None if display.get("newContentTruncated") is True else display.get("newContent")
-    content = new if isinstance(new, str) else call.input.get("content") if call.name == WRITE else None
-    if is_new and isinstance(content, str):
-        return FileChange(path, "create", call.at, done, "record", ABSENT, as_bytes(content))
-    # What begins with a mark may be of another encoding.
-    is_raw = call.name == WRITE and isinstance(old, str) and not old.startswith("\ufeff")
-    before = as_bytes(old) if is_raw else as_text(old)
-    if isinstance(content, str):
-        edit: Edit | None = writing(content) if call.name == WRITE else rewriting(content)
-        return FileChange(path, "change", call.at, done, "record", before, edit=edit)
-    edit = _replacement(call.input) if replaces_exactly else None
-    return FileChange(path, "change", call.at, done, "edit" if edit is not None else "record", before, edit=edit)
+    def edited(self, call: ToolCall) -> FileChange:
+        old, new = _displayed(call)
+        if new is not None and self.is_new_file(call):
+            return call.change("create", "record", ABSENT, as_bytes(new))
+        if new is not None:
+            return call.change("change", "record", as_text(old), edit=rewriting(new))
+        asked = super().edited(call) if self.edits_as_asked else call.change("change", "record")
+        return asked._replace(before=as_text(old))
 
 
-def _replacement(given: Mapping[str, JSON]) -> Edit | None:
-    old, new = given.get("old_string"), given.get("new_string")
-    if not isinstance(old, str) or not isinstance(new, str):
-        return None
-    return replacing([Replacement(old, new, given.get("replace_all") is True)])
+def _displayed(call: ToolCall) -> tuple[str | None, str | None]:
+    """The file before and after a change; None where it is not displayed, or too long to be displayed whole."""
+    old = None if call.details.get("originalContentTruncated") is True else call.details.get("originalContent")
+    new = None if call.details.get("newContentTruncated") is True else call.details.get("newContent")
+    return old if isinstance(old, str) else None, new if isinstance(new, str) else None
+
+
+def _found(old: str | None) -> FileContent | None:
+    """What `write_file` found. What begins with a byte order mark may be of another encoding."""
+    return as_text(old) if old is not None and old.startswith("\ufeff") else as_bytes(old)

@@ -88,8 +88,8 @@ class Capacity(msgspec.Struct, frozen=True):
     """Tool results may hold pictures."""
     images_in_replies: bool = False
     """What the model says may hold pictures and documents."""
-    image_types: tuple[str, ...] = ("",)
-    """How the types of pictures begin that the provider of its model takes."""
+    image_types: tuple[str, ...] = ("image/png", "image/jpeg", "image/gif", "image/webp")
+    """How the types of pictures begin that the provider of its model takes; these are what nearly every one takes."""
     document_types: tuple[str, ...] = ("",)
     typed_links: bool = False
     """What is attached by its address has a type as well."""

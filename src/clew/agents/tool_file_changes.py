@@ -22,6 +22,7 @@ from clew.agents.file_evidence import (
     WriterStarted,
     absolute,
     first_text,
+    tool_call,
 )
 from clew.agents.read_only_commands import is_read_only_command
 from clew.analysis.messages import metadata_of
@@ -44,14 +45,19 @@ class ToolCall(NamedTuple):
     """The index of the message with the call."""
     done: int = 0
     """The index of the message with the result."""
-    output: str | None = None
-    """The result; None where it is no text."""
+    output: JSON = None
+    """The result: a text, or a list of blocks."""
     details: Mapping[str, JSON] = MappingProxyType({})
     """What the record with the result tells apart from the output."""
 
     def text(self, *names: str) -> str | None:
         """The first of the named arguments that is a text."""
         return first_text(self.input, *names)
+
+    @property
+    def output_text(self) -> str:
+        """The result where it is a text, else an empty one."""
+        return self.output if isinstance(self.output, str) else ""
 
     def change(
         self,
@@ -129,10 +135,10 @@ class ToolFileChanges:
 
     def called(self, block: dict[str, JSON]) -> Iterator[Event]:
         """A tool was called."""
-        key, name, given = block.get("tool_id"), block.get("tool_name"), block.get("input")
-        if not isinstance(key, str) or not isinstance(name, str):
+        found = tool_call(block)
+        if found is None:
             return
-        given = given if isinstance(given, dict) else {}
+        key, name, given = found
         named = self.named_path(given)
         path = absolute(named, self.folder) if named else ""
         call = ToolCall(key, self.tool_name(name, given), given, self.folder, path, self.index)
@@ -144,17 +150,12 @@ class ToolFileChanges:
 
     def returned(self, block: dict[str, JSON], native: Mapping[str, JSON]) -> Iterator[Event]:
         """The result of a call came in a native record."""
-        key, output = block.get("tool_id"), block.get("output")
+        key = block.get("tool_id")
         call = self.calls.pop(key, None) if isinstance(key, str) else None
         if call is None:
             return
-        call = call._replace(
-            done=self.index,
-            output=output if isinstance(output, str) else None,
-            details=self.details(native, call.id),
-        )
-        if self.can_change_any_file(call) and not self.keeps_running(call):
-            yield WriterFinished(call.id, self.index)
+        call = call._replace(done=self.index, output=block.get("output"), details=self.details(native, call.id))
+        yield from self.finished(call)
         if block.get("is_error") is not True:
             yield from self.changes(call)
 
@@ -182,6 +183,11 @@ class ToolFileChanges:
             return not commands or not all(map(is_read_only_command, commands))
         known = (self.harmless, self.reads, self.writes, self.edits, self.deletes)
         return not any(call.name in names for names in known)
+
+    def finished(self, call: ToolCall) -> Iterator[Event]:
+        """The writers that are over when a call returned."""
+        if self.can_change_any_file(call) and not self.keeps_running(call):
+            yield WriterFinished(call.id, self.index)
 
     def keeps_running(self, call: ToolCall) -> bool:
         """True where what the call began goes on behind its result."""

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from clew.agents.file_evidence import FileContent, KnownContent
+from clew.agents.protected_paths import is_protected
 from clew.errors import PathRefused
 from clew.file_history.timeline import Answer
 from clew.io.filesystem import SYSTEM, make_folder
-from clew.io.protected import is_protected
 from clew.io.safe_write import Change, Within, parts_of, refuse_twins
 from clew.store.change_journal import journaled_restore
 

@@ -12,39 +12,25 @@ from clew.agents.gemini.locate import CHATS, is_chat
 from clew.agents.gemini.project_registry import MARKER, REGISTRY, registered
 from clew.agents.gemini.records import message_record
 from clew.agents.target_profile import Capacity, Header, ReadFile, TargetProfile
-from clew.agents.tools import (
-    EDIT,
-    FETCH,
-    GLOB,
-    GREP,
-    LIST,
-    READ,
-    SEARCH,
-    SHELL,
-    TODOS,
-    WRITE,
-    Tool,
-    todos_from,
-    todos_into,
-)
+from clew.agents.tools import Tool, todos_from, todos_into
 from clew.model.unit import Unit
 
 _COMMAND = re.compile(r"\?|/[A-Za-z][\w:-]*(?:\s.*)?", re.DOTALL)
 _PATH = {"path": "file_path"}
 _FOLDER = {"path": "dir_path"}
 TOOLS = (
-    Tool(SHELL, "run_shell_command", {"cwd": "dir_path"}),
-    Tool(READ, "read_file", _PATH),
-    Tool(WRITE, "write_file", _PATH),
-    Tool(EDIT, "replace", {**_PATH, "old": "old_string", "new": "new_string"}),
-    Tool(GLOB, "glob", _FOLDER),
-    Tool(GREP, "grep_search", {**_FOLDER, "glob": "include"}),
-    Tool(GREP, "search_file_content", {**_FOLDER, "glob": "include"}),
-    Tool(LIST, "list_directory", _FOLDER),
-    Tool(FETCH, "web_fetch"),
-    Tool(SEARCH, "google_web_search"),
+    Tool("shell", "run_shell_command", {"cwd": "dir_path"}),
+    Tool("read", "read_file", _PATH),
+    Tool("write", "write_file", _PATH),
+    Tool("edit", "replace", {**_PATH, "old": "old_string", "new": "new_string"}),
+    Tool("glob", "glob", _FOLDER),
+    Tool("grep", "grep_search", {**_FOLDER, "glob": "include"}),
+    Tool("grep", "search_file_content", {**_FOLDER, "glob": "include"}),
+    Tool("list", "list_directory", _FOLDER),
+    Tool("fetch", "web_fetch"),
+    Tool("search", "google_web_search"),
     Tool(
-        TODOS,
+        "todos",
         "write_todos",
         read=todos_from({"description": "content"}),
         write=todos_into({"content": "description"}),

@@ -41,4 +41,4 @@ class _GooseFileChanges(ToolFileChanges):
         return call.name == "write"
 
     def is_new_file(self, call: ToolCall) -> bool:
-        return call.output is not None and call.output.startswith("Created ")
+        return call.output_text.startswith("Created ")

@@ -8,7 +8,7 @@ from msgspec import UNSET, to_builtins
 
 from clew.agents.base import SourceFile
 from clew.agents.content import content_blocks, text_block, text_or_unset
-from clew.agents.decoding import NO_METADATA, EventDecoder
+from clew.agents.decoding import EventDecoder
 from clew.agents.pi import session_id
 from clew.agents.pi.records import HEADER, RECORD_KINDS, SESSION_LINES, AgentMessage, SessionRecord, Usage
 from clew.model.blocks import Block, Image, Text, Thinking, ToolResult, ToolUse
@@ -121,7 +121,7 @@ class _PiDecoder(EventDecoder):
             metadata.token_usage, metadata.message_id = usage, _call_id(record, self.index + 1)
         return self._add(record, "assistant", blocks, metadata)
 
-    def _add(self, record: SessionRecord, role: Role, blocks: list[Block], metadata: Metadata = NO_METADATA) -> Message:
+    def _add(self, record: SessionRecord, role: Role, blocks: list[Block], metadata: Metadata | None = None) -> Message:
         inner_time = record.message.timestamp if record.message is not None else UNSET
         time = canonical_time(record.timestamp) or inner_time
         # Version 1: entries follow each other.
