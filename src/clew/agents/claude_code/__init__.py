@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clew.agents.backups import is_plain_file
-from clew.agents.base import Agent, Claim, Header, SourceFile, source_at
+from clew.agents.base import Agent, Claim, Header, SourceFile, first_lines, source_at
 from clew.agents.claude_code.locate import agent_id, home_of, is_agent_file, is_transcript, stem
 from clew.agents.derived_ids import derived_id
 from clew.agents.folders import files_below
@@ -15,6 +15,7 @@ from clew.agents.native_records import first_value
 from clew.analysis.facts import Facts
 from clew.analysis.titles import short_title
 from clew.host import Host
+from clew.io.codec import NOT_JSON, loads
 from clew.io.compress import plain_name
 from clew.io.paths import encode_claude, safe_relative
 from clew.model.json import JSON
@@ -22,16 +23,11 @@ from clew.model.json import JSON
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _PROJECT = re.compile(r"-|[A-Za-z]--")
 """How the encoded name of a folder begins: every path does with a slash, or with a drive."""
-_RECORD = re.compile(rb'"(?:sessionId|parentUuid|uuid|leafUuid|isSidechain|messageId|customTitle|aiTitle)"\s*:')
-_SAGE = re.compile(rb'"context"\s*:\s*\{|"toolResults"|"toolCalls"')
-_TYPE = re.compile(
-    rb'"type"\s*:\s*"(?:user|assistant|summary|system|file-history-snapshot|queue-operation|attachment)"'
-)
-_GEMINI = re.compile(
-    rb'(?:\xef\xbb\xbf)?\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"(?:projectHash|startTime)"|(?s:.)*^\{"\$(?:set|rewindTo)":',
-    re.MULTILINE,
-)
+_OWN_KEYS = frozenset({"parentUuid", "isSidechain", "leafUuid"})
+_CUT_RECORD = re.compile(rb'\s*\{[^{}]*"(?:parentUuid|isSidechain|leafUuid)"\s*:')
 _QWEN = re.compile(rb'"message"\s*:\s*\{\s*"role"\s*:\s*"\w+"\s*,\s*"parts"\s*:|"systemPayload"\s*:')
+_CLAIM_LINES = 64
+"""So many lines at most decide whether a file is a transcript."""
 
 
 class ClaudeCode(Agent):
@@ -62,21 +58,14 @@ class ClaudeCode(Agent):
         name = plain_name(path.name)
         if not name.endswith(".jsonl") or name.startswith("rollout-") or name == "history.jsonl":
             return Claim.NO
-        # Sage Agent uses the same keys, but nests where it was and what it called.
-        if name == "messages.jsonl" and _SAGE.search(head):
-            return Claim.NO
-        # Gemini CLI's users say "user" too, but its logs begin with whose session it is, and change it in place.
-        if _GEMINI.match(head):
-            return Claim.NO
+        if not head.strip():
+            is_place = _UUID.fullmatch(stem(path)) or is_agent_file(path) or home_of(path) is not None
+            return Claim.MAYBE if is_place and is_transcript(path) else Claim.NO
         # Qwen Code has the same envelope, but around parts instead of content.
         if _QWEN.search(head):
             return Claim.NO
         # What the records say comes before where they lie: sage-emacs keeps conversations in this tree too.
-        if _TYPE.search(head):
-            return Claim.YES
-        if b'"type"' in head or (_RECORD.search(head) and b'"message"' in head):
-            return Claim.MAYBE
-        return Claim.MAYBE if not head.strip() and is_transcript(path) else Claim.NO
+        return max(_claim_of_line(line, name) for line in first_lines(head, _CLAIM_LINES))
 
     def locate(self, path: Path) -> SourceFile:
         meta = f"{stem(path)}.meta.json"
@@ -144,3 +133,24 @@ class ClaudeCode(Agent):
         if session.get("is_agent_session") and session.get("parent_session_id") and not was_flat:
             return f".claude/projects/{folder}/{safe_relative(session['parent_session_id'])}/subagents/{name}"
         return f".claude/projects/{folder}/{name}"
+
+
+def _claim_of_line(line: bytes, name: str) -> Claim:
+    """How sure it is that a line is of a transcript, by the keys that only Claude Code has; it may be cut off."""
+    from clew.agents.claude_code.records import MESSAGE_TYPES, RECORD_KINDS
+
+    try:
+        record = loads(line)
+    except NOT_JSON:
+        return Claim.YES if _CUT_RECORD.match(line) else Claim.NO
+    if not isinstance(record, dict):
+        return Claim.NO
+    kind, message = record.get("type"), record.get("message")
+    # Sage Agent uses the same keys, but nests where it was and what it called.
+    if name == "messages.jsonl" and record.keys() & {"context", "toolResults", "toolCalls"}:
+        return Claim.NO
+    if record.keys() & _OWN_KEYS or (kind in MESSAGE_TYPES and "uuid" in record):
+        return Claim.YES
+    if isinstance(kind, str) and kind in RECORD_KINDS and record.keys() & {"sessionId", "messageId", "agentId"}:
+        return Claim.YES if "-" in kind else Claim.MAYBE
+    return Claim.MAYBE if isinstance(message, dict) and (kind in MESSAGE_TYPES or "sessionId" in record) else Claim.NO
