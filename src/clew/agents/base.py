@@ -149,6 +149,10 @@ class Agent(ABC):
         """Those of the known files of a home that are needed to read the session with this main file and content."""
         return iter(())
 
+    def shares(self, root: Path) -> bool:
+        """True for a root that is a folder of another program, in which the agent may keep sessions too."""
+        return False
+
     def ignores(self, below: PurePath) -> bool:
         """True for a folder or file, by its path below a root, that has nothing to do with sessions."""
         return False

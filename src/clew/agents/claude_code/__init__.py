@@ -68,9 +68,9 @@ class ClaudeCode(Agent):
         return max(_claim_of_line(line, name) for line in first_lines(head, _CLAIM_LINES))
 
     def locate(self, path: Path) -> SourceFile:
-        meta = f"{stem(path)}.meta.json"
-        has_meta = is_agent_file(path) and is_plain_file(path.parent / meta)
-        return source_at(self.id, path, (meta,) if has_meta else ())
+        if is_agent_file(path) and is_plain_file(path.parent / (meta := f"{stem(path)}.meta.json")):
+            return source_at(self.id, path, (meta,))
+        return source_at(self.id, path)
 
     def session_id(self, source: SourceFile) -> str:
         """The name of the file, where it looks like an id; else the session that its records name."""

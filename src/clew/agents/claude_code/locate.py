@@ -17,13 +17,13 @@ _FILED = re.compile(r"^(?:session|\d{4}-\d\d-\d\d|undated)-(?=agent-|[0-9a-fA-F]
 
 def is_transcript(path: Path) -> bool:
     """True unless the name or the folder says that a file is something else."""
-    name, folder = plain_name(path.name), path.parent
-    if not name.endswith(".jsonl") or name in _NAMES_OF_OTHER_LOGS or _SKIPPED.search(path.name):
+    name, folder = plain_name(path.name), path.parts[-2] if len(path.parts) > 1 else ""
+    if not name.endswith(".jsonl") or name in _NAMES_OF_OTHER_LOGS or _SKIPPED.search(name):
         return False
     # sage-emacs can be told to keep its own conversations and their archives inside this tree.
-    if folder.name == "history" and (folder.parent / "metadata.json").exists():
+    if folder == "history" and (path.parent.parent / "metadata.json").exists():
         return False
-    return folder.name != "tool-results"
+    return folder != "tool-results"
 
 
 def stem(path: Path) -> str:

@@ -29,6 +29,9 @@ class SageEmacs(Agent):
     def roots(self, host: Host) -> Iterator[Path]:
         return locate.roots(host)
 
+    def shares(self, root: Path) -> bool:
+        return root.parent.name == ".claude"
+
     def discover(self, root: Path) -> Iterator[SourceFile]:
         """The current conversation and every archive of every project below the root, or every saved session in it."""
         if locate.is_saved_folder(root):
