@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import ClassVar
@@ -86,6 +87,26 @@ def test_without_the_older_journal_the_total_of_the_snapshot_counts(tmp_path: Pa
     facts = AGENT.facts(AGENT.locate(meta))
     assert facts.ledger.total() == Usage(3, 1200, 168, None, 2400)
     assert facts.messages == len(ROLES)
+
+
+def test_requests_of_the_older_journal_are_counted_by_the_snapshot(tmp_path: Path) -> None:
+    meta = copy(tmp_path)
+    (meta.parent / "journal" / f"{1:016d}.jsonl").unlink()
+    actions = [
+        {"action_id": f"aaaaaaaa-0000-5000-8000-00000000000{number}", "kind": kind, "state": state}
+        for number, kind, state in (
+            (3, "completion", "succeeded"),
+            (1, "completion", "succeeded"),
+            (2, "tool", "succeeded"),
+            (9, "completion", "failed"),
+        )
+    ]
+    (snapshot,) = meta.parent.glob("generations/*")
+    (snapshot / "runtime-state.json").write_text(json.dumps({"actions": actions}), encoding="utf-8")
+    ledger = AGENT.facts(AGENT.locate(meta)).ledger
+    # The two behind the snapshot are in the journal.
+    assert ledger.total() == Usage(4, 1200, 168, None, 2400)
+    assert all(place for *_, place in ledger.each())
 
 
 def test_nothing_is_wrong_or_unknown() -> None:

@@ -20,7 +20,10 @@ from tests.every_statement import every_statement
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install 'clew[dev]'")
 
 STATEMENTS = dict(every_statement())
-TABLES = "sessions messages blocks tool_calls tool_days usage usage_days file_changes change_days todos sources".split()
+TABLES = (
+    "sessions messages blocks turns turn_days tool_calls tool_days usage usage_days file_changes change_days todos "
+    "sources"
+).split()
 WORDS = set(
     "SELECT FROM WHERE GROUP BY ORDER AND IN AS CASE WHEN THEN ELSE END COUNT SUM MIN MAX DISTINCT DESC".split()
 )

@@ -13,6 +13,7 @@ from clew.analysis.usage import UNNAMED_CALL_PREFIX, UsageLedger
 from clew.catalog.stats import change_row, percentile, ratio, report
 from clew.catalog.tool_arguments import RequestedChange, requested_changes
 from clew.cli.command_stats import print_stats
+from clew.model.json import JSON
 from clew.render.tables import cell_width
 from tests.counting.homes import CODEX, OTHER, SESSION, SONNET, claude, codex, counts, meta, prompt, reply, said, spent
 from tests.counting.homes import turn as turned
@@ -130,6 +131,35 @@ def test_activity_is_told_by_the_catalog(tmp_path: Path) -> None:
     assert totals["duration_seconds"] == 4.0
     (tool,) = catalogued([tmp_path]).rows("tool")
     assert (tool["tool"], tool["tool_calls"], tool["errors"], tool["median_seconds"]) == ("Bash", 1, 1, 3.0)
+
+
+def a_session_with_a_failed_call() -> list[dict[str, JSON]]:
+    """A prompt, a note that the client put there, and a call that fails."""
+    asked = reply("m1", 1, 2, uuid=uuid_of(3))
+    asked["message"]["content"].append({"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "false"}})
+    result = [{"type": "tool_result", "tool_use_id": "t1", "content": "no", "is_error": True}]
+    failed = prompt("x", message={"role": "user", "content": result}, uuid=uuid_of(4))
+    return [prompt("a", uuid=uuid_of(1)), prompt("<system-reminder>b", uuid=uuid_of(2)), asked, failed]
+
+
+def uuid_of(number: int) -> str:
+    return f"{number:08}-0000-4000-8000-000000000000"
+
+
+def test_turns_and_calls_that_a_fork_repeats_count_once(tmp_path: Path) -> None:
+    before = a_session_with_a_failed_call()
+    claude(tmp_path, *before)
+    own = prompt("b", uuid=uuid_of(5), timestamp="2026-11-03T10:00:00.000Z")
+    claude(tmp_path, *[record | {"sessionId": OTHER} for record in before], own | {"sessionId": OTHER}, session=OTHER)
+    stats = catalogued([tmp_path])
+    told = {name: stats.totals()[name] for name in ("sessions", "turns", "errors", "tool_calls", "tool_errors")}
+    assert told == {"sessions": 2, "turns": 2, "errors": 1, "tool_calls": 1, "tool_errors": 1}
+    assert {row["session"]: (row["turns"], row["errors"]) for row in stats.rows("session")} == {
+        SESSION: (1, 1),
+        OTHER: (1, 0),
+    }
+    assert {row["day"]: row["turns"] for row in stats.rows("day")} == {"2026-11-01": 1, "2026-11-03": 1}
+    assert catalogued([tmp_path], since=datetime(2026, 11, 2, 1, 2, tzinfo=UTC)).totals()["turns"] == 1
 
 
 @pytest.mark.parametrize("what", ["error", "edit", "thinking", "subagent"])

@@ -16,14 +16,13 @@ LONG_PACKAGES = {
     "claude_code": 2270,
     "cline": 1130,
     "codex": 3210,
-    "copilot_cli": 1290,
+    "copilot_cli": 1180,
     "gemini": 2530,
-    "kimi_code": 1420,
-    "opencode": 1370,
+    "kimi_code": 1320,
+    "opencode": 1350,
     "qwen_code": 990,
     "sage_agent": 2830,
     "sage_emacs": 1230,
-    "vscode_chat": 990,
 }
 """Limits of packages that are longer; a limit only goes down."""
 OWN_STORE = "sage-agent"

@@ -61,6 +61,7 @@ def engine(batches: Iterable[Batch], *, unique: bool = False) -> duckdb.DuckDBPy
 ROWS = tuple(name for name in PUBLIC if not name.endswith("_days"))
 DAYS = {
     "usage_days": statements.aggregate(statements.USAGE, ["session"]).text,
+    "turn_days": statements.aggregate(statements.TURNS, ["session"]).text,
     "tool_days": statements.aggregate(statements.TOOLS, ["session"]).text,
     "change_days": statements.aggregate(statements.CHANGES, ["session", "path"]).text,
 }

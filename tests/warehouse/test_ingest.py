@@ -186,7 +186,7 @@ def test_metrics_count_what_the_catalog_counts(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "one")
     write_small_demo(machine.home)
     found, wanted = shown(engine(machine.batches("metrics"))), catalogued([machine.home], tmp_path / "catalog")
-    for table in ("usage", "usage_days", "tool_days"):
+    for table in ("usage", "usage_days", "turns", "turn_days", "tool_days"):
         assert found[table] == wanted[table]
 
 

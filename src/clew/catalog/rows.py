@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from msgspec import UNSET
 
+from clew.analysis.prompts import is_prompt_message
 from clew.catalog import tool_arguments
 from clew.catalog.ids import event_key, key_of, packed_uuid
 from clew.catalog.schema import KEYS_PER_SOURCE, SESSION_BLOCKS
@@ -215,10 +216,12 @@ class RowBuilder:
 
 
 def _message_kind(message: Message, blocks: list[BlockText]) -> str:
-    """The kind of a message, by its role and content."""
+    """The kind of a message, by its role and content. `user` is what a person wrote, or what a sub-agent was asked."""
     metadata = metadata_of(message)
     if any(block.type == "tool_result" for block in blocks):
         return "tool_result"
     if metadata.is_compact_summary is True:
         return "summary"
+    if message.role == "user" and metadata.is_sidechain is not True and not is_prompt_message(message):
+        return "meta"
     return "meta" if metadata.is_meta is True and message.role == "user" else message.role

@@ -116,6 +116,10 @@ CREATE TABLE tools_by_quarter_hour (
   PRIMARY KEY (source, quarter_hour, name)
 ) WITHOUT ROWID;
 
+CREATE TABLE turns_by_quarter_hour (
+  source INTEGER NOT NULL, quarter_hour INTEGER NOT NULL, turns INTEGER NOT NULL, PRIMARY KEY (source, quarter_hour)
+) WITHOUT ROWID;
+
 CREATE TABLE changes_by_quarter_hour (
   source INTEGER NOT NULL, quarter_hour INTEGER NOT NULL, path TEXT NOT NULL, lines_added INTEGER,
   lines_removed INTEGER, PRIMARY KEY (source, quarter_hour, path)
@@ -154,6 +158,7 @@ index, or differently; `removed_text` names ranges of blocks that may be in it, 
 
 _SOURCE = f"id / {KEYS_PER_SOURCE} AS source"
 _QUARTER_HOUR = f"ts_us / {QUARTER_HOUR_US} AS quarter_hour"
+_IS_TURN = "m.is_visible = 1 AND k.text = 'user' AND m.flags & 1 = 0 AND s.is_agent_session = 0"
 SUMS = {
     "usage_by_quarter_hour": f"""
 INSERT INTO usage_by_quarter_hour
@@ -167,6 +172,12 @@ INSERT INTO tools_by_quarter_hour
 SELECT c.{_SOURCE}, c.{_QUARTER_HOUR}, c.name, count(*), sum(c.is_error), sum(c.duration_us), max(c.duration_us)
 FROM call c JOIN message m ON m.id = c.message WHERE m.is_visible = 1 AND c.id BETWEEN ? AND ?
 GROUP BY source, quarter_hour, c.name
+""",
+    "turns_by_quarter_hour": f"""
+INSERT INTO turns_by_quarter_hour
+SELECT m.{_SOURCE}, m.{_QUARTER_HOUR}, count(*)
+FROM message m JOIN session s ON s.id = m.id / {KEYS_PER_SOURCE} JOIN string k ON k.id = m.kind
+WHERE {_IS_TURN} AND m.id BETWEEN ? AND ? GROUP BY source, quarter_hour
 """,
     "changes_by_quarter_hour": f"""
 INSERT INTO changes_by_quarter_hour
@@ -214,6 +225,12 @@ FROM call c JOIN message m ON m.id = c.message JOIN session s ON s.id = c.id / {
   LEFT JOIN day d ON d.id = c.ts_us / {DAY_US}
 WHERE m.is_visible = 1;
 
+CREATE VIEW turns AS SELECT
+  lower(hex(m.event)) AS event_id, s.session_id, s.agent, s.project, m.ts_us, d.day_utc
+FROM message m JOIN session s ON s.id = m.id / {KEYS_PER_SOURCE} JOIN string k ON k.id = m.kind
+  LEFT JOIN day d ON d.id = m.ts_us / {DAY_US}
+WHERE {_IS_TURN};
+
 CREATE VIEW usage AS SELECT
   lower(hex(u.usage_id)) AS usage_id, s.session_id, coalesce(lower(hex(m.event)), '') AS event_id, s.agent,
   o.text AS model, s.project, b.text AS git_branch, u.ts_us, d.day_utc, d.week_utc, d.month_utc, u.input_tokens,
@@ -243,6 +260,11 @@ CREATE VIEW tool_days AS SELECT
   s.session_id, s.agent, s.project, n.text AS name, d.day_utc, t.tool_calls, t.tool_errors, t.tool_us, t.longest_us,
   t.quarter_hour * {QUARTER_HOUR_US} AS quarter_hour_us
 FROM tools_by_quarter_hour t JOIN session s ON s.id = t.source LEFT JOIN string n ON n.id = t.name
+  LEFT JOIN day d ON d.id = t.quarter_hour * {QUARTER_HOUR_US} / {DAY_US};
+
+CREATE VIEW turn_days AS SELECT
+  s.session_id, s.agent, s.project, d.day_utc, t.turns, t.quarter_hour * {QUARTER_HOUR_US} AS quarter_hour_us
+FROM turns_by_quarter_hour t JOIN session s ON s.id = t.source
   LEFT JOIN day d ON d.id = t.quarter_hour * {QUARTER_HOUR_US} / {DAY_US};
 
 CREATE VIEW change_days AS SELECT

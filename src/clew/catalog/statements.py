@@ -82,11 +82,15 @@ SESSIONS = Table(
         "sessions": "SUM(CASE WHEN is_agent_session = 0 THEN 1 ELSE 0 END)",
         "subagents": "SUM(CASE WHEN is_agent_session = 0 THEN 0 ELSE 1 END)",
         "messages": "SUM(message_count)",
-        "turns": "SUM(turn_count)",
-        "errors": "SUM(error_count)",
         "active_us": "SUM(active_us)",
         "duration_us": "SUM(CASE WHEN started_us > 0 THEN ended_us - started_us ELSE 0 END)",
     },
+)
+TURNS = Table(
+    sums_table="turn_days",
+    each="(SELECT session_id, agent, project, day_utc, ts_us, 1 AS turns FROM turns) x",
+    groups=_ACTIVITY_GROUPS,
+    sums=_sums("turns"),
 )
 TOOLS = Table(
     sums_table="tool_days",
@@ -105,7 +109,7 @@ CHANGES = Table(
     groups={**_ACTIVITY_GROUPS, "path": "path"},
     sums={"files_changed": "COUNT(DISTINCT path)", **_sums("lines_added", "lines_removed")},
 )
-TABLES = {"usage": USAGE, "sessions": SESSIONS, "tools": TOOLS, "changes": CHANGES}
+TABLES = {"usage": USAGE, "sessions": SESSIONS, "turns": TURNS, "tools": TOOLS, "changes": CHANGES}
 
 
 def aggregate(

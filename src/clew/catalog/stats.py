@@ -16,7 +16,7 @@ from clew.catalog.filters import CatalogSessions, Condition, SessionSelector, So
 from clew.catalog.ids import session_key
 from clew.catalog.local_days import UTC_DAYS, LocalDays, day_name
 from clew.catalog.schema import DAY_US, QUARTER_HOUR_US
-from clew.catalog.statements import CHANGES, SESSIONS, TOOLS, USAGE, Statement, Table, aggregate
+from clew.catalog.statements import CHANGES, SESSIONS, TOOLS, TURNS, USAGE, Statement, Table, aggregate
 from clew.errors import UsageError
 from clew.filters import Filters
 from clew.model.time import format_utc, month_of, to_microseconds, week_of
@@ -199,7 +199,7 @@ class Stats:
         return {names: _add_usage(rows) for names, rows in found.items()}
 
     def sessions_by(self, by: str) -> dict[str, Row]:
-        """Sessions, sub-agents, turns, errors and working time, grouped by a column."""
+        """Sessions, sub-agents, messages and working time, grouped by a column."""
         return {name: session_row(sums) for (name,), sums in self._sums(SESSIONS, by).items()}
 
     def totals(self) -> Row:
@@ -210,7 +210,8 @@ class Stats:
         ]
         # Sums by day are mostly cached, as a report by day needs them too.
         tools = add_rows(tool_row(sums) for sums in self._sums(TOOLS, "day").values())
-        done = {**session_row(self._sums(SESSIONS)[()]), **change_row(self._sums(CHANGES)[()])}
+        turns = add_rows(turn_row(sums) for sums in self._sums(TURNS, "day").values())
+        done = {**session_row(self._sums(SESSIONS)[()]), **turns, **change_row(self._sums(CHANGES)[()])}
         return {**self.usage().as_row(), "unpriced_models": unpriced, **NO_ACTIVITY, **done, **tools}
 
     def by_model(self) -> dict[str, Row]:
@@ -236,10 +237,10 @@ class Stats:
         return self._with_session_names(rows) if by == "session" else rows
 
     def _activity(self, by: str) -> dict[str, Row]:
-        """Sessions, tools and changes for each value of a column. Weeks are sums of days, branches of sessions."""
+        """What was done, for each value of a column. Weeks are sums of days, branches of sessions."""
         base, rename = self._base_column(by)
         found: dict[str, list[Row]] = {}
-        for table, row_of in ((SESSIONS, session_row), (TOOLS, tool_row)):
+        for table, row_of in ((SESSIONS, session_row), (TURNS, turn_row), (TOOLS, tool_row)):
             for (name,), sums in self._sums(table, base).items():
                 found.setdefault(rename(name), []).append(row_of(sums))
         rows = {name: add_rows(parts) for name, parts in found.items()}
@@ -396,17 +397,20 @@ def session_row(sums: Row) -> Row:
         "sessions": sums["sessions"] or 0,
         "subagents": sums["subagents"] or 0,
         "messages": sums["messages"] or 0,
-        "turns": sums["turns"] or 0,
-        "errors": sums["errors"] or 0,
         "active_seconds": (sums["active_us"] or 0) / 1_000_000,
         "duration_seconds": (sums["duration_us"] or 0) / 1_000_000,
     }
 
 
+def turn_row(sums: Row) -> Row:
+    """The column about turns."""
+    return {"turns": sums["turns"] or 0}
+
+
 def tool_row(sums: Row) -> Row:
-    """The columns about tool calls."""
-    seconds = (sums["tool_us"] or 0) / 1_000_000
-    return {"tool_calls": sums["tool_calls"] or 0, "tool_errors": sums["tool_errors"] or 0, "tool_seconds": seconds}
+    """The columns about tool calls. `errors` is an older name of `tool_errors`."""
+    seconds, errors = (sums["tool_us"] or 0) / 1_000_000, sums["tool_errors"] or 0
+    return {"errors": errors, "tool_calls": sums["tool_calls"] or 0, "tool_errors": errors, "tool_seconds": seconds}
 
 
 def change_row(sums: Row) -> Row:
@@ -418,6 +422,7 @@ def change_row(sums: Row) -> Row:
 
 NO_ACTIVITY: Row = {
     **session_row(dict.fromkeys(SESSIONS.sums, 0)),
+    **turn_row(dict.fromkeys(TURNS.sums, 0)),
     **tool_row(dict.fromkeys(TOOLS.sums, 0)),
     **change_row(dict.fromkeys(CHANGES.sums, 0)),
 }

@@ -94,10 +94,10 @@ def command(
 ) -> int:
     """Count tokens and their cost, sessions, turns, tool calls, errors, time and changed lines.
 
-    Every API call counts once, even if several files, resumed sessions, forks or machines repeat it. Filters apply to
-    each call: `--since` leaves out usage before that time. Cost is computed from public prices; >= means that some
-    models have no known price. A session that `clew convert` wrote counts as one more session, with its turns and
-    tool calls; its usage is not counted again.
+    Every API call, turn and tool call counts once, even if several files, resumed sessions, forks or machines repeat
+    it. Filters apply to each call: `--since` leaves out usage before that time. Cost is computed from public prices; >=
+    means that some models have no known price. A session that `clew convert` wrote counts as one more session, with its
+    turns and tool calls; its usage is not counted again.
 
     With REF, only these sessions are counted; with PATH, the sessions in a file or below a folder, without the catalog.
     """

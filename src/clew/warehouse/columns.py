@@ -11,10 +11,11 @@ from typing import Literal, NamedTuple
 
 from clew.analysis.usage import TOKEN_FIELDS
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Of these tables and their content. A batch of a greater version replaces one of a smaller version.
 
-Version 2 added `sessions.has_subagent_records`.
+Version 2 added `sessions.has_subagent_records`. Since version 3, messages of the kind `user` are those of a person, or
+of the agent that asks a sub-agent.
 """
 LEVELS = ("metrics", "redacted", "raw")
 """How much of a session is published, from least to most."""

@@ -50,6 +50,15 @@ SELECT {", ".join(TABLES["sessions"].names)} FROM (
 ) x WHERE rank = 1
 """
 
+_TURNS = f"""
+SELECT event_id, session_id, agent, project, ts_us, day_utc FROM (
+  SELECT DISTINCT t.batch, t.seq, t.event_id, t.session_id, t.agent, s.project, t.ts_us, t.day_utc
+  FROM messages{COPIES} t JOIN visible_messages v ON v.batch = t.batch AND v.seq = t.seq
+    JOIN sessions{COPIES} s ON s.batch = t.batch
+  WHERE t.kind = 'user' AND t.is_sidechain = 0 AND s.is_agent_session = 0
+) x
+"""
+
 _PRICED_TOKENS = {
     "input": "COALESCE(input_tokens, 0)",
     "output": "COALESCE(output_tokens, 0)",
@@ -119,6 +128,7 @@ QUARTER_HOUR_SUMS = {
             "max_ts_us": "MAX(ts_us)",
         },
     ),
+    "turn_days": SumsTable("turns", ("session_id", "agent", "project", "day_utc"), {"turns": "COUNT(*)"}),
     "tool_days": SumsTable(
         "tool_calls",
         ("session_id", "agent", "project", "name", "day_utc"),
@@ -180,12 +190,13 @@ def merged_tables(*, rows_are_unique: bool, int_div: str) -> dict[str, str]:
         "visible_messages": _VISIBLE_MESSAGES,
         "sessions": _SESSIONS,
         **{table: _of_visible_messages(table, rows_are_unique) for table in _OF_MESSAGES},
+        "turns": _TURNS,
         "usage": _usage(int_div),
         **{name: _quarter_hour_sums(table) for name, table in QUARTER_HOUR_SUMS.items()},
     }
 
 
-PUBLIC = ("sessions", *_OF_MESSAGES, "usage", *QUARTER_HOUR_SUMS)
+PUBLIC = ("sessions", *_OF_MESSAGES, "turns", "usage", *QUARTER_HOUR_SUMS)
 """The tables that statements ask, with the names of the catalog's views."""
 
 

@@ -75,6 +75,8 @@ class _VibeDecoder(EventDecoder):
         self._session_id = source.path.parent.name
         self._projection = Projection(source)
         self._model: str | None = None
+        self._replies: dict[str, int] = {}
+        """The messages with text or thinking of the model, by the request that they are the answer to."""
 
     def meta(self, value: dict[str, JSON], _is_header: bool) -> Iterator[Event]:
         """The events of `meta.json`."""
@@ -95,11 +97,21 @@ class _VibeDecoder(EventDecoder):
             yield from self._entry(entry)
 
     def usage_before_journal(self) -> Iterator[UsageReport]:
-        """The usage up to the snapshot, in one sum, where the journal no longer has the requests."""
-        total = self._projection.snapshot_total
-        if not self._projection.is_journal_complete and total is not None:
-            call = f"{self._session_id} up to {self._projection.snapshot_sequence}"
-            yield UsageReport(call_id=call, usage=_token_usage(total), model=self._model)
+        """The usage up to the snapshot, where the journal no longer has the requests.
+
+        Only their sum is known. It is reported with the last request; the tokens of the others are unknown.
+        """
+        projection, total = self._projection, self._projection.snapshot_total
+        if projection.is_journal_complete or total is None:
+            return
+        answered = [action for action in self._replies if action in projection.snapshot_requests]
+        last = answered[-1] if answered else f"{self._session_id} up to {projection.snapshot_sequence}"
+        place = self._replies.get(last, 0)
+        yield UsageReport(call_id=last, usage=_token_usage(total), model=self._model, message_index=place)
+        for action in projection.snapshot_requests if answered else ():
+            if action != last:
+                message = self._replies.get(action, place)
+                yield UsageReport(call_id=action, usage=TokenUsage(), model=self._model, message_index=message)
 
     def _entry(self, entry: Entry) -> Iterator[Event]:
         match entry.type:
@@ -140,7 +152,10 @@ class _VibeDecoder(EventDecoder):
         metadata = Metadata()
         if self._model is not None:
             metadata.model = ModelUse(name=self._model)
-        found = self._projection.completions.get(completion or _action(entry))
+        action = completion or _action(entry)
+        if entry.type != "effect":
+            self._replies[action] = self.index + 1
+        found = self._projection.completions.get(action)
         if found is not None:
             metadata.message_id = found.action
             is_in_total = found.is_in_snapshot and not self._projection.is_journal_complete

@@ -9,6 +9,7 @@ import msgspec
 from clew.agents.base import SourceFile, open_file
 from clew.agents.mistral_vibe import CURRENT
 from clew.agents.mistral_vibe.records import (
+    Action,
     Current,
     Delta,
     Entry,
@@ -16,6 +17,7 @@ from clew.agents.mistral_vibe.records import (
     Manifest,
     Part,
     ProjectionState,
+    RuntimeState,
     TotalUsage,
     Usage,
 )
@@ -58,6 +60,8 @@ class Projection:
         self._call_of_action: dict[str, str] = {}
         self.snapshot_total: TotalUsage | None = None
         """The usage up to the snapshot."""
+        self.snapshot_requests: list[str] = []
+        """The actions of the requests that were answered up to the snapshot, in no particular order."""
         self.snapshot_sequence = 0
         self._first_sequence = 0
         self._read_snapshot()
@@ -92,6 +96,10 @@ class Projection:
         state = self._read(f"{folder}/projection-state.json", ProjectionState)
         session = state.snapshot.session if state is not None and state.snapshot is not None else None
         self.snapshot_total = session.token_usage if session is not None else None
+        runtime = self._read(f"{folder}/runtime-state.json", RuntimeState) or RuntimeState()
+        for action in decode_each(runtime.actions, Action):
+            if action.kind == "completion" and action.state == "succeeded" and action.action_id is not None:
+                self.snapshot_requests.append(action.action_id)
 
     def _read(self, name: str, record_type: type[T]) -> T | None:
         if name not in self._source.sides:

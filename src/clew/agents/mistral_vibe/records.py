@@ -94,6 +94,20 @@ class ProjectionState(Struct):
     snapshot: ProjectionSnapshot | None = None
 
 
+class Action(Struct):
+    """What the client did. It removes requests and results from snapshots, but not the actions."""
+
+    action_id: _OPTIONAL = None
+    kind: _OPTIONAL = None
+    state: _OPTIONAL = None
+
+
+class RuntimeState(Struct):
+    """`runtime-state.json` of a snapshot."""
+
+    actions: Any = None
+
+
 class Part(Struct):
     """A part of a reply, or of the content of an entry."""
 

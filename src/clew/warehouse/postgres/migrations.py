@@ -225,4 +225,25 @@ FROM change_days_sums;
 """
 """Sums for each quarter of an hour in place of each day in UTC, so that days of any zone can be summed."""
 
-MIGRATIONS = (_M001_TABLES, _M002_HAS_SUBAGENT_RECORDS, _M003_QUARTER_HOURS)
+_M004_TURNS = """
+CREATE VIEW turns AS SELECT
+  m.batch, m.event_id, m.session_id, m.agent, s.project, m.ts_us, m.day_utc
+FROM messages_copies m JOIN sessions_copies s ON s.batch = m.batch
+WHERE m.shown AND m.kind = 'user' AND m.is_sidechain = 0 AND s.is_agent_session = 0;
+CREATE TABLE turn_days_sums (
+  batch text COLLATE "C" NOT NULL, session_id text COLLATE "C" NOT NULL, agent text COLLATE "C" NOT NULL,
+  project text COLLATE "C" NOT NULL, day_utc text COLLATE "C" NOT NULL, turns bigint, quarter_hour_us bigint NOT NULL
+) PARTITION BY RANGE (day_utc);
+CREATE INDEX turn_days_by_batch ON turn_days_sums (batch);
+CREATE TABLE turn_days_sums_default PARTITION OF turn_days_sums DEFAULT;
+INSERT INTO turn_days_sums SELECT
+  batch, session_id, agent, project, day_utc, COUNT(*), ts_us - ts_us % 900000000
+FROM turns GROUP BY
+  batch, session_id, agent, project, day_utc, ts_us - ts_us % 900000000;
+CREATE VIEW turn_days AS SELECT
+  session_id, agent, project, day_utc, turns, quarter_hour_us
+FROM turn_days_sums;
+"""
+"""What people asked, and its sums for each quarter of an hour."""
+
+MIGRATIONS = (_M001_TABLES, _M002_HAS_SUBAGENT_RECORDS, _M003_QUARTER_HOURS, _M004_TURNS)
