@@ -22,24 +22,6 @@ METADATA = "metadata.json"
 _MAX_OBJECT_BYTES = 16 << 20
 
 
-def subfolders(root: Path) -> list[Path]:
-    """The folders in a folder, without links; none where it cannot be read."""
-    try:
-        return sorted(Path(entry.path) for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return []
-
-
-def source_with_size(agent: str, path: Path, parts: tuple[str, ...], sides: tuple[str, ...]) -> SourceFile:
-    """A source file with its size and time; both are 0 where it cannot be read."""
-    try:
-        stat = path.stat()
-        size, mtime = stat.st_size, stat.st_mtime
-    except OSError:
-        size, mtime = 0, 0.0
-    return SourceFile(agent, path, parts, sides, size, mtime)
-
-
 def read_metadata(folder: Path) -> dict[str, JSON] | None:
     """The object in metadata.json; empty where there is no such file, None where it cannot be read."""
     return read_object(folder / METADATA)
