@@ -17,7 +17,7 @@ LONG_PACKAGES = {
     "cline": 1130,
     "codex": 3165,
     "copilot_cli": 1190,
-    "gemini": 2505,
+    "gemini": 2500,
     "kimi_code": 1300,
     "opencode": 1325,
     "qwen_code": 985,

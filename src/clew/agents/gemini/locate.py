@@ -13,7 +13,8 @@ from urllib.parse import unquote
 from clew.agents.backups import is_link
 from clew.agents.base import SourceFile
 from clew.agents.derived_ids import derived_id
-from clew.agents.gemini.project_registry import MARKER, copies_of, folders
+from clew.agents.folders import subfolders
+from clew.agents.gemini.project_registry import MARKER, copies_of
 from clew.errors import SourceUnreadable
 from clew.host import Host
 from clew.io.compress import open_source, plain_name
@@ -41,7 +42,7 @@ def roots(host: Host) -> Iterator[Path]:
 def discover(root: Path) -> Iterator[SourceFile]:
     """Every chat, sub-agents included, every saved chat, and logs of prompts whose chats are gone."""
     copies = copies_of(root)
-    for project in folders(root):
+    for project in subfolders(root):
         newer = copies.get(project.name)
         for folder in _chat_folders(project):
             names = chat_names(folder)
@@ -57,7 +58,7 @@ def _chat_folders(project: Path) -> Iterator[Path]:
     chats = project / CHATS
     if not is_link(chats):
         yield chats
-        yield from folders(chats)
+        yield from subfolders(chats)
 
 
 def _is_copied(path: Path, project: Path, newer: Path) -> bool:

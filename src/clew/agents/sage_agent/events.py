@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from msgspec import UNSET, UnsetType
 
 from clew.agents.base import SourceFile, fragment_events, masked_text, open_file
+from clew.agents.content import content_blocks
 from clew.agents.derived_ids import MessageChain
 from clew.agents.sage_agent import locate, records
 from clew.agents.sage_agent.records import (
@@ -24,7 +25,7 @@ from clew.agents.sage_agent.records import (
     ToolCall,
     ToolResult,
 )
-from clew.agents.sage_format import content_blocks, decode_output, is_error, read_metadata
+from clew.agents.sage_format import decode_output, is_error, read_metadata
 from clew.io.compress import damage
 from clew.io.records import RawRecord
 from clew.io.typed_records import decode_each, decode_value

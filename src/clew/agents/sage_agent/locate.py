@@ -9,8 +9,9 @@ from pathlib import Path
 
 from clew.agents.backups import is_plain_file
 from clew.agents.base import SourceFile
+from clew.agents.folders import subfolders
 from clew.agents.sage_format import METADATA as METADATA
-from clew.agents.sage_format import source_with_size, subfolders
+from clew.agents.source import source_at
 from clew.host import Host
 from clew.io.compress import plain_name
 
@@ -42,7 +43,7 @@ def source_file(path: Path) -> SourceFile:
     is_log = plain_name(path.name) == MESSAGES
     parts = (SNAPSHOTS,) if is_log and is_plain_file(path.parent / SNAPSHOTS) else ()
     sides = (METADATA,) if is_log and is_plain_file(path.parent / METADATA) else ()
-    return source_with_size(AGENT, path, parts, sides)
+    return source_at(AGENT, path, sides, parts)
 
 
 def session_id(source: SourceFile) -> str:

@@ -15,6 +15,7 @@ from operator import itemgetter
 from msgspec import UNSET, UnsetType
 
 from clew.agents.base import SourceFile
+from clew.agents.content import content_blocks
 from clew.agents.derived_ids import MessageChain
 from clew.agents.sage_emacs import locate
 from clew.agents.sage_emacs.records import (
@@ -26,7 +27,7 @@ from clew.agents.sage_emacs.records import (
     SavedHeader,
     ToolCall,
 )
-from clew.agents.sage_format import content_blocks, decode_output, is_error
+from clew.agents.sage_format import decode_output, is_error
 from clew.io.records import RawRecord
 from clew.io.typed_records import decode_each
 from clew.model.blocks import Block, ToolResult, ToolUse

@@ -11,8 +11,10 @@ from typing import TypeVar
 from clew.agents.backups import is_link, is_plain_file
 from clew.agents.base import Header, SourceFile
 from clew.agents.derived_ids import derived_id
+from clew.agents.folders import subfolders
 from clew.agents.sage_format import METADATA as METADATA
-from clew.agents.sage_format import normalized_time, read_metadata, source_with_size, subfolders
+from clew.agents.sage_format import normalized_time, read_metadata
+from clew.agents.source import source_at
 from clew.host import Host
 from clew.io.compress import open_source, plain_name
 from clew.io.paths import encode_sage, file_name, safe_relative
@@ -78,7 +80,7 @@ def source_file(path: Path) -> SourceFile:
     """The session in a conversation, archive or document; the metadata describe the current conversation only."""
     is_current = plain_name(path.name) == CONVERSATION and not is_archive(path)
     sides = (METADATA,) if is_current and is_plain_file(path.parent / METADATA) else ()
-    return source_with_size(AGENT, path, (), sides)
+    return source_at(AGENT, path, sides)
 
 
 def stem(path: PurePath) -> str:
