@@ -945,7 +945,13 @@ def test_a_sub_agent_alone_in_a_file_is_read(tmp_path: Path) -> None:
         ("conversation.jsonl", b'{"role":"user","content":"hi"}', Claim.NO),
         ("journal.jsonl", b'{"type": "started", "key": "k", "agentId": "a"}', Claim.MAYBE),
         ("chat.jsonl", b'{"timestamp":"t","sessionId":"s","message":{"role":"assistant"}}', Claim.MAYBE),
-        ("x.jsonl", b"", Claim.MAYBE),
+        ("x.jsonl", b'{"type":"user","message":{"role":"user","content":"hi"}}', Claim.MAYBE),
+        ("x.jsonl", b'{"type":"queue-operation","operation":"enqueue","sessionId":"s"}', Claim.YES),
+        ("x.jsonl", b'{"type":"summary","summary":"Bells","leafUuid":"u"}', Claim.YES),
+        ("x.jsonl", b'not JSON\n{"parentUuid":null,"isSidechain":false,"message":{"content":"cut o', Claim.YES),
+        ("x.jsonl", b"", Claim.NO),
+        ("5d1f0c52-7a7e-4c0b-9d39-1f3a6f0e2b11.jsonl", b"", Claim.MAYBE),
+        (".claude/projects/-home-ada/x.jsonl", b"", Claim.MAYBE),
         ("messages.jsonl", b'{"type":"user","context": {"cwd":"/"}}', Claim.NO),
         ("history.jsonl", b'{"display":"hi","sessionId":"s"}', Claim.NO),
         ("rollout-1.jsonl", b'{"type":"user"}', Claim.NO),
@@ -954,3 +960,20 @@ def test_a_sub_agent_alone_in_a_file_is_read(tmp_path: Path) -> None:
 )
 def test_what_records_say_decides_whose_they_are(name: str, head: bytes, claim: Claim) -> None:
     assert AGENT.claims(Path(name), head) is claim
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        # Factory Droid, its stream, Kimi CLI before Kimi Code, Mistral Vibe, Windsurf, Cursor CLI, Pi.
+        b'{"type":"session_start","id":"d","cwd":"/home/ada"}\n{"type":"message","id":"m","message":{"role":"user"}}',
+        b'{"type":"message","session_id":"s","role":"user","text":"Ring."}',
+        b'{"protocol_version":1,"type":"hello"}\n{"timestamp":1.5,"message":{"type":"TurnBegin"}}',
+        b'{"recovery_journal_record_version":1,"type":"append","entry":{"type":"user","message":{"content":"Ring."}}}',
+        b'{"status":"done","type":"user_input","user_input":{"user_response":"Ring."}}',
+        b'{"role":"user","message":{"content":[{"type":"text","text":"Ring."}]}}',
+        b'{"type":"session","version":3,"id":"p","cwd":"/home/ada"}\n{"type":"message","message":{"role":"user"}}',
+    ],
+)
+def test_logs_of_other_programs_are_not_claimed(head: bytes) -> None:
+    assert AGENT.claims(Path("x.jsonl"), head) is Claim.NO

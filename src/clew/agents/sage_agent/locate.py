@@ -1,18 +1,14 @@
-"""Where Sage Agent keeps its sessions: one folder each, with the log, snapshots and metadata."""
+"""The folder of a session of Sage Agent, with the log, snapshots and metadata."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from clew.agents.backups import is_plain_file
-from clew.agents.base import SourceFile
-from clew.agents.folders import subfolders
+from clew.agents.base import SourceFile, file_stem, source_at
 from clew.agents.sage_format import METADATA as METADATA
-from clew.agents.source import source_at
-from clew.host import Host
 from clew.io.compress import plain_name
 
 AGENT = "sage-agent"
@@ -21,18 +17,6 @@ SNAPSHOTS = "snapshots.jsonl"
 BACKUPS = "backups"
 
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]")
-
-
-def roots(host: Host) -> Iterator[Path]:
-    """The folder of the sessions."""
-    yield host.home / ".sage" / "sessions"
-
-
-def discover(root: Path) -> Iterator[SourceFile]:
-    """Every folder with a message log; one without metadata is invisible to the program itself, but not to us."""
-    for folder in subfolders(root):
-        if is_plain_file(folder / MESSAGES):
-            yield source_file(folder / MESSAGES)
 
 
 def source_file(path: Path) -> SourceFile:
@@ -49,7 +33,7 @@ def source_file(path: Path) -> SourceFile:
 def session_id(source: SourceFile) -> str:
     """The name of the session's folder, or of a log that lies elsewhere."""
     name = plain_name(source.path.name)
-    return source.path.parent.name if name in (MESSAGES, SNAPSHOTS) else name.removesuffix(".jsonl")
+    return source.path.parent.name if name in (MESSAGES, SNAPSHOTS) else file_stem(source.path)
 
 
 def backup_folders(source: SourceFile) -> tuple[Path, Path]:
