@@ -28,6 +28,16 @@ MAX_HELD_RECORDS = 100
 UNKNOWN = "unknown"
 """The name of a tool, model or provider that the session does not tell."""
 
+_PROVIDERS = {
+    "claude": "anthropic",
+    "gpt": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
+    "gemini-": "google",
+}
+"""Providers by the beginnings of the names of their models."""
+
 
 def json_line(record: Mapping[str, JSON]) -> bytes:
     """A record as a line of JSON."""
@@ -247,6 +257,11 @@ def model_name(metadata: Mapping[str, JSON]) -> str | None:
     return (metadata.get("model") or {}).get("name") or None
 
 
+def provider_of(model: str) -> str:
+    """The provider of a model, by its name."""
+    return next((provider for start, provider in _PROVIDERS.items() if model.startswith(start)), UNKNOWN)
+
+
 def call_arguments(block: Mapping[str, JSON]) -> Fields:
     """The arguments of a `tool_use` block by their names; models take no others."""
     return block["input"] if isinstance(block["input"], dict) else {"input": block["input"]}
@@ -265,6 +280,11 @@ def output_blocks(output: JSON) -> list[Fields]:
     if isinstance(output, list):
         return [block for block in output if isinstance(block, dict) and "type" in block]
     return [{"type": "text", "text": output_text(output)}]
+
+
+def output_attachments(output: JSON) -> list[Fields]:
+    """The images and documents in the output of a tool."""
+    return [block for block in output_blocks(output) if block["type"] in ("image", "document")]
 
 
 def text_or_image(block: Mapping[str, JSON], media_type_key: str = "mimeType") -> Fields | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from clew.agents.content import attachment_block, text_or_none, text_or_unset
+from clew.agents.encoding import UNKNOWN, output_attachments, output_text
 from clew.io.codec import dumps
 from clew.io.typed_records import unknown_in
 from clew.model.blocks import Block, Text, Thinking, ToolResult, ToolUse, Unknown
@@ -12,6 +14,9 @@ from clew.model.json import JSON
 
 OPAQUE_PARTS = frozenset({"executableCode", "codeExecutionResult", "videoMetadata"})
 """Parts that are known, and that are shown as they are."""
+DOCUMENT_TYPES = ("application/pdf", "text/", "audio/", "video/")
+"""How the types of documents begin that parts can hold."""
+_COMMAND = re.compile(r"\?|/[A-Za-z][\w:-]*(?:\s.*)?", re.DOTALL)
 _PART_KEYS = {
     "functionCall": ("id", "name", "args"),
     "functionResponse": ("id", "name", "response", "parts", "willContinue", "scheduling"),
@@ -20,6 +25,11 @@ _PART_KEYS = {
 }
 """The kinds of parts that are objects, with the keys of each."""
 _PLAIN_PART_KEYS = ("text", "thought", "thoughtSignature", *sorted(OPAQUE_PARTS))
+
+
+def is_command(text: str) -> bool:
+    """True for a prompt that the client takes for a command to itself."""
+    return _COMMAND.fullmatch(text.strip()) is not None
 
 
 # From parts to blocks
@@ -107,25 +117,9 @@ def parts_of_block(block: Mapping[str, JSON]) -> Iterator[dict[str, JSON]]:
             else:
                 yield {"inlineData": {"mimeType": media_type, "data": content}}
         case "tool_result":
-            text, parts = split_output(block.get("output"))
-            name, call_id = block.get("tool_name") or "unknown", block["tool_id"] or "unknown"
-            yield response_part(call_id, name, text, block.get("is_error") is True)
-            yield from parts
-
-
-def response_part(call_id: str, name: str, text: str, is_error: bool) -> dict[str, JSON]:
-    """What a call gave back, as a part."""
-    response = {"error" if is_error else "output": text}
-    return {"functionResponse": {"id": call_id, "name": name, "response": response}}
-
-
-def split_output(output: JSON) -> tuple[str, list[dict[str, JSON]]]:
-    """The text of a result, and the parts for the pictures and documents in it."""
-    if isinstance(output, list):
-        blocks = [block for block in output if isinstance(block, dict)]
-        attached = [block for block in blocks if block.get("type") in ("image", "document")]
-        texts = [block["text"] for block in blocks if isinstance(block.get("text"), str)]
-        return "\n".join(texts), [part for block in attached for part in parts_of_block(block)]
-    if output is None or isinstance(output, str):
-        return output or "", []
-    return dumps(output).decode(), []
+            text = output_text(block.get("output"))
+            response = {"error" if block.get("is_error") is True else "output": text}
+            named = {"id": block["tool_id"] or UNKNOWN, "name": block.get("tool_name") or UNKNOWN}
+            yield {"functionResponse": {**named, "response": response}}
+            for attached in output_attachments(block.get("output")):
+                yield from parts_of_block(attached)

@@ -11,12 +11,10 @@ from itertools import chain
 
 from clew.agents.claude_code.records import RECORD_FIELDS
 from clew.agents.derived_ids import derived_id
+from clew.agents.encoding import Fields, json_line, renamed
 from clew.agents.target_profile import Header
-from clew.io.codec import dumps
 from clew.model.json import JSON
 from clew.model.unit import Unit
-
-Fields = dict[str, JSON]
 
 SESSION_KEYS = ("sessionId", "session_id")
 """The keys under which records name their own session."""
@@ -24,65 +22,50 @@ CLIENT_VERSION = "2.1.0"
 """Records name the version that wrote them; the client asks for no certain one."""
 UNKNOWN_MODEL = "unknown"
 """Stands in replies of which the source does not say what model gave them."""
-MAX_RECORDS_BEFORE_MESSAGES = 1000
 
 # Unified names and native keys, in the order in which the keys are written.
-_ENVELOPE_START = (
-    ("logical_parent_uuid", "logicalParentUuid"),
-    ("is_sidechain", "isSidechain"),
-    ("user_type", "userType"),
-    ("cwd", "cwd"),
-)
-_ENVELOPE_MIDDLE = (("agent_version", "version"), ("git_branch", "gitBranch"))
-_ENVELOPE_END = (("is_meta", "isMeta"), ("request_id", "requestId"))
-_USAGE_START = (
-    ("input_tokens", "input_tokens"),
-    ("cache_creation_tokens", "cache_creation_input_tokens"),
-    ("cache_read_tokens", "cache_read_input_tokens"),
-)
-_CACHE_CREATION = (
-    ("cache_creation_5m_tokens", "ephemeral_5m_input_tokens"),
-    ("cache_creation_1h_tokens", "ephemeral_1h_input_tokens"),
-)
-_TODO = (
-    ("content", "content"),
-    ("status", "status"),
-    ("active_form", "activeForm"),
-    ("priority", "priority"),
-    ("id", "id"),
-)
-_THINKING_SETTINGS = (("level", "level"), ("disabled", "disabled"), ("triggers", "triggers"))
-_TRACKED_FILE = (("backup", "backupFileName"), ("version", "version"), ("time", "backupTime"))
+_ENVELOPE_START = {
+    "logical_parent_uuid": "logicalParentUuid",
+    "is_sidechain": "isSidechain",
+    "user_type": "userType",
+    "cwd": "cwd",
+}
+_ENVELOPE_MIDDLE = {"agent_version": "version", "git_branch": "gitBranch"}
+_ENVELOPE_END = {"is_meta": "isMeta", "request_id": "requestId"}
+_USAGE_START = {
+    "input_tokens": "input_tokens",
+    "cache_creation_tokens": "cache_creation_input_tokens",
+    "cache_read_tokens": "cache_read_input_tokens",
+}
+_CACHE_CREATION = {
+    "cache_creation_5m_tokens": "ephemeral_5m_input_tokens",
+    "cache_creation_1h_tokens": "ephemeral_1h_input_tokens",
+}
+_TODO = {
+    "content": "content",
+    "status": "status",
+    "active_form": "activeForm",
+    "priority": "priority",
+    "id": "id",
+}
+_THINKING_SETTINGS = {"level": "level", "disabled": "disabled", "triggers": "triggers"}
+_TRACKED_FILE = {"backup": "backupFileName", "version": "version", "time": "backupTime"}
 _BOUNDARY = {"subtype": "compact_boundary", "level": "info", "compactMetadata": {"trigger": "manual", "preTokens": 0}}
-_RECORD_START = (("type", "type"), ("uuid", "uuid"), ("parent_uuid", "parentUuid"), ("timestamp", "timestamp"))
+_RECORD_START = {"type": "type", "uuid": "uuid", "parent_uuid": "parentUuid", "timestamp": "timestamp"}
 
 
 def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
     """The lines of a session's main file."""
-    remaining = iter(units)
-    first: list[Unit] = []
-    for unit in remaining:
-        first.append(unit)
-        if unit.is_message or len(first) == MAX_RECORDS_BEFORE_MESSAGES:
-            break
-    encoder = _Encoder(header.session, _claimed_session(first))
-    for unit in chain(first, remaining):
-        for record in encoder.records(unit):
-            yield "", dumps(record) + b"\n"
-    for record in encoder.last_records():
-        yield "", dumps(record) + b"\n"
-
-
-def _claimed_session(first: list[Unit]) -> JSON:
-    """The session that the first message with a native record says it belongs to."""
-    return first[-1].native.get(SESSION_KEYS[0]) if first else None
+    encoder = _Encoder(header.session)
+    for record in chain(chain.from_iterable(map(encoder.records, units)), encoder.last_records()):
+        yield "", json_line(record)
 
 
 class _Encoder:
     """What must be known of earlier units to encode the next one."""
 
-    def __init__(self, session: Mapping[str, JSON], old_id: JSON) -> None:
-        self._session, self._old_id = session, old_id
+    def __init__(self, session: Mapping[str, JSON]) -> None:
+        self._session = session
         is_subagent = session.get("is_agent_session")
         self._session_id = session.get("parent_session_id") if is_subagent else session["id"]
         self._has_native = False
@@ -118,11 +101,11 @@ class _Encoder:
     # Records of Claude Code itself
 
     def _copied(self, unit: Unit) -> Fields | None:
-        """The native record, with the id of the new session and the parent that its message has."""
+        """The native record, with the parent that its message has."""
         value = unit.value
         if not unit.is_message and value["kind"] == "copy":
             return None  # the earlier record is written
-        record: Fields = self._with_session_id(dict(unit.native))
+        record = dict(unit.native)
         if unit.is_message and "uuid" not in record and value.get("uuid") is not None:
             self._not_written[value["uuid"]] = value.get("parent_uuid")
             return record
@@ -132,17 +115,6 @@ class _Encoder:
                 parent = self._not_written[parent]
             record["parentUuid"] = parent
         return record
-
-    def _with_session_id(self, value: JSON) -> JSON:
-        """The value with the id of the new session wherever a key names the old one."""
-        if isinstance(value, dict):
-            return {
-                key: self._session_id
-                if key in SESSION_KEYS and item == self._old_id is not None
-                else self._with_session_id(item)
-                for key, item in value.items()
-            }
-        return [self._with_session_id(item) for item in value] if isinstance(value, list) else value
 
     # Composed records
 
@@ -172,11 +144,11 @@ class _Encoder:
         self._reply_id = (self._reply_id or f"msg_{self._last_uuid}") if role == "assistant" else None
         metadata = self._metadata(value)
         record: Fields = {"parentUuid": value.get("parent_uuid")}
-        record |= _renamed(metadata, _ENVELOPE_START)
+        record |= renamed(metadata, _ENVELOPE_START)
         record |= self._session_field()
-        record |= _renamed(metadata, _ENVELOPE_MIDDLE)
+        record |= renamed(metadata, _ENVELOPE_MIDDLE)
         record |= self._names()
-        record |= _renamed(metadata, _ENVELOPE_END)
+        record |= renamed(metadata, _ENVELOPE_END)
         record |= {"type": role, "uuid": self._last_uuid}
         if self._time is not None or "timestamp" in value:
             record["timestamp"] = self._time
@@ -220,21 +192,16 @@ class _Encoder:
 
     def _bookkeeping(self, value: Fields, kind: str) -> Fields:
         """A title, summary, link or snapshot: a record that is no message."""
-        record = _renamed(value, _RECORD_START) | self._session_field() | self._names()
-        record |= _renamed(value, RECORD_FIELDS[kind])
+        record = renamed(value, _RECORD_START) | self._session_field() | self._names()
+        record |= renamed(value, RECORD_FIELDS[kind])
         snapshot = value.get("snapshot") or {}
         if kind == "file-history-snapshot":
             record |= _snapshot_fields(snapshot)
         elif kind == "file-history-delta":
-            record |= _renamed(snapshot, (("message_uuid", "snapshotMessageId"),))
+            record |= renamed(snapshot, {"message_uuid": "snapshotMessageId"})
             for path, file in (snapshot.get("files") or {}).items():
-                record |= {"trackingPath": path, "backup": _renamed(file, _TRACKED_FILE)}
+                record |= {"trackingPath": path, "backup": renamed(file, _TRACKED_FILE)}
         return record
-
-
-def _renamed(value: Mapping[str, JSON], names: Iterable[tuple[str, str]]) -> Fields:
-    """Those of the named members that are there, under their native keys."""
-    return {key: value[name] for name, key in names if name in value}
 
 
 def _user_fields(metadata: Fields) -> Fields:
@@ -243,31 +210,31 @@ def _user_fields(metadata: Fields) -> Fields:
         fields["origin"] = {"kind": metadata["origin"]}
     if "is_compact_summary" in metadata:
         fields["isCompactSummary"] = metadata["is_compact_summary"]
-    if settings := _renamed(metadata.get("thinking") or {}, _THINKING_SETTINGS):
+    if settings := renamed(metadata.get("thinking") or {}, _THINKING_SETTINGS):
         fields["thinkingMetadata"] = settings
     if metadata.get("todos") is not None:
-        fields["todos"] = [_renamed(todo, _TODO) for todo in metadata["todos"]]
+        fields["todos"] = [renamed(todo, _TODO) for todo in metadata["todos"]]
     return fields
 
 
 def _api_message(role: str, content: list[Fields], metadata: Fields) -> Fields:
     model = metadata.get("model") or {}
-    message = _renamed(model, (("name", "model"),)) | _renamed(metadata, (("message_id", "id"),))
+    message = renamed(model, {"name": "model"}) | renamed(metadata, {"message_id": "id"})
     message |= {"role": role, "content": _content(content)}
-    message |= _renamed(model, (("stop_reason", "stop_reason"), ("stop_sequence", "stop_sequence")))
+    message |= renamed(model, {"stop_reason": "stop_reason", "stop_sequence": "stop_sequence"})
     if usage := _usage(metadata.get("token_usage") or {}):
         message["usage"] = usage
     return message | ({"type": "message"} if role == "assistant" else {})
 
 
 def _usage(counts: Fields) -> Fields:
-    usage = _renamed(counts, _USAGE_START)
-    if created := _renamed(counts, _CACHE_CREATION):
+    usage = renamed(counts, _USAGE_START)
+    if created := renamed(counts, _CACHE_CREATION):
         usage["cache_creation"] = created
-    usage |= _renamed(counts, (("output_tokens", "output_tokens"),))
+    usage |= renamed(counts, {"output_tokens": "output_tokens"})
     if "reasoning_tokens" in counts:
         usage["output_tokens_details"] = {"thinking_tokens": counts["reasoning_tokens"]}
-    return usage | _renamed(counts, (("service_tier", "service_tier"),))
+    return usage | renamed(counts, {"service_tier": "service_tier"})
 
 
 def _content(blocks: list[Fields]) -> JSON:
@@ -281,11 +248,11 @@ def _block(block: JSON) -> JSON:
     kind = block["type"] if isinstance(block, dict) else None
     match kind:
         case "text":
-            return {"type": kind, **_renamed(block, (("text", "text"),))}
+            return {"type": kind, **renamed(block, {"text": "text"})}
         case "thinking":
-            return {"type": kind, **_renamed(block, (("thinking", "thinking"), ("signature", "signature")))}
+            return {"type": kind, **renamed(block, {"thinking": "thinking", "signature": "signature"})}
         case "tool_use":
-            return {"type": kind, **_renamed(block, (("tool_id", "id"), ("tool_name", "name"), ("input", "input")))}
+            return {"type": kind, **renamed(block, {"tool_id": "id", "tool_name": "name", "input": "input"})}
         case "tool_result":
             return _tool_result(block)
         case "image" | "document":
@@ -296,28 +263,28 @@ def _block(block: JSON) -> JSON:
 
 
 def _tool_result(block: Fields) -> Fields:
-    result: Fields = {**_renamed(block, (("tool_id", "tool_use_id"),)), "type": "tool_result"}
+    result: Fields = {**renamed(block, {"tool_id": "tool_use_id"}), "type": "tool_result"}
     output = block.get("output")
     if output is not None:
         result["content"] = [_block(item) for item in output] if isinstance(output, list) else output
-    return result | _renamed(block, (("is_error", "is_error"),))
+    return result | renamed(block, {"is_error": "is_error"})
 
 
 def _embedded(block: Fields, kind: str) -> Fields:
     """An image or a document: its bytes, or its address."""
-    source = _renamed(block, (("encoding", "type"),))
+    source = renamed(block, {"encoding": "type"})
     if block.get("encoding") == "url" and block.get(kind) is not None:
         source["url"] = block[kind]
     else:
-        source |= _renamed(block, (("media_type", "media_type"), (kind, "data")))
+        source |= renamed(block, {"media_type": "media_type", kind: "data"})
     embedded: Fields = {"type": kind, **({"source": source} if source else {})}
-    return embedded | (_renamed(block, (("title", "title"),)) if kind == "document" else {})
+    return embedded | (renamed(block, {"title": "title"}) if kind == "document" else {})
 
 
 def _snapshot_fields(snapshot: Fields) -> Fields:
-    inner = _renamed(snapshot, (("message_uuid", "messageId"),))
+    inner = renamed(snapshot, {"message_uuid": "messageId"})
     files = snapshot.get("files")
     if files is not None:
-        inner["trackedFileBackups"] = {path: _renamed(file, _TRACKED_FILE) for path, file in files.items()}
-    inner |= _renamed(snapshot, (("timestamp", "timestamp"),))
-    return ({"snapshot": inner} if inner else {}) | _renamed(snapshot, (("is_update", "isSnapshotUpdate"),))
+        inner["trackedFileBackups"] = {path: renamed(file, _TRACKED_FILE) for path, file in files.items()}
+    inner |= renamed(snapshot, {"timestamp": "timestamp"})
+    return ({"snapshot": inner} if inner else {}) | renamed(snapshot, {"is_update": "isSnapshotUpdate"})
