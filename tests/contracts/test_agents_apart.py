@@ -16,7 +16,7 @@ LONG_PACKAGES = {
     "claude_code": 2060,
     "cline": 1020,
     "codex": 3100,
-    "copilot_cli": 1180,
+    "copilot_cli": 1190,
     "gemini": 2450,
     "kimi_code": 1310,
     "opencode": 1340,
