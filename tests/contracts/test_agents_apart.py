@@ -20,7 +20,7 @@ LONG_PACKAGES = {
     "gemini": 2430,
     "kimi_code": 1290,
     "opencode": 1420,
-    "sage_agent": 2770,
+    "sage_agent": 2760,
     "sage_emacs": 1150,
 }
 """Limits of packages that are longer; a limit only goes down."""
