@@ -17,7 +17,7 @@ LONG_PACKAGES = {
     "cline": 1130,
     "codex": 3170,
     "copilot_cli": 1190,
-    "gemini": 2520,
+    "gemini": 2490,
     "kimi_code": 1310,
     "opencode": 1340,
     "qwen_code": 990,
