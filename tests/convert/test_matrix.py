@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from clew.agents import registry
 from clew.agents.base import SourceFile, open_main
 from clew.convert import origin
 from clew.convert.prepare import prepare
 from clew.convert.restore_original import Restoration
 from clew.export.verify import verify
+from clew.filters import Filters
 from clew.host import Host
 from clew.library import Library, StoredSession
-from tests.agents import goose_database, opencode_database
+from tests.agents import cursor_database, goose_database, opencode_database
 from tests.convert.said import only
 from tests.demo_home import write_small_demo
 from tests.receivers import RECEIVERS
@@ -25,15 +27,15 @@ FIXTURE_FOLDERS = {
     "cline": ".cline/data",
     "continue": ".continue/sessions",
     "copilot-cli": ".copilot/session-state",
+    "kilo-code": ".config/Code/User/globalStorage",
     "kimi-code": ".kimi-code",
     "mistral-vibe": ".vibe/logs/session/unified",
     "pi": ".pi/agent/sessions",
     "qwen-code": ".qwen",
+    "roo-code": ".config/Code/User/globalStorage",
     "vscode-chat": ".config/Code/User",
 }
 """Where the fixtures of an agent belong below a home; the other agents have sessions in the demo, or databases."""
-DATABASES = ["goose", "opencode"]
-AGENTS = sorted(["claude-code", "codex", "gemini", "sage-agent", "sage-emacs", *FIXTURE_FOLDERS, *DATABASES])
 SESSIONS_PER_AGENT = 2
 
 
@@ -46,8 +48,11 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
         shutil.copytree(FIXTURES / agent, home / folder, dirs_exist_ok=True)
     with closing(goose_database.Database(home / ".local/share/goose/sessions/sessions.db")) as goose:
         goose_database.write_conversation(goose)
-    with closing(opencode_database.Database(home / ".local/share/opencode/opencode.db")) as opencode:
-        opencode_database.write_conversation(opencode)
+    for name in ("opencode", "kilo"):
+        with closing(opencode_database.Database(home / f".local/share/{name}/{name}.db")) as opencode:
+            opencode_database.write_conversation(opencode)
+    with closing(cursor_database.Database(cursor_database.database_in(home))) as cursor:
+        cursor_database.write_conversation(cursor)
     return Library(Host.at(home))
 
 
@@ -66,7 +71,7 @@ def content(source: SourceFile) -> list[bytes]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("receiver", RECEIVERS)
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", registry.names())
 def test_a_session_goes_there_and_comes_back(library: Library, tmp_path: Path, agent: str, receiver: str) -> None:
     sessions = largest_sessions(library, agent)
     assert sessions
@@ -84,3 +89,19 @@ def test_a_session_goes_there_and_comes_back(library: Library, tmp_path: Path, a
         assert isinstance(restored, Restoration)
         files = restored.write(back).files
         assert content(only(Path(files[0])).source) == content(session.source)
+
+
+WITHOUT_COPIES = {*DATABASES, "kilo", "sage-emacs"}
+"""Agents with a database take a copy through their own import; sage-emacs has one session in a folder."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", sorted(set(RECEIVERS) - WITHOUT_COPIES))
+def test_a_copy_for_the_same_agent_is_not_counted_again(library: Library, tmp_path: Path, agent: str) -> None:
+    home, filters = tmp_path / "home", Filters(agent=(agent,))
+    shutil.copytree(library.hosts[0].home, home)
+    own = Library(Host.at(home), catalog_folder=tmp_path / "catalog")
+    before = own.usage(filters)
+    for session in largest_sessions(own, agent):
+        prepare(session.agent, session.source, agent, find=own.subagents(session)).write(home, allow_loss=True)
+    assert own.usage(filters) == before

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from clew.agents.edits import rewriting, writing
-from clew.agents.file_evidence import ABSENT, FileChange, FileContent, as_bytes, as_text
+from clew.agents.edits import rewriting
+from clew.agents.file_evidence import ABSENT, FileChange, KnownContent, as_bytes, as_text
 from clew.agents.tool_file_changes import ToolCall, ToolFileChanges
 
 _PARTS = ("offset", "limit", "pages", "start_line", "end_line")
@@ -32,31 +32,34 @@ class DisplayedFileChanges(ToolFileChanges):
         return call.read(as_text(call.output) if is_whole and is_content else None)
 
     def written(self, call: ToolCall) -> FileChange:
-        old, new = _displayed(call)
-        content = new if new is not None else call.text("content")
-        if content is None:
-            return call.change("change", "record", _found(old))
+        shown = _displayed(call, "newContent")
+        return super().written(call._replace(input={**call.input, "content": shown}) if shown is not None else call)
+
+    def writes_verbatim(self, call: ToolCall) -> bool:
+        return False
+
+    def content_before(self, call: ToolCall) -> KnownContent | None:
         if self.is_new_file(call):
-            return call.change("create", "record", ABSENT, as_bytes(content))
-        return call.change("change", "record", _found(old), edit=writing(content))
+            return ABSENT
+        old = _displayed(call, "originalContent")
+        # What begins with a byte order mark may be of another encoding.
+        is_raw = call.name in self.writes and old is not None and not old.startswith("\ufeff")
+        return as_bytes(old) if is_raw else as_text(old)
+
+    def is_new_file(self, call: ToolCall) -> bool:
+        """True where the result says that there was no such file."""
+        return False
 
     def edited(self, call: ToolCall) -> FileChange:
-        old, new = _displayed(call)
-        if new is not None and self.is_new_file(call):
-            return call.change("create", "record", ABSENT, as_bytes(new))
-        if new is not None:
-            return call.change("change", "record", as_text(old), edit=rewriting(new))
-        asked = super().edited(call) if self.edits_as_asked else call.change("change", "record")
-        return asked._replace(before=as_text(old))
+        before, shown = self.content_before(call), _displayed(call, "newContent")
+        if shown is not None and before is ABSENT:
+            return call.change("create", "record", before, as_bytes(shown))
+        if shown is not None:
+            return call.change("change", "record", before, edit=rewriting(shown))
+        return super().edited(call) if self.edits_as_asked else call.change("change", "record", before)
 
 
-def _displayed(call: ToolCall) -> tuple[str | None, str | None]:
-    """The file before and after a change; None where it is not displayed, or too long to be displayed whole."""
-    old = None if call.details.get("originalContentTruncated") is True else call.details.get("originalContent")
-    new = None if call.details.get("newContentTruncated") is True else call.details.get("newContent")
-    return old if isinstance(old, str) else None, new if isinstance(new, str) else None
-
-
-def _found(old: str | None) -> FileContent | None:
-    """What `write_file` found. What begins with a byte order mark may be of another encoding."""
-    return as_text(old) if old is not None and old.startswith("\ufeff") else as_bytes(old)
+def _displayed(call: ToolCall, name: str) -> str | None:
+    """The file before or after a change; None where it is not displayed, or too long to be displayed whole."""
+    text = None if call.details.get(f"{name}Truncated") is True else call.details.get(name)
+    return text if isinstance(text, str) else None

@@ -267,6 +267,11 @@ def output_blocks(output: JSON) -> list[Fields]:
     return [{"type": "text", "text": output_text(output)}]
 
 
+def output_attachments(output: JSON) -> list[Fields]:
+    """The images and documents in the output of a tool."""
+    return [block for block in output_blocks(output) if block["type"] in ("image", "document")]
+
+
 def text_or_image(block: Mapping[str, JSON], media_type_key: str = "mimeType") -> Fields | None:
     """A text or an image with its bytes, as many agents spell them; of an image elsewhere the address as text."""
     if block["type"] == "text":

@@ -21,6 +21,7 @@ from clew.agents.file_evidence import (
     WriterFinished,
     WriterStarted,
     absolute,
+    as_bytes,
     first_text,
     tool_call,
 )
@@ -95,7 +96,7 @@ class ToolFileChanges:
     content_arguments: ClassVar[tuple[str, ...]] = ("content",)
     old_arguments: ClassVar[tuple[str, ...]] = ("old_string",)
     new_arguments: ClassVar[tuple[str, ...]] = ("new_string",)
-    every_argument: ClassVar[str] = "replace_all"
+    every_arguments: ClassVar[tuple[str, ...]] = ("replace_all",)
 
     def __init__(self, folder: str | None = None) -> None:
         self.folder = folder
@@ -159,6 +160,14 @@ class ToolFileChanges:
         if block.get("is_error") is not True:
             yield from self.changes(call)
 
+    def interrupted(self, index: int) -> Iterator[Event]:
+        """Calls that have no result by message `index` and get none: what they did to their files is not known."""
+        for call in self.calls.values():
+            if call.path and (call.name in self.writes or call.name in self.edits or call.name in self.deletes):
+                note = "the call that changed it has no result"
+                yield call._replace(done=index).change("change", "edit", note=note)
+        self.calls.clear()
+
     def tool_name(self, name: str, given: dict[str, JSON]) -> str:
         """The name that the tables of this class have for a tool."""
         return name
@@ -212,24 +221,25 @@ class ToolFileChanges:
 
     def written(self, call: ToolCall) -> FileChange:
         """What a tool wrote to a file."""
-        content = call.text(*self.content_arguments)
+        content, before = call.text(*self.content_arguments), self.content_before(call)
+        if before is ABSENT:
+            return call.change("create", "record", before, as_bytes(content))
         edit = writing(content, verbatim=self.writes_verbatim(call)) if content is not None else None
-        if self.is_new_file(call):
-            return call.change("create", "record", ABSENT, edit=edit)
-        return call.change("change", "record", edit=edit)
+        return call.change("change", "record", before, edit=edit)
 
     def writes_verbatim(self, call: ToolCall) -> bool:
         """True where the file has the content that was given, byte for byte."""
         return True
 
-    def is_new_file(self, call: ToolCall) -> bool:
-        """True where the result says that there was no such file before."""
-        return False
+    def content_before(self, call: ToolCall) -> KnownContent | None:
+        """What the file was before, where the result tells it."""
+        return None
 
     def edited(self, call: ToolCall) -> FileChange:
         """What a tool changed in a file."""
         replacements = self.replacements(call)
-        return call.change("change", "edit", edit=replacing(replacements) if replacements else None)
+        edit = replacing(replacements) if replacements else None
+        return call.change("change", "edit", self.content_before(call), edit=edit)
 
     def replacements(self, call: ToolCall) -> list[Replacement]:
         """The texts that an edit replaces; none where one of them is not known."""
@@ -240,7 +250,7 @@ class ToolFileChanges:
             new = first_text(edit, *self.new_arguments) if isinstance(edit, dict) else None
             if not old or new is None:
                 return []
-            found.append(Replacement(old, new, edit.get(self.every_argument) is True))
+            found.append(Replacement(old, new, any(edit.get(name) is True for name in self.every_arguments)))
         return found
 
 
@@ -263,6 +273,14 @@ class CommonToolFileChanges(ToolFileChanges):
     new_arguments = ("new_string", "new_str", "new")
 
     _commands_of_editor: ClassVar = {"create": "write", "str_replace": "edit", "view": "read"}
+
+    def interrupted(self, index: int) -> Iterator[Event]:
+        """Calls that have no result by message `index` and get none: what they did to their files is not known."""
+        for call in self.calls.values():
+            if call.path and (call.name in self.writes or call.name in self.edits or call.name in self.deletes):
+                note = "the call that changed it has no result"
+                yield call._replace(done=index).change("change", "edit", note=note)
+        self.calls.clear()
 
     def tool_name(self, name: str, given: dict[str, JSON]) -> str:
         name = name.lower()

@@ -13,7 +13,18 @@ from pathlib import Path
 from clew.agents.backups import is_link, read_copy, read_inside
 from clew.agents.base import SourceFile
 from clew.agents.copilot_cli import locate
-from clew.agents.file_evidence import ABSENT, Event, FileChange, WriterFinished, absolute, as_text, first_text, snapshot
+from clew.agents.edits import Replacement
+from clew.agents.file_evidence import (
+    ABSENT,
+    Event,
+    FileChange,
+    KnownContent,
+    WriterFinished,
+    absolute,
+    as_text,
+    first_text,
+    snapshot,
+)
 from clew.agents.patches import patch_changes
 from clew.agents.tool_file_changes import ToolCall, ToolFileChanges
 from clew.io.codec import NOT_JSON, loads
@@ -83,8 +94,12 @@ class _CopilotFileChanges(ToolFileChanges):
         is_whole = "view_range" not in call.input and len(call.output_text.encode("utf-8", "replace")) < _MAX_VIEW_BYTES
         return call.read(as_text(call.output) if is_whole and call.output else None)
 
-    def is_new_file(self, call: ToolCall) -> bool:
-        return True
+    def replacements(self, call: ToolCall) -> list[Replacement]:
+        # A call without a new text deletes the old one.
+        return super().replacements(call._replace(input={"new_str": "", **call.input}))
+
+    def content_before(self, call: ToolCall) -> KnownContent | None:
+        return ABSENT if call.name in self.writes else None
 
 
 class Snapshots:

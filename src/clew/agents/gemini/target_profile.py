@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from clew.agents.gemini.encode import GUARD, UNANSWERED, project_name
+from clew.agents.encoding import NO_RESULT
+from clew.agents.gemini.encode import GUARD, project_name
 from clew.agents.gemini.events import CONTEXT_TAGS, FINISHED_STATES
 from clew.agents.gemini.locate import CHATS, is_chat
 from clew.agents.gemini.project_registry import MARKER, REGISTRY, registered
@@ -110,7 +111,7 @@ TARGET_PROFILE = TargetProfile(
     is_command=lambda text: _COMMAND.fullmatch(text.strip()) is not None,
     unknown_kind=_unknown_type,
     unconvertible=_unfinished_results,
-    no_result_text=UNANSWERED,
+    no_result_text=NO_RESULT,
     text_guard=GUARD,
     nests_subagents=True,
     project_folder_name=_project_folder_name,

@@ -73,19 +73,11 @@ class _KimiFileChanges(ToolFileChanges):
     def message(self, unit: Unit) -> Iterator[Event]:
         is_answer = any(block["type"] == "tool_result" for block in unit.value["content"])
         if unit.value["role"] == "user" and not is_answer:
-            yield from self._interrupted()
+            yield from self.interrupted(self.index)
         yield from super().message(unit)
 
     def finish(self) -> Iterator[Event]:
-        return self._interrupted()
-
-    def _interrupted(self) -> Iterator[Event]:
-        """What calls without a result may have changed."""
-        for call in self.calls.values():
-            if call.path and (call.name in self.writes or call.name in self.edits):
-                call = call._replace(done=self.index)
-                yield call.change("change", "record", note="the result of the call is missing")
-        self.calls.clear()
+        return self.interrupted(self.index)
 
     def keeps_running(self, call: ToolCall) -> bool:
         return call.input.get("run_in_background") is True

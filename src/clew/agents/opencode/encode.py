@@ -22,7 +22,7 @@ from clew.agents.encoding import (
     call_arguments,
     header_line,
     model_name,
-    output_blocks,
+    output_attachments,
     output_text,
     row_line,
     subagents_by_call,
@@ -234,8 +234,7 @@ class _Composer:
         subagents = self._subagents.get(block["tool_id"])
         child = {"sessionId": subagents[-1]["session_id"], "parentSessionId": self._session_id} if subagents else {}
         state |= {"status": "completed", "output": text, "title": part["tool"], "metadata": child}
-        attached = [item for item in output_blocks(block.get("output")) if item["type"] in ("image", "document")]
-        if attached:
+        if attached := output_attachments(block.get("output")):
             own = {"sessionID": self._session_id, "messageID": part["messageID"]}
             state["attachments"] = [{"id": self._next_id("prt"), **own, **_file(item)} for item in attached]
         return True
