@@ -15,7 +15,7 @@ MAX_PACKAGE_LINES = 950
 LONG_PACKAGES = {
     "claude_code": 1980,
     "cline": 1020,
-    "codex": 3030,
+    "codex": 3020,
     "copilot_cli": 1170,
     "gemini": 2400,
     "kimi_code": 1290,
