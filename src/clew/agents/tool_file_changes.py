@@ -279,14 +279,6 @@ class CommonToolFileChanges(ToolFileChanges):
 
     _commands_of_editor: ClassVar = {"create": "write", "str_replace": "edit", "view": "read"}
 
-    def interrupted(self, index: int) -> Iterator[Event]:
-        """Calls that have no result by message `index`: what they did to their files is not known."""
-        for call in list(self.calls.values()):
-            is_change = call.name in self.writes or call.name in self.edits or call.name in self.deletes
-            if is_change and call.path and not call.done:
-                self.calls[call.id] = call = call._replace(done=index)
-                yield call.change("change", "edit", note="the call that changed it has no result")
-
     def tool_name(self, name: str, given: dict[str, JSON]) -> str:
         name = name.lower()
         if name == "str_replace_based_edit_tool":
