@@ -17,7 +17,7 @@ LONG_PACKAGES = {
     "cline": 1020,
     "codex": 3100,
     "copilot_cli": 1190,
-    "gemini": 2450,
+    "gemini": 2440,
     "kimi_code": 1310,
     "opencode": 1340,
     "sage_agent": 2770,
