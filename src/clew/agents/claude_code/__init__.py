@@ -23,7 +23,7 @@ from clew.model.json import JSON
 _PROJECT = re.compile(r"-|[A-Za-z]--")
 """How the encoded name of a folder begins: every path does with a slash, or with a drive."""
 _OWN_KEYS = frozenset({"parentUuid", "isSidechain", "leafUuid"})
-_CUT_RECORD = re.compile(rb'\s*\{[^{}]*"(?:parentUuid|isSidechain|leafUuid)"\s*:')
+_CUT_RECORD = re.compile(rb'\s*\{(?![^{}]*"role"\s*:)[^{}]*"(?:parentUuid|isSidechain|leafUuid)"\s*:')
 _QWEN = re.compile(rb'"message"\s*:\s*\{\s*"role"\s*:\s*"\w+"\s*,\s*"parts"\s*:|"systemPayload"\s*:')
 _CLAIM_LINES = 64
 """So many lines at most decide whether a file is a transcript."""
@@ -142,7 +142,8 @@ def _claim_of_line(line: bytes, name: str) -> Claim:
         record = loads(line)
     except NOT_JSON:
         return Claim.YES if _CUT_RECORD.match(line) else Claim.NO
-    if not isinstance(record, dict):
+    # Records of sage-emacs have the same keys beside a role.
+    if not isinstance(record, dict) or "role" in record:
         return Claim.NO
     kind, message = record.get("type"), record.get("message")
     # Sage Agent uses the same keys, but nests where it was and what it called.
