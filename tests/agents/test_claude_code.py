@@ -18,6 +18,7 @@ from clew.agents.checking import check_source
 from clew.agents.claude_code import ClaudeCode
 from clew.analysis.usage import Usage
 from clew.catalog.queries import list_rows
+from clew.convert.prepare import prepare
 from clew.export.verify import Proof, verify
 from clew.host import Host
 from clew.library import Library
@@ -865,19 +866,19 @@ def test_written_back_a_session_keeps_every_field(home: Path, tmp_path: Path) ->
         assert proof.identical == proof.files
 
 
-def test_own_records_are_written_with_the_id_of_the_new_session(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [SESSION, "renamed"])
+def test_own_records_are_written_with_the_id_of_the_new_session(tmp_path: Path, name: str) -> None:
     lines = [
         {"type": "mode", "mode": "normal", "sessionId": SESSION},
         claude_line("user", "u1", None, "Begin", brandNew=[1.5, {"sessionId": SESSION}]),
         claude_line("assistant", "a1", "lost", "Done", session_id=SESSION, forkedFrom={"sessionId": OTHER}),
     ]
-    found = read_lines(tmp_path, *lines)
-    units = [*found.units[:2], found.units[2]._replace(value={**found.units[2].value, "parent_uuid": "u1"})]
-    pieces = AGENT.encode(header_of({**found.session, "id": "new", "title": "A title"}), units)
-    mode, user, reply = [json.loads(piece) for name, piece in pieces if not name]
-    assert mode == lines[0] | {"sessionId": "new"}
-    assert user == lines[1] | {"sessionId": "new", "brandNew": [1.5, {"sessionId": "new"}]}
-    assert reply == lines[2] | {"sessionId": "new", "session_id": "new", "parentUuid": "u1"}
+    source = AGENT.locate(read_lines(tmp_path, *lines).source.path.rename(tmp_path / f"{name}.jsonl"))
+    written = prepare(AGENT, source, AGENT.id).write(tmp_path / "home")
+    new, records = written.session_id, [json.loads(line) for line in Path(written.files[0]).read_text().splitlines()]
+    assert records[0] == lines[0] | {"sessionId": new}
+    assert records[1] == lines[1] | {"sessionId": new, "brandNew": [1.5, {"sessionId": new}]}
+    assert records[2] == lines[2] | {"sessionId": new, "session_id": new, "parentUuid": "u1"}
 
 
 def test_the_place_of_a_session_is_made_of_safe_names() -> None:

@@ -101,6 +101,8 @@ class Agent(ABC):
     """The package with `events.read_events`, `records.find_unknown_keys`, `file_changes.file_changes`, `check.check`,
     `encode.encode` and `target_profile.TARGET_PROFILE`, as far as there are such; empty for an agent that overrides
     the methods instead."""
+    has_message_times: ClassVar[bool] = True
+    """False where no message has a time: statistics then use the time of the file."""
     newest_tested_version: ClassVar[str] = ""
     """The newest version of the agent's program that the tests with real clients ran; empty if they ran none."""
     session_files: ClassVar[tuple[str, ...]] = ("**/*.jsonl",)
