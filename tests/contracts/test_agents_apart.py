@@ -19,7 +19,7 @@ LONG_PACKAGES = {
     "copilot_cli": 1170,
     "gemini": 2430,
     "kimi_code": 1290,
-    "opencode": 1340,
+    "opencode": 1420,
     "sage_agent": 2760,
     "sage_emacs": 1150,
 }
