@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 import msgspec
@@ -34,6 +34,11 @@ class Header(NamedTuple):
     extensions: dict[str, JSON]
     main_file: str = ""
     """The path of the file that is written, for agents that keep it in another file; empty where none is written."""
+
+    @property
+    def recorded_path(self) -> PurePosixPath:
+        """The path that the session was read from, on whichever system; empty where none is recorded."""
+        return PurePosixPath(str((self.session.get("source") or {}).get("path") or "").replace("\\", "/"))
 
 
 class RecordText(NamedTuple):

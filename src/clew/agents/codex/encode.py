@@ -6,7 +6,6 @@ import re
 import uuid
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 
 from clew.agents.base import Header, Unit
 from clew.agents.codex import locate
@@ -40,7 +39,7 @@ def target(header: Header) -> str:
     """Where the rollout belongs below a home folder: one of Codex's own goes back to where it was."""
     session = header.session
     safe_relative(str(session["id"]))
-    name = Path(str((session.get("source") or {}).get("path", "")).replace("\\", "/")).name
+    name = header.recorded_path.name
     folders = str(session.get("workspace_encoded") or "").split("/")
     is_own = header.agent == locate.AGENT and folders[0] in (locate.SESSIONS, locate.ARCHIVED)
     if is_own and locate.is_rollout(name):

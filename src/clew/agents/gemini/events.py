@@ -17,7 +17,7 @@ from msgspec import UNSET, Struct, UnsetType, to_builtins
 from clew.agents.base import SourceFile, masked_text
 from clew.agents.content import content_blocks, output_with_attachments, text_or_none, text_or_unset
 from clew.agents.decoding import EventDecoder, token_usage
-from clew.agents.derived_ids import derived_id
+from clew.agents.derived_ids import derived_id, is_uuid
 from clew.agents.gemini import locate
 from clew.agents.gemini.records import (
     CHAT,
@@ -102,7 +102,7 @@ def message_id(record: UsageRecord, file: int, slot: int) -> str:
 
 def call_id(message: str, session: str) -> str:
     """The id of the API call behind a message. Ids that are not random may stand in other sessions too."""
-    return message if locate.is_random_id(message) else f"{session} {message}"
+    return message if is_uuid(message) else f"{session} {message}"
 
 
 class _Version(IntEnum):
