@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import msgspec
 
-from clew.agents.continue_dev import INDEX
+from clew.agents.continue_dev import INDEX, list_entry
 from clew.agents.continue_dev.checklist import format_checklist, parse_checklist
 from clew.agents.continue_dev.records import UNTITLED
 from clew.agents.target_profile import Capacity, Header, ReadFile, TargetProfile
 from clew.agents.tools import Arguments, Tool
 from clew.errors import UsageError
 from clew.io.codec import NOT_JSON, dumps, loads
-from clew.model.time import parse_time
+from clew.model.time import parse_time, to_milliseconds
 
 
 def _read_checklist(arguments: Arguments) -> Arguments:
@@ -48,13 +48,14 @@ def _register(header: Header, read: ReadFile) -> Iterator[tuple[str, bytes]]:
         entries = None
     if not isinstance(entries, list):
         raise UsageError(f"{name} is not a list: Continue could not read it either")
-    started = parse_time(session.get("started_at"))
-    entry = {
+    before, started = session.get("list_entry") or {}, parse_time(session.get("started_at"))
+    created = {"dateCreated": str(to_milliseconds(started))} if started is not None else {}
+    known = {
         "sessionId": session["id"],
-        "title": session.get("title") or UNTITLED,
-        "dateCreated": str(int(started.timestamp() * 1000)) if started is not None else "0",
+        "title": session.get("title") or before.get("title") or UNTITLED,
         "workspaceDirectory": session["workspace"],
     }
+    entry = {**known, **created, **before, **known}
     others = [each for each in entries if not isinstance(each, dict) or each.get("sessionId") != session["id"]]
     yield name, msgspec.json.format(dumps([*others, entry]), indent=2)
 
@@ -69,4 +70,5 @@ TARGET_PROFILE = TargetProfile(
     ("sessionId",),
     lambda session: ["cn", "--fork", str(session["id"])],
     register=_register,
+    list_entry=list_entry,
 )
