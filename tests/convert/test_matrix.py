@@ -91,7 +91,7 @@ def test_a_session_goes_there_and_comes_back(library: Library, tmp_path: Path, a
         assert content(only(Path(files[0])).source) == content(session.source)
 
 
-WITHOUT_COPIES = {*DATABASES, "kilo", "sage-emacs"}
+WITHOUT_COPIES = {"goose", "kilo", "opencode", "sage-emacs"}
 """Agents with a database take a copy through their own import; sage-emacs has one session in a folder."""
 
 

@@ -28,6 +28,16 @@ MAX_HELD_RECORDS = 100
 UNKNOWN = "unknown"
 """The name of a tool, model or provider that the session does not tell."""
 
+_PROVIDERS = {
+    "claude": "anthropic",
+    "gpt": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
+    "gemini-": "google",
+}
+"""Providers by the beginnings of the names of their models."""
+
 
 def json_line(record: Mapping[str, JSON]) -> bytes:
     """A record as a line of JSON."""
@@ -245,6 +255,11 @@ class HeldRecords:
 def model_name(metadata: Mapping[str, JSON]) -> str | None:
     """The model that gave a reply, where its metadata say so."""
     return (metadata.get("model") or {}).get("name") or None
+
+
+def provider_of(model: str) -> str:
+    """The provider of a model, by its name."""
+    return next((provider for start, provider in _PROVIDERS.items() if model.startswith(start)), UNKNOWN)
 
 
 def call_arguments(block: Mapping[str, JSON]) -> Fields:

@@ -22,24 +22,6 @@ METADATA = "metadata.json"
 _MAX_OBJECT_BYTES = 16 << 20
 
 
-def subfolders(root: Path) -> list[Path]:
-    """The folders in a folder, without links; none where it cannot be read."""
-    try:
-        return sorted(Path(entry.path) for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return []
-
-
-def source_with_size(agent: str, path: Path, parts: tuple[str, ...], sides: tuple[str, ...]) -> SourceFile:
-    """A source file with its size and time; both are 0 where it cannot be read."""
-    try:
-        stat = path.stat()
-        size, mtime = stat.st_size, stat.st_mtime
-    except OSError:
-        size, mtime = 0, 0.0
-    return SourceFile(agent, path, parts, sides, size, mtime)
-
-
 def read_metadata(folder: Path) -> dict[str, JSON] | None:
     """The object in metadata.json; empty where there is no such file, None where it cannot be read."""
     return read_object(folder / METADATA)
@@ -109,22 +91,6 @@ def decode_output(content: JSON) -> JSON:
 def is_error(success: bool | None | UnsetType) -> bool | UnsetType:
     """Whether a call failed; one whose success is null did."""
     return UNSET if success is UNSET else not success
-
-
-class SessionIds:
-    """Replaces the ids in copied records by those of the new session."""
-
-    def __init__(self, session: Mapping[str, JSON], *keys: str) -> None:
-        self._new, self._keys = session["id"], keys
-        self._old: JSON = None
-        """The session that the first record names; records of other sessions keep their id."""
-
-    def replace(self, record: dict[str, JSON]) -> None:
-        """Replace the session id."""
-        for key in self._keys:
-            if isinstance(record.get(key), str):
-                self._old = self._old or record[key]
-                record[key] = self._new if record[key] == self._old else record[key]
 
 
 def replace_links(record: dict[str, JSON], message: Mapping[str, JSON]) -> None:

@@ -224,12 +224,12 @@ class ToolFileChanges:
         content, before = call.text(*self.content_arguments), self.content_before(call)
         if before is ABSENT:
             return call.change("create", "record", before, as_bytes(content))
-        edit = writing(content, verbatim=self.writes_verbatim(call)) if content is not None else None
+        edit = self.edit_by_writing(call, content) if content is not None else None
         return call.change("change", "record", before, edit=edit)
 
-    def writes_verbatim(self, call: ToolCall) -> bool:
-        """True where the file has the content that was given, byte for byte."""
-        return True
+    def edit_by_writing(self, call: ToolCall, content: str) -> Edit:
+        """The edit that a call makes which writes a file."""
+        return writing(content, verbatim=True)
 
     def content_before(self, call: ToolCall) -> KnownContent | None:
         """What the file was before, where the result tells it."""

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from clew.agents.base import SourceFile, Unit
 from clew.agents.claude_code.background_writers import BackgroundWriters
 from clew.agents.claude_code.checkpoints import Checkpoints
-from clew.agents.edits import Hunk, make_hunk, patching
+from clew.agents.edits import Hunk, make_hunk, patching, writing
 from clew.agents.file_evidence import (
     ABSENT,
+    Edit,
     Event,
     FileChange,
     KnownContent,
@@ -115,9 +116,10 @@ class _ClaudeFileChanges(BackgroundWriters):
         is_altered = call.details.get("userModified") is True
         return call.change("change", "record") if is_altered else super().written(call)
 
-    def writes_verbatim(self, call: ToolCall) -> bool:
+    def edit_by_writing(self, call: ToolCall, content: str) -> Edit:
         parts = self._version.split(".")
-        return all(part.isdecimal() for part in parts) and tuple(map(int, parts)) >= _VERBATIM
+        is_new = all(part.isdecimal() for part in parts) and tuple(map(int, parts)) >= _VERBATIM
+        return writing(content, verbatim=is_new)
 
     def content_before(self, call: ToolCall) -> KnownContent | None:
         if call.name == "Write" and call.details.get("type") == "create":

@@ -8,7 +8,7 @@ from itertools import islice
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from clew.agents.base import SourceFile, masked_text, open_main
+from clew.agents.base import SourceFile, file_stem, masked_text, open_main
 from clew.agents.codex import locate
 from clew.agents.codex.duplicate_events import Entry, mark_only_copies
 from clew.agents.codex.history import CopiedHistory
@@ -65,7 +65,7 @@ def read_events(source: SourceFile) -> Iterator[Event]:
 def session_id(source: SourceFile, thread: str | None) -> str:
     """The id of a session: that of its thread, and of its rollout where that replaces another."""
     named = locate.parse_name(source.path)
-    name = thread or (named.thread if named else locate.stem(source.path.name))
+    name = thread or (named.thread if named else file_stem(source.path))
     return f"{name}_{named.rollout}" if named is not None and named.rollout else name
 
 
@@ -423,7 +423,7 @@ class EventDecoder:
             "archived": True if locate.ARCHIVED in self._source.path.parts else None,
         }
         known = {name: fact for name, fact in facts.items() if fact is not None}
-        return {"extensions": {locate.AGENT: known}} if known else {}
+        return {"extension": known} if known else {}
 
 
 def _metadata_of(message: Message) -> Metadata:

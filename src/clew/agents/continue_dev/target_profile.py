@@ -13,7 +13,7 @@ from clew.agents.target_profile import Capacity, Header, ReadFile, TargetProfile
 from clew.agents.tools import Arguments, Tool
 from clew.errors import UsageError
 from clew.io.codec import NOT_JSON, dumps, loads
-from clew.model.time import parse_time, to_milliseconds
+from clew.model.time import milliseconds
 
 
 def _read_checklist(arguments: Arguments) -> Arguments:
@@ -48,27 +48,26 @@ def _register(header: Header, read: ReadFile) -> Iterator[tuple[str, bytes]]:
         entries = None
     if not isinstance(entries, list):
         raise UsageError(f"{name} is not a list: Continue could not read it either")
-    before, started = session.get("list_entry") or {}, parse_time(session.get("started_at"))
-    created = {"dateCreated": str(to_milliseconds(started))} if started is not None else {}
+    before, started = session.get("list_entry") or {}, milliseconds(session.get("started_at"))
     known = {
         "sessionId": session["id"],
         "title": session.get("title") or before.get("title") or UNTITLED,
         "workspaceDirectory": session["workspace"],
     }
-    entry = {**known, **created, **before, **known}
+    entry = {**known, "dateCreated": str(started or 0), **before, **known}
     others = [each for each in entries if not isinstance(each, dict) or each.get("sessionId") != session["id"]]
     yield name, msgspec.json.format(dumps([*others, entry]), indent=2)
 
 
 TARGET_PROFILE = TargetProfile(
-    Capacity(
+    capacity=Capacity(
         images=True,
         failures=True,
         titles=True,
     ),
-    TOOLS,
-    ("sessionId",),
-    lambda session: ["cn", "--fork", str(session["id"])],
+    tools=TOOLS,
+    id_keys=("sessionId",),
+    resume=lambda session: ["cn", "--fork", str(session["id"])],
     register=_register,
     list_entry=list_entry,
 )

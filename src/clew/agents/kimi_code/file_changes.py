@@ -82,11 +82,8 @@ class _KimiFileChanges(ToolFileChanges):
     def keeps_running(self, call: ToolCall) -> bool:
         return call.input.get("run_in_background") is True
 
-    def written(self, call: ToolCall) -> FileChange:
-        content = call.text("content")
-        if content is not None and call.input.get("mode") == "append":
-            return call.change("change", "record", edit=_appending(content))
-        return super().written(call)
+    def edit_by_writing(self, call: ToolCall, content: str) -> Edit:
+        return _appending(content) if call.input.get("mode") == "append" else super().edit_by_writing(call, content)
 
     def edited(self, call: ToolCall) -> FileChange:
         replacements = self.replacements(call)

@@ -14,7 +14,7 @@ from clew.agents.encoding import UNKNOWN, Fields, json_line, output_text, rename
 from clew.agents.sage_agent.locate import METADATA, SNAPSHOTS
 from clew.agents.sage_agent.metadata import VERSION
 from clew.agents.sage_agent.records import counts_as_message, message_body
-from clew.agents.sage_format import SessionIds, encode_metadata, replace_links
+from clew.agents.sage_format import encode_metadata, replace_links
 from clew.agents.tools import RecentCalls
 from clew.model.json import JSON
 
@@ -39,7 +39,7 @@ _BACKUP_KEYS = {"backup": "backupPath", "original_hash": "originalHash"}
 def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
     """The lines of the log and of the snapshots, then the metadata."""
     session = header.session
-    ids, composed = SessionIds(session, "sessionId"), _ComposedRecords(session)
+    composed = _ComposedRecords(session)
     facts: Fields = {}
     count = 0
     for unit in units:
@@ -52,7 +52,7 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
                 for name, item in found.items():
                     if item:
                         facts.setdefault(name, item)
-                yield SNAPSHOTS if unit.part else "", json_line(_copied_record(unit, ids))
+                yield SNAPSHOTS if unit.part else "", json_line(_copied_record(unit))
         elif unit.is_message:
             for record in composed.message(unit.value):
                 count += 1
@@ -82,17 +82,15 @@ def _is_complete(snapshot: JSON) -> bool:
     return bool(files) and all("state" in file and "size" in file for file in files.values())
 
 
-def _copied_record(unit: Unit, ids: SessionIds) -> Fields:
-    """One of Sage Agent's own records, with the ids of the new session."""
+def _copied_record(unit: Unit) -> Fields:
+    """One of Sage Agent's own records, with the links that its message has."""
     record = dict(unit.native)
-    ids.replace(record)
     body = message_body(unit.native)
     if unit.is_message and body is not None:
         if body is unit.native:
             replace_links(record, unit.value)
         else:
             record["payload"] = payload = dict(body)
-            ids.replace(payload)
             replace_links(payload, unit.value)
     return record
 

@@ -13,7 +13,7 @@ from clew.agents.encoding import Fields, json_line, output_text, renamed
 from clew.agents.sage_emacs import locate
 from clew.agents.sage_emacs.metadata import describe
 from clew.agents.sage_emacs.records import MESSAGES, TOOL
-from clew.agents.sage_format import SessionIds, replace_links
+from clew.agents.sage_format import replace_links
 from clew.model.json import JSON
 
 MAX_WAITING_MESSAGES = 64
@@ -61,13 +61,12 @@ def _saved_document(session: Mapping[str, JSON], units: Iterable[Unit]) -> bytes
 
 def _records(session: Mapping[str, JSON], units: Iterable[Unit]) -> Iterator[Fields]:
     """The records of a conversation: copied where they are sage-emacs' own, else composed from messages."""
-    ids, composed = SessionIds(session, *_ID_KEYS), _ComposedRecords(session)
+    composed = _ComposedRecords(session)
     for unit in units:
         if unit.native:
             yield from composed.flush()
             if unit.start < unit.stop:
                 record = dict(unit.native)
-                ids.replace(record)
                 if unit.is_message:
                     replace_links(record, unit.value)
                 yield record
