@@ -108,7 +108,7 @@ class EventDecoder:
         for block in blocks:
             if type(block) is ToolUse:
                 names[block.tool_id] = block.tool_name
-            elif type(block) is ToolResult and not block.tool_name:
+            elif type(block) is ToolResult and block.tool_id is not None and not block.tool_name:
                 block.tool_name = names.get(block.tool_id) or block.tool_name
         return Message(
             index=self.index,

@@ -13,7 +13,6 @@ from clew.agents.backups import read_inside
 from clew.agents.base import SourceFile
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model import Problem
-from clew.model.blocks import Block, Text, Unknown
 from clew.model.codes import problem
 from clew.model.json import JSON
 from clew.model.time import parse_time, spell_time
@@ -62,19 +61,6 @@ def normalized_time(value: JSON) -> str | None:
     """A time in its canonical form, as short as its precision allows; None where it is none."""
     stamp = parse_time(value)
     return spell_time(stamp) if stamp is not None else None
-
-
-def content_blocks(content: JSON) -> list[Block]:
-    """The blocks of a message whose content is a text or a list."""
-    if type(content) is str:
-        return [Text(text=content)] if content else []
-    return [_content_block(item) for item in content] if type(content) is list else []
-
-
-def _content_block(item: JSON) -> Block:
-    if type(item) is dict and item.get("type") == "text" and type(item.get("text")) is str:
-        return Text(text=item["text"])
-    return Unknown(value=item)
 
 
 def text_objects(content: JSON) -> list[JSON]:
