@@ -179,6 +179,10 @@ class TargetProfile(msgspec.Struct, frozen=True):
     """Where a main file goes on a host, given where it goes in any home: some agents have one of several folders."""
     register: Callable[[Header, ReadFile], Iterable[tuple[str, bytes]]] = lambda _header, _read: ()
     """Files below the home that must name the session so that the agent sees it, with their new content."""
+    list_entry: Callable[[Path], dict[str, JSON]] = lambda _main_file: {}
+    """What a list that `register` changes says about the session in a main file; `register` gets it back with the
+    original, as `list_entry` of the session.
+    """
     index_lines: Callable[[Header], Iterable[tuple[str, bytes]]] = lambda _header: ()
     """Lines that name the session, to be appended to logs below the home."""
     merged_files: Mapping[str, Callable[[bytes, bytes], bytes]] = {}
