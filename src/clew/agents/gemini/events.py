@@ -68,7 +68,7 @@ _FAILED_COMMAND = re.compile(
     r"(?:\n</untrusted_context>)?\s*\Z",
     re.MULTILINE,
 )
-"""The last lines of the output of a command that failed. Its call has the status `success`."""
+"""The last lines of the output of a command that failed."""
 _MAX_COMMAND_STATUS_CHARS = 2_000
 _PATH_ARGUMENTS = ("file_path", "absolute_path", "dir_path", "path", "directory")
 _ROOT = -1
@@ -479,8 +479,11 @@ class EventDecoder:
         for block in blocks:
             if type(block) is ToolUse:
                 self._call_names[block.tool_id] = block.tool_name
-            elif type(block) is ToolResult and block.tool_name is UNSET:
-                block.tool_name = self._call_names.get(block.tool_id)
+            elif type(block) is ToolResult:
+                if block.tool_name is UNSET:
+                    block.tool_name = self._call_names.get(block.tool_id)
+                if _is_failed_command(block):
+                    block.is_error = True
         return blocks
 
     def _name_parts(self, message: Message, uuid: str) -> None:
@@ -580,12 +583,18 @@ def _tool_use(call: ToolCall, uuid: str, position: int) -> ToolUse:
 
 
 def _tool_result(call: ToolCall, use: ToolUse) -> ToolResult:
-    output = _output(call)
     is_error = _IS_ERROR[call.status] if type(call.status) is str else UNSET
-    last_lines = output[-_MAX_COMMAND_STATUS_CHARS:] if use.tool_name == _SHELL_TOOL and type(output) is str else ""
-    if _FAILED_COMMAND.search(last_lines):
-        is_error = True
-    return ToolResult(tool_id=use.tool_id, tool_name=use.tool_name, output=output, is_error=is_error)
+    result = ToolResult(tool_id=use.tool_id, tool_name=use.tool_name, output=_output(call), is_error=is_error)
+    if _is_failed_command(result):
+        result.is_error = True
+    return result
+
+
+def _is_failed_command(result: ToolResult) -> bool:
+    """True for a shell command that failed; its call has the status `success`."""
+    if result.tool_name != _SHELL_TOOL or type(result.output) is not str:
+        return False
+    return _FAILED_COMMAND.search(result.output[-_MAX_COMMAND_STATUS_CHARS:]) is not None
 
 
 def _last_time(time: str | None | UnsetType, calls: list[ToolCall]) -> str | UnsetType:
