@@ -50,6 +50,11 @@ class Host(NamedTuple):
         """A named home folder: environment variables of the running user do not apply to it."""
         return cls(home)
 
+    def configured_folder(self, variable: str, usual: str) -> Path:
+        """The folder that a variable of the environment names, else the usual one below the home."""
+        configured = self.env.get(variable)
+        return Path(configured).expanduser() if configured else self.home / usual
+
     def origin(self, path: Path) -> Origin:
         """Where a file of this host was written; of a copy, its place on the other machine."""
         if self.base is None or not path.is_relative_to(self.base):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from clew.agents.base import Agent, SourceFile, Unit, file_states, session_object
+from clew.agents.base import Agent, Unit, session_object
+from clew.agents.source import SourceFile, file_states
 from clew.analysis.facts import Facts
 from clew.analysis.usage import Usage
 from clew.host import Host

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from clew.agents import base, database
-from clew.agents.base import file_states, open_main, source_state, with_current_size
+from clew.agents import database, database_agent
+from clew.agents import source as source_module
+from clew.agents.source import file_states, open_main, source_state, with_current_size
 from clew.catalog.change_detection import MTIME_GRACE_NS
 from clew.errors import SourceUnreadable
 from clew.export.verify import verify
@@ -144,7 +145,8 @@ def test_nothing_is_opened_where_nothing_changed(written: Database, monkeypatch:
     def refuse(*_: object) -> None:
         raise AssertionError("the database was opened")
 
-    monkeypatch.setattr(base, "Snapshot", refuse)
+    monkeypatch.setattr(source_module, "Snapshot", refuse)
+    monkeypatch.setattr(database_agent, "Snapshot", refuse)
     monkeypatch.setattr(database, "Snapshot", refuse)
     assert listed() == {SESSION, CHILD}
 

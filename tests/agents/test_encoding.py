@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from itertools import chain
 
+import pytest
+
+from clew.agents import registry
+from clew.agents.base import Header, Unit
 from clew.agents.encoding import ApiMessage, ApiOrder, Fields
 from clew.model.json import JSON
+from tests.receivers import RECEIVERS
 
 SESSION: dict[str, JSON] = {"id": "s1", "started_at": "2026-11-01T08:00:00Z"}
 
@@ -81,3 +86,18 @@ def test_branches_begin_behind_their_parents() -> None:
     )
     last_of_third = found[3].uuid
     assert [each.parent_uuid for each in found] == [None, "m1", "m2", "m3", "m2", None, last_of_third]
+
+
+@pytest.mark.parametrize("agent", RECEIVERS)
+def test_a_result_behind_a_prompt_is_not_lost(agent: str) -> None:
+    messages = [
+        message(1, "user", text("Go."), parent_uuid=None),
+        message(2, "assistant", call("c1"), parent_uuid="m1"),
+        message(3, "user", text("Wait!"), parent_uuid="m2"),
+        message(4, "user", {**result("c1"), "output": "gone at last"}, parent_uuid="m3"),
+        message(5, "assistant", text("Done."), parent_uuid="m4"),
+    ]
+    session = {**SESSION, "workspace": "/home/ada", "ended_at": None, "is_agent_session": False}
+    units = [Unit(True, value, 0, 0, 0, ()) for value in messages]
+    pieces = registry.get(agent).encode(Header("", "", agent, session, {}), units)
+    assert b"gone at last" in b"".join(piece for _, piece in pieces)

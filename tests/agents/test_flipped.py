@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.agents.base import SourceFile, with_current_size
+from clew.agents.source import SourceFile, with_current_size
 from clew.export.verify import verify
 from clew.host import Host
 from clew.library import Library, StoredSession

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.agents import base
+from clew.agents import source as source_module
 from clew.agents.base import show
 from clew.agents.masking import masked_source
 from clew.host import Host
@@ -50,7 +50,7 @@ def test_what_was_rewritten_with_as_many_bytes_is_masked(tmp_path: Path) -> None
 def test_P01_one_pass_masks_what_two_passes_mask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
     [(agent, source)] = list(at_path(write_session(tmp_path, words)))
     found = list(show(agent, masked_source(agent, source, redactor())).messages)
-    monkeypatch.setattr(base, "SINGLE_PASS_BYTES", 0)
+    monkeypatch.setattr(source_module, "SINGLE_PASS_BYTES", 0)
     assert list(show(agent, masked_source(agent, source, redactor())).messages) == found
     assert "hunter2" not in str(found)
     assert ("REDACTED" in str(found)) is ("password" in words)
@@ -60,5 +60,5 @@ def test_a_larger_source_is_read_twice_and_shows_the_same(tmp_path: Path, monkey
     write_small_demo(tmp_path)
     found = list(in_homes([Host.at(tmp_path)]))
     pages = [page(show(agent, source).messages) for agent, source in found]
-    monkeypatch.setattr(base, "SINGLE_PASS_BYTES", 0)
+    monkeypatch.setattr(source_module, "SINGLE_PASS_BYTES", 0)
     assert [page(show(agent, source).messages) for agent, source in found] == pages

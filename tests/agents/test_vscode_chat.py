@@ -286,3 +286,12 @@ def test_real_chats_are_read_whole(shared: Path, name: str) -> None:
     results = [block for message in messages(path) for block in message["content"] if block["type"] == "tool_result"]
     assert results[0]["output"].startswith("The following files were successfully edited:\n/Users/")
     assert facts.tool_calls == len(results)
+
+
+@pytest.mark.parametrize("step", [{"a": 1}, [1], 7, None])
+def test_a_change_at_a_path_that_is_no_path_is_a_problem(tmp_path: Path, step: JSON) -> None:
+    first = {"kind": 0, "v": {**STATE, "requests": [request("a")]}}
+    path = write(tmp_path, first, {"kind": 2, "k": ["inputState", step], "v": ["b"]}, {"kind": 2, "k": [step], "v": []})
+    source = AGENT.locate(path)
+    found = AGENT.check(source, AGENT.facts(source))
+    assert [(problem.code, problem.line) for problem in found] == [("wrong-type", 2), ("wrong-type", 3)]

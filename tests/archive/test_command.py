@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -241,29 +240,23 @@ def test_watch_keeps_what_comes(world: World) -> None:
     command = [sys.executable, "-c", "from clew.cli.main import main; main()", "--home", str(world.home), "archive"]
     command += ["--watch", "--every", "0.1", "--archive", str(world.archive)]
     watching = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    assert watching.stderr is not None
     try:
-        _await(lambda: bool(world.packs()))
+        assert "1 new" in watching.stderr.readline()
         with path.open("ab") as out:
             out.write(lines(2))
-        _await(lambda: world.contents()[path.name] == [lines(1, 2)])
+        assert "1 grown" in watching.stderr.readline()
         path.unlink()
-        world.write(2, lines(3))
-        _await(lambda: len(world.contents()) == 2)
+        second = world.write(2, lines(3))
+        assert "1 new" in watching.stderr.readline()
     finally:
         watching.send_signal(signal.SIGINT)
-        said = watching.communicate(timeout=60)[1]
+        messages = watching.communicate(timeout=60)[1]
     assert watching.returncode == 130
-    assert "1 grown" in said
-    assert "Traceback" not in said
-    assert world.contents()[path.name] == [lines(1, 2)]
-
-
-def _await(condition: Any) -> None:
-    for _ in range(600):
-        if condition():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it did not come")
+    assert "Traceback" not in messages
+    archived = world.contents()
+    assert archived.keys() == {path.name, second.name}
+    assert archived[path.name] == [lines(1, 2)]
 
 
 def test_the_home_of_this_user_is_read_with_its_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,34 @@ def test_a_report_replaces_no_file(demo: Path, tmp_path: Path) -> None:
     assert clew(*words, "--report", report).code == 6
     assert report.read_text() == "mine" and not (tmp_path / "home").exists()
     assert clew(*words, "--report", tmp_path / "other.json", "--dry-run").code == 2
+
+
+def test_a_report_that_cannot_be_written_stops_before_anything_is(demo: Path, tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "link.json").symlink_to(tmp_path / "nowhere.json")
+    words = ("--home", demo, "convert", LATEST, "--to", "gemini", "--home", tmp_path / "home", "--allow-loss")
+    refused = {tmp_path / "none" / "r.json": 3, tmp_path / "file" / "r.json": 3, tmp_path / "link.json": 6}
+    if os.geteuid():
+        refused[closed / "r.json"] = 3
+    for report, code in refused.items():
+        done = clew(*words, "--report", report)
+        assert (done.code, done.out) == (code, "") and str(report) in done.err
+        assert not (tmp_path / "home").exists()
+
+
+def test_files_are_listed_even_if_the_report_fails_later(
+    demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path, _content: bytes) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr("clew.cli.command_convert.create", fail)
+    words = ("--home", demo, "convert", LATEST, "--to", "gemini", "--home", tmp_path / "home", "--allow-loss")
+    done = clew(*words, "--report", tmp_path / "r.json")
+    assert done.code == 3 and "r.json" in done.err and "continue with: " in done.err
+    assert done.out and all(Path(line).is_file() for line in done.out.splitlines())
 
 
 def install(folder: Path, version: str) -> str:

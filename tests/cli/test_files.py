@@ -169,9 +169,21 @@ def test_what_is_not_known_is_refused_unless_named(world: World) -> None:
     words = ("restore", world.at(world.ran), "--into", world.target, "--write")
     assert (world.run(*words).code, tree(world.target)) == (6, {})
     assert (world.run(*words, "--known").code, tree(world.target)) == (0, {})
-    assert world.run(*words, "bell.py", "--unproved").code == 6
-    assert world.run(*words, "bell.py", "--unproved", "--force").code == 0
+    assert world.run(*words, "bell.py", "--unproved").code == 0
     assert set(tree(world.target)) == {"bell.py"}
+
+
+def test_unproved_content_replaces_a_file_that_differs_only_by_force(world: World) -> None:
+    target = world.target / "new"
+    words = ("restore", world.at(world.ran), "bell.py", "--into", target, "--unproved")
+    assert world.run(*words, "--json").json["files"][0]["verdict"] == "write"
+    assert world.run(*words, "--yes").code == 0
+    assert world.run(*words, "--json").json["files"][0]["verdict"] == "same"
+    (target / "bell.py").write_bytes(b"mine\n")
+    refused = world.run(*words, "--yes")
+    assert refused.code == 6 and "exists and differs" in refused.err
+    assert world.run(*words, "--yes", "--force").code == 0
+    assert tree(target) == {"bell.py": b"def ring():\n    return 'DONG'\n"}
 
 
 def test_restore_says_where_and_writes_into_the_project_only_when_asked(

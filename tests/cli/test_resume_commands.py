@@ -232,3 +232,34 @@ def test_what_was_converted_with_losses_is_resumed_without_asking_again(demo: Pa
     assert clew("--home", home, "convert", "f005", "--to", "codex", "--allow-loss").code == 0
     done = clew("--home", home, "resume", "f005", "--in", "codex", "--print")
     assert done.code == 0 and "codex resume" in done.out and "clew convert" not in done.out
+
+
+@pytest.mark.parametrize("program", ["opencode", "kilo", "goose"])
+def test_a_session_is_imported_from_a_home_that_is_named_relative_to_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    project = tmp_path / "project"
+    project.mkdir()
+    home_of(str(project), tmp_path / "home")
+    converted = clew("--home", "home", "convert", SESSION, "--to", program, "--home", "other", "--json").json
+    (argv,) = converted["imports"]
+    assert Path(argv[-1]).is_relative_to(tmp_path / "other") and Path(argv[-1]).is_file()
+    (tmp_path / "bin").mkdir()
+    script = '#!/bin/sh\nfor last; do :; done\ncase "$*" in *import*) test -f "$last";; esac\n'
+    (tmp_path / "bin" / program).write_text(script)
+    (tmp_path / "bin" / program).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    done = run("--home", "home", "resume", SESSION, "--to", program, env=environment, cwd=tmp_path)
+    assert (done.code, done.err.count("failed")) == (0, 0)
+
+
+def test_an_original_is_imported_from_a_home_that_is_named_relative_to_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    home_of(str(tmp_path), tmp_path / "home")
+    goose = clew("--home", "home", "convert", SESSION, "--to", "goose", "--home", "one", "--json").json["session_id"]
+    pi = clew("--home", "one", "convert", goose, "--to", "pi", "--home", "two", "--json").json["session_id"]
+    (argv,) = clew("--home", "two", "convert", pi, "--to", "goose", "--home", "three", "--json").json["imports"]
+    assert Path(argv[-1]).is_relative_to(tmp_path / "three") and Path(argv[-1]).is_file()

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from clew.agents.base import SourceFile, Unit, open_file
+from clew.agents.base import Unit
 from clew.agents.native_records import output_of
+from clew.agents.source import SourceFile, open_file
 from clew.convert import origin
 from clew.convert.conversation import FAILED_MARK, call_id
 from clew.convert.conversion import Find, NothingToConvert

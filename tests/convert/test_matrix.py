@@ -14,6 +14,7 @@ from clew.convert import origin
 from clew.convert.prepare import prepare
 from clew.convert.restore_original import Restoration
 from clew.export.verify import verify
+from clew.filters import Filters
 from clew.host import Host
 from clew.library import Library, StoredSession
 from tests.agents import cursor_database, goose_database, opencode_database
@@ -88,3 +89,19 @@ def test_a_session_goes_there_and_comes_back(library: Library, tmp_path: Path, a
         assert isinstance(restored, Restoration)
         files = restored.write(back).files
         assert content(only(Path(files[0])).source) == content(session.source)
+
+
+WITHOUT_COPIES = {"goose", "kilo", "opencode", "sage-emacs"}
+"""Agents with a database take a copy through their own import; sage-emacs has one session in a folder."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", sorted(set(RECEIVERS) - WITHOUT_COPIES))
+def test_a_copy_for_the_same_agent_is_not_counted_again(library: Library, tmp_path: Path, agent: str) -> None:
+    home, filters = tmp_path / "home", Filters(agent=(agent,))
+    shutil.copytree(library.hosts[0].home, home)
+    own = Library(Host.at(home), catalog_folder=tmp_path / "catalog")
+    before = own.usage(filters)
+    for session in largest_sessions(own, agent):
+        prepare(session.agent, session.source, agent, find=own.subagents(session)).write(home, allow_loss=True)
+    assert own.usage(filters) == before

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from clew.agents import registry
-from clew.agents.tools import TODOS, Translator
+from clew.agents.tools import Translator
 from clew.convert.prepare import prepare
 from clew.store import Session, Store, TodoItem
 from tests.convert.said import only
@@ -177,7 +177,7 @@ class TestOfCalls:
         there, own_receiver = registry.get("claude-code").target_profile(), registry.get(own).target_profile()
         assert there is not None and own_receiver is not None
         tools, others = own_receiver.tools, there.tools
-        name = next(tool.name for tool in tools if tool.kind == TODOS)
+        name = next(tool.name for tool in tools if tool.kind == "todos")
         entry = {"step" if own == "codex" else "description": "ring", "status": "pending"}
         given = {"plan" if own == "codex" else "todos": [entry]}
         gone = Translator(tools, others).arguments(name, given)

@@ -81,7 +81,7 @@ def test_commands_can_change_any_file_until_they_end(tmp_path: Path) -> None:
     ran(log, "run_shell_command", "", command="make", is_background=False)
     ran(log, "run_shell_command", "", command="cat bell.py", is_background=False)
     found = evidence(log, tmp_path)
-    assert [type(event) for event in found] == [WriterStarted, WriterFinished, WriterFinished]
+    assert [type(event) for event in found] == [WriterStarted, WriterFinished]
     assert isinstance(found[0], WriterStarted) and found[0].what == "`make`"
 
 

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from clew.agents import registry
+from clew.agents.protected_paths import PROTECTED, agent_folders, is_protected
 from clew.file_history.blame import Origin, Version, blame
 from clew.file_history.restore import apply_plan, plan
+from clew.host import Host
 from clew.io.filesystem import SYSTEM, make_folder
-from clew.io.protected import PROTECTED, is_protected
 from clew.store.change_journal import RESTORE_FOLDER as FOLDER_OF_RESTORES
 from tests.conftest import ROOT
 from tests.files.claude import FOLDER, Transcript
@@ -153,11 +155,36 @@ def test_R13_other_spellings_of_a_trusted_file_need_it_too(path: str) -> None:
         "bell.py.~1~", "bell~", "long-name~1.txt", ".envoy", ".claude/worktrees/tide/src/bell.py", "pyproject.toml",
         ".editorconfig", ".nvmrc", ".eslintrc.js", "conftest.py",
         "/home/ada/.claude/worktrees/tide/src/bell.py", "mise/tasks/x", "src/opencode.json.md",
-        "lib/site-packages/x.py",
+        "/home/ada/.local/share/opencode/worktree/a/tide/bell.py", "lib/site-packages/x.py",
     ],
 )  # fmt: skip
 def test_R13_other_files_do_not(path: str) -> None:
     assert not is_protected(path)
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_R13_the_folders_of_every_agent_do(name: str) -> None:
+    home = Path("/home/ada")
+    roots = list(registry.get(name).roots(Host.at(home)))
+    assert [str(root) for root in roots if not is_protected(f"{root}/settings.json")] == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".cline/data/settings/providers.json", ".clinerules/style.md", ".kimi-code/config.toml", ".goosehints",
+        ".config/goose/config.yaml", ".config/opencode/opencode.json", ".config/kilo/kilo.json", ".kilocode/mcp.json",
+        ".vibe/config.toml", ".continue/config.yaml", ".config/Cursor/User/settings.json", ".roomodes",
+        "Library/Application Support/VSCodium/User/settings.json", ".local/share/opencode/auth.json",
+    ],
+)  # fmt: skip
+def test_R13_the_settings_of_agents_do(path: str) -> None:
+    assert is_protected(f"/home/ada/{path}")
+
+
+def test_R13_folders_that_variables_name_do() -> None:
+    variables = {"CLAUDE_CONFIG_DIR": "/home/ada/c", "VIBE_HOME": "/data/vibe", "XDG_DATA_HOME": "/data/share"}
+    assert {"home/ada/c", "data/vibe", "data/share/goose", "data/share/opencode"} <= set(agent_folders(variables))
 
 
 @pytest.mark.parametrize("name", [".config/git", ".git/hooks", ".local/bin"])
@@ -173,6 +200,8 @@ def test_R13_a_folder_that_is_trusted_itself_needs_it_too(target: Path, name: st
 def test_R13_the_documentation_lists_what_is_protected() -> None:
     text = (ROOT / "docs" / "reference" / "protected-files.md").read_text()
     assert [entry for group in PROTECTED.values() for entry in group if f"`{entry}`" not in text] == []
+    names = {folder.rpartition("/")[2] for folder in agent_folders({})}
+    assert sorted(name for name in names if f"`{name}`" not in text) == []
 
 
 def test_R14_without_a_recorded_folder_nothing_is_put_anywhere(target: Path) -> None:

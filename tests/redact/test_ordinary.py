@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from clew.agents.base import Agent, SourceFile, with_current_size
+from clew.agents.base import Agent
+from clew.agents.source import SourceFile, with_current_size
 from clew.model.json import JSON
 from clew.redact import Marker
 from clew.redact.json_text import splice

@@ -85,6 +85,16 @@ def test_sdist_holds_what_a_distributor_needs(built: Built) -> None:
     assert not [name for name in names if generated.search(name) and "fixtures" not in name]
 
 
+def test_description_has_no_relative_links(built: Built) -> None:
+    """Package indexes show the README without the files beside it."""
+    with zipfile.ZipFile(built.wheel) as wheel:
+        metadata = wheel.read(f"clew-{__version__}.dist-info/METADATA").decode()
+    description = metadata.partition("\n\n")[2]
+    assert "clew finds the sessions that your agents leave on disk." in description
+    links = re.findall(r"\]\(([^)]*)\)", description)
+    assert [link for link in links if not link.startswith("https://")] == []
+
+
 @pytest.fixture(scope="module")
 def environments(built: Built, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A new environment with the wheel for each Python. pip mostly waits for the registry, so they are made at once."""

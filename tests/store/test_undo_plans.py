@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from clew.agents.protected_paths import is_protected, leads_out
 from clew.errors import ClewError, PathRefused, SourceUnreadable
-from clew.io.protected import is_protected, leads_out
 from clew.io.safe_write import Change
 from clew.store import Session, Store
 from clew.store.apply_changes import apply_all

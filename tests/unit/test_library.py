@@ -226,7 +226,7 @@ def test_threads_that_read_leave_the_limit_of_recursion_as_it_was(demo: Path) ->
 def test_a_packed_session_is_not_held_whole_to_be_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / f"{SESSION}.jsonl.gz"
     path.write_bytes(gzip.compress(json.dumps(claude_line("user", "u1", None)).encode() + b"\n"))
-    monkeypatch.setattr("clew.agents.base.SINGLE_PASS_BYTES", 1 << 30)
+    monkeypatch.setattr("clew.agents.source.SINGLE_PASS_BYTES", 1 << 30)
     assert len(list(show(ClaudeCode(), ClaudeCode().locate(path)).messages)) == 1
 
 

@@ -17,7 +17,7 @@ from clew.host import Host, data_dir
 from clew.library import every_host
 from clew.sources.config import FILE
 from clew.web import background
-from clew.web.background import CatalogUpdater, SecretScan, SyncUpdate
+from clew.web.background import CatalogUpdater, Outcome, SecretScan, SyncUpdate
 from clew.web.context import AppContext
 from tests.catalog.worlds import append
 from tests.cli.running import clew
@@ -30,7 +30,7 @@ from tests.web.shown import shown_context
 def test_a_sync_fills_the_catalog(tmp_path: Path) -> None:
     session_file(tmp_path / "home")
     update = SyncUpdate([Host.at(tmp_path / "home")], tmp_path / "catalog")
-    assert update.run()
+    assert update.run() == "fresh"
     db = database.open_reader(tmp_path / "catalog")
     assert db is not None and db.execute("SELECT native_id FROM sessions").fetchall() == [(SESSION,)]
     assert not has_unfinished_work(db, tmp_path / "catalog", SyncLevel.TEXT)
@@ -38,10 +38,10 @@ def test_a_sync_fills_the_catalog(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_sync_of_another_process_counts_as_ours(tmp_path: Path) -> None:
+def test_a_sync_of_another_process_is_waited_for(tmp_path: Path) -> None:
     session_file(tmp_path / "home")
     with locked(tmp_path / "catalog"):
-        assert SyncUpdate([Host.at(tmp_path / "home")], tmp_path / "catalog").run()
+        assert SyncUpdate([Host.at(tmp_path / "home")], tmp_path / "catalog").run() == "busy"
 
 
 @pytest.mark.slow
@@ -68,7 +68,7 @@ def test_modules_of_the_current_folder_are_never_imported(tmp_path: Path, monkey
     write_small_demo(tmp_path / "home")
     monkeypatch.chdir(repository)
     hosts = [Host.at(tmp_path / "home")]
-    assert SyncUpdate(hosts, tmp_path / "catalog").run()
+    assert SyncUpdate(hosts, tmp_path / "catalog").run() == "fresh"
     scan = SecretScan(hosts)
     scan.start(plain=False, rules=None, again=False)
     until = time.monotonic() + 60
@@ -115,11 +115,13 @@ def test_an_update_follows_the_first_at_once_however_short_the_machine_runs(monk
     ran, second = [], threading.Event()
 
     class Counted:
-        def run(self) -> bool:
+        progress: background.Progress | None = None
+
+        def run(self) -> Outcome:
             ran.append(True)
             if len(ran) == 2:
                 second.set()
-            return True
+            return "fresh"
 
         def cancel(self) -> None:
             pass
@@ -129,3 +131,38 @@ def test_an_update_follows_the_first_at_once_however_short_the_machine_runs(monk
     assert second.wait(10)
     updater.stop()
     assert len(ran) == 2
+
+
+def test_an_update_is_run_again_at_once_while_another_process_updates_the_catalog(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(background, "POLL_MS", 10)
+    outcomes: list[Outcome] = ["busy", "busy", "busy", "fresh"]
+    states: list[tuple[str, bool]] = []
+
+    class Another:
+        progress: background.Progress | None = None
+
+        def run(self) -> Outcome:
+            states.append((updater.state, updater.has_finished))
+            return outcomes.pop(0)
+
+        def cancel(self) -> None:
+            pass
+
+    updater = CatalogUpdater(Another())
+    updater.start()
+    wait_for(lambda: updater.state == "fresh")
+    updater.stop()
+    assert states == [("working", False)] * 4 and updater.has_finished
+
+
+@pytest.mark.slow
+def test_a_sync_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_small_demo(tmp_path / "home")
+    update = SyncUpdate([Host.at(tmp_path / "home")], tmp_path / "catalog")
+    seen: list[background.Progress] = []
+    monkeypatch.setattr(update, "_set_progress", seen.append)
+    assert update.run() == "fresh" and update.progress is None
+    assert list(dict.fromkeys(step.task for step in seen))[:2] == ["sessions", "messages"]
+    assert all(0 <= step.percent <= 100 for step in seen)

@@ -10,6 +10,9 @@ import os
 import stat
 from pathlib import Path
 
+from clew.agents.file_evidence import FileContent
+from clew.model.json import JSON
+
 _FLAGS = os.O_RDONLY
 for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY", "O_CLOEXEC"):
     _FLAGS |= getattr(os, _flag, 0)
@@ -30,6 +33,14 @@ def read_inside(folder: Path, name: str, limit: int = MAX_BYTES) -> bytes | None
         if not stat.S_ISREG(found.st_mode) or found.st_size > limit:
             return None
         return handle.read(limit)
+
+
+def read_copy(folder: Path | None, name: JSON) -> FileContent | None:
+    """The content of a copy directly inside a folder that is no link; None where there is none."""
+    if folder is None or not isinstance(name, str) or is_link(folder):
+        return None
+    body = read_inside(folder, name)
+    return FileContent(body, True) if body is not None else None
 
 
 def is_plain_file(path: Path) -> bool:

@@ -1,41 +1,41 @@
-"""What an agent must offer, and the source file it is asked about."""
+"""What an agent must offer: where its sessions lie, how they are decoded, and how one is written for it."""
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from enum import IntEnum
-from functools import partial
+from functools import cache, partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, BinaryIO, ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple
 
 import msgspec
 
-from clew.agents.database import (
-    Layout,
-    Snapshot,
-    StoredRows,
-    databases_in,
-    open_rows,
-    restored_files,
-    session_in_header,
-)
+from clew.agents.database import Layout
+from clew.agents.folders import files_below
 from clew.agents.native_records import HEAD_BYTES, units_of_events
+from clew.agents.source import SourceFile as SourceFile
+from clew.agents.source import fits_in_memory
+from clew.agents.source import fragment_events as fragment_events
+from clew.agents.source import masked_text as masked_text
+from clew.agents.source import open_file as open_file
+from clew.agents.source import open_main as open_main
+from clew.agents.source import source_at as source_at
 from clew.agents.target_profile import Header as Header
 from clew.agents.target_profile import TargetProfile
 from clew.analysis.facts import Facts, FactsCollector, collect_facts
+from clew.analysis.titles import short_title
 from clew.analysis.tree import Tree
-from clew.errors import SourceUnreadable, UsageError
-from clew.host import Host, Origin
-from clew.io.compress import SUFFIXES, damage, open_source
-from clew.io.database_paths import database_of, session_of, session_path
+from clew.errors import UsageError
+from clew.host import Host
+from clew.io.compress import SUFFIXES, plain_name
+from clew.io.database_paths import database_of
 from clew.io.paths import escape_invalid_utf8
-from clew.io.records import MAX_RECORD_BYTES, RawRecord, read_lines
-from clew.model import Message, Problem, Record, SourceRef
-from clew.model.codes import problem
+from clew.io.records import MAX_RECORD_BYTES, read_lines
+from clew.model import Message, Problem
 from clew.model.events import Event
 from clew.model.json import JSON
 from clew.model.unit import Unit as Unit
@@ -43,8 +43,9 @@ from clew.model.unit import Unit as Unit
 if TYPE_CHECKING:
     from clew.agents.file_evidence import Event as FileEvidence
 
-SINGLE_PASS_BYTES = 16 << 20
-"""Events of a source up to this size are held until its facts are known, instead of reading it twice."""
+    FindFileChanges = Callable[[SourceFile, Iterator[Unit]], Iterator[FileEvidence]]
+    Encode = Callable[[Header, Iterable[Unit]], Iterator[tuple[str, bytes]]]
+
 _PIECE_BYTES = 1 << 20
 
 
@@ -54,233 +55,6 @@ class Claim(IntEnum):
     NO = 0
     MAYBE = 1
     YES = 2
-
-
-class SourceFile(msgspec.Struct, frozen=True):
-    """One session on disk: its main file, and the files that belong to it."""
-
-    agent: str
-    path: Path
-    parts: tuple[str, ...] = ()
-    """Further JSONL files of the session, relative to the main file's folder."""
-    sides: tuple[str, ...] = ()
-    """Small files that travel with the session as they are, relative likewise."""
-    size: int = 0
-    mtime: float = 0.0
-    frozen: bool = False
-    """Read no further than `size`, so that several passes over a growing file see the same."""
-    origin: Origin | None = None
-    """Where it was written, unless in a home of this machine; agents leave it alone."""
-    mask: Mask | None = None
-    """Masks secrets in the files of the session, before they are decoded."""
-    change_token: bytes = b""
-    """For a session that is rows of a database: changes whenever the rows do."""
-    snapshot: Snapshot | None = None
-    """For such a session: the state of the database that several passes see."""
-
-
-class Mask(Protocol):
-    """Gives the masked bytes of a session's files, and the masked header."""
-
-    def open(self, opened: Callable[[], BinaryIO]) -> BinaryIO:
-        """A file of the session, masked."""
-        ...
-
-    def value(self, value: JSON) -> JSON:
-        """A value that comes from elsewhere, such as the path of the session, masked."""
-        ...
-
-    def learn(self) -> None:
-        """Read the session for secrets, if that was not done yet."""
-        ...
-
-    def learn_again(self) -> None:
-        """Read the session for secrets once more before it is opened next, since it may have grown."""
-        ...
-
-    def cover(self, source: SourceFile) -> SourceFile:
-        """Another session, such as a sub-agent's, masked by the same rules."""
-        ...
-
-    def stamp(self) -> dict[str, JSON]:
-        """Says in a document that it was masked, and by which rules."""
-        ...
-
-
-def source_at(agent: str, path: Path, sides: tuple[str, ...] = ()) -> SourceFile:
-    """The session in one file, with its size and time; it need not exist."""
-    try:
-        stat = os.stat(path)  # noqa: PTH116 - there are many
-    except OSError:
-        return SourceFile(agent, path, (), sides)
-    return SourceFile(agent, path, (), sides, stat.st_size, stat.st_mtime)
-
-
-def with_current_size(source: SourceFile) -> SourceFile:
-    """The source as long as it is now; of a session in a database, its rows as they are now."""
-    if (snapshot := _snapshot(source)) is not None:
-        return msgspec.structs.replace(source, snapshot=snapshot)
-    try:
-        return msgspec.structs.replace(source, size=source.path.stat().st_size, frozen=True)
-    except OSError:
-        return source
-
-
-class SourceState(NamedTuple):
-    """What changes when the main file of a session does; the names are those of `os.stat_result`."""
-
-    st_size: int
-    st_mtime_ns: int
-    st_ctime_ns: int
-    st_ino: int
-    change_token: bytes = b""
-
-
-def source_state(source: SourceFile) -> SourceState:
-    """The state of the main file of a session, or of its rows in a database. Raises OSError where there is none."""
-    if (snapshot := _snapshot(source)) is not None:
-        rows = snapshot.find(session_of(source.path))
-        if rows is not None:
-            mtime_ns = int(rows.mtime * 1000) * 1_000_000
-            changes = int.from_bytes(rows.change_token[:7])
-            return SourceState(estimated_bytes(rows.row_count), mtime_ns, changes, 0, rows.change_token)
-    found = source.path.stat()
-    return SourceState(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
-
-
-FileStates: TypeAlias = tuple[tuple[int, ...], ...]
-"""Times and size of each file of a session."""
-
-
-def file_states(source: SourceFile) -> FileStates:
-    """The states of the main file of a session and of its further logs: they change when the session is written to."""
-    states: list[tuple[int, ...]] = []
-    for name in ("", *source.parts):
-        try:
-            found = source_state(source) if not name else (source.path.parent / name).stat()
-            states.append((found.st_mtime_ns, found.st_size, found.st_ctime_ns))
-        except (OSError, SourceUnreadable):
-            states.append((0, -1, 0))
-    return tuple(states)
-
-
-ROW_BYTES = 2048
-"""About the size of a row: databases tell how many there are, and counting their bytes would be reading them."""
-
-
-def estimated_bytes(row_count: int) -> int:
-    """About the size of a session in a database."""
-    return row_count * ROW_BYTES
-
-
-def _snapshot(source: SourceFile) -> Snapshot | None:
-    """The state of the database that holds the session: the one that was kept, or the present one."""
-    if source.snapshot is not None:
-        return source.snapshot
-    database = database_of(source.path)
-    layout = _layout(source.agent) if database is not None else None
-    return Snapshot(database, layout) if database is not None and layout is not None else None
-
-
-def _layout(agent: str) -> Layout | None:
-    from clew.agents import registry  # it imports this module
-
-    return registry.get(agent).layout
-
-
-def sources_in_database(agent: str, database: Path, layout: Layout) -> list[SourceFile]:
-    """The sessions in a database. Raises SourceUnreadable."""
-    with Snapshot(database, layout) as snapshot:
-        return [_source_of_rows(agent, database, rows) for rows in snapshot.sessions()]
-
-
-def discover_in_databases(agent: str, folder: Path, layout: Layout) -> Iterator[SourceFile]:
-    """The sessions in the databases of a folder, and those that were restored beside them as files.
-
-    A database that cannot be read is left out here; `clew.sources.local` reports it.
-    """
-    seen: set[Path] = set()
-    for database in databases_in(folder, layout):
-        with suppress(SourceUnreadable):
-            for source in sources_in_database(agent, database, layout):
-                seen.add(source.path)
-                yield source
-    yield from (source_at(agent, path) for path in restored_files(folder, layout) if path not in seen)
-
-
-def locate_rows(agent: str, path: Path, layout: Layout) -> SourceFile:
-    """The session with the path of its rows: in a database, or in a file."""
-    database = database_of(path)
-    if database is not None:
-        with suppress(SourceUnreadable), Snapshot(database, layout) as snapshot:
-            rows = snapshot.find(session_of(path))
-            if rows is not None:
-                return _source_of_rows(agent, database, rows)
-    return source_at(agent, path)
-
-
-def _source_of_rows(agent: str, database: Path, rows: StoredRows) -> SourceFile:
-    path, size = session_path(database, rows.session), estimated_bytes(rows.row_count)
-    return SourceFile(agent, path, size=size, mtime=rows.mtime, change_token=rows.change_token)
-
-
-def session_id_of_rows(source: SourceFile) -> str:
-    """The id of a session that is rows of a database: by its path, or by the header of the file."""
-    if not source.change_token and source.path.is_file():
-        with suppress(SourceUnreadable), open_source(source.path) as stream:
-            session = session_in_header(stream.readline(HEAD_BYTES))
-            if session is not None:
-                return session
-    return session_of(source.path)
-
-
-def masked_text(source: SourceFile, text: str) -> str:
-    """A text that was not read from the opened files, such as an id made of the path; masked where the session is."""
-    return text if source.mask is None else str(source.mask.value(text))
-
-
-def open_main(source: SourceFile) -> BinaryIO:
-    """The main file of a session, opened for reading."""
-    return _open_main(source) if source.mask is None else source.mask.open(partial(_open_main, source))
-
-
-def _open_main(source: SourceFile) -> BinaryIO:
-    snapshot, session = _snapshot(source), session_of(source.path)
-    if snapshot is not None and snapshot.find(session) is not None:
-        return open_rows(snapshot, source.agent, session, closes_snapshot=source.snapshot is None)
-    return open_source(source.path, source.size if source.frozen else None, is_read_whole=True)
-
-
-def open_file(source: SourceFile, name: str) -> BinaryIO:
-    """A file of the session: the main one without a name; logs are unpacked, side files come as they are."""
-    if not name:
-        return open_main(source)
-    path = source.path.parent / name
-    opened: Callable[[], BinaryIO] = (lambda: open_source(path)) if name in source.parts else lambda: path.open("rb")
-    return opened() if source.mask is None else source.mask.open(opened)
-
-
-def fragment_events(
-    source: SourceFile, record: RawRecord, line: int, *, after: int, file: int = 0, number: int | None = None
-) -> Iterator[Problem | Record]:
-    """What a decoder yields for a piece of a file that is no record: its problems, and a fragment in its place.
-
-    `number` is that of a record of a JSON document; other records are numbered by their lines.
-    """
-    path = source.path.parent / source.parts[file - 1] if file else source.path
-    for code in record.findings:
-        yield problem(code, file=str(path), line=line)
-    yield Record(after=after, kind="fragment", source=SourceRef(file, line - 1 if number is None else number))
-
-
-def archive_damage(source: SourceFile) -> str | None:
-    """What is wrong with a compressed file, found by unpacking it to its end."""
-    if source.path.suffix not in SUFFIXES:
-        return None
-    with open_source(source.path) as stream:
-        while stream.read(_PIECE_BYTES):
-            pass
-        return damage(stream)
 
 
 def long_records(agent: Agent, source: SourceFile) -> dict[tuple[int, int], int]:
@@ -316,14 +90,21 @@ def _long_lines(stream: BinaryIO) -> dict[int, int]:
 class Agent(ABC):
     """One coding agent: where its sessions lie, how they are decoded, and how a session is written for it.
 
-    A new agent implements the abstract methods; everything else has a default that works on its events.
+    A new agent implements the abstract methods; everything else has a default. Listing sessions must not import
+    decoders, so the defaults for reading and writing import the modules of `package` when they are called.
     """
 
     id: ClassVar[str]
     title: ClassVar[str]
     homepage: ClassVar[str]
+    package: ClassVar[str] = ""
+    """The package with `events.read_events`, `records.find_unknown_keys`, `file_changes.file_changes`, `check.check`,
+    `encode.encode` and `target_profile.TARGET_PROFILE`, as far as there are such; empty for an agent that overrides
+    the methods instead."""
     newest_tested_version: ClassVar[str] = ""
     """The newest version of the agent's program that the tests with real clients ran; empty if they ran none."""
+    session_files: ClassVar[tuple[str, ...]] = ("**/*.jsonl",)
+    """The main files of sessions below a root; see `clew.agents.folders.files_below` for the patterns."""
     layout: ClassVar[Layout | None] = None
     """Where the sessions are of an agent that keeps them in SQLite databases; see `clew.agents.database`."""
     opaque_blocks: ClassVar[frozenset[str]] = frozenset()
@@ -337,21 +118,21 @@ class Agent(ABC):
     def roots(self, host: Host) -> Iterator[Path]:
         """The folders this agent keeps sessions in on this host, existing or not."""
 
-    @abstractmethod
     def discover(self, root: Path) -> Iterator[SourceFile]:
-        """Every session below a root; reads no content."""
+        """Every session below a root; reads no content and follows no links."""
+        return map(self.locate, files_below(root, self.session_files))
 
     @abstractmethod
     def claims(self, path: Path, head: bytes) -> Claim:
         """Whether a file is this agent's, from its path and its first bytes."""
 
-    @abstractmethod
     def locate(self, path: Path) -> SourceFile:
         """The session a given file belongs to."""
+        return source_at(self.id, path)
 
-    @abstractmethod
     def session_id(self, source: SourceFile) -> str:
         """The id of the session; looks inside the file only where its name does not tell."""
+        return file_stem(source.path)
 
     def companions(self, host: Host) -> Iterator[Path]:
         """Files outside its roots that the agent also reads, existing or not; never one that holds keys."""
@@ -374,9 +155,12 @@ class Agent(ABC):
 
     # Reading
 
-    @abstractmethod
     def events(self, source: SourceFile) -> Iterator[Event]:
         """The events of a session, in file order."""
+        read_events: Callable[[SourceFile], Iterator[Event]] | None = self._find("events", "read_events")
+        if read_events is None:
+            raise NotImplementedError(f"{type(self).__name__} must have `events`, or a package with it")
+        return read_events(source)
 
     def document_keys(self, head: bytes, name: str) -> tuple[str, ...] | None:
         """None for a file of JSON lines; for one JSON document the keys of the array that holds its records."""
@@ -396,28 +180,60 @@ class Agent(ABC):
             self.document_keys,
         )
 
-    @abstractmethod
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
         """The `session` object of the unified document."""
+        extra = facts.extra
+        started_at = extra.get("started_at")
+        session: dict[str, JSON] = {
+            "id": self.session_id(source),
+            "workspace": facts.cwd or "",
+            "workspace_encoded": self.workspace_folder(source),
+            "started_at": facts.first_time or started_at,
+            "ended_at": facts.last_time or extra.get("ended_at") or extra.get("last_record_time") or started_at,
+            "source": {"type": "local", "host": None, "path": str(source.path)},
+            "is_agent_session": extra.get("is_subagent", False),
+            "parent_session_id": extra.get("parent_session_id"),
+            "agent_id": extra.get("agent_id"),
+        }
+        if title := self.session_title(source, facts):
+            session["title"] = title
+        if facts.slug:
+            session["slug"] = facts.slug
+        if facts.subagents:
+            session["subagents"] = msgspec.to_builtins(facts.subagents)
+        if extension := extra.get("extension"):
+            session["extensions"] = {self.id: extension}
+        return session
+
+    def workspace_folder(self, source: SourceFile) -> str:
+        """The name of the folder that a session is filed under."""
+        return source.path.parent.name
+
+    def session_title(self, source: SourceFile, facts: Facts) -> str | None:
+        """The title of a session: what the agent or a person called it, else its first prompt."""
+        return short_title(facts.titles.get("title") or facts.first_prompt)
 
     def check(self, source: SourceFile, facts: Facts) -> Iterator[Problem]:
-        """Problems that only this agent's own schema knows of; for rows of a database, those that its decoder found."""
-        if self.layout is None:
-            return iter(())
-        return (event for event in self.events(source) if isinstance(event, Problem))
+        """Problems that only this agent's own schema knows of."""
+        check: Callable[[SourceFile], Iterator[Problem]] | None = self._find("check", "check")
+        return check(source) if check is not None else iter(())
 
     def unknown_keys(self, native: Mapping[str, JSON]) -> Iterator[str]:
         """Keys of a native record that this version of clew does not know: the first sign of a new format."""
-        return iter(())
+        find: Callable[[Mapping[str, JSON]], Iterator[str]] | None = self._find("records", "find_unknown_keys")
+        return find(native) if find is not None else iter(())
 
     def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
         """What the records of a session prove about files, in the order of the session."""
-        raise UsageError(f"clew does not support file history for {self.title}")
+        find: FindFileChanges | None = self._find("file_changes", "file_changes")
+        if find is None:
+            raise UsageError(f"clew does not support file history for {self.title}")
+        return find(source, units)
 
     @property
     def has_file_changes(self) -> bool:
         """True for an agent whose records tell what it did to files."""
-        return type(self).file_changes is not Agent.file_changes
+        return _has_module(self.package, "file_changes") or type(self).file_changes is not Agent.file_changes
 
     # Writing
 
@@ -431,11 +247,41 @@ class Agent(ABC):
         Units of this agent's own sessions have `native`: then that record is written, with the ids of the new session.
         Other records are composed from the unit's value.
         """
-        raise UsageError(f"clew cannot write sessions for {self.title}")
+        encode: Encode | None = self._find("encode", "encode")
+        if encode is None:
+            raise UsageError(f"clew cannot write sessions for {self.title}")
+        return encode(header, units)
 
     def target_profile(self) -> TargetProfile | None:
         """What it takes to write another agent's session for this one; None where that is not possible."""
+        profile: TargetProfile | None = self._find("target_profile", "TARGET_PROFILE")
+        return profile
+
+    def _find(self, module: str, name: str) -> Any:
+        """What has this name in a module of the agent's package; None where there is none."""
+        return _import(self.package, module, name)
+
+
+@cache
+def _import(package: str, module: str, name: str) -> Any:
+    if not _has_module(package, module):
         return None
+    return getattr(import_module(f"{package}.{module}"), name, None)
+
+
+@cache
+def _has_module(package: str, module: str) -> bool:
+    return bool(package) and find_spec(f"{package}.{module}") is not None
+
+
+def file_stem(path: PurePath) -> str:
+    """A file name without .jsonl or .json and without compression suffixes."""
+    return plain_name(path.name).removesuffix(".jsonl").removesuffix(".json")
+
+
+def first_lines(head: bytes, most: int) -> list[bytes]:
+    """The first lines of a file, without a byte order mark; the last one may be cut off."""
+    return head.removeprefix(b"\xef\xbb\xbf").split(b"\n")[:most]
 
 
 def main_file(agent: Agent, header: Header, home: Path) -> Path:
@@ -453,13 +299,6 @@ def session_object(agent: Agent, source: SourceFile, facts: Facts) -> dict[str, 
     session["id"] = escape_invalid_utf8(session["id"])
     session["source"]["path"] = escape_invalid_utf8(session["source"]["path"])
     return session if source.mask is None else source.mask.value(session)
-
-
-def fits_in_memory(source: SourceFile) -> bool:
-    """True for a source whose events may be held until its facts are known."""
-    paths = [source.path.parent / name for name in source.parts]
-    size = source.size + sum(path.stat().st_size for path in paths if path.exists())
-    return size <= SINGLE_PASS_BYTES and not any(path.suffix in SUFFIXES for path in (source.path, *paths))
 
 
 class EventsWithFacts:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from clew.agents.base import Agent, SourceFile, Unit, archive_damage
+from clew.agents.base import Agent, Unit
+from clew.agents.source import SourceFile, archive_damage
 from clew.analysis.facts import Facts
 from clew.analysis.seed_validation import check_seed_004
 from clew.analysis.validation import Conversation, Place

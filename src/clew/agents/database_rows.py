@@ -10,7 +10,7 @@ import msgspec
 
 from clew.agents.base import SourceFile
 from clew.agents.content import text_or_none, text_or_unset
-from clew.agents.decoding import NO_METADATA, EventDecoder
+from clew.agents.decoding import EventDecoder
 from clew.io.codec import NOT_JSON, loads
 from clew.io.typed_records import RecordDecoder, decode_leniently, decode_value
 from clew.model.blocks import Block
@@ -106,7 +106,7 @@ class RowDecoder(EventDecoder):
         yield self.make_record("other", text_or_unset(type))
 
     def make_next(
-        self, role: Role, uuid: str, blocks: list[Block], time: str | None, metadata: Metadata = NO_METADATA
+        self, role: Role, uuid: str, blocks: list[Block], time: str | None, metadata: Metadata | None = None
     ) -> Message:
         """The next message, which follows the last one."""
         parent, self.chain.last = self.chain.last, uuid

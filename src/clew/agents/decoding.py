@@ -26,7 +26,7 @@ from clew.model.usage import TokenUsage
 R = TypeVar("R", bound=Struct)
 Optional: TypeAlias = str | None | UnsetType
 
-NO_METADATA = Metadata()
+_NO_METADATA = Metadata()
 MAX_EPOCH_MILLISECONDS = 1 << 45
 """A number beyond this is no time; it would be in the year 3084."""
 
@@ -91,7 +91,7 @@ class EventDecoder:
         self,
         role: Role,
         blocks: list[Block],
-        metadata: Metadata = NO_METADATA,
+        metadata: Metadata | None = None,
         *,
         uuid: Optional = UNSET,
         parent: Optional = UNSET,
@@ -107,7 +107,7 @@ class EventDecoder:
             role=role,
             timestamp=canonical_time(time),
             content=blocks,
-            metadata=UNSET if metadata == NO_METADATA else metadata,
+            metadata=UNSET if metadata is None or metadata == _NO_METADATA else metadata,
             source=self.ref,
         )
 
@@ -115,7 +115,7 @@ class EventDecoder:
         self,
         role: Role,
         blocks: list[Block],
-        metadata: Metadata = NO_METADATA,
+        metadata: Metadata | None = None,
         *,
         uuid: Optional = UNSET,
         parent: Optional = UNSET,

@@ -6,63 +6,60 @@ file's do; `write_file` shows what it found as it was.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from typing import NamedTuple
+from typing import ClassVar
 
-from clew.agents.edits import Replacement, replacing, rewriting, writing
-from clew.agents.file_evidence import ABSENT, Edit, FileChange, as_bytes, as_text
-from clew.agents.read_only_commands import is_read_only_command
-from clew.model.json import JSON
+from clew.agents.edits import rewriting
+from clew.agents.file_evidence import ABSENT, FileChange, KnownContent, as_bytes, as_text
+from clew.agents.tool_file_changes import ToolCall, ToolFileChanges
 
-WRITE = "write_file"
-_SHELL = "run_shell_command"
+_PARTS = ("offset", "limit", "pages", "start_line", "end_line")
+"""Arguments of a reading that ask for less than the whole file."""
 
 
-class FileCall(NamedTuple):
-    """A call of a tool that waits for its result."""
+class DisplayedFileChanges(ToolFileChanges):
+    """Reads sessions where the details of a result are what the client displayed for it."""
 
-    name: str
-    input: dict[str, JSON]
-    at: int
-    """The index of its message."""
+    shells = ("run_shell_command",)
+    reads, writes = ("read_file",), ("write_file",)
+    not_content: ClassVar[tuple[str, ...]] = ()
+    """How outputs of `read_file` begin that are not the whole of a file."""
+    edits_as_asked: ClassVar[bool] = False
+    """True where an edit that is not displayed did what its arguments say."""
 
-    def can_change_anything(self, harmless: Container[str]) -> bool:
-        """True unless the tool is harmless, or the command only reads."""
-        command = self.input.get("command")
-        only_reads = self.name == _SHELL and isinstance(command, str) and is_read_only_command(command)
-        return self.name not in harmless and not only_reads
+    def read(self, call: ToolCall) -> FileChange:
+        is_whole = not any(name in call.input for name in _PARTS)
+        is_content = not call.output_text.lstrip().startswith(self.not_content)
+        return call.read(as_text(call.output) if is_whole and is_content else None)
+
+    def written(self, call: ToolCall) -> FileChange:
+        shown = _displayed(call, "newContent")
+        return super().written(call._replace(input={**call.input, "content": shown}) if shown is not None else call)
+
+    def writes_verbatim(self, call: ToolCall) -> bool:
+        return False
+
+    def content_before(self, call: ToolCall) -> KnownContent | None:
+        if self.is_new_file(call):
+            return ABSENT
+        old = _displayed(call, "originalContent")
+        # What begins with a byte order mark may be of another encoding.
+        is_raw = call.name in self.writes and old is not None and not old.startswith("\ufeff")
+        return as_bytes(old) if is_raw else as_text(old)
+
+    def is_new_file(self, call: ToolCall) -> bool:
+        """True where the result says that there was no such file."""
+        return False
+
+    def edited(self, call: ToolCall) -> FileChange:
+        before, shown = self.content_before(call), _displayed(call, "newContent")
+        if shown is not None and before is ABSENT:
+            return call.change("create", "record", before, as_bytes(shown))
+        if shown is not None:
+            return call.change("change", "record", before, edit=rewriting(shown))
+        return super().edited(call) if self.edits_as_asked else call.change("change", "record", before)
 
 
-def read_file(path: str, call: FileCall, output: JSON, done: int, not_content: tuple[str, ...]) -> FileChange:
-    """A file as a tool read it; `not_content`: how outputs begin that are not the whole of a file."""
-    is_whole = not {"offset", "limit", "pages", "start_line", "end_line"} & call.input.keys()
-    is_content = isinstance(output, str) and not output.lstrip().startswith(not_content)
-    state = as_text(output) if is_whole and is_content else None
-    return FileChange(path, "read", call.at, done, "read", state, state)
-
-
-def changed_file(
-    path: str, call: FileCall, display: Mapping[str, JSON], done: int, *, is_new: bool, replaces_exactly: bool = False
-) -> FileChange:
-    """A file as a tool changed it. `replaces_exactly`: an edit that is not displayed did what its arguments say."""
-    # Of a long file the beginning and the end are displayed.
-    old = None if display.get("originalContentTruncated") is True else display.get("originalContent")
-    new = None if display.get("newContentTruncated") is True else display.get("newContent")
-    content = new if isinstance(new, str) else call.input.get("content") if call.name == WRITE else None
-    if is_new and isinstance(content, str):
-        return FileChange(path, "create", call.at, done, "record", ABSENT, as_bytes(content))
-    # What begins with a mark may be of another encoding.
-    is_raw = call.name == WRITE and isinstance(old, str) and not old.startswith("\ufeff")
-    before = as_bytes(old) if is_raw else as_text(old)
-    if isinstance(content, str):
-        edit: Edit | None = writing(content) if call.name == WRITE else rewriting(content)
-        return FileChange(path, "change", call.at, done, "record", before, edit=edit)
-    edit = _replacement(call.input) if replaces_exactly else None
-    return FileChange(path, "change", call.at, done, "edit" if edit is not None else "record", before, edit=edit)
-
-
-def _replacement(given: Mapping[str, JSON]) -> Edit | None:
-    old, new = given.get("old_string"), given.get("new_string")
-    if not isinstance(old, str) or not isinstance(new, str):
-        return None
-    return replacing([Replacement(old, new, given.get("replace_all") is True)])
+def _displayed(call: ToolCall, name: str) -> str | None:
+    """The file before or after a change; None where it is not displayed, or too long to be displayed whole."""
+    text = None if call.details.get(f"{name}Truncated") is True else call.details.get(name)
+    return text if isinstance(text, str) else None

@@ -5,13 +5,15 @@ An encoder gets messages of any session, with content blocks as in the unified d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 
 from msgspec import Struct
 
+from clew.agents.database import DUMP_VERSION, HEADER_KEY
 from clew.agents.derived_ids import derived_id
 from clew.io.codec import dumps
+from clew.io.database_paths import FILE_SUFFIX
 from clew.model.json import JSON
 from clew.model.time import EPOCH, parse_time
 
@@ -19,6 +21,10 @@ Fields = dict[str, JSON]
 
 NO_RESULT = "no result was recorded"
 """The result of a call that has none, for agents that need one: the APIs of models refuse calls without a result."""
+IMPORT_SUFFIX = ".json"
+"""Of the file that an agent with a database imports."""
+MAX_HELD_RECORDS = 100
+"""How many records wait for the results of their calls."""
 UNKNOWN = "unknown"
 """The name of a tool, model or provider that the session does not tell."""
 
@@ -33,6 +39,33 @@ def renamed(values: Mapping[str, JSON], names: Mapping[str, str]) -> Fields:
     return {native: values[name] for name, native in names.items() if name in values}
 
 
+def subagents_by_call(session: Mapping[str, JSON]) -> dict[JSON, list[Fields]]:
+    """The links to sub-agents that have sessions, by the ids of the calls that started them."""
+    links: dict[JSON, list[Fields]] = {}
+    for link in session.get("subagents") or ():
+        if link.get("session_id"):
+            links.setdefault(link.get("tool_id"), []).append(link)
+    return links
+
+
+# Rows for a session that the agent imports: clew writes nothing into a database
+
+
+def header_line(agent: str, schema: str, session: JSON) -> bytes:
+    """The first line of a file of rows."""
+    return json_line({HEADER_KEY: DUMP_VERSION, "agent": agent, "schema": schema, "session": session})
+
+
+def row_line(table: str, row: Mapping[str, JSON]) -> bytes:
+    """The line of a row."""
+    return json_line({"table": table, "row": row})
+
+
+def import_file(main_file: str) -> str:
+    """The file that the agent imports, beside the rows of a session."""
+    return main_file.removesuffix(FILE_SUFFIX) + IMPORT_SUFFIX
+
+
 # Messages in the order of models' APIs
 
 
@@ -45,7 +78,9 @@ class ApiMessage(Struct):
     """Blocks; of a result the `tool_result`, with the name of the tool."""
     time: datetime
     uuid: str
-    metadata: Fields = {}
+    metadata: Fields
+    end_time: datetime | None = None
+    """Of the last line of a reply."""
     parent_uuid: str | None = None
 
 
@@ -54,12 +89,13 @@ class ApiOrder:
 
     What the model says in a row is one message. The results of all its calls follow at once; what came between waits.
     A result whose call is not in the last reply becomes text. A call that nothing answers gets `no_result` as its
-    result, or none where that is empty. Messages keep their branches.
+    result, or none where that is empty. Messages keep their branches. With `splits_texts`, a text behind another text
+    of the model is a message of its own, unless calls wait for their results.
     """
 
-    def __init__(self, session: Mapping[str, JSON], no_result: str = "") -> None:
-        self._session_id, self._no_result = session["id"], no_result
-        self._time = parse_time(session.get("started_at")) or EPOCH
+    def __init__(self, session: Mapping[str, JSON], no_result: str = "", *, splits_texts: bool = False) -> None:
+        self._session_id, self._no_result, self._splits_texts = session["id"], no_result, splits_texts
+        self.time = parse_time(session.get("started_at")) or EPOCH
         """Of the last message that has one."""
         self._reply: ApiMessage | None = None
         """The reply to which the next message may belong as well."""
@@ -77,7 +113,7 @@ class ApiOrder:
 
     def add(self, message: Fields) -> Iterator[ApiMessage]:
         """The messages that are complete, now that this one is there."""
-        self._time = parse_time(message.get("timestamp")) or self._time
+        self.time = parse_time(message.get("timestamp")) or self.time
         parent = message.get("parent_uuid", self._source)
         if parent != self._source and not self._answers_open_call(message):
             yield from self.finish()
@@ -91,17 +127,20 @@ class ApiOrder:
         yield from self._finish_reply()
         for call in list(self._open_calls) if self._no_result else ():
             block = {"type": "tool_result", "tool_id": call, "output": self._no_result, "is_error": True}
-            yield self._result(block, derived_id(self._session_id, "no result", call))
+            yield self._result(block, derived_id(self._session_id, "no result", call), {})
         self._open_calls = {}
         for message in self._waiting:
             yield self._linked(message)
         self._waiting = []
 
     def _add_reply(self, message: Fields) -> Iterator[ApiMessage]:
-        if self._reply is None:
+        is_split = self._splits_texts and not self._open_calls and _has_text(message["content"])
+        if self._reply is None or (is_split and _has_text(self._reply.content)):
             yield from self.finish()
-            self._reply = ApiMessage("assistant", [], self._time, self._piece_uuid(), message.get("metadata") or {})
+            self._reply = ApiMessage("assistant", [], self.time, self._piece_uuid(), {})
         self._last_pieces[self._source] = self._reply.uuid
+        self._reply.end_time = self.time
+        self._reply.metadata = {**(message.get("metadata") or {}), **self._reply.metadata}
         self._reply.content += message["content"]
         self._open_calls |= {block["tool_id"]: block for block in message["content"] if block["type"] == "tool_use"}
 
@@ -112,17 +151,16 @@ class ApiOrder:
 
     def _add_other(self, message: Fields) -> Iterator[ApiMessage]:
         yield from self._finish_reply()
-        content: list[Fields] = []
+        metadata, content = message.get("metadata") or {}, list[Fields]()
         for block in message["content"]:
             if block["type"] != "tool_result":
                 content.append(block)
             elif block["tool_id"] in self._open_calls:
-                yield self._result(block, self._piece_uuid())
+                yield self._result(block, self._piece_uuid(), metadata)
             else:
                 content += output_blocks(block.get("output"))
         if content:
-            metadata = message.get("metadata") or {}
-            self._waiting.append(ApiMessage(message["role"], content, self._time, self._piece_uuid(), metadata))
+            self._waiting.append(ApiMessage(message["role"], content, self.time, self._piece_uuid(), metadata))
         if not self._open_calls:
             yield from self.finish()
 
@@ -132,9 +170,9 @@ class ApiOrder:
             block["type"] == "tool_result" and block["tool_id"] in self._open_calls for block in message["content"]
         )
 
-    def _result(self, block: Fields, uuid: str) -> ApiMessage:
+    def _result(self, block: Fields, uuid: str, metadata: Fields) -> ApiMessage:
         name = self._open_calls.pop(block["tool_id"])["tool_name"] or UNKNOWN
-        return self._linked(ApiMessage("tool", [{**block, "tool_name": name}], self._time, uuid))
+        return self._linked(ApiMessage("tool", [{**block, "tool_name": name}], self.time, uuid, metadata))
 
     def _piece_uuid(self) -> str:
         """The uuid of the next message that is made of the last one: the first has its uuid."""
@@ -147,6 +185,58 @@ class ApiOrder:
         """The message behind the one that was given before."""
         message.parent_uuid, self._last_uuid = self._last_uuid, message.uuid
         return message
+
+
+def _has_text(blocks: list[Fields]) -> bool:
+    return any(block["type"] == "text" and block["text"] for block in blocks)
+
+
+class HeldRecords:
+    """Holds records back until the results of their calls are there, for agents that keep both in one record."""
+
+    def __init__(self, end_call: Callable[[Fields], None]) -> None:
+        """`end_call` completes a call that nothing answers."""
+        self._end_call = end_call
+        self._records: list[Fields] = []
+        self._open_calls: dict[JSON, tuple[Fields, Fields]] = {}
+        """The native calls without a result, each with its record, by the ids of the calls."""
+
+    @property
+    def last(self) -> Fields | None:
+        """The record that came last, to which more may be added."""
+        return self._records[-1] if self._records else None
+
+    def add(self, record: Fields) -> None:
+        """Hold a record."""
+        self._records.append(record)
+
+    def add_call(self, call_id: JSON, call: Fields, record: Fields) -> None:
+        """A call in a record, which waits for its result."""
+        if call_id in self._open_calls:
+            self._end_call(self._open_calls[call_id][0])
+        self._open_calls[call_id] = call, record
+
+    def take_call(self, block: Fields) -> tuple[Fields, Fields] | None:
+        """The call that a block answers, and its record; None for a block that is no result, or has no call."""
+        return self._open_calls.pop(block["tool_id"], None) if block["type"] == "tool_result" else None
+
+    def take_complete(self) -> Iterator[Fields]:
+        """The records that are complete. The last one is not: the next message may be another line of it."""
+        while len(self._records) > 1 and (len(self._records) > MAX_HELD_RECORDS or not self._open_in(self._records[0])):
+            yield self._ended(self._records.pop(0))
+
+    def take_all(self) -> Iterator[Fields]:
+        """All records that are held."""
+        while self._records:
+            yield self._ended(self._records.pop(0))
+
+    def _open_in(self, record: Fields) -> list[JSON]:
+        return [call_id for call_id, (_, holder) in self._open_calls.items() if holder is record]
+
+    def _ended(self, record: Fields) -> Fields:
+        for call_id in self._open_in(record):
+            self._end_call(self._open_calls.pop(call_id)[0])
+        return record
 
 
 # Content
@@ -175,6 +265,11 @@ def output_blocks(output: JSON) -> list[Fields]:
     if isinstance(output, list):
         return [block for block in output if isinstance(block, dict) and "type" in block]
     return [{"type": "text", "text": output_text(output)}]
+
+
+def output_attachments(output: JSON) -> list[Fields]:
+    """The images and documents in the output of a tool."""
+    return [block for block in output_blocks(output) if block["type"] in ("image", "document")]
 
 
 def text_or_image(block: Mapping[str, JSON], media_type_key: str = "mimeType") -> Fields | None:

@@ -120,6 +120,12 @@ class WrittenDuringRun(NamedTuple):
 Event: TypeAlias = FileChange | WriterStarted | WriterFinished | NoExternalRestore | WrittenDuringRun
 
 
+def snapshot(path: str, index: int, content: KnownContent | None) -> FileChange:
+    """A file as it was at a message, by a copy; None where the copy is missing."""
+    note = None if content is not None else "the copy of it is missing"
+    return FileChange(path, "snapshot", index, index, "backup", content, content, note=note)
+
+
 _DRIVE = re.compile(r"[A-Za-z]:(?=[\\/]|$)")
 _URI = re.compile(r"file://(?:localhost|(?P<host>[^/]+))?(?=/)", re.IGNORECASE)
 

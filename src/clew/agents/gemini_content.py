@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from clew.agents.content import attachment_block, text_or_none, text_or_unset
+from clew.agents.encoding import UNKNOWN, output_attachments, output_text
 from clew.io.codec import dumps
 from clew.io.typed_records import unknown_in
 from clew.model.blocks import Block, Text, Thinking, ToolResult, ToolUse, Unknown
@@ -107,25 +108,9 @@ def parts_of_block(block: Mapping[str, JSON]) -> Iterator[dict[str, JSON]]:
             else:
                 yield {"inlineData": {"mimeType": media_type, "data": content}}
         case "tool_result":
-            text, parts = split_output(block.get("output"))
-            name, call_id = block.get("tool_name") or "unknown", block["tool_id"] or "unknown"
-            yield response_part(call_id, name, text, block.get("is_error") is True)
-            yield from parts
-
-
-def response_part(call_id: str, name: str, text: str, is_error: bool) -> dict[str, JSON]:
-    """What a call gave back, as a part."""
-    response = {"error" if is_error else "output": text}
-    return {"functionResponse": {"id": call_id, "name": name, "response": response}}
-
-
-def split_output(output: JSON) -> tuple[str, list[dict[str, JSON]]]:
-    """The text of a result, and the parts for the pictures and documents in it."""
-    if isinstance(output, list):
-        blocks = [block for block in output if isinstance(block, dict)]
-        attached = [block for block in blocks if block.get("type") in ("image", "document")]
-        texts = [block["text"] for block in blocks if isinstance(block.get("text"), str)]
-        return "\n".join(texts), [part for block in attached for part in parts_of_block(block)]
-    if output is None or isinstance(output, str):
-        return output or "", []
-    return dumps(output).decode(), []
+            text = output_text(block.get("output"))
+            response = {"error" if block.get("is_error") is True else "output": text}
+            named = {"id": block["tool_id"] or UNKNOWN, "name": block.get("tool_name") or UNKNOWN}
+            yield {"functionResponse": {**named, "response": response}}
+            for attached in output_attachments(block.get("output")):
+                yield from parts_of_block(attached)

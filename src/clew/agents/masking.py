@@ -9,7 +9,8 @@ from typing import Any, BinaryIO, cast
 
 import msgspec
 
-from clew.agents.base import Agent, SourceFile, open_file
+from clew.agents.base import Agent
+from clew.agents.source import SourceFile, open_file
 from clew.model.json import JSON
 from clew.redact.native_files import learn_file, masked_parts
 from clew.redact.redactor import Redactor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -144,12 +145,15 @@ class _Document:
         return list(self._records[number : number + 1])
 
 
-def first_value(path: Path, key: str) -> str | None:
-    """The text under a key of the first record of a file of JSON lines that has one there; reads no further."""
+def first_value(path: Path, key: str, *, kind: str | None = None, limit: int | None = None) -> str | None:
+    """The text under a key of the first record of a file of JSON lines that has one there; reads no further.
+
+    `kind` is the type that the record must have, `limit` the number of records that are looked at.
+    """
     with open_source(path) as stream:
-        for record in read_records(stream):
+        for record in islice(read_records(stream), limit):
             value = record.value.get(key) if record.value else None
-            if isinstance(value, str):
+            if isinstance(value, str) and record.value and (kind is None or record.value.get("type") == kind):
                 return value
     return None
 

@@ -111,17 +111,6 @@ def is_error(success: bool | None | UnsetType) -> bool | UnsetType:
     return UNSET if success is UNSET else not success
 
 
-def encode_output(result: Mapping[str, JSON]) -> str:
-    """The output of a `tool_result` block as one text."""
-    output: JSON = result.get("output")
-    if isinstance(output, str) or output is None:
-        return output or ""
-    if isinstance(output, list):
-        texts = [block.get("text") for block in output if isinstance(block, dict)]
-        return "\n".join(text for text in texts if isinstance(text, str))
-    return dumps(output).decode()
-
-
 class SessionIds:
     """Replaces the ids in copied records by those of the new session."""
 

@@ -88,8 +88,8 @@ class Capacity(msgspec.Struct, frozen=True):
     """Tool results may hold pictures."""
     images_in_replies: bool = False
     """What the model says may hold pictures and documents."""
-    image_types: tuple[str, ...] = ("",)
-    """How the types of pictures begin that the provider of its model takes."""
+    image_types: tuple[str, ...] = ("image/png", "image/jpeg", "image/gif", "image/webp")
+    """How the types of pictures begin that the provider of its model takes; these are what nearly every one takes."""
     document_types: tuple[str, ...] = ("",)
     typed_links: bool = False
     """What is attached by its address has a type as well."""
@@ -190,8 +190,11 @@ class TargetProfile(msgspec.Struct, frozen=True):
         return self.main_path(place, Host(home, os.environ) if is_own_home(home) else Host.at(home))
 
     def import_commands(self, main_files: Iterable[Path]) -> list[list[str]]:
-        """The commands by which the agent takes over sessions; none where it finds their files by itself."""
-        return [self.import_command(path) for path in main_files] if self.import_command is not None else []
+        """The commands by which the agent takes over sessions; none where it finds their files by itself.
+
+        The files are absolute: the commands run in the session's folder.
+        """
+        return [self.import_command(path.absolute()) for path in main_files] if self.import_command is not None else []
 
     def command(self, session: Mapping[str, JSON]) -> list[str]:
         """The command that resumes a session; refuses an id that could become an option or steer a terminal."""

@@ -21,7 +21,9 @@ from clew.agents.file_evidence import (
     WriterFinished,
     WriterStarted,
     absolute,
+    as_bytes,
     first_text,
+    tool_call,
 )
 from clew.agents.read_only_commands import is_read_only_command
 from clew.analysis.messages import metadata_of
@@ -44,14 +46,19 @@ class ToolCall(NamedTuple):
     """The index of the message with the call."""
     done: int = 0
     """The index of the message with the result."""
-    output: str | None = None
-    """The result; None where it is no text."""
+    output: JSON = None
+    """The result: a text, or a list of blocks."""
     details: Mapping[str, JSON] = MappingProxyType({})
     """What the record with the result tells apart from the output."""
 
     def text(self, *names: str) -> str | None:
         """The first of the named arguments that is a text."""
         return first_text(self.input, *names)
+
+    @property
+    def output_text(self) -> str:
+        """The result where it is a text, else an empty one."""
+        return self.output if isinstance(self.output, str) else ""
 
     def change(
         self,
@@ -89,7 +96,7 @@ class ToolFileChanges:
     content_arguments: ClassVar[tuple[str, ...]] = ("content",)
     old_arguments: ClassVar[tuple[str, ...]] = ("old_string",)
     new_arguments: ClassVar[tuple[str, ...]] = ("new_string",)
-    every_argument: ClassVar[str] = "replace_all"
+    every_arguments: ClassVar[tuple[str, ...]] = ("replace_all",)
 
     def __init__(self, folder: str | None = None) -> None:
         self.folder = folder
@@ -129,10 +136,10 @@ class ToolFileChanges:
 
     def called(self, block: dict[str, JSON]) -> Iterator[Event]:
         """A tool was called."""
-        key, name, given = block.get("tool_id"), block.get("tool_name"), block.get("input")
-        if not isinstance(key, str) or not isinstance(name, str):
+        found = tool_call(block)
+        if found is None:
             return
-        given = given if isinstance(given, dict) else {}
+        key, name, given = found
         named = self.named_path(given)
         path = absolute(named, self.folder) if named else ""
         call = ToolCall(key, self.tool_name(name, given), given, self.folder, path, self.index)
@@ -144,19 +151,22 @@ class ToolFileChanges:
 
     def returned(self, block: dict[str, JSON], native: Mapping[str, JSON]) -> Iterator[Event]:
         """The result of a call came in a native record."""
-        key, output = block.get("tool_id"), block.get("output")
+        key = block.get("tool_id")
         call = self.calls.pop(key, None) if isinstance(key, str) else None
         if call is None:
             return
-        call = call._replace(
-            done=self.index,
-            output=output if isinstance(output, str) else None,
-            details=self.details(native, call.id),
-        )
-        if self.can_change_any_file(call) and not self.keeps_running(call):
-            yield WriterFinished(call.id, self.index)
+        call = call._replace(done=self.index, output=block.get("output"), details=self.details(native, call.id))
+        yield from self.finished(call)
         if block.get("is_error") is not True:
             yield from self.changes(call)
+
+    def interrupted(self, index: int) -> Iterator[Event]:
+        """Calls that have no result by message `index` and get none: what they did to their files is not known."""
+        for call in self.calls.values():
+            if call.path and (call.name in self.writes or call.name in self.edits or call.name in self.deletes):
+                note = "the call that changed it has no result"
+                yield call._replace(done=index).change("change", "edit", note=note)
+        self.calls.clear()
 
     def tool_name(self, name: str, given: dict[str, JSON]) -> str:
         """The name that the tables of this class have for a tool."""
@@ -183,6 +193,11 @@ class ToolFileChanges:
         known = (self.harmless, self.reads, self.writes, self.edits, self.deletes)
         return not any(call.name in names for names in known)
 
+    def finished(self, call: ToolCall) -> Iterator[Event]:
+        """The writers that are over when a call returned."""
+        if self.can_change_any_file(call) and not self.keeps_running(call):
+            yield WriterFinished(call.id, self.index)
+
     def keeps_running(self, call: ToolCall) -> bool:
         """True where what the call began goes on behind its result."""
         return False
@@ -206,24 +221,25 @@ class ToolFileChanges:
 
     def written(self, call: ToolCall) -> FileChange:
         """What a tool wrote to a file."""
-        content = call.text(*self.content_arguments)
+        content, before = call.text(*self.content_arguments), self.content_before(call)
+        if before is ABSENT:
+            return call.change("create", "record", before, as_bytes(content))
         edit = writing(content, verbatim=self.writes_verbatim(call)) if content is not None else None
-        if self.is_new_file(call):
-            return call.change("create", "record", ABSENT, edit=edit)
-        return call.change("change", "record", edit=edit)
+        return call.change("change", "record", before, edit=edit)
 
     def writes_verbatim(self, call: ToolCall) -> bool:
         """True where the file has the content that was given, byte for byte."""
         return True
 
-    def is_new_file(self, call: ToolCall) -> bool:
-        """True where the result says that there was no such file before."""
-        return False
+    def content_before(self, call: ToolCall) -> KnownContent | None:
+        """What the file was before, where the result tells it."""
+        return None
 
     def edited(self, call: ToolCall) -> FileChange:
         """What a tool changed in a file."""
         replacements = self.replacements(call)
-        return call.change("change", "edit", edit=replacing(replacements) if replacements else None)
+        edit = replacing(replacements) if replacements else None
+        return call.change("change", "edit", self.content_before(call), edit=edit)
 
     def replacements(self, call: ToolCall) -> list[Replacement]:
         """The texts that an edit replaces; none where one of them is not known."""
@@ -234,7 +250,7 @@ class ToolFileChanges:
             new = first_text(edit, *self.new_arguments) if isinstance(edit, dict) else None
             if not old or new is None:
                 return []
-            found.append(Replacement(old, new, edit.get(self.every_argument) is True))
+            found.append(Replacement(old, new, any(edit.get(name) is True for name in self.every_arguments)))
         return found
 
 
@@ -257,6 +273,14 @@ class CommonToolFileChanges(ToolFileChanges):
     new_arguments = ("new_string", "new_str", "new")
 
     _commands_of_editor: ClassVar = {"create": "write", "str_replace": "edit", "view": "read"}
+
+    def interrupted(self, index: int) -> Iterator[Event]:
+        """Calls that have no result by message `index` and get none: what they did to their files is not known."""
+        for call in self.calls.values():
+            if call.path and (call.name in self.writes or call.name in self.edits or call.name in self.deletes):
+                note = "the call that changed it has no result"
+                yield call._replace(done=index).change("change", "edit", note=note)
+        self.calls.clear()
 
     def tool_name(self, name: str, given: dict[str, JSON]) -> str:
         name = name.lower()

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from clew.model.json import JSON
 
 Arguments: TypeAlias = dict[str, JSON]
 
-SHELL = "shell"  # command, description, cwd
-READ = "read"  # path, offset, limit
-WRITE = "write"  # path, content
-EDIT = "edit"  # path, old, new, all
-GLOB = "glob"  # pattern, path
-GREP = "grep"  # pattern, path, glob
-LIST = "list"  # path
-FETCH = "fetch"  # url, prompt
-SEARCH = "search"  # query
-TODOS = "todos"  # todos: a list of {content, status, active_form?}
+ToolKind = Literal["shell", "read", "write", "edit", "glob", "grep", "list", "fetch", "search", "todos"]
+"""Kinds of tools that many agents have. The common names of their arguments:
+
+shell: command, description, cwd; read: path, offset, limit; write: path, content; edit: path, old, new, all;
+glob: pattern, path; grep: pattern, path, glob; list: path; fetch: url, prompt; search: query;
+todos: todos, a list of {content, status, active_form?}.
+"""
 
 FILE_WRITE_TOOLS = frozenset({"write", "write_file", "create", "create_file"})
 """Names of tools, of all agents, that write whole files. This and the sets below are in lower case."""
@@ -55,7 +52,7 @@ class RecentCalls(dict[str | None, str | None]):
 class Tool(NamedTuple):
     """A tool of an agent: its kind, its name, and the agent's names of arguments by their common name."""
 
-    kind: str
+    kind: ToolKind
     name: str
     arguments: Mapping[str, str] = {}
     read: Callable[[Arguments], Arguments] | None = None
@@ -70,9 +67,9 @@ class Translator:
     def __init__(self, source: Sequence[Tool], target: Sequence[Tool]) -> None:
         self._known = {tool.name: tool for tool in reversed(source)}
         # Where an agent has several tools of a kind, its first one is used.
-        self._target_by_kind = {tool.kind: tool for tool in reversed(target)}
+        self._target_by_kind: dict[str, Tool] = {tool.kind: tool for tool in reversed(target)}
 
-    def kind(self, name: str | None) -> str | None:
+    def kind(self, name: str | None) -> ToolKind | None:
         """The kind of a tool of the source; None for a tool without a kind."""
         tool = self._known.get(name or "")
         return tool.kind if tool is not None else None
@@ -82,7 +79,7 @@ class Translator:
         tool = self._target_by_kind.get(self.kind(name) or "")
         return tool.name if tool is not None else name
 
-    def writes(self, kind: str) -> bool:
+    def writes(self, kind: ToolKind) -> bool:
         """True where the target has a tool of this kind."""
         return kind in self._target_by_kind
 
@@ -113,35 +110,59 @@ def command_text(arguments: Arguments) -> Arguments:
     return {**arguments, "command": command[2] if is_script else shlex.join(command)}
 
 
-def todos_from(common_names: Mapping[str, str]) -> Callable[[Arguments], Arguments]:
+def without(arguments: Arguments, *names: str) -> Arguments:
+    """The arguments that have none of these names."""
+    return {name: value for name, value in arguments.items() if name not in names}
+
+
+def todos_from(names: Mapping[str, str] = {}, states: Mapping[str, str] = {}) -> Callable[[Arguments], Arguments]:
     """Make a function that gives the entries of a todo list the common names: content, status, active_form.
 
-    Claude Code demands an active form; one that repeats the content is left out.
-    """
-    rename = todos_into(common_names)
-
-    def convert(arguments: Arguments) -> Arguments:
-        renamed = rename(arguments)
-        if renamed is not arguments:
-            for entry in renamed["todos"]:
-                if "active_form" in entry and entry["active_form"] == entry.get("content"):
-                    del entry["active_form"]
-        return renamed
-
-    return convert
-
-
-def todos_into(names: Mapping[str, str]) -> Callable[[Arguments], Arguments]:
-    """Make a function that renames the keys of the entries of a todo list; other keys keep their names.
-
-    An entry of which two values would get one name stays as it is.
+    `names` and `states` give the common names by those of the agent. An active form that repeats the content is left
+    out: Claude Code demands one.
     """
 
-    def convert(arguments: Arguments) -> Arguments:
+    def convert(entry: Arguments, _number: int) -> Arguments:
+        common = _renamed_todo(entry, names, states)
+        repeats = "active_form" in common and common["active_form"] == common.get("content")
+        return without(common, "active_form") if repeats else common
+
+    return _for_each_todo(convert)
+
+
+def todos_into(
+    names: Mapping[str, str] = {},
+    states: Mapping[str, str] = {},
+    defaults: Callable[[Arguments, int], Arguments] = lambda _entry, _number: {},
+) -> Callable[[Arguments], Arguments]:
+    """Make a function that gives the entries of a todo list the names of an agent.
+
+    `names` and `states` give them by the common ones. `defaults` gives what the agent demands, for an entry and its
+    number from 1.
+    """
+
+    def convert(entry: Arguments, number: int) -> Arguments:
+        renamed = _renamed_todo(entry, names, states)
+        return renamed | without(defaults(entry, number), *renamed)
+
+    return _for_each_todo(convert)
+
+
+def _renamed_todo(entry: Arguments, names: Mapping[str, str], states: Mapping[str, str]) -> Arguments:
+    """An entry with other keys and another state; where two values would get one key, the keys stay as they are."""
+    if (status := str(entry.get("status"))) in states:
+        entry = {**entry, "status": states[status]}
+    renamed = _renamed(entry, names)
+    return renamed if len(renamed) == len(entry) else entry
+
+
+def _for_each_todo(convert: Callable[[Arguments, int], Arguments]) -> Callable[[Arguments], Arguments]:
+    """Make a function that converts each entry of a todo list; a list that is not one of objects stays as it is."""
+
+    def convert_all(arguments: Arguments) -> Arguments:
         entries = arguments.get("todos")
         if type(entries) is not list or not all(type(entry) is dict for entry in entries):
             return arguments
-        renamed = [(entry, _renamed(entry, names)) for entry in entries]
-        return {**arguments, "todos": [new if len(new) == len(old) else dict(old) for old, new in renamed]}
+        return {**arguments, "todos": [convert(entry, number) for number, entry in enumerate(entries, 1)]}
 
-    return convert
+    return convert_all

@@ -15,7 +15,7 @@ from typing import cast
 
 import msgspec
 
-from clew.agents.base import SourceFile, source_state
+from clew.agents.source import SourceFile, source_state
 from clew.archive.archive import Archive, open_archive
 from clew.archive.records import SourceHome, Version
 from clew.datadir import private_folder

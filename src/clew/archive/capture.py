@@ -20,7 +20,8 @@ from typing import BinaryIO, NamedTuple, TypeAlias, cast
 import msgspec
 
 from clew.agents.backups import is_behind_link
-from clew.agents.base import Agent, SourceFile, open_main, source_state, with_current_size
+from clew.agents.base import Agent
+from clew.agents.source import SourceFile, open_main, source_state, with_current_size
 from clew.archive.archive import Archive
 from clew.archive.chunker import cut
 from clew.archive.prune import merge_packs

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 
-from clew.agents.base import source_state
+from clew.agents.source import source_state
 from clew.catalog.dedupe import update_visible_copies
 from clew.catalog.discovery import host_name, source_to_json
 from clew.catalog.filters import SourcesWithText, matching_sources

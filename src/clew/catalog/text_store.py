@@ -142,9 +142,9 @@ def mark_unindexed(db: sqlite3.Connection, messages: Iterable[int]) -> None:
         query = "SELECT id, message FROM block WHERE id BETWEEN ? AND ? AND chars > 0"
         span = (source * KEYS_PER_SOURCE, source * KEYS_PER_SOURCE + SESSION_BLOCKS)
         docs = [doc for doc, message in db.execute(query, span) if message in changed]
-        chunk = "SELECT max(first) AS first FROM text_chunk WHERE first <= ?"
-        insert = f"INSERT OR IGNORE INTO unindexed_text SELECT first FROM ({chunk}) WHERE first IS NOT NULL"
-        db.executemany(insert, [(doc,) for doc in docs])
+        # With `max(first)` SQLite would read all rows before the chunk.
+        chunk = "SELECT first FROM text_chunk WHERE first <= ? ORDER BY first DESC LIMIT 1"
+        db.executemany(f"INSERT OR IGNORE INTO unindexed_text {chunk}", [(doc,) for doc in docs])
 
 
 def mark_session_unindexed(db: sqlite3.Connection, source: int) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from clew.agents import registry
-from clew.agents.base import SourceFile, SourceState, source_state, with_current_size
+from clew.agents.source import SourceFile, SourceState, source_state, with_current_size
 from clew.catalog.change_detection import fingerprint, record_unreadable, trusted_mtime
 from clew.catalog.database import CatalogNotWritable, open_writer, transaction
 from clew.catalog.ingest import SOURCE_ERRORS, Ingested, ingest

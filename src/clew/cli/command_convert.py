@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -34,7 +35,7 @@ from clew.convert.file_transaction import roll_back_on_signal
 from clew.convert.losses import Converted, refusal, serious
 from clew.convert.prepare import Prepared, is_converted, prepare, prepare_original
 from clew.convert.report import conversion_report
-from clew.errors import UsageError, WouldLose
+from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.io.atomic import create
 from clew.references import message_of
 from clew.sources.moved_projects import full_path
@@ -102,8 +103,8 @@ def command(
         raise UsageError(f"{reference}: a session is converted whole, or the branch that --branch names")
     if report is not None and dry_run:
         raise UsageError("--report describes written files; --dry-run writes none")
-    if report is not None and report.exists():
-        raise WouldLose(f"{report} exists already")
+    if report is not None:
+        _check_report_path(report)
     host = target_host(context, target_home)
     home = host.home
     library, session = find_to_convert(context, reference, host)
@@ -140,17 +141,28 @@ def command(
     client_version = installed_version(outcome.resume[0]) if outcome.resume else None
     if not refused and (warning := untested_version(agent, client_version)):
         print_message(f"clew: {warning}")
+    if wants_json(context, as_json):
+        shown = outcome if not refused else msgspec.structs.replace(outcome, files=[])
+        print_json(masking.value(msgspec.to_builtins(shown)))
+    else:
+        _print_outcome(outcome, refused, redaction(context, TEXT), started)
     if report is not None and not refused:
         described = conversion_report(
             session.agent, session.source, agent, outcome, clew_version=__version__, client_version=client_version
         )
         create(report, msgspec.json.format(msgspec.json.encode(described), indent=2) + b"\n")
-    if wants_json(context, as_json):
-        shown = outcome if not refused else msgspec.structs.replace(outcome, files=[])
-        print_json(masking.value(msgspec.to_builtins(shown)))
-    else:
-        _report(outcome, refused, redaction(context, TEXT), started)
     return WouldLose.exit_code if refused else 0
+
+
+def _check_report_path(report: Path) -> None:
+    """Refuse a report that could not be written once the session is."""
+    if os.path.lexists(report):
+        raise WouldLose(f"{report} exists already")
+    folder = report.absolute().parent
+    if not folder.is_dir():
+        raise SourceUnreadable(f"{report} cannot be written: {folder} is not a folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise SourceUnreadable(f"{report} cannot be written: no permission to write to {folder}")
 
 
 def _rehearsed(prepared: Prepared, target: str, home: Path) -> Converted:
@@ -182,7 +194,7 @@ def _check_alone(changed: str | None, is_masked: bool) -> None:
         raise UsageError("--original restores the session byte for byte; it cannot be combined with other changes")
 
 
-def _report(
+def _print_outcome(
     outcome: Converted, refused: bool, masking: Redaction, started: Callable[[list[str]], AgentCommand]
 ) -> None:
     from clew.render.text_safety import visible

@@ -161,9 +161,13 @@ def _plan(
     if not answers:
         raise UnknownReference("; ".join(["no record of the session mentions a file", *history.cut_off()]))
     contents = history.contents(answers)
-    steps = plan(list(zip(answers, contents, strict=True)), folder, base, allow_protected=options["allow_protected"])
-    if options["unproved"]:
-        steps = [step._replace(verdict="conflict") if step.verdict == "unproved" else step for step in steps]
+    steps = plan(
+        list(zip(answers, contents, strict=True)),
+        folder,
+        base,
+        allow_protected=options["allow_protected"],
+        allow_unproved=options["unproved"],
+    )
     if options["known"]:
         steps = [step for step in steps if step.verdict not in ("unknown", "unproved")]
     return steps

@@ -12,8 +12,9 @@ from typing import NamedTuple, TypeVar
 
 import click
 
-from clew.agents.base import Unit, long_records, open_file
+from clew.agents.base import Unit, long_records
 from clew.agents.file_evidence import FileContent
+from clew.agents.source import open_file
 from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_json, print_line, print_message, use_color
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction

@@ -10,7 +10,7 @@ from itertools import islice
 
 import click
 
-from clew.agents.base import FileStates, file_states
+from clew.agents.source import FileStates, file_states
 from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_line, print_message
 from clew.cli.redaction import DATA, TEXT, redacting, redaction

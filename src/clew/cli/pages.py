@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import IO, NamedTuple
 from urllib.parse import quote
 
-from clew.agents.base import show, with_current_size
+from clew.agents.base import show
+from clew.agents.source import with_current_size
 from clew.analysis.session import project_of
 from clew.cli.output import open_output, print_message
 from clew.cli.redaction import Redaction

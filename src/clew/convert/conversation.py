@@ -14,7 +14,7 @@ import msgspec
 from clew.agents.derived_ids import derived_id
 from clew.agents.native_records import content_of, output_of
 from clew.agents.target_profile import Capacity, RecordText, TargetProfile
-from clew.agents.tools import TODOS, RecentCalls, Translator
+from clew.agents.tools import RecentCalls, Translator
 from clew.analysis.todos import Replay
 from clew.convert.compaction import CompactedSession, Part
 from clew.convert.history import BranchSelection
@@ -137,7 +137,7 @@ class Todos:
     def __init__(self, capacity: Capacity, translator: Translator, title: str) -> None:
         self._capacity, self._translator, self._title = capacity, translator, title
         # Where no tool sets the list and messages carry it, a call alone sets nothing.
-        self._is_set_by_calls = not capacity.todos or translator.writes(TODOS)
+        self._is_set_by_calls = not capacity.todos or translator.writes("todos")
         self._replay = Replay()
         self._calls: set[str] = set()
         """Those that set the list of the target as well, once their results say that they did."""
@@ -153,7 +153,7 @@ class Todos:
         if _content_and_status(self._replay.todos) != _content_and_status(before):
             self.changed = message["index"]
         for block in message["content"] if is_converted else ():
-            if block["type"] == "tool_use" and self._translator.kind(block["tool_name"]) == TODOS:
+            if block["type"] == "tool_use" and self._translator.kind(block["tool_name"]) == "todos":
                 self._calls.add(block["tool_id"])
             elif block["type"] == "tool_result" and block["tool_id"] in self._calls:
                 self._calls.discard(block["tool_id"])

@@ -10,19 +10,10 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from clew.agents.base import (
-    Agent,
-    Header,
-    SourceFile,
-    Unit,
-    archive_damage,
-    main_file,
-    open_file,
-    session_object,
-    with_current_size,
-)
+from clew.agents.base import Agent, Header, Unit, main_file, session_object
 from clew.agents.derived_ids import derived_id
 from clew.agents.masking import learn_subagents
+from clew.agents.source import SourceFile, archive_damage, open_file, with_current_size
 from clew.agents.target_profile import Compaction
 from clew.agents.tools import Translator
 from clew.convert import origin

@@ -15,7 +15,8 @@ from tempfile import mkdtemp
 
 import msgspec
 
-from clew.agents.base import Agent, SourceFile, Unit, open_main, with_current_size
+from clew.agents.base import Agent, Unit
+from clew.agents.source import SourceFile, open_main, with_current_size
 from clew.analysis.facts import Facts
 from clew.analysis.links import MESSAGE, NONE, SAID, SIDECHAIN, Links
 from clew.analysis.tree import find_path

@@ -6,8 +6,9 @@ from collections import Counter
 from pathlib import Path
 
 from clew.agents import registry
-from clew.agents.base import Agent, SourceFile, source_state
+from clew.agents.base import Agent
 from clew.agents.derived_ids import derived_id
+from clew.agents.source import SourceFile, source_state
 from clew.convert import origin
 from clew.convert.conversion import REFERRED, Conversion, Find, NothingToConvert
 from clew.convert.losses import Converted, Loss

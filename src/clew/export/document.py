@@ -17,14 +17,8 @@ from typing import IO, BinaryIO
 
 import msgspec
 
-from clew.agents.base import (
-    Agent,
-    SourceFile,
-    fits_in_memory,
-    open_file,
-    session_object,
-    with_current_size,
-)
+from clew.agents.base import Agent, session_object
+from clew.agents.source import SourceFile, fits_in_memory, open_file, with_current_size
 from clew.analysis.facts import collect_facts
 from clew.analysis.tree import Tree
 from clew.io.codec import NOT_JSON, dumps, loads

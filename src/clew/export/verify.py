@@ -9,7 +9,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from clew.agents.base import Agent, SourceFile, open_file, with_current_size
+from clew.agents.base import Agent
+from clew.agents.source import SourceFile, open_file, with_current_size
 from clew.export.document import write_document
 from clew.export.reading import DocumentStream
 from clew.io.compress import damage

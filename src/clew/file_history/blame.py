@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from clew.agents.base import SourceFile, open_file
 from clew.agents.file_evidence import RESTORATIONS, FileContent, How, KnownContent, absolute
+from clew.agents.source import SourceFile, open_file
 from clew.errors import SourceUnreadable
 from clew.file_history.diffs import lines_of
 from clew.file_history.fingerprint import Certainty

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from clew.agents.base import Agent, SourceFile, Unit, session_object, with_current_size
+from clew.agents.base import Agent, Unit, session_object
 from clew.agents.file_evidence import KnownContent, absolute
+from clew.agents.source import SourceFile, with_current_size
 from clew.analysis.facts import Facts
 from clew.analysis.prompts import is_prompt
 from clew.errors import UnknownReference, UsageError

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from clew.agents.file_evidence import FileContent, KnownContent
+from clew.agents.protected_paths import is_protected
 from clew.errors import PathRefused
 from clew.file_history.timeline import Answer
 from clew.io.filesystem import SYSTEM, make_folder
-from clew.io.protected import is_protected
 from clew.io.safe_write import Change, Within, parts_of, refuse_twins
 from clew.store.change_journal import journaled_restore
 
@@ -37,13 +37,18 @@ def relative(path: str, base: str) -> str | None:
 
 
 def plan(
-    answers: Sequence[tuple[Answer, KnownContent | None]], folder: Path, base: str, *, allow_protected: bool
+    answers: Sequence[tuple[Answer, KnownContent | None]],
+    folder: Path,
+    base: str,
+    *,
+    allow_protected: bool,
+    allow_unproved: bool = False,
 ) -> list[RestoreStep]:
     """Plan to restore files below the folder, which need not exist yet; changes nothing."""
     with Within(folder) if folder.is_dir() else nullcontext() as within:
         # With --in-place the session says which folder it is, so the folder itself may be a protected one.
         guarded = None if allow_protected else str(folder.resolve())
-        steps = [_step(within, answer, state, base, guarded) for answer, state in answers]
+        steps = [_step(within, answer, state, base, guarded, allow_unproved) for answer, state in answers]
     try:
         refuse_twins([step.path for step in steps if step.verdict in ("write", "conflict", "same", "remove")])
     except PathRefused as error:
@@ -52,7 +57,12 @@ def plan(
 
 
 def _step(
-    within: Within | None, answer: Answer, state: KnownContent | None, base: str, guarded: str | None
+    within: Within | None,
+    answer: Answer,
+    state: KnownContent | None,
+    base: str,
+    guarded: str | None,
+    allow_unproved: bool,
 ) -> RestoreStep:
     """Return the step for one file; `guarded` is the target folder if protected files must not be changed."""
     path = relative(answer.path, base)
@@ -70,7 +80,7 @@ def _step(
     if verdict != "same" and guarded is not None and is_protected(f"{guarded}/{path}"):
         return RestoreStep(answer, path, "protected", state, "programs run this file automatically")
     if answer.certainty == "unproved" and verdict != "same":
-        return RestoreStep(answer, path, "unproved", state, answer.reason)
+        return RestoreStep(answer, path, verdict if allow_unproved else "unproved", state, answer.reason)
     return RestoreStep(answer, path, verdict, state)
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import msgspec
 
-from clew.agents.base import SourceFile, open_main, source_state
 from clew.agents.sage_agent.locate import AGENT, MESSAGES
+from clew.agents.source import SourceFile, open_main, source_state
 from clew.agents.target_profile import ORIGINAL_FILE_SUFFIX
 from clew.archive.archive import open_archive
 from clew.archive.records import INDEX, check_folder, pack_names

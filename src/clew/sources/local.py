@@ -11,8 +11,9 @@ from typing import NamedTuple
 import msgspec
 
 from clew.agents import registry
-from clew.agents.base import Agent, Claim, SourceFile, sources_in_database
+from clew.agents.base import Agent, Claim, SourceFile
 from clew.agents.database import database_problem
+from clew.agents.database_agent import sources_in_database
 from clew.errors import SourceUnreadable
 from clew.host import Host
 from clew.io.database_paths import database_of, database_of_folder

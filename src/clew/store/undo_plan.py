@@ -11,11 +11,11 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from clew.agents.backups import read_inside
+from clew.agents.protected_paths import is_protected, leads_out
 from clew.agents.sage_agent.records import MESSAGE_ROLES, RecordHeader
 from clew.errors import PathRefused, SourceUnreadable, UnknownReference, WouldLose
 from clew.io.blobs import digest_of
 from clew.io.codec import NOT_JSON
-from clew.io.protected import is_protected, leads_out
 from clew.io.safe_write import CaseCollisionError, Within, parts_of, refuse_twins
 from clew.store.apply_changes import blocking_path, state_among
 from clew.store.conversation_tree import NONE, Tree, node_of

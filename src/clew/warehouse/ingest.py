@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clew.agents import registry
-from clew.agents.base import SourceFile, with_current_size
 from clew.agents.masking import masked_source
+from clew.agents.source import SourceFile, with_current_size
 from clew.analysis.pricing import prices
 from clew.catalog.ingest import SOURCE_ERRORS
 from clew.catalog.ingest import ingest as read_rows

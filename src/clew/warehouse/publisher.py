@@ -16,7 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from clew.agents.base import SourceFile, SourceState, source_state
+from clew.agents.source import SourceFile, SourceState, source_state
 from clew.analysis.pricing import prices
 from clew.datadir import private_folder
 from clew.errors import SourceUnreadable

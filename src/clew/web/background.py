@@ -1,7 +1,8 @@
 """Work beside the pages: keeps the catalog up to date, and scans sessions for secrets.
 
 Both run in a process of their own, so that pages need not wait for them. Run as a module, this file is that process: it
-reads a pickled call of one of its own functions from standard input and writes the pickled result to standard output.
+reads a pickled call of one of its own functions from standard input and writes to standard output, pickled, how far it
+is and then the result.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from clew.catalog.change_detection import Hosts, find_hosts
 from clew.catalog.sync_level import SyncLevel
@@ -28,15 +29,28 @@ POLL_MS = 1_000
 MAX_SECONDS_BETWEEN_UPDATES = 60.0
 """An update runs at least this often, because some file systems report no changes."""
 STOP_TIMEOUT_SECONDS = 5.0
+SECONDS_BETWEEN_PROGRESS = 0.25
 
 State = Literal["off", "working", "fresh", "failed"]
+Outcome = Literal["fresh", "busy", "failed"]
+"""How an update ended. "busy": another process updates the catalog."""
+
+
+class Progress(NamedTuple):
+    """How far a running update is."""
+
+    task: str
+    percent: int
 
 
 class Update(Protocol):
     """One way to bring the catalog up to date."""
 
-    def run(self) -> bool:
-        """Bring the catalog up to date; False if that failed."""
+    progress: Progress | None
+    """How far a running update is, if that is known."""
+
+    def run(self) -> Outcome:
+        """Bring the catalog up to date."""
 
     def cancel(self) -> None:
         """End a run early, from another thread."""
@@ -58,6 +72,13 @@ class CatalogUpdater:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.state: State = "off"
+        self.has_finished = False
+        """True after the first update. Before it, the catalog may hold a part of the sessions only."""
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far a running update is, if that is known."""
+        return self._update.progress if self._update is not None else None
 
     def start(self) -> None:
         """Start the thread, if there is an update to run."""
@@ -76,7 +97,7 @@ class CatalogUpdater:
 
     def _run(self, update: Update) -> None:
         settings = self._settings_state()
-        self.state = "fresh" if update.run() else "failed"
+        self._run_once(update)
         while not self._stop.is_set():
             folders = self._folders()
             # An update comes at once: files may have changed before they were watched.
@@ -86,10 +107,20 @@ class CatalogUpdater:
                     return
                 has_changes |= settings != (settings := self._settings_state())
                 if has_changes or time.monotonic() - updated_at > MAX_SECONDS_BETWEEN_UPDATES:
-                    updated_at = time.monotonic()
-                    self.state = "fresh" if update.run() else "failed"
+                    is_done = self._run_once(update)
+                    updated_at = time.monotonic() if is_done else -math.inf
                     if self._folders() != folders:
                         break
+
+    def _run_once(self, update: Update) -> bool:
+        """Run the update; False if another process is updating the catalog, so that it has to be run again."""
+        self.state = "working"
+        outcome = update.run()
+        if outcome == "busy":
+            return False
+        self.state = outcome
+        self.has_finished = True
+        return True
 
     def _folders(self) -> list[Path]:
         return [folder for folder in self._find_folders() if folder.is_dir()]
@@ -128,19 +159,25 @@ class SyncUpdate:
     def __init__(self, hosts: Hosts, folder: Path) -> None:
         self._hosts, self._folder = hosts, folder
         self._process: subprocess.Popen[bytes] | None = None
+        self.progress: Progress | None = None
         self._levels = [SyncLevel.SESSIONS, SyncLevel.TEXT]
         """The first sync reads sessions before their messages, so that pages can list them soon."""
 
-    def run(self) -> bool:
+    def run(self) -> Outcome:
         """Sync once, with the hosts that there are now."""
         try:
             hosts = _picklable(find_hosts(self._hosts))
         except ClewError:
-            return False
+            return "failed"
         self._process = start_process(sync_catalog, hosts, self._folder, self._levels)
-        result = read_result(self._process)
-        self._process, self._levels = None, [SyncLevel.TEXT]
-        return result is True
+        outcome: Outcome | None = read_result(self._process, self._set_progress)
+        self._process = self.progress = None
+        if outcome == "fresh":
+            self._levels = [SyncLevel.TEXT]
+        return outcome or "failed"
+
+    def _set_progress(self, progress: Progress) -> None:
+        self.progress = progress
 
     def cancel(self) -> None:
         """End the process."""
@@ -154,18 +191,19 @@ class MirrorUpdate:
 
     def __init__(self, url: str, folder: Path) -> None:
         self._url, self._folder = url, folder
+        self.progress: Progress | None = None
 
-    def run(self) -> bool:
+    def run(self) -> Outcome:
         """Copy once. After a failure, pages show the rows that were copied before."""
         from clew.warehouse.postgres.mirror import mirror
 
         try:
             mirror(self._url, self._folder)
         except Busy:
-            return True
+            return "busy"
         except ClewError:
-            return False
-        return True
+            return "failed"
+        return "fresh"
 
     def cancel(self) -> None:
         """Let it finish: a copy is one transaction, and the thread is a daemon."""
@@ -215,14 +253,31 @@ class SecretScan:
             process.terminate()
 
 
-def sync_catalog(hosts: Sequence[Host], folder: Path, levels: Sequence[SyncLevel]) -> bool:
-    """Sync the catalog as far as each level. A sync of another process counts as ours."""
+def sync_catalog(hosts: Sequence[Host], folder: Path, levels: Sequence[SyncLevel]) -> Outcome:
+    """Sync the catalog as far as each level."""
     from clew.catalog.sync import sync
 
-    with suppress(Busy):
+    try:
         for level in levels:
-            sync(hosts, folder, level)
-    return True
+            sync(hosts, folder, level, on_progress=_progress_sender(level))
+    except Busy:
+        return "busy"
+    return "fresh"
+
+
+def _progress_sender(level: SyncLevel) -> Callable[[str, int, int], None]:
+    """A function that tells the parent process, not too often, how far a sync of this level is."""
+    tasks = {"sessions": "sessions" if level == SyncLevel.SESSIONS else "messages", "text": "text for the search"}
+    sent_at = -math.inf
+
+    def send(stage: str, done: int, total: int) -> None:
+        nonlocal sent_at
+        now = time.monotonic()
+        if total and now - sent_at >= SECONDS_BETWEEN_PROGRESS:
+            sent_at = now
+            _send(Progress(tasks[stage], min(100, 100 * done // total)))
+
+    return send
 
 
 def find_secrets_in_homes(hosts: Sequence[Host], plain: bool, rules: Path | None) -> list[dict[str, Any]]:
@@ -260,12 +315,18 @@ def start_process(function: Callable[..., object], *arguments: object) -> subpro
     return process
 
 
-def read_result(process: subprocess.Popen[bytes]) -> Any:
+def read_result(process: subprocess.Popen[bytes], on_progress: Callable[[Progress], None] = lambda _: None) -> Any:
     """Wait for the process and return the result of its function; None if that failed."""
     assert process.stdout is not None
-    with process.stdout as stdout:
-        output = stdout.read()
-    return pickle.loads(output) if process.wait() == 0 else None
+    result = None
+    with process.stdout as stdout, suppress(EOFError, pickle.UnpicklingError):
+        while True:
+            message = pickle.load(stdout)
+            if isinstance(message, Progress):
+                on_progress(message)
+            else:
+                result = message
+    return result if process.wait() == 0 else None
 
 
 def _picklable(hosts: Sequence[Host]) -> list[Host]:
@@ -276,7 +337,13 @@ def _picklable(hosts: Sequence[Host]) -> list[Host]:
 def _run_process() -> None:
     """Run the call that the parent process wrote."""
     function, arguments = pickle.load(sys.stdin.buffer)
-    pickle.dump(function(*arguments), sys.stdout.buffer)
+    _send(function(*arguments))
+
+
+def _send(message: object) -> None:
+    """Write a message to the parent process."""
+    pickle.dump(message, sys.stdout.buffer)
+    sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":

@@ -21,10 +21,13 @@ HEATMAP_WEEKS = 53
 HEATMAP_LEVELS = 4
 COLOURS = 6
 """Series with a colour of their own; all others share one."""
-CHART_WIDTH, CHART_HEIGHT = 720, 180
-LEFT_MARGIN, BOTTOM_MARGIN = 64, 24
-LABEL_HALF_WIDTH = 46
-MAX_LABELS = 6
+BARS_HEIGHT, LABELS_HEIGHT = 180, 24
+"""In pixels. Widths are percentages, so that text is as large on a phone as on a wide screen."""
+LEFT_MARGIN_PERCENT = 12.0
+MAX_LABELS, MAX_LABEL_CHARS = 4, 11
+"""As many labels as fit on a phone side by side."""
+LAST_LABEL_PERCENT = 85.0
+"""A label behind this place ends at the edge of the chart."""
 TICK_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 """Steps of a scale, times a power of ten."""
 TICKS = 4
@@ -62,7 +65,7 @@ def heatmap(days: Mapping[date, Day], last: date) -> Markup:
         size = f'width="{CELL_SIZE}" height="{CELL_SIZE}"'
         pieces.append(f'<rect class="h{level}" x="{x}" y="{y}" {size} rx="2">{title}</rect>')
     label = f"Activity on each day from {first.isoformat()} to {last.isoformat()}"
-    return _svg(HEATMAP_WEEKS * step + 30, 7 * step + 16, label, "heat", "".join(pieces))
+    return _svg(_view_box(HEATMAP_WEEKS * step + 30, 7 * step + 16), label, "heat", "".join(pieces))
 
 
 def _heat_level(weight: int, maximum: int) -> int:
@@ -85,21 +88,21 @@ def bars(stacks: Sequence[Bar], label: str, unit: str = "") -> Markup:
         return Markup("")
     maximum = max((sum(value for _, value, _ in bar.parts) for bar in stacks), default=0.0) or 1.0
     marks = ticks(maximum)
-    step = (CHART_WIDTH - LEFT_MARGIN) / len(stacks)
-    width = max(1.0, min(40.0, step * 0.8))
+    step = (100 - LEFT_MARGIN_PERCENT) / len(stacks)
+    width = min(6.0, step * 0.8)
     pieces = [_axis(marks, unit)]
     for number, bar in enumerate(stacks):
-        x, y = LEFT_MARGIN + number * step + (step - width) / 2, float(CHART_HEIGHT)
+        x, y = LEFT_MARGIN_PERCENT + number * step + (step - width) / 2, float(BARS_HEIGHT)
         for series, value, text in bar.parts:
-            height = value / marks[-1] * (CHART_HEIGHT - 10)
+            height = value / marks[-1] * (BARS_HEIGHT - 10)
             y -= height
             pieces.append(
-                f'<rect class="s{min(series, COLOURS)}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" '
+                f'<rect class="s{min(series, COLOURS)}" x="{x:.2f}%" y="{y:.1f}" width="{width:.2f}%" '
                 f'height="{max(0.5, height):.1f}"><title>{escape_line(bar.name)}: {escape_line(text)}</title></rect>'
             )
     labelled = range(0, len(stacks), max(1, -(-len(stacks) // MAX_LABELS)))
-    pieces += [_bar_label(stacks[number].name, LEFT_MARGIN + number * step + step / 2) for number in labelled]
-    return _svg(CHART_WIDTH, CHART_HEIGHT + BOTTOM_MARGIN, label, "bars", "".join(pieces))
+    pieces += [_bar_label(stacks[number].name, LEFT_MARGIN_PERCENT + (number + 0.5) * step) for number in labelled]
+    return _svg(f'width="100%" height="{BARS_HEIGHT + LABELS_HEIGHT}"', label, "bars", "".join(pieces))
 
 
 def ticks(maximum: float) -> list[float]:
@@ -112,10 +115,10 @@ def ticks(maximum: float) -> list[float]:
 def _axis(marks: Sequence[float], unit: str) -> str:
     pieces = []
     for mark in marks:
-        y = CHART_HEIGHT - mark / marks[-1] * (CHART_HEIGHT - 10)
-        pieces.append(f'<line x1="{LEFT_MARGIN}" x2="{CHART_WIDTH}" y1="{y:.1f}" y2="{y:.1f}"></line>')
+        y = BARS_HEIGHT - mark / marks[-1] * (BARS_HEIGHT - 10)
+        pieces.append(f'<line x1="{LEFT_MARGIN_PERCENT}%" x2="100%" y1="{y:.1f}" y2="{y:.1f}"></line>')
         text = f"{unit}{_short_number(mark)}"
-        pieces.append(f'<text class="y" x="{LEFT_MARGIN - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
+        pieces.append(f'<text class="y" x="{LEFT_MARGIN_PERCENT - 1}%" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
     return "".join(pieces)
 
 
@@ -127,9 +130,10 @@ def _short_number(value: float) -> str:
 
 
 def _bar_label(name: str, middle: float) -> str:
-    x = min(CHART_WIDTH - LABEL_HALF_WIDTH, max(LABEL_HALF_WIDTH, middle))
-    short = name if len(name) <= 14 else name[:13] + "…"
-    return f'<text x="{x:.1f}" y="{CHART_HEIGHT + 19}" text-anchor="middle">{escape_line(short)}</text>'
+    short = name if len(name) <= MAX_LABEL_CHARS else name[: MAX_LABEL_CHARS - 1] + "…"
+    place = f'x="{middle:.2f}%"' if middle <= LAST_LABEL_PERCENT else 'x="100%"'
+    anchor = "middle" if middle <= LAST_LABEL_PERCENT else "end"
+    return f'<text {place} y="{BARS_HEIGHT + 19}" text-anchor="{anchor}">{escape_line(short)}</text>'
 
 
 def lanes(times: Sequence[tuple[int, int]], names: Sequence[str], label: str) -> Markup:
@@ -149,14 +153,15 @@ def lanes(times: Sequence[tuple[int, int]], names: Sequence[str], label: str) ->
         x, y = column * LANES_WIDTH / LANE_BINS, lane * LANE_HEIGHT + 10 - height / 2
         title = f"<title>{count} × {escape_line(names[lane])}</title>"
         pieces.append(f'<rect class="s{lane}" x="{x:.1f}" y="{y:.1f}" width="2" height="{height:.1f}">{title}</rect>')
-    return _svg(LANES_WIDTH, len(names) * LANE_HEIGHT, label, "lanes", "".join(pieces))
+    return _svg(_view_box(LANES_WIDTH, len(names) * LANE_HEIGHT), label, "lanes", "".join(pieces))
 
 
-def _svg(width: int, height: int, label: str, kind: str, inner: str) -> Markup:
-    return Markup(
-        f'<svg class="chart {kind}" role="img" aria-label="{escape_line(label)}" viewBox="0 0 {width} {height}">'
-        f"{inner}</svg>"
-    )
+def _svg(size: str, label: str, kind: str, inner: str) -> Markup:
+    return Markup(f'<svg class="chart {kind}" role="img" aria-label="{escape_line(label)}" {size}>{inner}</svg>')
+
+
+def _view_box(width: int, height: int) -> str:
+    return f'viewBox="0 0 {width} {height}"'
 
 
 class Chart(NamedTuple):

@@ -20,8 +20,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from clew.agents.base import source_state
 from clew.agents.masking import learn_session
+from clew.agents.source import source_state
 from clew.catalog import database, queries
 from clew.catalog.change_detection import Hosts, count_unread_sources, find_hosts
 from clew.catalog.queries import Entry
@@ -35,7 +35,7 @@ from clew.redact.native_files import mask
 from clew.redact.redactor import MaskSettings, Redactor
 from clew.redact.settings import RULES_FILE, load_settings
 from clew.stored_session import StoredSession
-from clew.web.background import CatalogUpdater, SecretScan
+from clew.web.background import CatalogUpdater, Progress, SecretScan, State
 from clew.web.transcript import Transcript, TranscriptCache, first_window
 
 P = ParamSpec("P")
@@ -186,12 +186,25 @@ def _load_settings(profile: str, options: MaskingOptions, _rules_state: tuple[in
 class SyncProgress(NamedTuple):
     """How far the catalog is up to date."""
 
-    is_finished: bool
-    """False until the first sync of this run has finished."""
+    state: State
+    is_first: bool
+    """True while the first sync of this run is under way: some sessions may be missing, and all usage."""
+    step: Progress | None
+    """What a running sync reads now."""
     unread: int
     """Sessions whose messages are not in the catalog, or not as they are now."""
     unindexed: int
     """Texts that a search does not find yet."""
+
+    @property
+    def is_complete(self) -> bool:
+        """True if pages show everything that there was when the last sync began."""
+        return not (self.is_first or self.unread or self.unindexed)
+
+    @property
+    def will_change(self) -> bool:
+        """True if a sync will soon complete what pages show."""
+        return not self.is_complete and self.state in ("working", "fresh")
 
 
 class NoCatalog(ClewError):
@@ -311,7 +324,9 @@ class AppContext:
         """What pages say about a sync that has not finished."""
         unread = self.cached("unread", lambda: count_unread_sources(self.db))
         unindexed = self.cached("unindexed", lambda: unindexed_text(self.db).blocks)
-        return SyncProgress(self.updater.state != "working", unread, unindexed)
+        state = self.updater.state
+        is_first = state == "working" and not self.updater.has_finished
+        return SyncProgress(state, is_first, self.updater.progress, unread, unindexed)
 
     def catalog_state(self) -> object:
         """A value that is another one after the catalog was written to."""

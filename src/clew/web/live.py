@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from clew.agents.base import file_states
+from clew.agents.source import file_states
 from clew.catalog import queries
 from clew.catalog.queries import Entry
 from clew.errors import ClewError

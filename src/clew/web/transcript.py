@@ -13,13 +13,15 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from clew.agents.base import Agent, FileStates, SourceFile, file_states, messages_of, session_object, with_current_size
+from clew.agents.base import Agent, messages_of, session_object
+from clew.agents.source import FileStates, SourceFile, file_states, with_current_size
 from clew.analysis.facts import Facts
 from clew.analysis.pair_tool_results import WINDOW as PAIRING_MESSAGES
 from clew.catalog.sessions import CatalogOnlySession
 from clew.io.compress import open_source
 from clew.model.json import JSON
 from clew.render.branching import Forks
+from clew.render.detail import DETAILS
 from clew.render.outline import by_section
 from clew.render.page.fragments import Fragments, More, TruncatedText, plain_notice
 from clew.render.page.session import Contents
@@ -110,6 +112,16 @@ class Transcript:
             pass
         return fragments.truncated[number] if number < len(fragments.truncated) else None
 
+    def section_counts(self) -> list[list[int]]:
+        """How many sections each window shows, at each level of detail."""
+        counts = [[0] * len(DETAILS) for _ in range(self.windows)]
+        self._read_to(None)
+        for start, section in zip(self._starts, self._sections, strict=True):
+            window = min((start - 1) // WINDOW_MESSAGES, self.windows - 1)
+            for level in range(_level(section[0]), len(DETAILS)):
+                counts[window][level] += 1
+        return counts
+
     def contents(self) -> Contents:
         """Prompts and forks of the whole session."""
         self._read_to(None)
@@ -136,6 +148,11 @@ def window_bounds(number: int) -> tuple[int, int]:
 def _message_index(part: Any) -> int:
     index: int = part.index
     return index
+
+
+def _level(part: Any) -> int:
+    level: int = part.level
+    return level
 
 
 def full_transcript(session: StoredSession) -> Transcript:

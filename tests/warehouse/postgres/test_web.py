@@ -72,7 +72,7 @@ def test_a_copy_keeps_in_step(url: str, tmp_path: Path, monkeypatch: pytest.Monk
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(text_index, "update", _interrupted)
         mirror(url, folder)
-    assert MirrorUpdate(url, folder).run()
+    assert MirrorUpdate(url, folder).run() == "fresh"
     assert (hits(folder, "shuttle0x17"), hits(folder, "shuttle0x22")) == (1, 1)
     path.write_bytes(spelled(claude_lines(ONE, 0, 5, seed=4)))
     machine.push(url)

@@ -8,9 +8,9 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from clew.agents.backups import read_inside
+from clew.agents.backups import read_copy
 from clew.agents.claude_code.locate import home_of, stem
-from clew.agents.file_evidence import ABSENT, FileChange, FileContent, KnownContent, absolute
+from clew.agents.file_evidence import ABSENT, FileChange, KnownContent, absolute, snapshot
 from clew.model.json import JSON
 
 _FOLDER = "file-history"
@@ -67,10 +67,7 @@ class Checkpoints:
 
     def _touch(self, name: str, entry: Entry, index: int) -> FileChange:
         backup = entry.get("backupFileName", "")
-        path = self._path(name, entry, backup)
-        state = ABSENT if backup is None else self._copy(backup)
-        note = None if state is not None else "the copy of it is missing"
-        return FileChange(path, "snapshot", index, index, "backup", state, state, note=note)
+        return snapshot(self._path(name, entry, backup), index, ABSENT if backup is None else self._copy(backup))
 
     def _path(self, name: str, entry: Entry, backup: JSON) -> str:
         """The file that is meant: the name of its copy begins with the digest of its path."""
@@ -85,12 +82,8 @@ class Checkpoints:
     def _copy(self, backup: JSON) -> KnownContent | None:
         if self._root is None or not isinstance(backup, str) or not _BACKUP.fullmatch(backup):
             return None
-        for session in self._sessions:
-            folder = self._root / session
-            body = None if folder.is_symlink() else read_inside(folder, backup)
-            if body is not None:
-                return FileContent(body, True)
-        return None
+        copies = (read_copy(self._root / session, backup) for session in self._sessions)
+        return next((copy for copy in copies if copy is not None), None)
 
 
 def _digest(path: str) -> str:

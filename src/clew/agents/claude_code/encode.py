@@ -11,12 +11,10 @@ from itertools import chain
 
 from clew.agents.claude_code.records import RECORD_FIELDS
 from clew.agents.derived_ids import derived_id
+from clew.agents.encoding import Fields, json_line, renamed
 from clew.agents.target_profile import Header
-from clew.io.codec import dumps
 from clew.model.json import JSON
 from clew.model.unit import Unit
-
-Fields = dict[str, JSON]
 
 SESSION_KEYS = ("sessionId", "session_id")
 """The keys under which records name their own session."""
@@ -27,34 +25,34 @@ UNKNOWN_MODEL = "unknown"
 MAX_RECORDS_BEFORE_MESSAGES = 1000
 
 # Unified names and native keys, in the order in which the keys are written.
-_ENVELOPE_START = (
-    ("logical_parent_uuid", "logicalParentUuid"),
-    ("is_sidechain", "isSidechain"),
-    ("user_type", "userType"),
-    ("cwd", "cwd"),
-)
-_ENVELOPE_MIDDLE = (("agent_version", "version"), ("git_branch", "gitBranch"))
-_ENVELOPE_END = (("is_meta", "isMeta"), ("request_id", "requestId"))
-_USAGE_START = (
-    ("input_tokens", "input_tokens"),
-    ("cache_creation_tokens", "cache_creation_input_tokens"),
-    ("cache_read_tokens", "cache_read_input_tokens"),
-)
-_CACHE_CREATION = (
-    ("cache_creation_5m_tokens", "ephemeral_5m_input_tokens"),
-    ("cache_creation_1h_tokens", "ephemeral_1h_input_tokens"),
-)
-_TODO = (
-    ("content", "content"),
-    ("status", "status"),
-    ("active_form", "activeForm"),
-    ("priority", "priority"),
-    ("id", "id"),
-)
-_THINKING_SETTINGS = (("level", "level"), ("disabled", "disabled"), ("triggers", "triggers"))
-_TRACKED_FILE = (("backup", "backupFileName"), ("version", "version"), ("time", "backupTime"))
+_ENVELOPE_START = {
+    "logical_parent_uuid": "logicalParentUuid",
+    "is_sidechain": "isSidechain",
+    "user_type": "userType",
+    "cwd": "cwd",
+}
+_ENVELOPE_MIDDLE = {"agent_version": "version", "git_branch": "gitBranch"}
+_ENVELOPE_END = {"is_meta": "isMeta", "request_id": "requestId"}
+_USAGE_START = {
+    "input_tokens": "input_tokens",
+    "cache_creation_tokens": "cache_creation_input_tokens",
+    "cache_read_tokens": "cache_read_input_tokens",
+}
+_CACHE_CREATION = {
+    "cache_creation_5m_tokens": "ephemeral_5m_input_tokens",
+    "cache_creation_1h_tokens": "ephemeral_1h_input_tokens",
+}
+_TODO = {
+    "content": "content",
+    "status": "status",
+    "active_form": "activeForm",
+    "priority": "priority",
+    "id": "id",
+}
+_THINKING_SETTINGS = {"level": "level", "disabled": "disabled", "triggers": "triggers"}
+_TRACKED_FILE = {"backup": "backupFileName", "version": "version", "time": "backupTime"}
 _BOUNDARY = {"subtype": "compact_boundary", "level": "info", "compactMetadata": {"trigger": "manual", "preTokens": 0}}
-_RECORD_START = (("type", "type"), ("uuid", "uuid"), ("parent_uuid", "parentUuid"), ("timestamp", "timestamp"))
+_RECORD_START = {"type": "type", "uuid": "uuid", "parent_uuid": "parentUuid", "timestamp": "timestamp"}
 
 
 def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
@@ -68,9 +66,9 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
     encoder = _Encoder(header.session, _claimed_session(first))
     for unit in chain(first, remaining):
         for record in encoder.records(unit):
-            yield "", dumps(record) + b"\n"
+            yield "", json_line(record)
     for record in encoder.last_records():
-        yield "", dumps(record) + b"\n"
+        yield "", json_line(record)
 
 
 def _claimed_session(first: list[Unit]) -> JSON:
@@ -172,11 +170,11 @@ class _Encoder:
         self._reply_id = (self._reply_id or f"msg_{self._last_uuid}") if role == "assistant" else None
         metadata = self._metadata(value)
         record: Fields = {"parentUuid": value.get("parent_uuid")}
-        record |= _renamed(metadata, _ENVELOPE_START)
+        record |= renamed(metadata, _ENVELOPE_START)
         record |= self._session_field()
-        record |= _renamed(metadata, _ENVELOPE_MIDDLE)
+        record |= renamed(metadata, _ENVELOPE_MIDDLE)
         record |= self._names()
-        record |= _renamed(metadata, _ENVELOPE_END)
+        record |= renamed(metadata, _ENVELOPE_END)
         record |= {"type": role, "uuid": self._last_uuid}
         if self._time is not None or "timestamp" in value:
             record["timestamp"] = self._time
@@ -220,21 +218,16 @@ class _Encoder:
 
     def _bookkeeping(self, value: Fields, kind: str) -> Fields:
         """A title, summary, link or snapshot: a record that is no message."""
-        record = _renamed(value, _RECORD_START) | self._session_field() | self._names()
-        record |= _renamed(value, RECORD_FIELDS[kind])
+        record = renamed(value, _RECORD_START) | self._session_field() | self._names()
+        record |= renamed(value, RECORD_FIELDS[kind])
         snapshot = value.get("snapshot") or {}
         if kind == "file-history-snapshot":
             record |= _snapshot_fields(snapshot)
         elif kind == "file-history-delta":
-            record |= _renamed(snapshot, (("message_uuid", "snapshotMessageId"),))
+            record |= renamed(snapshot, {"message_uuid": "snapshotMessageId"})
             for path, file in (snapshot.get("files") or {}).items():
-                record |= {"trackingPath": path, "backup": _renamed(file, _TRACKED_FILE)}
+                record |= {"trackingPath": path, "backup": renamed(file, _TRACKED_FILE)}
         return record
-
-
-def _renamed(value: Mapping[str, JSON], names: Iterable[tuple[str, str]]) -> Fields:
-    """Those of the named members that are there, under their native keys."""
-    return {key: value[name] for name, key in names if name in value}
 
 
 def _user_fields(metadata: Fields) -> Fields:
@@ -243,31 +236,31 @@ def _user_fields(metadata: Fields) -> Fields:
         fields["origin"] = {"kind": metadata["origin"]}
     if "is_compact_summary" in metadata:
         fields["isCompactSummary"] = metadata["is_compact_summary"]
-    if settings := _renamed(metadata.get("thinking") or {}, _THINKING_SETTINGS):
+    if settings := renamed(metadata.get("thinking") or {}, _THINKING_SETTINGS):
         fields["thinkingMetadata"] = settings
     if metadata.get("todos") is not None:
-        fields["todos"] = [_renamed(todo, _TODO) for todo in metadata["todos"]]
+        fields["todos"] = [renamed(todo, _TODO) for todo in metadata["todos"]]
     return fields
 
 
 def _api_message(role: str, content: list[Fields], metadata: Fields) -> Fields:
     model = metadata.get("model") or {}
-    message = _renamed(model, (("name", "model"),)) | _renamed(metadata, (("message_id", "id"),))
+    message = renamed(model, {"name": "model"}) | renamed(metadata, {"message_id": "id"})
     message |= {"role": role, "content": _content(content)}
-    message |= _renamed(model, (("stop_reason", "stop_reason"), ("stop_sequence", "stop_sequence")))
+    message |= renamed(model, {"stop_reason": "stop_reason", "stop_sequence": "stop_sequence"})
     if usage := _usage(metadata.get("token_usage") or {}):
         message["usage"] = usage
     return message | ({"type": "message"} if role == "assistant" else {})
 
 
 def _usage(counts: Fields) -> Fields:
-    usage = _renamed(counts, _USAGE_START)
-    if created := _renamed(counts, _CACHE_CREATION):
+    usage = renamed(counts, _USAGE_START)
+    if created := renamed(counts, _CACHE_CREATION):
         usage["cache_creation"] = created
-    usage |= _renamed(counts, (("output_tokens", "output_tokens"),))
+    usage |= renamed(counts, {"output_tokens": "output_tokens"})
     if "reasoning_tokens" in counts:
         usage["output_tokens_details"] = {"thinking_tokens": counts["reasoning_tokens"]}
-    return usage | _renamed(counts, (("service_tier", "service_tier"),))
+    return usage | renamed(counts, {"service_tier": "service_tier"})
 
 
 def _content(blocks: list[Fields]) -> JSON:
@@ -281,11 +274,11 @@ def _block(block: JSON) -> JSON:
     kind = block["type"] if isinstance(block, dict) else None
     match kind:
         case "text":
-            return {"type": kind, **_renamed(block, (("text", "text"),))}
+            return {"type": kind, **renamed(block, {"text": "text"})}
         case "thinking":
-            return {"type": kind, **_renamed(block, (("thinking", "thinking"), ("signature", "signature")))}
+            return {"type": kind, **renamed(block, {"thinking": "thinking", "signature": "signature"})}
         case "tool_use":
-            return {"type": kind, **_renamed(block, (("tool_id", "id"), ("tool_name", "name"), ("input", "input")))}
+            return {"type": kind, **renamed(block, {"tool_id": "id", "tool_name": "name", "input": "input"})}
         case "tool_result":
             return _tool_result(block)
         case "image" | "document":
@@ -296,28 +289,28 @@ def _block(block: JSON) -> JSON:
 
 
 def _tool_result(block: Fields) -> Fields:
-    result: Fields = {**_renamed(block, (("tool_id", "tool_use_id"),)), "type": "tool_result"}
+    result: Fields = {**renamed(block, {"tool_id": "tool_use_id"}), "type": "tool_result"}
     output = block.get("output")
     if output is not None:
         result["content"] = [_block(item) for item in output] if isinstance(output, list) else output
-    return result | _renamed(block, (("is_error", "is_error"),))
+    return result | renamed(block, {"is_error": "is_error"})
 
 
 def _embedded(block: Fields, kind: str) -> Fields:
     """An image or a document: its bytes, or its address."""
-    source = _renamed(block, (("encoding", "type"),))
+    source = renamed(block, {"encoding": "type"})
     if block.get("encoding") == "url" and block.get(kind) is not None:
         source["url"] = block[kind]
     else:
-        source |= _renamed(block, (("media_type", "media_type"), (kind, "data")))
+        source |= renamed(block, {"media_type": "media_type", kind: "data"})
     embedded: Fields = {"type": kind, **({"source": source} if source else {})}
-    return embedded | (_renamed(block, (("title", "title"),)) if kind == "document" else {})
+    return embedded | (renamed(block, {"title": "title"}) if kind == "document" else {})
 
 
 def _snapshot_fields(snapshot: Fields) -> Fields:
-    inner = _renamed(snapshot, (("message_uuid", "messageId"),))
+    inner = renamed(snapshot, {"message_uuid": "messageId"})
     files = snapshot.get("files")
     if files is not None:
-        inner["trackedFileBackups"] = {path: _renamed(file, _TRACKED_FILE) for path, file in files.items()}
-    inner |= _renamed(snapshot, (("timestamp", "timestamp"),))
-    return ({"snapshot": inner} if inner else {}) | _renamed(snapshot, (("is_update", "isSnapshotUpdate"),))
+        inner["trackedFileBackups"] = {path: renamed(file, _TRACKED_FILE) for path, file in files.items()}
+    inner |= renamed(snapshot, {"timestamp": "timestamp"})
+    return ({"snapshot": inner} if inner else {}) | renamed(snapshot, {"is_update": "isSnapshotUpdate"})

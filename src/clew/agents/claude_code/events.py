@@ -183,7 +183,7 @@ class EventDecoder:
             timestamp=canonical_time(record.timestamp),
             source=self._source,
         )
-        for name, key in RECORD_FIELDS.get(kind or "", ()):
+        for name, key in RECORD_FIELDS.get(kind or "", {}).items():
             setattr(found, name, getattr(record, key))
         if kind == "queue-operation":
             found.text = record.content if isinstance(record.content, str) else UNSET

@@ -5,193 +5,146 @@ Results keep text: lines end in "\\n" whatever the file's do, and a byte order m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
 
 from clew.agents.base import SourceFile, Unit
 from clew.agents.claude_code.background_writers import BackgroundWriters
 from clew.agents.claude_code.checkpoints import Checkpoints
-from clew.agents.edits import Hunk, Replacement, make_hunk, patching, writing
+from clew.agents.edits import Hunk, make_hunk, patching
 from clew.agents.file_evidence import (
     ABSENT,
     Event,
     FileChange,
     KnownContent,
+    WriterFinished,
     absolute,
     as_bytes,
     as_text,
-    tool_call,
 )
+from clew.agents.tool_file_changes import ToolCall
 from clew.analysis.messages import metadata_of
-from clew.model.json import JSON
+from clew.model.json import JSON, object_at
 
 _VERBATIM = (2, 1, 325)
 """From this version on at the latest, Write writes what it is given, over whatever was there."""
-
-
-class Call(NamedTuple):
-    """A call of a tool that waits for its result."""
-
-    name: str
-    input: dict[str, JSON]
-    at: int
-    """The index of its message."""
-    folder: str | None
-    version: str
-    reply: str | None
+_NOT_SHOWN = "what was read of it is not all, or not text"
 
 
 def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
     """Everything a transcript proves, in its order."""
-    reader = _Reader(source)
-    for unit in units:
-        if unit.is_message:
-            yield from reader.message(unit.value, unit.native)
-        else:
-            yield from reader.record(unit.value, unit.native)
-    yield from reader.interrupted(reader.index + 1)
+    return _ClaudeFileChanges(Checkpoints(source.path)).events(units)
 
 
-class _Reader:
-    def __init__(self, source: SourceFile) -> None:
-        self.index = 0
-        self._calls: dict[str, Call] = {}
-        self._watch = BackgroundWriters()
-        self._checkpoints = Checkpoints(source.path)
-        self._version, self._folder = "", None
+class _ClaudeFileChanges(BackgroundWriters):
+    reads, writes, edits = ("Read",), ("Write",), ("Edit", "MultiEdit", "NotebookEdit")
+    path_arguments = ("file_path", "notebook_path")
+    old_arguments, new_arguments = ("oldString", "old_string"), ("newString", "new_string")
+    every_arguments = ("replaceAll", "replace_all")
 
-    def record(self, record: dict[str, JSON], native: Mapping[str, JSON]) -> Iterator[Event]:
-        if record.get("kind") == "snapshot":
-            yield from self._checkpoints.take(record.get("message_uuid"), native)
-        elif record.get("kind") == "progress":
-            yield from self._watch.progress(native, self.index, self._begun)
+    def __init__(self, checkpoints: Checkpoints) -> None:
+        super().__init__()
+        self._checkpoints = checkpoints
+        self._version = ""
+        self._reply: JSON = None
+        """The reply of the model that the calls without a result belong to."""
+        self._has_one_result = False
 
-    def message(self, message: dict[str, JSON], native: Mapping[str, JSON]) -> Iterator[Event]:
-        self.index = message["index"]
-        metadata = metadata_of(message)
-        self._folder = metadata.get("cwd") or self._folder
+    def record(self, unit: Unit) -> Iterator[Event]:
+        if unit.value.get("kind") == "snapshot":
+            return self._checkpoints.take(unit.value.get("message_uuid"), unit.native)
+        return super().record(unit)
+
+    def message(self, unit: Unit) -> Iterator[Event]:
+        message, metadata = unit.value, metadata_of(unit.value)
         self._version = metadata.get("agent_version") or self._version
-        yield from self._checkpoints.see(message, self._folder, native)
+        yield from self._checkpoints.see(message, self.folder, unit.native)
         if self._is_new_turn(message, metadata):
-            yield from self.interrupted(self.index)
-        yield from self._watch.message(message, native, self._begun)
-        results = [block for block in message["content"] if block["type"] == "tool_result"]
-        for block in message["content"]:
-            if block["type"] == "tool_use":
-                yield from self._called(block, metadata.get("message_id"))
-            elif block["type"] == "tool_result":
-                yield from self._returned(block, native.get("toolUseResult") if len(results) == 1 else None)
-        yield from self._attached(native.get("attachment"))
+            yield from self.interrupted(message["index"])
+        types = [block["type"] for block in message["content"]]
+        self._reply = metadata.get("message_id") if "tool_use" in types else self._reply
+        self._has_one_result = types.count("tool_result") == 1
+        yield from super().message(unit)
+        yield from self._attached(object_at(unit.native, "attachment"))
 
     def _is_new_turn(self, message: dict[str, JSON], metadata: dict[str, JSON]) -> bool:
         """True where every call before must have its result by now, unless it was interrupted."""
         if message["role"] == "assistant":
             reply = metadata.get("message_id")
-            return reply is not None and any(call.reply not in (None, reply) for call in self._calls.values())
+            return None not in (reply, self._reply) and reply != self._reply
         if message["role"] != "user" or metadata.get("is_meta") or not message["content"]:
             return False
         return all(block["type"] == "text" for block in message["content"])
 
     def interrupted(self, index: int) -> Iterator[Event]:
-        """Calls without a result: what they did is not known, and is over."""
-        for key, call in self._calls.items():
-            path = _path(call)
-            if call.name in _CHANGES and path is not None:
-                yield FileChange(
-                    path, "change", call.at, index, "edit", note="the call that changed it was interrupted"
-                )
-            yield from self._watch.ended(key, index)
-        self._calls.clear()
+        yield from [WriterFinished(call_id, index) for call_id in self.calls]
+        yield from super().interrupted(index)
 
-    def _begun(self, key: JSON) -> int | None:
-        call = self._calls.get(key) if isinstance(key, str) else None
-        return call.at if call is not None else None
+    def finish(self) -> Iterator[Event]:
+        return self.interrupted(self.index + 1)
 
-    def _called(self, block: dict[str, JSON], reply: str | None) -> Iterator[Event]:
-        call = tool_call(block)
-        if call is None:
-            return
-        key, name, given = call
-        self._calls[key] = Call(name, given, self.index, self._folder, self._version, reply)
-        if name not in _CHANGES:
-            yield from self._watch.called(key, name, given, self.index)
+    def returned(self, block: dict[str, JSON], native: Mapping[str, JSON]) -> Iterator[Event]:
+        is_refused = self._has_one_result and isinstance(native.get("toolUseResult"), str)
+        return super().returned({**block, "is_error": True} if is_refused else block, native)
 
-    def _returned(self, block: dict[str, JSON], result: JSON) -> Iterator[Event]:
-        key = block.get("tool_id")
-        call = self._calls.pop(key, None) if isinstance(key, str) else None
-        if call is None:
-            return
-        assert isinstance(key, str)
-        yield from self._watch.returned(key, call.name, call.input, result, self.index)
-        path = _path(call)
-        if path is None or block.get("is_error") is True or isinstance(result, str):
-            return
-        details = result if isinstance(result, dict) else {}
-        if call.name == "Read":
-            yield from _read(path, call.at, self.index, details)
-        elif call.name in _CHANGES:
-            yield _CHANGES[call.name](path, call, self.index, details)
+    def details(self, native: Mapping[str, JSON], call_id: str) -> Mapping[str, JSON]:
+        return object_at(native, "toolUseResult") if self._has_one_result else {}
 
-    def _attached(self, attachment: JSON) -> Iterator[Event]:
+    def changes(self, call: ToolCall) -> Iterator[FileChange]:
+        # What the result tells goes before what was asked for.
+        return super().changes(call._replace(input={**call.input, **call.details}))
+
+    def read(self, call: ToolCall) -> FileChange:
+        content = _shown(call.details)
+        return call.read(content, None if content is not None else _NOT_SHOWN)
+
+    def _attached(self, attachment: Mapping[str, JSON]) -> Iterator[Event]:
         """Files that the person named, or changed; the client put them into the conversation."""
-        if not isinstance(attachment, dict):
-            return
         name, content = attachment.get("filename"), attachment.get("content")
         if not isinstance(name, str):
             return
-        path = absolute(name, self._folder)
+        path = absolute(name, self.folder)
         if attachment.get("type") == "file" and isinstance(content, dict):
-            yield from _read(path, self.index, self.index, content)
+            state = _shown(content)
+            note = None if state is not None else _NOT_SHOWN
+            yield FileChange(path, "read", self.index, self.index, "read", state, state, note=note)
         elif attachment.get("type") == "edited_text_file":
             note = "it was changed from outside"
-            yield FileChange(path, "change", self._watch.last_reply, self.index, "record", note=note)
+            yield FileChange(path, "change", self.last_reply, self.index, "record", note=note)
+
+    def written(self, call: ToolCall) -> FileChange:
+        is_altered = call.details.get("userModified") is True
+        return call.change("change", "record") if is_altered else super().written(call)
+
+    def writes_verbatim(self, call: ToolCall) -> bool:
+        parts = self._version.split(".")
+        return all(part.isdecimal() for part in parts) and tuple(map(int, parts)) >= _VERBATIM
+
+    def content_before(self, call: ToolCall) -> KnownContent | None:
+        if call.name == "Write" and call.details.get("type") == "create":
+            return ABSENT
+        return as_text(call.details.get("originalFileContents", call.details.get("originalFile")))
+
+    def edited(self, call: ToolCall) -> FileChange:
+        if call.name == "NotebookEdit":
+            before, after = as_text(call.details.get("original_file")), as_text(call.details.get("updated_file"))
+            return call.change("change", "record", before, after)
+        old, new = call.text(*self.old_arguments), call.text(*self.new_arguments)
+        if old == "" and new is not None and call.details.get("originalFile") in (None, ""):
+            return call.change("create", "record", after=as_bytes(new))
+        # The client's own account of the change comes first; of what the person altered, the call knows nothing.
+        is_altered = call.details.get("userModified") is True
+        replacements = [] if is_altered else self.replacements(call)
+        edit = patching(_hunks(call.details.get("structuredPatch")), replacements)
+        return call.change("change", "edit", self.content_before(call), edit=edit)
 
 
-def _path(call: Call) -> str | None:
-    path = call.input.get("notebook_path" if call.name.startswith("Notebook") else "file_path")
-    return absolute(path, call.folder) if isinstance(path, str) else None
-
-
-def _read(path: str, call: int, done: int, details: dict[str, JSON]) -> Iterator[FileChange]:
-    """What a reading shows: all of the file only where it says so."""
-    file = details.get("file")
-    state: KnownContent | None = None
-    if details.get("type") == "text" and isinstance(file, dict) and isinstance(file.get("content"), str):
-        is_whole = file.get("startLine") == 1 and file.get("numLines") == file.get("totalLines")
-        if is_whole and not file.get("truncatedByTokenCap"):
-            state = as_text(file["content"])
-    note = None if state is not None else "what was read of it is not all, or not text"
-    yield FileChange(path, "read", call, done, "read", state, state, note=note)
-
-
-def _edit(path: str, call: Call, done: int, details: dict[str, JSON]) -> FileChange:
-    old = _text(details.get("oldString"), call.input.get("old_string"))
-    new = _text(details.get("newString"), call.input.get("new_string"))
-    every = details.get("replaceAll") is True or call.input.get("replace_all") is True
-    original = details.get("originalFile")
-    if old == "" and new is not None and original in (None, ""):
-        return FileChange(path, "create", call.at, done, "record", after=as_bytes(new))
-    replacements = [Replacement(old, new, every)] if old and new is not None else []
-    return _changed(path, call, done, details, original, replacements)
-
-
-def _multi_edit(path: str, call: Call, done: int, details: dict[str, JSON]) -> FileChange:
-    edits = details.get("edits") or call.input.get("edits")
-    replacements = [
-        Replacement(str(one.get("old_string", "")), str(one.get("new_string", "")), one.get("replace_all") is True)
-        for one in (edits if isinstance(edits, list) else ())
-        if isinstance(one, dict)
-    ]
-    original = details.get("originalFileContents", details.get("originalFile"))
-    return _changed(path, call, done, details, original, replacements)
-
-
-def _changed(
-    path: str, call: Call, done: int, details: dict[str, JSON], original: JSON, replacements: list[Replacement]
-) -> FileChange:
-    # The client's own account of the change comes first; of what the person altered, the call knows nothing.
-    edit = patching(_hunks(details.get("structuredPatch")), [] if details.get("userModified") is True else replacements)
-    return FileChange(path, "change", call.at, done, "edit", as_text(original), edit=edit)
+def _shown(details: Mapping[str, JSON]) -> KnownContent | None:
+    """What a reading shows, where it says that this is all of the file."""
+    file = object_at(details, "file")
+    is_whole = file.get("startLine") == 1 and file.get("numLines") == file.get("totalLines")
+    if details.get("type") != "text" or not is_whole or file.get("truncatedByTokenCap"):
+        return None
+    return as_text(file.get("content"))
 
 
 def _hunks(patch: JSON) -> list[Hunk]:
@@ -205,32 +158,3 @@ def _hunks(patch: JSON) -> list[Hunk]:
             return []
         hunks.append(hunk if hunk.old else hunk._replace(start=max(hunk.start - 1, 0)))
     return hunks
-
-
-def _write(path: str, call: Call, done: int, details: dict[str, JSON]) -> FileChange:
-    content = _text(details.get("content"), call.input.get("content"))
-    if content is None or details.get("userModified") is True:
-        return FileChange(path, "change", call.at, done, "record")
-    if details.get("type") == "create":
-        return FileChange(path, "create", call.at, done, "record", ABSENT, as_bytes(content))
-    parts = call.version.split(".")
-    version = tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else ()
-    edit = writing(content, verbatim=version >= _VERBATIM)
-    return FileChange(path, "change", call.at, done, "record", as_text(details.get("originalFile")), edit=edit)
-
-
-def _notebook(path: str, call: Call, done: int, details: dict[str, JSON]) -> FileChange:
-    before, after = as_text(details.get("original_file")), as_text(details.get("updated_file"))
-    return FileChange(path, "change", call.at, done, "record", before, after)
-
-
-_CHANGES: dict[str, Callable[[str, Call, int, dict[str, JSON]], FileChange]] = {
-    "Edit": _edit,
-    "MultiEdit": _multi_edit,
-    "Write": _write,
-    "NotebookEdit": _notebook,
-}
-
-
-def _text(first: JSON, second: JSON) -> str | None:
-    return first if isinstance(first, str) else second if isinstance(second, str) else None

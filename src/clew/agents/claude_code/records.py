@@ -36,17 +36,17 @@ _KINDS = {
 RECORD_KINDS = {name: kind for kind, names in _KINDS.items() for name in names.split()}
 """The types of records that are no messages, each with the kind it has in the document."""
 RECORD_FIELDS = {
-    "summary": (("text", "summary"), ("message_uuid", "leafUuid")),
-    "last-prompt": (("text", "lastPrompt"), ("message_uuid", "leafUuid")),
-    "ai-title": (("text", "aiTitle"),),
-    "custom-title": (("text", "customTitle"),),
-    "agent-name": (("text", "agentName"),),
-    "pr-link": (("text", "prUrl"),),
-    "frame-link": (("text", "frameUrl"),),
-    "continued-in": (("text", "continuedInSessionId"),),
-    "fork-context-ref": (("message_uuid", "parentLastUuid"),),
-    "file-history-snapshot": (("message_uuid", "messageId"),),
-    "file-history-delta": (("message_uuid", "messageId"),),
+    "summary": {"text": "summary", "message_uuid": "leafUuid"},
+    "last-prompt": {"text": "lastPrompt", "message_uuid": "leafUuid"},
+    "ai-title": {"text": "aiTitle"},
+    "custom-title": {"text": "customTitle"},
+    "agent-name": {"text": "agentName"},
+    "pr-link": {"text": "prUrl"},
+    "frame-link": {"text": "frameUrl"},
+    "continued-in": {"text": "continuedInSessionId"},
+    "fork-context-ref": {"message_uuid": "parentLastUuid"},
+    "file-history-snapshot": {"message_uuid": "messageId"},
+    "file-history-delta": {"message_uuid": "messageId"},
 }
 """By type of record: the fields of a `Record` of the document, each with the native key."""
 

@@ -7,29 +7,13 @@ from collections.abc import Iterator
 from clew.agents.claude_code.encode import SESSION_KEYS
 from clew.agents.claude_code.queued_prompts import is_typed_by_person
 from clew.agents.target_profile import Capacity, Compaction, RecordText, TargetProfile, read_summary_message
-from clew.agents.tools import (
-    EDIT,
-    FETCH,
-    GLOB,
-    GREP,
-    LIST,
-    READ,
-    SEARCH,
-    SHELL,
-    TODOS,
-    WRITE,
-    Arguments,
-    Tool,
-    todos_from,
-    todos_into,
-)
+from clew.agents.tools import Arguments, Tool, todos_from, todos_into
 from clew.model.unit import Unit
 
 CAPACITY = Capacity(
     images=True,
     documents=True,
     images_in_results=True,
-    image_types=("image/png", "image/jpeg", "image/gif", "image/webp"),
     document_types=("application/pdf", "text/plain"),
     failures=True,
     titles=True,
@@ -39,29 +23,24 @@ CAPACITY = Capacity(
 )
 
 
-def _write_todos(arguments: Arguments) -> Arguments:
-    """The entries with the form for what is under way, which the tool demands."""
-    arguments = _into(arguments)
-    todos = arguments.get("todos")
-    for todo in todos if type(todos) is list else ():
-        if type(todo) is dict:
-            todo.setdefault("activeForm", todo.get("content"))
-    return arguments
+def _active_form(todo: Arguments, _number: int) -> Arguments:
+    """The form for what is under way, which the tool demands."""
+    return {"activeForm": todo.get("content")}
 
 
-_into = todos_into({"active_form": "activeForm"})
+_write_todos = todos_into({"active_form": "activeForm"}, defaults=_active_form)
 _PATH = {"path": "file_path"}
 TOOLS = (
-    Tool(SHELL, "Bash"),
-    Tool(READ, "Read", _PATH),
-    Tool(WRITE, "Write", _PATH),
-    Tool(EDIT, "Edit", {**_PATH, "old": "old_string", "new": "new_string", "all": "replace_all"}),
-    Tool(GLOB, "Glob"),
-    Tool(GREP, "Grep"),
-    Tool(LIST, "LS"),
-    Tool(FETCH, "WebFetch"),
-    Tool(SEARCH, "WebSearch"),
-    Tool(TODOS, "TodoWrite", read=todos_from({"activeForm": "active_form"}), write=_write_todos),
+    Tool("shell", "Bash"),
+    Tool("read", "Read", _PATH),
+    Tool("write", "Write", _PATH),
+    Tool("edit", "Edit", {**_PATH, "old": "old_string", "new": "new_string", "all": "replace_all"}),
+    Tool("glob", "Glob"),
+    Tool("grep", "Grep"),
+    Tool("list", "LS"),
+    Tool("fetch", "WebFetch"),
+    Tool("search", "WebSearch"),
+    Tool("todos", "TodoWrite", read=todos_from({"activeForm": "active_form"}), write=_write_todos),
 )
 
 

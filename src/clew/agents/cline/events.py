@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from msgspec import UNSET, Struct, UnsetType, to_builtins
+from msgspec import UNSET, Struct, UnsetType
 
 from clew.agents.backups import read_inside
-from clew.agents.base import SourceFile, masked_text, open_file
+from clew.agents.base import SourceFile, masked_text
 from clew.agents.cline import locate
 from clew.agents.cline.records import (
     DisplayRecord,
@@ -25,18 +25,16 @@ from clew.agents.cline.records import (
     RequestCosts,
     SessionHeader,
 )
-from clew.agents.derived_ids import MessageChain
-from clew.agents.tools import RecentCalls
+from clew.agents.content import joined_output, text_block, text_or_none, text_or_unset
+from clew.agents.decoding import EventDecoder, token_usage
 from clew.io.codec import NOT_JSON, loads
-from clew.io.compress import damage, open_source
+from clew.io.compress import open_source
 from clew.io.json_document import read_document_stream
 from clew.io.typed_records import decode_value
 from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse, Unknown
-from clew.model.codes import problem
 from clew.model.events import Event, SessionInfo, SubagentStarted, UsageReport
 from clew.model.json import JSON
-from clew.model.message import Message, Metadata, ModelUse, Role, SourceRef
-from clew.model.record import Record
+from clew.model.message import Metadata, ModelUse, Role
 from clew.model.time import canonical_time
 from clew.model.usage import TokenUsage
 
@@ -54,37 +52,20 @@ _T = TypeVar("_T", bound=Struct)
 
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session or a task."""
-    decoder = EventDecoder(source)
+    decoder = _ClineDecoder(source, masked_text(source, locate.session_id(source.path)))
     yield from decoder.session_info()
-    for number, name in enumerate(("", *source.parts)):
-        path = source.path.parent / name if name else source.path
-        with open_file(source, name) as stream:
-            for position, found in enumerate(read_document_stream(stream, locate.document_keys(path.name))):
-                ref = SourceRef(number, position)
-                if found.value is None:
-                    yield from (problem(code, file=str(path), line=found.line) for code in found.findings)
-                    yield Record(after=decoder.index, kind="fragment", source=ref)
-                elif found.is_header:
-                    yield from decoder.header(found.value, ref)
-                elif number:
-                    yield from decoder.displayed(found.value, ref)
-                else:
-                    yield from decoder.message(found.value, ref)
-            if damaged := damage(stream):
-                yield problem("damaged-archive", damaged, file=str(path))
+    yield from decoder.read_document(locate.document_keys(source.path.name), decoder.decode)
+    for number, name in enumerate(source.parts, 1):
+        keys = locate.document_keys(Path(name).name)
+        yield from decoder.read_document(keys, decoder.decode_displayed, number)
     yield from decoder.last_info()
 
 
-class EventDecoder:
-    """What must be known of earlier records to decode the next one."""
-
-    def __init__(self, source: SourceFile) -> None:
-        self.index = 0
-        self._source = source
-        self._session = masked_text(source, locate.session_id(source.path))
+class _ClineDecoder(EventDecoder):
+    def __init__(self, source: SourceFile, session: str) -> None:
+        super().__init__(source, session)
+        self._session = session
         self._is_task = locate.is_task(source.path)
-        self._chain = MessageChain(self._session)
-        self._call_names = RecentCalls()
         self._subagent_tasks: list[tuple[str | None, JSON]] = []
         self._started_at: str | None = None
         self._ended_at: str | None = None
@@ -93,55 +74,35 @@ class EventDecoder:
         """The facts that stand beside the messages."""
         yield SessionInfo(session_id=self._session, has_derived_parents=True)
         if self._is_task:
-            yield SessionInfo(cwd=session_folder(self._source))
+            yield SessionInfo(cwd=session_folder(self.source))
             return
-        manifest = _read_struct(self._source, locate.manifest_name(self._source.path), Manifest)
+        manifest = _read_struct(self.source, locate.manifest_name(self.source.path), Manifest)
         metadata = manifest.metadata
-        is_subagent = locate.is_subagent(self._source.path)
+        is_subagent = locate.is_subagent(self.source.path)
         fork = metadata.fork.forkedFromSessionId if metadata is not None and metadata.fork is not None else None
         yield SessionInfo(
-            cwd=session_folder(self._source),
+            cwd=session_folder(self.source),
             git_branch=metadata.git.branch if metadata is not None and metadata.git is not None else None,
             title=None if is_subagent else _own_title(manifest),
             is_subagent=is_subagent,
-            parent_session_id=self._source.path.parent.name if is_subagent else None,
+            parent_session_id=self.source.path.parent.name if is_subagent else None,
             agent_id=self._session.rpartition("__")[2] if is_subagent else None,
             extra={FORKED_FROM: fork} if fork and not is_subagent else None,
         )
 
-    def header(self, value: dict[str, JSON], ref: SourceRef) -> Iterator[Event]:
-        """What surrounds the messages of a session; a task is a list without a header."""
-        if self._is_task:
+    def decode(self, value: dict[str, JSON], is_header: bool) -> Iterator[Event]:
+        """An element of the list of messages, or what surrounds the messages of a session."""
+        if is_header:
+            yield from self._header(value)
             return
-        header = decode_value(value, SessionHeader)
-        yield SessionInfo(agent_version=header.origin.version if header.origin is not None else None)
-        time = canonical_time(header.updated_at)
-        yield Record(after=self.index, kind="state", type="session", timestamp=time, source=ref)
-
-    def message(self, value: dict[str, JSON], ref: SourceRef) -> Iterator[Event]:
-        """An element of the list of messages."""
         record = decode_value(value, MessageRecord)
         role = _ROLES.get(record.role) if type(record.role) is str else None
         if role is None:
-            kind = value.get("type", value.get("role"))
-            name = kind if type(kind) is str else None
-            yield Record(after=self.index, kind="other", type=name, source=ref)
+            yield self.make_record("other", text_or_none(value.get("type", value.get("role"))))
             return
-        self.index += 1
-        message = Message(
-            index=self.index,
-            uuid=record.id if record.id is not None else UNSET,
-            role=role,
-            timestamp=canonical_time(record.ts),
-            content=list(self._blocks(record.content, role)),
-            source=ref,
-        )
-        metadata = _metadata(record, role)
-        if metadata != Metadata():
-            message.metadata = metadata
-        uuid = self._chain.identify(message)
-        self._chain.attach(message)
-        self._chain.last = uuid
+        uuid = record.id if record.id is not None else UNSET
+        blocks = list(self._blocks(record.content, role))
+        message = self.make_chained(role, blocks, _metadata(record, role), uuid=uuid, time=record.ts)
         if self._is_task and role == "user":
             texts = [block.text for block in message.content if isinstance(block, Text)]
             folder = next(filter(None, map(environment_folder, texts)), None)
@@ -149,8 +110,18 @@ class EventDecoder:
             yield SessionInfo(cwd=folder, title=texts[0] if texts and self.index == 1 else None)
         yield message
 
-    def displayed(self, value: dict[str, JSON], ref: SourceRef) -> Iterator[Event]:
+    def _header(self, value: dict[str, JSON]) -> Iterator[Event]:
+        """What surrounds the messages of a session; a task is a list without a header."""
+        if not self._is_task:
+            header = decode_value(value, SessionHeader)
+            yield SessionInfo(agent_version=header.origin.version if header.origin is not None else None)
+            yield self.make_record("state", "session", time=header.updated_at)
+
+    def decode_displayed(self, value: dict[str, JSON], is_header: bool) -> Iterator[Event]:
         """An element of the list of what the editor displayed."""
+        if is_header:
+            yield from self._header(value)
+            return
         record = decode_value(value, DisplayRecord)
         time = canonical_time(record.ts)
         if isinstance(time, str):
@@ -158,23 +129,22 @@ class EventDecoder:
             self._ended_at = time
         if record.say in _COST_ENTRIES and (usage := _request_usage(record.text)) is not None:
             model = record.modelInfo.name if record.modelInfo is not None else None
-            call = f"{self._session} {ref.record}"
-            timestamp = time if isinstance(time, str) else None
-            yield UsageReport(call_id=call, usage=usage, model=model, timestamp=timestamp)
+            call = f"{self._session} {self.ref.record}"
+            yield UsageReport(call_id=call, usage=usage, model=model, timestamp=time or None)
         kind = "cost" if record.say in _COST_ENTRIES else "progress"
-        yield Record(after=self.index, kind=kind, type=record.say or record.ask, timestamp=time, source=ref)
+        yield self.make_record(kind, record.say or record.ask, time=record.ts)
 
     def last_info(self) -> Iterator[Event]:
         """Times of a task, and the sub-agents of a session with the calls that started them."""
         extra: dict[str, JSON] | None = {ENDED_AT: self._ended_at} if self._ended_at is not None else None
         yield SessionInfo(started_at=self._started_at, extra=extra)
         calls = list(self._subagent_tasks)
-        for path in locate.subagent_files(self._source.path):
+        for path in locate.subagent_files(self.source.path):
             task = _first_prompt(path)
             call = next((each for each in calls if each[1] == task), None)
             if call is not None:
                 calls.remove(call)
-            session = masked_text(self._source, locate.session_id(path))
+            session = masked_text(self.source, locate.session_id(path))
             agent = session.rpartition("__")[2]
             yield SubagentStarted(session_id=session, agent_id=agent, tool_id=call[0] if call is not None else None)
 
@@ -192,28 +162,31 @@ class EventDecoder:
             case "text" if type(value.get("text")) is str:
                 return _text(value["text"], role)
             case "thinking" if type(value.get("thinking")) is str:
-                return Thinking(thinking=value["thinking"], signature=_string(value.get("signature")))
+                return Thinking(thinking=value["thinking"], signature=text_or_unset(value.get("signature")))
             case "reasoning" if type(value.get("text")) is str:
                 return Thinking(thinking=value["text"])
             case "tool_use":
-                call, name = _text_or_none(value.get("id")), _text_or_none(value.get("name"))
-                self._call_names[call] = name
+                call, name = text_or_none(value.get("id")), text_or_none(value.get("name"))
                 if name == SUBAGENT_TOOL and type(value.get("input")) is dict:
                     self._subagent_tasks.append((call, value["input"].get("task")))
                 return ToolUse(tool_id=call, tool_name=name, input=value.get("input"))
             case "tool_result":
-                return self._result(value)
+                return _result(value)
             case "image" | "document" | "file":
                 return _attachment(value) or Unknown(value=value)
         return Unknown(value=value)
 
-    def _result(self, value: dict[str, JSON]) -> ToolResult:
-        call = _text_or_none(value.get("tool_use_id"))
-        name = _text_or_none(value.get("name")) or self._call_names.get(call)
-        output, failed = result_output(value.get("content"))
-        if type(value.get("is_error")) is bool:
-            failed = value["is_error"] or failed is True
-        return ToolResult(tool_id=call, tool_name=UNSET if name is None else name, output=output, is_error=failed)
+
+def _result(value: dict[str, JSON]) -> ToolResult:
+    output, failed = result_output(value.get("content"))
+    if type(value.get("is_error")) is bool:
+        failed = value["is_error"] or failed is True
+    return ToolResult(
+        tool_id=text_or_none(value.get("tool_use_id")),
+        tool_name=text_or_none(value.get("name")) or UNSET,
+        output=output,
+        is_error=failed,
+    )
 
 
 def _own_title(manifest: Manifest) -> str | None:
@@ -266,11 +239,11 @@ def _token_usage(metrics: Metrics) -> TokenUsage:
     total = metrics.inputTokens
     if total is not None and total >= read + written:
         total -= read + written
-    return TokenUsage(
-        input_tokens=_count(total),
-        output_tokens=_count(metrics.outputTokens),
-        cache_read_tokens=_count(metrics.cacheReadTokens),
-        cache_creation_tokens=_count(metrics.cacheWriteTokens),
+    return token_usage(
+        input=total,
+        output=metrics.outputTokens,
+        cache_read=metrics.cacheReadTokens,
+        cache_write=metrics.cacheWriteTokens,
     )
 
 
@@ -283,16 +256,9 @@ def _request_usage(text: JSON) -> TokenUsage | None:
     costs = decode_value(value, RequestCosts) if type(value) is dict else RequestCosts()
     if costs.tokensIn is None and costs.tokensOut is None:
         return None
-    return TokenUsage(
-        input_tokens=_count(costs.tokensIn),
-        output_tokens=_count(costs.tokensOut),
-        cache_read_tokens=_count(costs.cacheReads),
-        cache_creation_tokens=_count(costs.cacheWrites),
+    return token_usage(
+        input=costs.tokensIn, output=costs.tokensOut, cache_read=costs.cacheReads, cache_write=costs.cacheWrites
     )
-
-
-def _count(count: int | None) -> int | UnsetType:
-    return UNSET if count is None else count
 
 
 def result_output(content: JSON) -> tuple[JSON, bool | UnsetType]:
@@ -312,21 +278,16 @@ def result_output(content: JSON) -> tuple[JSON, bool | UnsetType]:
     if entries and all(type(entry) is dict and "query" in entry and "success" in entry for entry in entries):
         texts = [_entry_text(entry) for entry in entries]
         return "\n".join(texts), not all(entry["success"] for entry in entries)
-    blocks = [_output_block(entry) for entry in entries]
-    if all(isinstance(block, Text) for block in blocks):
-        return "\n".join(block.text for block in blocks if isinstance(block, Text)), UNSET
-    return to_builtins(blocks), UNSET
+    return joined_output([_output_block(entry) for entry in entries]), UNSET
 
 
 def _entry_text(entry: dict[str, JSON]) -> str:
     result = entry.get("result") or entry.get("error") or ""
-    return result if type(result) is str else str(to_builtins(result))
+    return result if type(result) is str else str(result)
 
 
 def _output_block(entry: JSON) -> Block:
-    if type(entry) is dict and entry.get("type") == "text" and type(entry.get("text")) is str:
-        return Text(text=entry["text"])
-    return (_attachment(entry) if type(entry) is dict else None) or Unknown(value=entry)
+    return (_attachment(entry) if type(entry) is dict else None) or text_block(entry)
 
 
 def _attachment(value: dict[str, JSON]) -> Block | None:
@@ -334,13 +295,13 @@ def _attachment(value: dict[str, JSON]) -> Block | None:
     source = value.get("source")
     match value.get("type"):
         case "image" if type(value.get("data")) is str:
-            return Image(media_type=_string(value.get("mediaType")), encoding="base64", image=value["data"])
+            return Image(media_type=text_or_unset(value.get("mediaType")), encoding="base64", image=value["data"])
         case "image" | "document" as kind if type(source) is dict:
             encoding = {"base64": "base64", "url": "url", "text": "text"}.get(str(source.get("type")))
             body = source.get("url") if encoding == "url" else source.get("data")
             if encoding is None or type(body) is not str:
                 return None
-            media_type = _string(source.get("media_type"))
+            media_type = text_or_unset(source.get("media_type"))
             if kind == "image":
                 return Image(media_type=media_type, encoding=encoding, image=body)
             return DocumentBlock(media_type=media_type, encoding=encoding, document=body)
@@ -371,11 +332,3 @@ def _read_struct(source: SourceFile, name: str, record_type: type[_T]) -> _T:
     if type(value) is not dict:
         return record_type()
     return decode_value(value if source.mask is None else source.mask.value(value), record_type)
-
-
-def _string(value: JSON) -> str | UnsetType:
-    return value if type(value) is str else UNSET
-
-
-def _text_or_none(value: JSON) -> str | None:
-    return value if type(value) is str else None

@@ -13,7 +13,7 @@ from pathlib import Path, PurePath, PurePosixPath
 
 from clew.agents.backups import is_plain_file
 from clew.agents.base import Claim, Header, SourceFile, source_at
-from clew.agents.editor_folders import user_folders
+from clew.agents.folders import user_folders
 from clew.host import Host
 from clew.io.compress import plain_name
 from clew.io.paths import safe_relative, walk

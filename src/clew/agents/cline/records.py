@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from clew.io.typed_records import NoFields, unknown_in
+from clew.io.typed_records import KeysByType, unknown_in
 from clew.model.json import JSON
 
 
@@ -115,16 +115,7 @@ class HistoryItem(Struct, gc=False):
 
 _HEADER_KEYS = ("version", "updated_at", "agent", "sessionId", "taskType", "origin", "system_prompt", "messages")
 _ORIGIN_KEYS = ("source", "mode", "sessionId", "parentThreadId", "subagent", "version", "trigger")
-_MESSAGE_KEYS = (
-    "agent",
-    "sessionId",
-    "metadata",
-    "condenseId",
-    "condenseParent",
-    "model",
-    "truncationParent",
-    "isTruncationMarker",
-)
+_MESSAGE_KEYS = "agent sessionId metadata condenseId condenseParent model truncationParent isTruncationMarker".split()
 _METRICS_KEYS = ("cost", "tokens")
 _MODEL_KEYS = ("provider", "providerId", "family", "mode")
 _DISPLAY_KEYS = (
@@ -132,19 +123,21 @@ _DISPLAY_KEYS = (
     "isCheckpointCheckedOut isOperationOutsideWorkspace commandCompleted multiCommandState progressStatus checkpoint "
     "contextCondense contextTruncation apiProtocol metadata isProtected isAnswered"
 ).split()
-_BLOCK_KEYS = {
-    "text": ("text", "signature", "call_id", "reasoning_details"),
-    "thinking": ("thinking", "signature", "call_id", "details", "summary"),
-    "redacted_thinking": ("data", "call_id"),
-    "reasoning": ("text", "summary", "encrypted_content", "id"),
-    "tool_use": ("id", "call_id", "name", "input", "signature", "reasoning_details"),
-    "tool_result": ("tool_use_id", "call_id", "name", "content", "is_error"),
-    "image": ("data", "mediaType", "source"),
-    "document": ("source", "title"),
-    "file": ("path", "content", "source"),
-    "media": ("media",),
-}
-"""The kinds of blocks with the keys of each."""
+_BLOCK_KEYS = KeysByType(
+    {
+        "text": "text signature call_id reasoning_details",
+        "thinking": "thinking signature call_id details summary",
+        "redacted_thinking": "data call_id",
+        "reasoning": "text summary encrypted_content id",
+        "tool_use": "id call_id name input signature reasoning_details",
+        "tool_result": "tool_use_id call_id name content is_error",
+        "image": "data mediaType source",
+        "document": "source title",
+        "file": "path content source",
+        "media": "media",
+    },
+    "type cache_control ts",
+)
 
 
 def find_unknown_keys(native: Mapping[str, JSON]) -> Iterator[str]:
@@ -165,8 +158,4 @@ def _unknown_in_message(message: Mapping[str, JSON]) -> Iterator[str]:
     yield from unknown_in("message", message, MessageRecord, _MESSAGE_KEYS)
     yield from unknown_in("model", message.get("modelInfo"), ModelInfo, _MODEL_KEYS)
     yield from unknown_in("metrics", message.get("metrics"), Metrics, _METRICS_KEYS)
-    content = message.get("content")
-    for block in content if type(content) is list else ():
-        keys = _BLOCK_KEYS.get(str(block.get("type"))) if type(block) is dict else None
-        if keys is not None:
-            yield from unknown_in(str(block["type"]), block, NoFields, ("type", "cache_control", "ts", *keys))
+    yield from _BLOCK_KEYS.unknown_in(message.get("content"))

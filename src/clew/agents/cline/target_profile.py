@@ -5,7 +5,7 @@ from __future__ import annotations
 from clew.agents.cline.locate import is_subagent, is_task, main_path
 from clew.agents.encoding import NO_RESULT
 from clew.agents.target_profile import Capacity, TargetProfile
-from clew.agents.tools import EDIT, READ, SHELL, WRITE, Arguments, Tool
+from clew.agents.tools import Arguments, Tool, without
 
 
 def _read_commands(arguments: Arguments) -> Arguments:
@@ -26,28 +26,26 @@ def _read_files(arguments: Arguments) -> Arguments:
     file = files[0] if type(files) is list and len(files) == 1 else None
     if type(file) is not dict or file.keys() != {"path"}:
         return arguments
-    return {**{name: value for name, value in arguments.items() if name != "files"}, "path": file["path"]}
+    return {**without(arguments, "files"), "path": file["path"]}
 
 
 def _write_files(arguments: Arguments) -> Arguments:
     if type(arguments.get("path")) is not str:
         return arguments
-    others = {name: value for name, value in arguments.items() if name != "path"}
-    return {**others, "files": [{"path": arguments["path"]}]}
+    return {**without(arguments, "path"), "files": [{"path": arguments["path"]}]}
 
 
 TOOLS = (
-    Tool(SHELL, "run_commands", {"command": "commands"}, _read_commands, _write_commands),
-    Tool(READ, "read_files", {}, _read_files, _write_files),
-    Tool(EDIT, "editor", {"old": "old_text", "new": "new_text"}),
-    Tool(WRITE, "editor", {"content": "new_text"}),
+    Tool("shell", "run_commands", {"command": "commands"}, _read_commands, _write_commands),
+    Tool("read", "read_files", {}, _read_files, _write_files),
+    Tool("edit", "editor", {"old": "old_text", "new": "new_text"}),
+    Tool("write", "editor", {"content": "new_text"}),
 )
 
 TARGET_PROFILE = TargetProfile(
     Capacity(
         images=True,
         images_in_results=True,
-        image_types=("image/png", "image/jpeg", "image/gif", "image/webp"),
         failures=True,
         titles=True,
     ),

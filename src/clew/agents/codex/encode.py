@@ -6,7 +6,6 @@ import re
 import uuid
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 from clew.agents.base import Header, Unit
@@ -15,22 +14,29 @@ from clew.agents.codex.events import session_info
 from clew.agents.codex.items import SPOKEN, is_injected, starts_turn
 from clew.agents.codex.records import UsagePayload
 from clew.agents.derived_ids import derived_id
+from clew.agents.encoding import (
+    UNKNOWN,
+    Fields,
+    attachment_url,
+    json_line,
+    model_name,
+    output_blocks,
+    output_text,
+    subagents_by_call,
+)
 from clew.io.codec import dumps
 from clew.io.compress import plain_name
 from clew.io.paths import safe_relative
 from clew.io.typed_records import decode_leniently
 from clew.model.json import JSON
-from clew.model.time import parse_time
+from clew.model.time import EPOCH, parse_time, spell_milliseconds, to_milliseconds
 
 VERSION = "0.118.0"
 """The newest version that writes rollouts of this form."""
 ID_KEYS = ("id", "session_id", "thread_id", "threadId", "parent_thread_id", "forked_from_id")
 """The keys under which records name a thread."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOT_IN_TOOL_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _NOT_IN_AGENT_PATHS = re.compile(r"[^a-z0-9_]")
-
-_Object = dict[str, JSON]
 
 
 def target(header: Header) -> str:
@@ -43,7 +49,7 @@ def target(header: Header) -> str:
     if is_own and locate.is_rollout(name):
         name = plain_name(name)
         return "/".join([".codex", *(safe_relative(folder) for folder in folders), safe_relative(name)])
-    started = parse_time(session.get("started_at")) or parse_time(header.export_timestamp) or _EPOCH
+    started = parse_time(session.get("started_at")) or parse_time(header.export_timestamp) or EPOCH
     name = f"rollout-{started:%Y-%m-%dT%H-%M-%S}-{thread_id(session)}.jsonl"
     return f".codex/{locate.SESSIONS}/{started:%Y/%m/%d}/{safe_relative(name)}"
 
@@ -156,20 +162,17 @@ def _is_rollback(record: Mapping[str, JSON]) -> bool:
 class _ComposedRecords:
     """Records for the messages of any agent, in the form that Codex resumes."""
 
-    def __init__(self, session: _Object) -> None:
+    def __init__(self, session: Fields) -> None:
         self._session = session
-        self._time = parse_time(session.get("started_at")) or _EPOCH
+        self._time = parse_time(session.get("started_at")) or EPOCH
         self._cwd = session.get("workspace") or "/"
         self._context: tuple[str, str] | None = None
         """Folder and model as the last `turn_context` states them."""
         self._turns = _Turns()
-        self._summary: list[_Object] = []
+        self._summary: list[Fields] = []
         """The items of a summary, until all of it is known."""
-        self._subagents: dict[str | None, list[_Object]] = {}
-        """The sub-agents without a record yet, by the call that started them."""
-        for link in session.get("subagents") or ():
-            if link.get("session_id"):
-                self._subagents.setdefault(link.get("tool_id"), []).append(link)
+        self._subagents = subagents_by_call(session)
+        """The sub-agents without a record yet."""
 
     def head(self) -> bytes:
         """The first line, which tells Codex whose rollout it is.
@@ -181,7 +184,7 @@ class _ComposedRecords:
             "session_meta",
             {
                 "id": thread_id(session),
-                "timestamp": _spell(self._time),
+                "timestamp": spell_milliseconds(self._time),
                 "cwd": self._cwd,
                 "originator": "clew",
                 "cli_version": VERSION,
@@ -189,7 +192,7 @@ class _ComposedRecords:
             },
         )
 
-    def message(self, message: _Object) -> Iterator[bytes]:
+    def message(self, message: Fields) -> Iterator[bytes]:
         """The lines of one message."""
         metadata = message.get("metadata") or {}
         if metadata.get("is_sidechain") and not self._session.get("is_agent_session"):
@@ -224,9 +227,9 @@ class _ComposedRecords:
             yield self._line("compacted", {"message": text, "replacement_history": history})
             yield self._event("context_compacted", {})
 
-    def _turn_context(self, metadata: _Object) -> Iterator[bytes]:
+    def _turn_context(self, metadata: Fields) -> Iterator[bytes]:
         """Folder and model from here on, where they changed and a model is known."""
-        model = (metadata.get("model") or {}).get("name") or (self._context[1] if self._context else None)
+        model = model_name(metadata) or (self._context[1] if self._context else None)
         context = (str(metadata.get("cwd") or self._cwd), str(model))
         if model is None or context == self._context:
             return
@@ -242,9 +245,9 @@ class _ComposedRecords:
             },
         )
 
-    def _content(self, message: _Object, is_meta: bool) -> Iterator[bytes]:
+    def _content(self, message: Fields, is_meta: bool) -> Iterator[bytes]:
         """The items of a message: texts and images that stand together are one, every other block is its own."""
-        parts: list[_Object] = []
+        parts: list[Fields] = []
         role = message["role"]
         for block in message["content"]:
             if block["type"] == "thinking" and not block.get("signature"):
@@ -262,7 +265,7 @@ class _ComposedRecords:
                 yield from self._subagents_started(block["tool_id"])
         yield from self._spoken(parts, role, is_meta)
 
-    def _spoken(self, parts: list[_Object], role: str, is_meta: bool) -> Iterator[bytes]:
+    def _spoken(self, parts: list[Fields], role: str, is_meta: bool) -> Iterator[bytes]:
         """An item of texts and images, and the events that repeat it for user interfaces."""
         if not parts:
             return
@@ -289,18 +292,18 @@ class _ComposedRecords:
                 "sub_agent_activity",
                 {
                     "event_id": str(call or thread),
-                    "occurred_at_ms": int(self._time.timestamp() * 1000),
+                    "occurred_at_ms": to_milliseconds(self._time),
                     "agent_thread_id": thread,
                     "agent_path": _agent_path(link.get("agent_id") or thread),
                     "kind": "started",
                 },
             )
 
-    def _event(self, kind: str, payload: _Object) -> bytes:
+    def _event(self, kind: str, payload: Fields) -> bytes:
         return self._line("event_msg", {"type": kind, **payload})
 
-    def _line(self, kind: str, payload: _Object) -> bytes:
-        return dumps({"timestamp": _spell(self._time), "type": kind, "payload": payload}) + b"\n"
+    def _line(self, kind: str, payload: Fields) -> bytes:
+        return json_line({"timestamp": spell_milliseconds(self._time), "type": kind, "payload": payload})
 
 
 class _Turns:
@@ -346,7 +349,7 @@ def _turns_begun(texts: list[str], has_event: bool) -> int:
     return (not looks_injected or starts_turn(texts)) + (looks_injected and has_event)
 
 
-def _lineage(session: Mapping[str, JSON]) -> _Object:
+def _lineage(session: Mapping[str, JSON]) -> Fields:
     """Who started the session: a person, or another session."""
     parent = session.get("parent_session_id")
     if not session.get("is_agent_session") or not parent:
@@ -362,9 +365,9 @@ def _agent_path(name: str) -> str:
     return "/".join(("", "root", _NOT_IN_AGENT_PATHS.sub("_", name.lower())))
 
 
-def _items(message: _Object) -> list[_Object]:
+def _items(message: Fields) -> list[Fields]:
     """The items of a message, without the events for user interfaces."""
-    items: list[_Object] = []
+    items: list[Fields] = []
     for block in message["content"]:
         if (item := _item(block)) is not None:
             items.append(item)
@@ -375,7 +378,7 @@ def _items(message: _Object) -> list[_Object]:
     return items
 
 
-def _item(block: _Object) -> _Object | None:
+def _item(block: Fields) -> Fields | None:
     """The item of a thought, a call or a result; None for texts and attachments."""
     match block["type"]:
         case "thinking":
@@ -386,7 +389,7 @@ def _item(block: _Object) -> _Object | None:
             # Codex's own searches of the web have neither an id nor a result.
             return {"type": "web_search_call", "status": "completed", "action": block["input"]}
         case "tool_use":
-            name = _NOT_IN_TOOL_NAMES.sub("_", block["tool_name"] or "unknown")
+            name = _NOT_IN_TOOL_NAMES.sub("_", block["tool_name"] or UNKNOWN)
             arguments = block["input"] if isinstance(block["input"], str) else dumps(block["input"]).decode()
             call_id = str(block["tool_id"])
             return {"type": "function_call", "name": name, "arguments": arguments, "call_id": call_id}
@@ -398,43 +401,27 @@ def _item(block: _Object) -> _Object | None:
 
 def tool_output(output: JSON) -> JSON:
     """The result of a call: text, or parts where images are among them."""
-    if output is None or isinstance(output, str):
-        return output or ""
     if not isinstance(output, list):
-        return dumps(output).decode()
-    parts = [part for block in output if isinstance(block, dict) for part in _content_parts(block, "user")]
+        return output_text(output)
+    parts = [part for block in output_blocks(output) for part in _content_parts(block, "user")]
     if any("image_url" in part for part in parts):
         return parts
     return "\n".join(part["text"] for part in parts)
 
 
-def _content_parts(block: _Object, role: str) -> list[_Object]:
+def _content_parts(block: Fields, role: str) -> list[Fields]:
     """A text or an attachment as part of a message; only a user's message and a result can hold images."""
     text_type = "output_text" if role == "assistant" else "input_text"
     if block["type"] == "text":
         return [{"type": text_type, "text": block["text"]}]
-    if block["type"] == "image" and role == "user" and (address := _image_url(block)):
-        return [{"type": "input_image", "image_url": address}]
+    if block["type"] == "image" and role == "user" and block.get("image"):
+        return [{"type": "input_image", "image_url": attachment_url(block)}]
     return [{"type": text_type, "text": _placeholder(block)}]
 
 
-def _image_url(block: _Object) -> str | None:
-    """The address of an image, or a data URL with its bytes."""
-    content = block.get("image")
-    if not isinstance(content, str):
-        return None
-    if block.get("encoding") != "base64":
-        return content
-    return f"data:{block.get('media_type') or ''};base64,{content}"
-
-
-def _placeholder(block: _Object) -> str:
+def _placeholder(block: Fields) -> str:
     """A text for a block of a kind that Codex does not have."""
     if block["type"] == "document" and block.get("encoding") == "text":
         return str(block.get("document", ""))
     name = block.get("title") or block.get("media_type") or ""
     return f"[{block['type']}{f': {name}' if name else ''}]"
-
-
-def _spell(time: datetime) -> str:
-    return time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"

@@ -158,7 +158,7 @@ class EventDecoder:
         self._copied = CopiedHistory(source)
         self._requests = RequestTracker()
         self._root = self._turn = ""
-        """Thread and turn that requests are known by: in copied history those of the parent."""
+        """Thread and turn that requests are identified by: in copied history those of the parent."""
         self._tool_names = RecentCalls()
         self._spawn_calls: set[str] = set()
         """Calls whose results name the sub-agent they started."""
@@ -375,7 +375,7 @@ class EventDecoder:
             case "token_count":
                 if event.info is not None:
                     model, is_inherited = self._thread.model, line <= self._copied.boundary
-                    reports = self._requests.add_event(event.info, self._root, self._turn, model, is_inherited)
+                    reports = self._requests.add_event(event.info, self._turn or self._root, model, is_inherited)
                     self._report(reports)
             case "thread_rolled_back":
                 self._thread.roll_back(event.num_turns)

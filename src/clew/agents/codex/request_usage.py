@@ -44,10 +44,11 @@ class RequestTracker:
         self._index, self._model, self._item = index, model, item
         self._is_unclaimed, self._is_answered = True, self._is_prompted
 
-    def add_event(
-        self, info: TokenInfo, thread: str, turn: str, model: str | None, is_inherited: bool
-    ) -> list[UsageReport]:
-        """A token event; returns the request that waited for items, and that of the event unless it waits now."""
+    def add_event(self, info: TokenInfo, turn: str, model: str | None, is_inherited: bool) -> list[UsageReport]:
+        """A token event; returns the request that waited for items, and that of the event unless it waits now.
+
+        `turn` is the id of the turn. Rollouts before late 2025 have none: there it is the id of the thread.
+        """
         total = None if info.total_token_usage == NO_TOKENS else info.total_token_usage
         last = None if info.last_token_usage == NO_TOKENS else info.last_token_usage
         used = self._used(total, last)
@@ -57,9 +58,9 @@ class RequestTracker:
         reports = self.finish()
         self._is_unclaimed = self._is_prompted = self._is_answered = False
         if not is_inherited:
-            # The id tells the request apart from all others, and is the same in every copy of the rollout. It is short,
-            # because the ids of all requests are kept.
-            facts = dumps((thread, turn, self._item, total, last))
+            # The id tells the request apart from all others, and is the same in every copy of the rollout, also in one
+            # with another thread id. It is short, because the ids of all requests are kept.
+            facts = dumps((turn, self._item, total, last))
             call_id = b2a_base64(blake2b(facts, digest_size=8).digest(), newline=False).decode()
             report = UsageReport(call_id=call_id, usage=unified(used), model=model)
             if has_item:

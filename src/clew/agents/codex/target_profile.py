@@ -14,7 +14,7 @@ from clew.agents.codex.history import read_with_history
 from clew.agents.codex.items import SPOKEN, blocks_of, exit_status, is_injected_item, role_of, texts_of
 from clew.agents.codex.records import TEXT_TYPES, Payload
 from clew.agents.target_profile import ORIGIN, Capacity, Compaction, Header, RecordText, TargetProfile
-from clew.agents.tools import SHELL, TODOS, Tool, command_text, todos_from, todos_into
+from clew.agents.tools import Tool, command_text, todos_from, todos_into
 from clew.io.codec import dumps
 from clew.io.compress import open_source
 from clew.io.typed_records import decode_leniently
@@ -28,12 +28,12 @@ _IN_CODE = "exec-"
 """How the ids of calls begin that a script of the model made."""
 _CWD = {"cwd": "workdir"}
 TOOLS = (
-    Tool(SHELL, "exec_command", {"command": "cmd", **_CWD}),
-    Tool(SHELL, "shell_command", _CWD),
-    Tool(SHELL, "shell", _CWD, read=command_text),
-    Tool(SHELL, "local_shell", {"cwd": "working_directory"}, read=command_text),
+    Tool("shell", "exec_command", {"command": "cmd", **_CWD}),
+    Tool("shell", "shell_command", _CWD),
+    Tool("shell", "shell", _CWD, read=command_text),
+    Tool("shell", "local_shell", {"cwd": "working_directory"}, read=command_text),
     Tool(
-        TODOS,
+        "todos",
         "update_plan",
         {"todos": "plan"},
         read=todos_from({"step": "content"}),
@@ -221,7 +221,6 @@ TARGET_PROFILE = TargetProfile(
     Capacity(
         images=True,
         images_in_results=True,
-        image_types=("image/png", "image/jpeg", "image/gif", "image/webp"),
         thinking=True,
         titles=True,
         subagents=True,

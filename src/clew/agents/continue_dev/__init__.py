@@ -2,54 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
 
-from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
-from clew.agents.continue_dev import locate
-from clew.agents.target_profile import TargetProfile
+from clew.agents.backups import read_inside
+from clew.agents.base import Agent, Claim, Header, SourceFile, file_stem
 from clew.analysis.facts import Facts
+from clew.analysis.titles import short_title
 from clew.host import Host
-from clew.model.events import Event
+from clew.io.codec import NOT_JSON, loads
+from clew.io.compress import plain_name
+from clew.io.paths import safe_relative
 from clew.model.json import JSON
+from clew.model.time import canonical_time
 
-if TYPE_CHECKING:
-    from clew.agents.file_evidence import Event as FileEvidence
+INDEX = "sessions.json"
+"""The list of all sessions, in their folder."""
+_HEAD = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,')
+_HISTORY = re.compile(rb'"(?:history|workspaceDirectory)"\s*:')
 
 
 class Continue(Agent):
     """The agent `continue`."""
 
-    id = locate.AGENT
+    id = "continue"
     title = "Continue"
     homepage = "https://continue.dev"
+    package = __name__
     newest_tested_version = "1.5.47"
+    session_files = ("**/*.json",)
 
     def roots(self, host: Host) -> Iterator[Path]:
-        return locate.roots(host)
+        yield host.configured_folder("CONTINUE_GLOBAL_DIR", ".continue") / "sessions"
 
     def discover(self, root: Path) -> Iterator[SourceFile]:
-        return locate.discover(root)
+        return (source for source in super().discover(root) if plain_name(source.path.name) != INDEX)
 
     def claims(self, path: Path, head: bytes) -> Claim:
-        return locate.claims(path, head)
-
-    def locate(self, path: Path) -> SourceFile:
-        return locate.source_file(path)
-
-    def session_id(self, source: SourceFile) -> str:
-        return locate.session_id(source.path)
+        name = plain_name(path.name)
+        if not name.endswith(".json") or name == INDEX:
+            return Claim.NO
+        return Claim.YES if _HEAD.match(head) and _HISTORY.search(head) else Claim.NO
 
     def beside(self, path: PurePath, content: bytes, known: Sequence[str]) -> Iterator[str]:
         # The list of sessions says when each began.
-        index = str(path.with_name(locate.INDEX))
+        index = str(path.with_name(INDEX))
         return (name for name in known if name == index)
-
-    def events(self, source: SourceFile) -> Iterator[Event]:
-        from clew.agents.continue_dev.events import read_events
-
-        return read_events(source)
 
     def document_keys(self, head: bytes, name: str) -> tuple[str, ...] | None:
         from clew.agents.continue_dev.records import HISTORY
@@ -57,29 +57,39 @@ class Continue(Agent):
         return HISTORY
 
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
-        from clew.agents.continue_dev.header import session_object
+        """Messages have no times: a session ended when its file was written."""
+        written, started = canonical_time(source.mtime) if source.mtime else None, facts.extra.get("started_at")
+        times = {"started_at": started or written or None, "ended_at": written or started}
+        return {**super().session(source, facts), **times}
 
-        return session_object(source, facts)
+    def session_title(self, source: SourceFile, facts: Facts) -> str | None:
+        from clew.agents.continue_dev.records import UNTITLED
 
-    def unknown_keys(self, native: Mapping[str, JSON]) -> Iterator[str]:
-        from clew.agents.continue_dev.records import find_unknown_keys
-
-        return find_unknown_keys(native)
-
-    def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
-        from clew.agents.continue_dev.file_changes import file_changes
-
-        return file_changes(source, units)
-
-    def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
-        from clew.agents.continue_dev.encode import encode
-
-        return encode(header, units)
-
-    def target_profile(self) -> TargetProfile:
-        from clew.agents.continue_dev.target_profile import TARGET_PROFILE
-
-        return TARGET_PROFILE
+        named = facts.titles.get("title")
+        return short_title(named if named and named != UNTITLED else facts.first_prompt)
 
     def target(self, header: Header) -> str:
-        return locate.target(header)
+        return f".continue/sessions/{safe_relative(str(header.session['id']))}.json"
+
+
+def created_at(path: Path) -> str | None:
+    """When a session began, by the list beside it."""
+    index = path.with_name(INDEX)
+    try:
+        stamp = index.stat().st_mtime_ns
+    except OSError:
+        return None
+    time = _read_index(index, stamp).get(file_stem(path))
+    # The client writes milliseconds since 1970 as text.
+    return canonical_time(int(time) if isinstance(time, str) and time.isdecimal() else time) or None
+
+
+@lru_cache(16)
+def _read_index(path: Path, _changed: int) -> Mapping[str, JSON]:
+    """The times of creation by session."""
+    try:
+        entries = loads(read_inside(path.parent, path.name) or b"[]")
+    except NOT_JSON:
+        return {}
+    found = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    return {str(entry.get("sessionId")): entry.get("dateCreated") for entry in found}

@@ -7,19 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from clew.agents.continue_dev.records import UNTITLED, is_document
+from clew.agents.encoding import UNKNOWN, Fields, attachment_url, call_arguments, output_text
 from clew.agents.target_profile import Header
 from clew.io.codec import dumps
 from clew.model.json import JSON
 from clew.model.unit import Unit
 
-_Object = dict[str, JSON]
-
 
 def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
     """The document of a session."""
     session = header.session
-    document: _Object = {"title": session.get("title") or UNTITLED}
-    history: list[_Object] = []
+    document: Fields = {"title": session.get("title") or UNTITLED}
+    history: list[Fields] = []
     composer = _Composer(history)
     for unit in units:
         if unit.native and is_document(unit.native):
@@ -37,21 +36,21 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
 class _Composer:
     """Adds elements to a history. Results stand in the element that calls for them."""
 
-    def __init__(self, history: list[_Object]) -> None:
+    def __init__(self, history: list[Fields]) -> None:
         self._history = history
-        self._states: dict[JSON, _Object] = {}
+        self._states: dict[JSON, Fields] = {}
         """The states of calls without a result, by the ids of the calls."""
 
-    def add(self, message: _Object) -> None:
+    def add(self, message: Fields) -> None:
         if message["role"] == "assistant":
             self._add_reply(message["content"])
             return
-        parts: list[_Object] = []
+        parts: list[Fields] = []
         for block in message["content"]:
             state = self._states.pop(block["tool_id"], None) if block["type"] == "tool_result" else None
             if state is not None:
                 state["status"] = "errored" if block.get("is_error") is True else "done"
-                output = {"content": _text(block.get("output")), "name": "Tool Result"}
+                output = {"content": output_text(block.get("output")), "name": "Tool Result"}
                 state["output"] = [{**output, "description": "Tool execution result"}]
             else:
                 parts += _parts(block)
@@ -61,7 +60,7 @@ class _Composer:
             role = "system" if message["role"] == "system" else "user"
             self._history.append({"message": {"role": role, "content": content}, "contextItems": []})
 
-    def _add_reply(self, blocks: list[_Object]) -> None:
+    def _add_reply(self, blocks: list[Fields]) -> None:
         """Add a line of a reply: what the model says in a row, before any result, is one element."""
         last = self._history[-1] if self._history else {}
         is_open = not any(state["status"] != "calling" for state in last.get("toolCallStates", ()))
@@ -80,26 +79,17 @@ class _Composer:
                 self._states[call["id"]] = state
 
 
-def _call(block: Mapping[str, JSON]) -> tuple[_Object, JSON]:
-    arguments = block["input"] if isinstance(block["input"], dict) else {"input": block["input"]}
-    function = {"name": block["tool_name"] or "unknown", "arguments": dumps(arguments).decode()}
+def _call(block: Mapping[str, JSON]) -> tuple[Fields, JSON]:
+    arguments = call_arguments(block)
+    function = {"name": block["tool_name"] or UNKNOWN, "arguments": dumps(arguments).decode()}
     return {"id": block["tool_id"], "type": "function", "function": function}, arguments
 
 
-def _parts(block: _Object) -> Iterator[_Object]:
+def _parts(block: Fields) -> Iterator[Fields]:
     match block["type"]:
         case "text":
             yield {"type": "text", "text": block["text"]}
         case "tool_result":
-            yield {"type": "text", "text": _text(block.get("output"))}
+            yield {"type": "text", "text": output_text(block.get("output"))}
         case "image" if block.get("image"):
-            is_address = block.get("encoding") == "url"
-            url = block["image"] if is_address else f"data:{block.get('media_type')};base64,{block['image']}"
-            yield {"type": "imageUrl", "imageUrl": {"url": url}}
-
-
-def _text(output: JSON) -> str:
-    """The text of a result, which can hold no images."""
-    if isinstance(output, list):
-        return "\n".join(block["text"] for block in output if isinstance(block, dict) and "text" in block)
-    return "" if output is None else output if isinstance(output, str) else dumps(output).decode()
+            yield {"type": "imageUrl", "imageUrl": {"url": attachment_url(block)}}

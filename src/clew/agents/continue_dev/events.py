@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from msgspec import UNSET, to_builtins
 
-from clew.agents.base import SourceFile, fragment_events, open_main
-from clew.agents.continue_dev import locate
+from clew.agents.base import SourceFile, file_stem
+from clew.agents.content import content_blocks, parse_arguments, split_data_url, text_block
+from clew.agents.continue_dev import created_at
 from clew.agents.continue_dev.checklist import parse_checklist
 from clew.agents.continue_dev.records import (
     HISTORY,
@@ -20,20 +21,14 @@ from clew.agents.continue_dev.records import (
     Usage,
     is_document,
 )
-from clew.agents.derived_ids import MessageChain, derived_id
-from clew.agents.tools import RecentCalls
+from clew.agents.decoding import EventDecoder, token_usage
+from clew.agents.derived_ids import derived_id
 from clew.analysis.todos import as_todos
-from clew.io.codec import NOT_JSON, loads
-from clew.io.compress import damage
-from clew.io.json_document import read_document_stream
 from clew.io.typed_records import decode_each, decode_value
-from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse, Unknown
-from clew.model.codes import problem
+from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse
 from clew.model.events import Event, SessionInfo
 from clew.model.json import JSON
-from clew.model.message import Message, Metadata, ModelUse, Role, SourceRef
-from clew.model.record import Record
-from clew.model.usage import TokenUsage
+from clew.model.message import Metadata, ModelUse
 
 RESULTS_SUFFIX = ":results"
 """Behind the uuid of a message: the uuid of the message with the results of its calls."""
@@ -43,72 +38,62 @@ _FAILED = ("errored", "canceled")
 
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session, in file order."""
-    decoder = _EventDecoder(locate.session_id(source.path))
-    yield SessionInfo(started_at=locate.created_at(source.path), has_derived_parents=True, has_message_times=False)
-    with open_main(source) as stream:
-        for number, record in enumerate(read_document_stream(stream, HISTORY)):
-            if record.value is None:
-                yield from fragment_events(source, record, record.line, after=decoder.index, number=number)
-            elif is_document(record.value):
-                yield from decoder.document(decode_value(record.value, SessionDocument), number)
-            else:
-                yield from decoder.item(decode_value(record.value, HistoryItem), number)
-        if found := damage(stream):
-            yield problem("damaged-archive", found, file=str(source.path))
+    decoder = _ContinueDecoder(source, file_stem(source.path))
+    yield SessionInfo(started_at=created_at(source.path), has_derived_parents=True, has_message_times=False)
+    yield from decoder.read_document(HISTORY, decoder.decode)
 
 
-class _EventDecoder:
-    """What must be known of earlier records to decode the next one."""
-
-    def __init__(self, session_id: str) -> None:
-        self.index = 0
-        self._source = SourceRef(0, 0)
-        self._chain = MessageChain(session_id)
-        self._tool_names = RecentCalls()
+class _ContinueDecoder(EventDecoder):
+    def __init__(self, source: SourceFile, scope: str) -> None:
+        super().__init__(source, scope)
         self._history_id = ""
         """Names the history so far by its content: a fork copies it."""
         self._has_calls = False
 
-    def document(self, document: SessionDocument, number: int) -> Iterator[Event]:
-        """The events of the document without its history."""
-        yield SessionInfo(session_id=document.sessionId, cwd=document.workspaceDirectory or None, title=document.title)
-        yield Record(after=self.index, kind="state", type="session", source=SourceRef(0, number))
-
-    def item(self, item: HistoryItem, number: int) -> Iterator[Event]:
-        """The events of an element of the history: its message, and the results of its calls."""
-        self._source = SourceRef(0, number)
-        message = item.message
-        if message is None:
-            yield Record(after=self.index, kind="other", source=self._source)
+    def decode(self, value: dict[str, JSON], _is_header: bool) -> Iterator[Event]:
+        """The events of the document without its history, or of an element of the history."""
+        if is_document(value):
+            document = decode_value(value, SessionDocument)
+            folder = document.workspaceDirectory or None
+            yield SessionInfo(session_id=document.sessionId, cwd=folder, title=document.title)
+            yield self.make_record("state", "session")
             return
+        item = decode_value(value, HistoryItem)
+        if item.message is None:
+            yield self.make_record("other")
+        else:
+            yield from self._messages(item, item.message)
+
+    def _messages(self, item: HistoryItem, message: ChatMessage) -> Iterator[Event]:
+        """A message, and the results of its calls."""
         metadata = Metadata()
         if item.conversationSummary is not None:
             metadata.is_compact_summary = True
         match message.role:
             case "user":
-                yield self._add("user", [*_context(item.contextItems), *_blocks(message.content)], metadata)
+                blocks = [*_context(item.contextItems), *content_blocks(message.content, _block)]
+                yield self.make_chained("user", blocks, metadata)
             case "assistant":
                 self._name_call(message, metadata)
-                yield self._add("assistant", self._reply_blocks(message), _with_usage(metadata, message.usage))
-                results: list[Block] = list(self._results(item.toolCallStates))
+                blocks = [*content_blocks(message.content, _block), *_calls(message)]
+                yield self.make_chained("assistant", blocks, _with_usage(metadata, message.usage))
+                results: list[Block] = list(_results(item.toolCallStates))
                 if results:
-                    yield self._add("user", results, _todos(message), f"{self._chain.last}{RESULTS_SUFFIX}")
+                    uuid = f"{self.chain.last}{RESULTS_SUFFIX}"
+                    yield self.make_chained("user", results, _todos(message), uuid=uuid)
             case "thinking":
-                texts = [block.text for block in _blocks(message.content) if isinstance(block, Text)]
+                texts = [block.text for block in content_blocks(message.content) if isinstance(block, Text)]
                 thought = Thinking(thinking="\n".join(texts), signature=message.signature)
-                yield self._add("assistant", [thought], metadata)
+                yield self.make_chained("assistant", [thought], metadata)
             case "tool":
-                result = ToolResult(
-                    tool_id=message.toolCallId,
-                    tool_name=self._tool_names.get(message.toolCallId),
-                    output=message.content if isinstance(message.content, str) else UNSET,
-                )
-                yield self._add("user", [result], metadata)
+                output = message.content if isinstance(message.content, str) else UNSET
+                result = ToolResult(tool_id=message.toolCallId, tool_name=None, output=output)
+                yield self.make_chained("user", [result], metadata)
             case "system":
                 metadata.is_meta = True
-                yield self._add("system", _blocks(message.content), metadata)
+                yield self.make_chained("system", content_blocks(message.content, _block), metadata)
             case _:
-                yield Record(after=self.index, kind="other", type=message.role, source=self._source)
+                yield self.make_record("other", message.role)
 
     def _name_call(self, message: ChatMessage, metadata: Metadata) -> None:
         """Name the API call of a reply, so that the copies in forks count once.
@@ -117,49 +102,26 @@ class _EventDecoder:
         """
         calls = [call.id for call in decode_each(message.toolCalls, ToolCall)]
         self._has_calls |= bool(calls)
-        self._history_id = derived_id(self._history_id, to_builtins(_blocks(message.content)), calls)
+        self._history_id = derived_id(self._history_id, to_builtins(content_blocks(message.content, _block)), calls)
         if message.usage is not None and self._has_calls:
             metadata.message_id = self._history_id
 
-    def _reply_blocks(self, message: ChatMessage) -> list[Block]:
-        calls: list[Block] = []
-        for call in decode_each(message.toolCalls, ToolCall):
-            name = call.function.name if call.function is not None else None
-            arguments = call.function.arguments if call.function is not None else None
-            self._tool_names[call.id] = name
-            calls.append(ToolUse(tool_id=call.id, tool_name=name, input=_arguments(arguments)))
-        return [*_blocks(message.content), *calls]
 
-    def _results(self, states: JSON) -> Iterator[ToolResult]:
-        """The results that stand with their calls; a call without output has none yet, or was cancelled."""
-        for state in decode_each(states, ToolCallState):
-            items = decode_each(state.output, ContextItem)
-            if not items and state.status not in _FAILED:
-                continue
-            yield ToolResult(
-                tool_id=state.toolCallId,
-                tool_name=self._tool_names.get(state.toolCallId),
-                output="\n".join(item.content or "" for item in items),
-                is_error=state.status in _FAILED,
-            )
-
-    def _add(self, role: Role, blocks: list[Block], metadata: Metadata, uuid: str | None = None) -> Message:
-        self.index += 1
-        message = Message(
-            index=self.index,
-            uuid=UNSET if uuid is None else uuid,
-            role=role,
-            content=blocks,
-            metadata=UNSET if metadata == _NO_METADATA else metadata,
-            source=self._source,
-        )
-        own_id = self._chain.identify(message)
-        self._chain.attach(message)
-        self._chain.last = own_id
-        return message
+def _calls(message: ChatMessage) -> Iterator[ToolUse]:
+    for call in decode_each(message.toolCalls, ToolCall):
+        name = call.function.name if call.function is not None else None
+        arguments = call.function.arguments if call.function is not None else None
+        yield ToolUse(tool_id=call.id, tool_name=name, input=parse_arguments(arguments))
 
 
-_NO_METADATA = Metadata()
+def _results(states: JSON) -> Iterator[ToolResult]:
+    """The results that stand with their calls; a call without output has none yet, or was cancelled."""
+    for state in decode_each(states, ToolCallState):
+        items = decode_each(state.output, ContextItem)
+        is_error = state.status in _FAILED
+        if items or is_error:
+            output = "\n".join(item.content or "" for item in items)
+            yield ToolResult(tool_id=state.toolCallId, tool_name=None, output=output, is_error=is_error)
 
 
 def _with_usage(metadata: Metadata, usage: Usage | None) -> Metadata:
@@ -167,16 +129,14 @@ def _with_usage(metadata: Metadata, usage: Usage | None) -> Metadata:
         return metadata
     if usage.model is not None:
         metadata.model = ModelUse(name=usage.model)
-    prompt, details = usage.prompt_tokens, usage.prompt_tokens_details
-    read = details.cached_tokens if details is not None else UNSET
-    written = details.cache_write_tokens if details is not None else UNSET
-    reasoning = usage.completion_tokens_details
-    metadata.token_usage = TokenUsage(
-        input_tokens=UNSET if prompt is UNSET else max(0, prompt - (read or 0) - (written or 0)),
-        output_tokens=usage.completion_tokens,
-        cache_read_tokens=read,
-        cache_creation_tokens=written,
-        reasoning_tokens=reasoning.reasoning_tokens if reasoning is not None else UNSET,
+    details, reasoning = usage.prompt_tokens_details, usage.completion_tokens_details
+    metadata.token_usage = token_usage(
+        input=usage.prompt_tokens,
+        output=usage.completion_tokens,
+        cache_read=details.cached_tokens if details is not None else UNSET,
+        cache_write=details.cache_write_tokens if details is not None else UNSET,
+        reasoning=reasoning.reasoning_tokens if reasoning is not None else UNSET,
+        is_cache_in_input=True,
     )
     return metadata
 
@@ -184,10 +144,9 @@ def _with_usage(metadata: Metadata, usage: Usage | None) -> Metadata:
 def _todos(message: ChatMessage) -> Metadata:
     """The todo list that a reply sets."""
     metadata = Metadata()
-    for call in decode_each(message.toolCalls, ToolCall):
-        arguments = _arguments(call.function.arguments) if call.function is not None else None
-        if call.function is not None and call.function.name == "Checklist" and isinstance(arguments, dict):
-            metadata.todos = as_todos(parse_checklist(str(arguments.get("checklist")))) or UNSET
+    for call in _calls(message):
+        if call.tool_name == "Checklist" and isinstance(call.input, dict):
+            metadata.todos = as_todos(parse_checklist(str(call.input.get("checklist")))) or UNSET
     return metadata
 
 
@@ -199,32 +158,10 @@ def _context(items: JSON) -> Iterator[DocumentBlock]:
             yield DocumentBlock(media_type="text/plain", encoding="text", document=item.content, title=title)
 
 
-def _blocks(content: JSON) -> list[Block]:
-    if isinstance(content, str):
-        return [Text(text=content)] if content else []
-    return [_block(part) for part in content] if isinstance(content, list) else []
-
-
 def _block(part: JSON) -> Block:
-    """A part of a message; one of a kind or a shape that is not known is kept as it is."""
-    kind = part.get("type") if isinstance(part, dict) else None
-    if kind == "text" and isinstance(part.get("text"), str):
-        return Text(text=part["text"])
-    address = part.get("imageUrl") if kind == "imageUrl" else None
+    address = part.get("imageUrl") if isinstance(part, dict) and part.get("type") == "imageUrl" else None
     url = address.get("url") if isinstance(address, dict) else None
     if not isinstance(url, str):
-        return Unknown(value=part)
-    head, comma, data = url.partition(",")
-    if comma and head.startswith("data:") and head.endswith(";base64"):
-        return Image(media_type=head[5:-7], encoding="base64", image=data)
-    return Image(encoding="url", image=url)
-
-
-def _arguments(arguments: JSON) -> JSON:
-    """The arguments of a call, which are JSON as text; as they are where they are not."""
-    if not isinstance(arguments, str):
-        return arguments
-    try:
-        return loads(arguments.encode()) if arguments else {}
-    except (*NOT_JSON, UnicodeEncodeError):
-        return arguments
+        return text_block(part)
+    media_type, encoding, content = split_data_url(url)
+    return Image(media_type=media_type, encoding=encoding, image=content)

@@ -31,10 +31,10 @@ class _ContinueFileChanges(ToolFileChanges):
         return first_text(unit.native, "workspaceDirectory") if is_session else None
 
     def read(self, call: ToolCall) -> FileChange:
-        head, _, content = (call.output or "").partition("\n")
+        head, _, content = call.output_text.partition("\n")
         return call.read(as_bytes(content) if head.startswith("Content of ") else None)
 
     def edited(self, call: ToolCall) -> FileChange:
-        hunks = parse_hunks((call.output or "").partition("\nDiff:\n")[2])
+        hunks = parse_hunks(call.output_text.partition("\nDiff:\n")[2])
         edit = changing(lambda text: patched(text, hunks)) if hunks is not None else None
         return call.change("change", "edit", edit=edit)

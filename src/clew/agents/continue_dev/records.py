@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from clew.io.typed_records import unknown_in
+from clew.io.typed_records import KeysByType, unknown_in
 from clew.model.json import JSON
 
 HISTORY = ("history",)
@@ -97,7 +97,7 @@ _DOCUMENT_KEYS = frozenset(("history", "mode", "chatModelTitle", "usage"))
 _ITEM_KEYS = frozenset("editorState promptLogs appliedRules reasoning isGatheringContext modifiers".split())
 _MESSAGE_KEYS = frozenset("redactedThinking reasoning_details metadata id".split())
 _STATE_KEYS = frozenset("toolCall parsedArgs processedArgs tool mcpUiState".split())
-_PART_KEYS = {"text": frozenset(("type", "text")), "imageUrl": frozenset(("type", "imageUrl"))}
+_PART_KEYS = KeysByType({"text": "text", "imageUrl": "imageUrl"})
 
 
 def is_document(record: Mapping[str, JSON]) -> bool:
@@ -117,7 +117,4 @@ def find_unknown_keys(record: Mapping[str, JSON]) -> Iterator[str]:
         return
     yield from unknown_in("message", message, ChatMessage, _MESSAGE_KEYS)
     yield from unknown_in("usage", message.get("usage"), Usage, ("total_tokens", "cost_cents"))
-    content = message.get("content")
-    for part in content if isinstance(content, list) else ():
-        if isinstance(part, dict) and part.get("type") in _PART_KEYS:
-            yield from unknown_in(str(part["type"]), part, known=_PART_KEYS[str(part["type"])])
+    yield from _PART_KEYS.unknown_in(message.get("content"))

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import msgspec
 
+from clew.agents.continue_dev import INDEX
 from clew.agents.continue_dev.checklist import format_checklist, parse_checklist
-from clew.agents.continue_dev.locate import INDEX
 from clew.agents.continue_dev.records import UNTITLED
 from clew.agents.target_profile import Capacity, Header, ReadFile, TargetProfile
-from clew.agents.tools import EDIT, FETCH, GREP, LIST, READ, SHELL, TODOS, WRITE, Arguments, Tool
+from clew.agents.tools import Arguments, Tool
 from clew.errors import UsageError
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.time import parse_time
@@ -28,14 +28,14 @@ def _write_checklist(arguments: Arguments) -> Arguments:
 
 _PATH = {"path": "filepath"}
 TOOLS = (
-    Tool(SHELL, "Bash"),
-    Tool(READ, "Read", _PATH),
-    Tool(WRITE, "Write", _PATH),
-    Tool(EDIT, "Edit", {"path": "file_path", "old": "old_string", "new": "new_string", "all": "replace_all"}),
-    Tool(GREP, "Search", {"glob": "file_pattern"}),
-    Tool(LIST, "List", {"path": "dirpath"}),
-    Tool(FETCH, "Fetch"),
-    Tool(TODOS, "Checklist", {"todos": "checklist"}, read=_read_checklist, write=_write_checklist),
+    Tool("shell", "Bash"),
+    Tool("read", "Read", _PATH),
+    Tool("write", "Write", _PATH),
+    Tool("edit", "Edit", {"path": "file_path", "old": "old_string", "new": "new_string", "all": "replace_all"}),
+    Tool("grep", "Search", {"glob": "file_pattern"}),
+    Tool("list", "List", {"path": "dirpath"}),
+    Tool("fetch", "Fetch"),
+    Tool("todos", "Checklist", {"todos": "checklist"}, read=_read_checklist, write=_write_checklist),
 )
 
 
@@ -62,7 +62,6 @@ def _register(header: Header, read: ReadFile) -> Iterator[tuple[str, bytes]]:
 TARGET_PROFILE = TargetProfile(
     Capacity(
         images=True,
-        image_types=("image/png", "image/jpeg", "image/gif", "image/webp"),
         failures=True,
         titles=True,
     ),

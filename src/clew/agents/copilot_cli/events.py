@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec import UNSET, UnsetType, to_builtins
+from msgspec import UNSET, UnsetType
 
-from clew.agents.base import SourceFile, fragment_events, masked_text, open_main
+from clew.agents.base import SourceFile, masked_text
+from clew.agents.content import output_with_attachments, parse_arguments, text_blocks, text_or_unset
 from clew.agents.copilot_cli import locate
 from clew.agents.copilot_cli.records import (
     EVENTS,
@@ -20,17 +21,13 @@ from clew.agents.copilot_cli.records import (
 )
 from clew.agents.copilot_cli.todos import TodoDatabase
 from clew.agents.copilot_cli.usage import SessionUsage, usage_report
+from clew.agents.decoding import EventDecoder, metadata_of
 from clew.agents.derived_ids import MessageChain
-from clew.agents.tools import RecentCalls
-from clew.io.codec import NOT_JSON, loads
-from clew.io.compress import damage
-from clew.io.records import RawRecord
 from clew.io.typed_records import decode_each, decode_value
-from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse, Unknown
-from clew.model.codes import problem
+from clew.model.blocks import Block, DocumentBlock, Image, Thinking, ToolResult, ToolUse, Unknown
 from clew.model.events import Event, SessionInfo, SubagentStarted
 from clew.model.json import JSON
-from clew.model.message import Message, Metadata, ModelUse, SourceRef, ThinkingSettings
+from clew.model.message import Message, Metadata, ModelUse, Role, ThinkingSettings
 from clew.model.record import Record
 from clew.model.time import canonical_time
 
@@ -38,22 +35,14 @@ MAIN = ""
 """The name of the main agent, whose events name none."""
 TODO_TOOL = "sql"
 _MAX_ASSETS = 1000
-_NO_METADATA = Metadata()
 
 
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session, in file order."""
-    decoder = EventDecoder(masked_text(source, locate.session_id(source.path)))
+    decoder = _CopilotDecoder(source)
     yield SessionInfo(has_derived_parents=True)
-    with open_main(source) as stream:
-        for line, record in EVENTS.decode_file(stream):
-            if isinstance(record, RawRecord):
-                yield from fragment_events(source, record, line, after=decoder.index)
-            else:
-                yield from decoder.events(record, line)
-        yield from decoder.finish()
-        if found := damage(stream):
-            yield problem("damaged-archive", found, file=str(source.path))
+    yield from decoder.read_lines(EVENTS, decoder.decode)
+    yield from decoder.finish()
 
 
 class _AgentState:
@@ -67,31 +56,25 @@ class _AgentState:
         """The call that started the sub-agent."""
 
 
-class EventDecoder:
-    """What must be known of earlier events to decode the next one.
+class _CopilotDecoder(EventDecoder):
+    """The messages of a sub-agent stand between those of the main agent. Each agent's messages follow one another."""
 
-    The messages of a sub-agent stand between those of the main agent. Each agent's messages follow one another.
-    """
-
-    def __init__(self, session: str) -> None:
-        self.index = 0
-        self._session = session
+    def __init__(self, source: SourceFile) -> None:
+        super().__init__(source)
+        self._session = masked_text(source, locate.session_id(source.path))
         self._claimed_id: str | None = None
         """The id that the start of the session states."""
         self._agents: dict[str, _AgentState] = {}
-        self._source = SourceRef(0, 0)
         self._usage = SessionUsage()
         self._last_reply = 0
         """The index of the last reply of a model; tokens that belong to no reply are counted with it."""
-        self._tool_names = RecentCalls()
         self._todo_queries: dict[str, str] = {}
         """Statements by the call that runs them."""
         self._todos = TodoDatabase()
         self._assets: dict[str, EventData] = {}
 
-    def events(self, event: SessionEvent, line: int) -> Iterator[Event]:
-        """The events of the record on a line."""
-        self._source = SourceRef(0, line - 1)
+    def decode(self, event: SessionEvent) -> Iterator[Event]:
+        """The events of a line."""
         data = event.data or EventData()
         name = event.agentId or data.parentToolCallId or MAIN
         agent = self._agents.get(name)
@@ -104,15 +87,16 @@ class EventDecoder:
                 yield from self._add(event, name, self._reply(event, data, agent))
             case "tool.execution_complete":
                 yield from self._add(event, name, self._result(event, data))
-            case "tool.user_requested" | "tool.execution_start" if data.toolCallId not in self._tool_names:
+            case "tool.user_requested" | "tool.execution_start" if data.toolCallId not in self.tool_names:
                 # A call that no reply asks for: the person's own, or one of a reply that is missing.
                 call = ToolRequest(data.toolCallId, data.toolName, data.arguments)
                 yield from self._add(event, name, self._message(event, "assistant", [self._call(call)]))
             case "system.notification":
-                yield from self._add(event, name, self._message(event, "user", _texts(data.content), is_meta=True))
+                notification = self._message(event, "user", text_blocks(data.content), Metadata(is_meta=True))
+                yield from self._add(event, name, notification)
             case "session.compaction_complete" if data.summaryContent:
-                summary = self._message(event, "user", _texts(data.summaryContent))
-                _metadata_of(summary).is_compact_summary = True
+                blocks = text_blocks(data.summaryContent)
+                summary = self._message(event, "user", blocks, Metadata(is_compact_summary=True))
                 yield from self._add(event, name, summary)
                 yield from self._count(event, data)
             case _:
@@ -129,63 +113,53 @@ class EventDecoder:
     def _add(self, event: SessionEvent, agent: str, message: Message) -> Iterator[Event]:
         """A message behind the last one of its agent; the first one of a sub-agent begins a chain of its own."""
         state = self._agents[agent]
-        state.chain.identify(message)
         is_first = state.chain.last is None
-        state.chain.attach(message)
-        state.chain.last = str(message.uuid)
+        state.chain.add(message)
         if agent != MAIN:
-            _metadata_of(message).is_sidechain = True
+            metadata_of(message).is_sidechain = True
         yield message
         if agent != MAIN and is_first:
             call = state.call or (event.data.parentToolCallId if event.data is not None else None)
             yield SubagentStarted(root_uuid=str(message.uuid), agent_id=agent, tool_id=call)
 
-    def _message(self, event: SessionEvent, role: str, blocks: list[Block], *, is_meta: bool = False) -> Message:
-        self.index += 1
-        return Message(
-            index=self.index,
-            role=role,  # type: ignore[arg-type]
-            uuid=event.id or UNSET,
-            timestamp=canonical_time(event.timestamp),
-            content=blocks,
-            metadata=Metadata(is_meta=True) if is_meta else UNSET,
-            source=self._source,
-        )
+    def _message(
+        self, event: SessionEvent, role: Role, blocks: list[Block], metadata: Metadata | None = None
+    ) -> Message:
+        return self.make_message(role, blocks, metadata, uuid=event.id or UNSET, time=event.timestamp)
 
     def _prompt(self, event: SessionEvent, data: EventData) -> Message:
-        blocks = _texts(data.content)
+        blocks = text_blocks(data.content)
         if isinstance(data.attachments, list):
             blocks += [self._attachment(item) for item in data.attachments]
         # The prompt of a sub-agent has a source too: the session that gives it.
         is_injected = bool(data.source) and not event.agentId
-        return self._message(event, "user", blocks, is_meta=is_injected or data.isAutopilotContinuation is True)
+        is_meta = is_injected or data.isAutopilotContinuation is True
+        return self._message(event, "user", blocks, Metadata(is_meta=True) if is_meta else None)
 
     def _reply(self, event: SessionEvent, data: EventData, agent: _AgentState) -> Message:
         blocks: list[Block] = []
         if data.reasoningText or data.reasoningOpaque:
             blocks.append(Thinking(thinking=data.reasoningText or "", signature=data.reasoningOpaque or UNSET))
-        blocks += _texts(data.content)
+        blocks += text_blocks(data.content)
         blocks += [self._call(call) for call in decode_each(data.toolRequests, ToolRequest)]
-        message, metadata = self._message(event, "assistant", blocks), Metadata()
+        metadata, index = Metadata(), self.index + 1
         if data.apiCallId is not None or data.model is not None or data.outputTokens is not None:
             # The client writes some replies itself, to call `read_agent` for a sub-agent that has finished.
-            self._last_reply = message.index
+            self._last_reply = index
             metadata.model = ModelUse(name=data.model or agent.model or UNSET)
             metadata.thinking = ThinkingSettings(level=agent.effort) if agent.effort is not None else UNSET
         call = data.apiCallId or data.messageId
         metadata.message_id = call or UNSET
-        usage = self._usage.of_reply(call, message.index, data.model or agent.model, data.outputTokens)
+        usage = self._usage.of_reply(call, index, data.model or agent.model, data.outputTokens)
         if usage is not None:
             metadata.token_usage = usage
-        message.metadata = metadata if metadata != _NO_METADATA else UNSET
-        return message
+        return self._message(event, "assistant", blocks, metadata)
 
     def _call(self, call: ToolRequest) -> ToolUse:
-        arguments = _parsed(call.arguments) if isinstance(call.arguments, str) else call.arguments
+        arguments = parse_arguments(call.arguments)
         if isinstance(arguments, str):
             # A tool that takes a text, such as a patch.
             arguments = {"input": arguments}
-        self._tool_names[call.toolCallId] = call.name
         query = arguments.get("query") if call.name == TODO_TOOL and isinstance(arguments, dict) else None
         if isinstance(query, str) and call.toolCallId is not None:
             self._todo_queries[call.toolCallId] = query
@@ -194,23 +168,15 @@ class EventDecoder:
     def _result(self, event: SessionEvent, data: EventData) -> Message:
         call, exit_code = data.toolCallId, data.shellExecution.exitCode if data.shellExecution else None
         is_error = data.success is False or exit_code not in (None, 0)
-        message = self._message(
-            event,
-            "user",
-            [
-                ToolResult(
-                    tool_id=call,
-                    tool_name=self._tool_names.get(call),
-                    output=self._output(data),
-                    is_error=is_error if data.success is not None else UNSET,
-                )
-            ],
-        )
         query = self._todo_queries.pop(call or "", None)
         todos = self._todos.run(query) if query is not None and not is_error else None
-        if todos is not None:
-            message.metadata = Metadata(todos=todos)
-        return message
+        block = ToolResult(
+            tool_id=call,
+            tool_name=None,
+            output=self._output(data),
+            is_error=is_error if data.success is not None else UNSET,
+        )
+        return self._message(event, "user", [block], Metadata(todos=todos) if todos is not None else None)
 
     def _output(self, data: EventData) -> JSON:
         """What a tool gave back: a text, or with pictures a list of blocks."""
@@ -219,18 +185,13 @@ class EventDecoder:
         if text is None:
             text = error.message if isinstance(error, Failure) else error
         items = decode_each(result.binaryResultsForLlm, BinaryReference) if result is not None else []
-        if not items:
-            return UNSET if text is None else text
-        blocks: list[Block] = [Text(text=text)] if text else []
-        blocks += [self._embedded(item) for item in items]
-        return [to_builtins(block) for block in blocks]
+        return output_with_attachments(text_or_unset(text), [self._embedded(item) for item in items])
 
     def _attachment(self, item: JSON) -> Block:
         """What a prompt has beside its text: content that the log holds, else what the client calls it."""
         if isinstance(item, dict):
             if item.get("type") == "selection" and isinstance(item.get("text"), str):
-                title = item.get("filePath")
-                title = title if isinstance(title, str) else UNSET
+                title = text_or_unset(item.get("filePath"))
                 return DocumentBlock(media_type="text/plain", encoding="text", document=item["text"], title=title)
             reference = decode_value(item, BinaryReference)
             if reference.data is not None or reference.assetId in self._assets:
@@ -250,28 +211,21 @@ class EventDecoder:
 
     def _record(self, event: SessionEvent, data: EventData) -> Record:
         kind = RECORD_KINDS.get(event.type or "", "other")
-        return Record(
-            after=self.index,
-            kind=kind,
-            type=event.type,
-            timestamp=canonical_time(event.timestamp),
-            text=data.title if kind == "title" and data.title is not None else UNSET,
-            source=self._source,
-        )
+        text = data.title if kind == "title" and data.title is not None else UNSET
+        return self.make_record(kind, event.type, time=event.timestamp, text=text)
 
     def _facts(self, event: SessionEvent, data: EventData, agent: _AgentState) -> Iterator[Event]:
         """What a record says about the session or about an agent."""
         context = data.context if isinstance(data.context, Context) else Context()
         match event.type:
             case "session.start" | "session.resume" | "session.context_changed":
-                started = canonical_time(data.startTime)
                 self._claimed_id = data.sessionId or self._claimed_id
                 yield SessionInfo(
                     session_id=self._claimed_id,
                     cwd=context.cwd or data.cwd,
                     git_branch=context.branch or data.branch,
                     agent_version=data.copilotVersion,
-                    started_at=started if started is not UNSET else None,
+                    started_at=canonical_time(data.startTime) or None,
                 )
             case "subagent.started":
                 agent.call = data.toolCallId
@@ -286,7 +240,7 @@ class EventDecoder:
     def _count(self, event: SessionEvent, data: EventData) -> Iterator[Event]:
         """Count the tokens that a record states."""
         time = canonical_time(event.timestamp)
-        call = event.id or f"{self._session} {self._source.record}"
+        call = event.id or f"{self._session} {self.ref.record}"
         report = None
         if event.type == "session.usage_record" and data.usage is not None:
             report = self._usage.add_request(data.usage, call, time or None)
@@ -297,21 +251,3 @@ class EventDecoder:
             self._usage.add_end(data.modelMetrics)
         if report is not None:
             yield report
-
-
-def _metadata_of(message: Message) -> Metadata:
-    if message.metadata is UNSET:
-        message.metadata = Metadata()
-    return message.metadata
-
-
-def _texts(content: JSON) -> list[Block]:
-    return [Text(text=content)] if isinstance(content, str) and content else []
-
-
-def _parsed(arguments: str) -> JSON:
-    """Arguments that were spelled as text; what is no JSON stays as it is."""
-    try:
-        return loads(arguments)
-    except (*NOT_JSON, UnicodeEncodeError):
-        return arguments

@@ -7,8 +7,7 @@ beyond the requests counted so far goes to the last of them, or is reported as o
 
 from __future__ import annotations
 
-from msgspec import UNSET, UnsetType
-
+from clew.agents import decoding
 from clew.agents.copilot_cli.records import ModelMetric, Usage
 from clew.model.events import UsageReport
 from clew.model.usage import TokenUsage
@@ -19,18 +18,14 @@ _MAX_WAITING_RECORDS = 1000
 
 def token_usage(usage: Usage) -> TokenUsage:
     """The counts as all agents have them: input apart from what was cached."""
-    cached = (usage.cacheReadTokens or 0) + (usage.cacheWriteTokens or 0)
-    return TokenUsage(
-        input_tokens=UNSET if usage.inputTokens is None else max(0, usage.inputTokens - cached),
-        output_tokens=_known(usage.outputTokens),
-        cache_creation_tokens=_known(usage.cacheWriteTokens),
-        cache_read_tokens=_known(usage.cacheReadTokens),
-        reasoning_tokens=_known(usage.reasoningTokens),
+    return decoding.token_usage(
+        input=usage.inputTokens,
+        output=usage.outputTokens,
+        cache_read=usage.cacheReadTokens,
+        cache_write=usage.cacheWriteTokens,
+        reasoning=usage.reasoningTokens,
+        is_cache_in_input=True,
     )
-
-
-def _known(count: int | None) -> int | UnsetType:
-    return UNSET if count is None else count
 
 
 class SessionUsage:

@@ -4,36 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from clew.agents.base import SourceFile, Unit
-from clew.agents.cursor.layout import AGENT, FILE_NAME, FOLDER, LAYOUT, roots
+from clew.agents.cursor.layout import FILE_NAME, LAYOUT
 from clew.agents.database_agent import DatabaseAgent
 from clew.host import Host
-from clew.model.events import Event
 
-if TYPE_CHECKING:
-    from clew.agents.file_evidence import Event as FileEvidence
+_DATABASE = Path("User", "globalStorage", FILE_NAME)
+_APPLICATIONS = (".config", "Library/Application Support", "AppData/Roaming")
+"""Where applications keep their files below a home, on each system."""
 
 
 class Cursor(DatabaseAgent):
     """The agent `cursor`."""
 
-    id = AGENT
+    id = "cursor"
     title = "Cursor"
     homepage = "https://cursor.com"
+    package = __name__
     layout = LAYOUT
-    database = FOLDER / FILE_NAME
+    database = Path(".config", "Cursor") / _DATABASE
 
     def roots(self, host: Host) -> Iterator[Path]:
-        return roots(host)
-
-    def events(self, source: SourceFile) -> Iterator[Event]:
-        from clew.agents.cursor.events import read_events
-
-        return read_events(source)
-
-    def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
-        from clew.agents.cursor.file_changes import file_changes
-
-        return file_changes(units, self.facts(source).cwd)
+        folders = [f"{parent}/{name}" for parent in _APPLICATIONS for name in ("Cursor", "Cursor Nightly")]
+        return (host.home / folder / _DATABASE.parent for folder in (*folders, ".cursor-server/data"))

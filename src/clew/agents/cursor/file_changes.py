@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from clew.agents.base import SourceFile
+from clew.agents.cursor.events import read_events
 from clew.agents.file_evidence import Event, FileChange
 from clew.agents.tool_file_changes import ToolCall, ToolFileChanges
+from clew.analysis.facts import collect_facts
 from clew.model.unit import Unit
 
 
-def file_changes(units: Iterator[Unit], folder: str | None) -> Iterator[Event]:
+def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
     """Everything a chat proves, in its order."""
-    return _CursorFileChanges(folder).events(units)
+    return _CursorFileChanges(collect_facts(read_events(source)).cwd).events(units)
 
 
 class _CursorFileChanges(ToolFileChanges):

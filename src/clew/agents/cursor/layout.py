@@ -1,4 +1,4 @@
-"""Where Cursor keeps its chats, and which rows of its database hold one.
+"""Which rows of the database hold a chat.
 
 The database of the editor is one table of keys and values, of all extensions and of several gigabytes. A chat is the
 row `composerData:<id>` and a row `bubbleId:<id>:<bubble>` for each of its messages. No other key is read.
@@ -6,28 +6,15 @@ row `composerData:<id>` and a row `bubbleId:<id>:<bubble>` for each of its messa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from clew.agents.database import Layout, Schema, Table
-from clew.host import Host
 
-AGENT = "cursor"
 FILE_NAME = "state.vscdb"
-FOLDER = Path(".config", "Cursor", "User", "globalStorage")
 TABLE = "cursorDiskKV"
 CHAT_KEY, MESSAGE_KEY = "composerData:", "bubbleId:"
 OTHER_TABLES = frozenset(("ItemTable", "sqlite_sequence"))
 """ItemTable holds the settings and the credentials of the editor."""
-_USER_FOLDERS = (
-    Path(".config", "Cursor"),
-    Path(".config", "Cursor Nightly"),
-    Path("Library", "Application Support", "Cursor"),
-    Path("Library", "Application Support", "Cursor Nightly"),
-    Path("AppData", "Roaming", "Cursor"),
-    Path("AppData", "Roaming", "Cursor Nightly"),
-    Path(".cursor-server", "data"),
-)
 _VALUE = f"CAST({TABLE}.value AS TEXT)"
 _WITHOUT_KEYS = (
     f"CASE WHEN json_valid({_VALUE}) THEN json_remove({_VALUE}, '$.speculativeSummarizationEncryptionKey',"
@@ -38,11 +25,6 @@ _HEADERS = (
     f" FROM {TABLE} WHERE key = '{CHAT_KEY}' || :session), '$.fullConversationHeadersOnly')"
 )
 _HEADER_KEY = f"'{MESSAGE_KEY}' || :session || ':' || json_extract(header.value, '$.bubbleId')"
-
-
-def roots(host: Host) -> Iterator[Path]:
-    """The folders that may hold the database, on each system."""
-    return (host.home / folder / "User" / "globalStorage" for folder in _USER_FOLDERS)
 
 
 def _sessions(schema: Schema) -> str:

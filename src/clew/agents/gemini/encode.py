@@ -12,24 +12,28 @@ from pathlib import Path
 
 from clew.agents.base import Header
 from clew.agents.derived_ids import derived_id
+from clew.agents.encoding import (
+    NO_RESULT,
+    UNKNOWN,
+    Fields,
+    HeldRecords,
+    call_arguments,
+    json_line,
+    model_name,
+    output_text,
+)
 from clew.agents.gemini.events import RESULTS_SUFFIX, is_ignored
 from clew.agents.gemini.locate import is_own_path, relative_name, safe_id
 from clew.agents.gemini.project_registry import hash_of, slug_of
 from clew.agents.gemini.records import embedded_messages, is_header, message_record
-from clew.agents.gemini_content import parts_of_block, response_part, split_output
-from clew.io.codec import dumps
+from clew.agents.gemini_content import parts_of_block
 from clew.io.paths import safe_relative
 from clew.model.json import JSON
 from clew.model.time import parse_time, spell_milliseconds, spell_time
 from clew.model.unit import Unit
 
-UNANSWERED = "no result was recorded"
-"""The result of a call that has none."""
 GUARD = "\u200b"
 """A zero width space, before a text that the client would take for a command. It trims spaces, but not this one."""
-_MAX_HELD_RECORDS = 100
-
-NativeRecord = dict[str, JSON]
 
 
 # Where the session goes
@@ -71,10 +75,10 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
     is_own = first is not None and bool(first.native)
     records = _copied_records(header.session, units) if is_own else _composed_records(header.session, units)
     for record in records:
-        yield "", dumps(record) + b"\n"
+        yield "", json_line(record)
 
 
-def _header_record(session: Mapping[str, JSON]) -> NativeRecord:
+def _header_record(session: Mapping[str, JSON]) -> Fields:
     started = spell_milliseconds(session.get("started_at"))
     return {
         "sessionId": session["id"],
@@ -88,7 +92,7 @@ def _header_record(session: Mapping[str, JSON]) -> NativeRecord:
 # Records of the client itself
 
 
-def _copied_records(session: Mapping[str, JSON], units: Iterable[Unit]) -> Iterator[NativeRecord]:
+def _copied_records(session: Mapping[str, JSON], units: Iterable[Unit]) -> Iterator[Fields]:
     """The records of a session of the client under the new id, as a log that it replays to the same messages."""
     copier = _Copier()
     is_first = True
@@ -177,11 +181,11 @@ class _Copier:
         return None if uuid.endswith(RESULTS_SUFFIX) else {**record, "id": uuid}
 
 
-def _without_messages(state: Mapping[str, JSON]) -> NativeRecord:
+def _without_messages(state: Mapping[str, JSON]) -> Fields:
     return {key: value for key, value in state.items() if key != "messages"}
 
 
-def _with_session_id(record: Mapping[str, JSON], old_id: JSON, new_id: JSON) -> NativeRecord:
+def _with_session_id(record: Mapping[str, JSON], old_id: JSON, new_id: JSON) -> Fields:
     """The record with the new id of the session, where it or a part of it names the old one."""
     found = dict(record)
     if found.get("sessionId") == old_id:
@@ -199,7 +203,7 @@ def _with_session_id(record: Mapping[str, JSON], old_id: JSON, new_id: JSON) -> 
 # Records composed from messages
 
 
-def _composed_records(session: Mapping[str, JSON], units: Iterable[Unit]) -> Iterator[NativeRecord]:
+def _composed_records(session: Mapping[str, JSON], units: Iterable[Unit]) -> Iterator[Fields]:
     composer = _Composer(session)
     yield _header_record(session)
     for unit in units:
@@ -210,17 +214,16 @@ def _composed_records(session: Mapping[str, JSON], units: Iterable[Unit]) -> Ite
 
 
 class _Composer:
-    """Composes records. It holds replies back until their results are there: the client keeps both in one record."""
+    """Composes records. The client keeps a call and its result in one record."""
 
     def __init__(self, session: Mapping[str, JSON]) -> None:
         self._session = session
         self._time = spell_milliseconds(session.get("started_at"))
-        self._held: list[NativeRecord] = []
-        self._open_calls: dict[JSON, NativeRecord] = {}
+        self._held = HeldRecords(_cancel_call)
         self._last_reply_id: JSON = None
-        self._written: set[JSON] = set()
+        self._uuids: set[JSON] = set()
 
-    def add_message(self, message: NativeRecord) -> Iterator[NativeRecord]:
+    def add_message(self, message: Fields) -> Iterator[Fields]:
         """The records that are complete, now that this message is there."""
         if message.get("timestamp") is not None:
             self._time = spell_milliseconds(message["timestamp"])
@@ -229,39 +232,37 @@ class _Composer:
             self._hold_reply(message)
         elif parts := [part for block in blocks for part in parts_of_block(block)]:
             kind = "info" if message["role"] == "system" else "user"
-            self._held.append({**self._base(message, kind), "content": _guarded(parts)})
-        # The last one may be a reply, and the next message another line of it.
-        while len(self._held) > 1 and (not _has_open_call(self._held[0]) or len(self._held) > _MAX_HELD_RECORDS):
-            yield self._complete(self._held.pop(0))
+            self._held.add({**self._base(message, kind), "content": _guarded(parts)})
+        yield from self._held.take_complete()
 
-    def add_record(self, record: Mapping[str, JSON]) -> Iterator[NativeRecord]:
+    def add_record(self, record: Mapping[str, JSON]) -> Iterator[Fields]:
         """A rewind to a message that was written; other records are not composed."""
         if record["kind"] == "rewind" and record.get("message_uuid") is not None:
             yield from self.finish()
-            if record["message_uuid"] in self._written:
+            if record["message_uuid"] in self._uuids:
                 yield {"$rewindTo": record["message_uuid"]}
 
-    def finish(self) -> Iterator[NativeRecord]:
+    def finish(self) -> Iterator[Fields]:
         """The records that were held back."""
-        while self._held:
-            yield self._complete(self._held.pop(0))
+        yield from self._held.take_all()
 
-    def _base(self, message: NativeRecord, kind: str) -> NativeRecord:
+    def _base(self, message: Fields, kind: str) -> Fields:
         uuid = message.get("uuid") or derived_id(self._session["id"], message["index"])
+        self._uuids.add(uuid)
         return {"id": uuid, "timestamp": self._time, "type": kind}
 
-    def _answer_call(self, block: NativeRecord) -> bool:
+    def _answer_call(self, block: Fields) -> bool:
         """Put a result into the call that it answers; False for anything else."""
-        call = self._open_calls.pop(block["tool_id"], None) if block["type"] == "tool_result" else None
-        if call is None:
+        found = self._held.take_call(block)
+        if found is None:
             return False
-        is_error = block.get("is_error") is True
-        text, parts = split_output(block.get("output"))
-        call["result"] = [response_part(call["id"], call["name"], text, is_error), *parts]
-        call["status"], call["timestamp"], call["resultDisplay"] = "error" if is_error else "success", self._time, text
+        call, _ = found
+        _put_result(call, block)
+        call["status"] = "error" if block.get("is_error") is True else "success"
+        call["timestamp"], call["resultDisplay"] = self._time, output_text(block.get("output"))
         return True
 
-    def _hold_reply(self, message: NativeRecord) -> None:
+    def _hold_reply(self, message: Fields) -> None:
         metadata = message.get("metadata") or {}
         record = {**self._base(message, "gemini"), "content": _reply_content(message["content"])}
         thoughts = [block["thinking"] for block in message["content"] if block["type"] == "thinking"]
@@ -269,44 +270,38 @@ class _Composer:
             {"subject": "", "description": text, "timestamp": self._time} for text in thoughts if text
         ]
         record["tokens"] = _tokens(metadata.get("token_usage") or {})
-        record["model"] = (metadata.get("model") or {}).get("name") or "unknown"
+        record["model"] = model_name(metadata) or UNKNOWN
         calls = [
-            self._call(block, record["id"], position)
+            self._call(block, record, position)
             for position, block in enumerate(message["content"])
             if block["type"] == "tool_use"
         ]
         if calls:
             record["toolCalls"] = calls
-        reply_id = metadata.get("message_id")
-        if reply_id is not None and reply_id == self._last_reply_id and self._held and "tokens" in self._held[-1]:
+        reply_id, last = metadata.get("message_id"), self._held.last
+        if reply_id is not None and reply_id == self._last_reply_id and last is not None and "tokens" in last:
             # The lines of one reply repeat its counts.
-            self._held[-1]["tokens"] = None
+            last["tokens"] = None
         self._last_reply_id = reply_id
-        self._held.append(record)
+        self._held.add(record)
 
-    def _call(self, block: NativeRecord, record_id: JSON, position: int) -> NativeRecord:
-        call_id = block["tool_id"] or derived_id(self._session["id"], record_id, position)
-        name = block["tool_name"] or "unknown"
-        arguments = block["input"] if isinstance(block["input"], dict) else {"input": block["input"]}
-        call = {"id": call_id, "name": name, "args": arguments, "result": None, "status": "", "timestamp": self._time}
-        self._open_calls[block["tool_id"]] = call
+    def _call(self, block: Fields, record: Fields, position: int) -> Fields:
+        call_id = block["tool_id"] or derived_id(self._session["id"], record["id"], position)
+        call = {"id": call_id, "name": block["tool_name"] or UNKNOWN, "args": call_arguments(block)}
+        call |= {"result": None, "status": "", "timestamp": self._time}
+        self._held.add_call(block["tool_id"], call, record)
         return call
 
-    def _complete(self, record: NativeRecord) -> NativeRecord:
-        """Cancel the calls that nothing answers: the models refuse calls without a result."""
-        for call in record.get("toolCalls", ()):
-            if not call["status"]:
-                for call_id in (call["id"], None):
-                    if self._open_calls.get(call_id) is call:
-                        del self._open_calls[call_id]
-                call["result"] = [response_part(call["id"], call["name"], UNANSWERED, is_error=True)]
-                call["status"] = "cancelled"
-        self._written.add(record["id"])
-        return record
+
+def _put_result(call: Fields, block: Mapping[str, JSON]) -> None:
+    result = {"type": "tool_result", **block, "tool_id": call["id"], "tool_name": call["name"]}
+    call["result"] = list(parts_of_block(result))
 
 
-def _has_open_call(record: NativeRecord) -> bool:
-    return any(not call["status"] for call in record.get("toolCalls", ()))
+def _cancel_call(call: Fields) -> None:
+    """Cancel a call that nothing answers: the models refuse calls without a result."""
+    _put_result(call, {"output": NO_RESULT, "is_error": True})
+    call["status"] = "cancelled"
 
 
 def _tokens(usage: Mapping[str, JSON]) -> dict[str, int] | None:
@@ -327,13 +322,13 @@ def _tokens(usage: Mapping[str, JSON]) -> dict[str, int] | None:
     }
 
 
-def _guarded(parts: list[NativeRecord]) -> list[NativeRecord]:
+def _guarded(parts: list[Fields]) -> list[Fields]:
     """The parts behind a guard, if they begin like a command: the client would not send that to the model."""
     leading = takewhile(lambda part: "text" in part, parts)
     return [{"text": GUARD}, *parts] if is_ignored("".join(part["text"] for part in leading)) else parts
 
 
-def _reply_content(blocks: list[NativeRecord]) -> JSON:
+def _reply_content(blocks: list[Fields]) -> JSON:
     parts = [
         part for block in blocks if block["type"] in ("text", "image", "document") for part in parts_of_block(block)
     ]

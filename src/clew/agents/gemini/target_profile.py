@@ -6,45 +6,32 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from clew.agents.gemini.encode import GUARD, UNANSWERED, project_name
+from clew.agents.encoding import NO_RESULT
+from clew.agents.gemini.encode import GUARD, project_name
 from clew.agents.gemini.events import CONTEXT_TAGS, FINISHED_STATES
 from clew.agents.gemini.locate import CHATS, is_chat
 from clew.agents.gemini.project_registry import MARKER, REGISTRY, registered
 from clew.agents.gemini.records import message_record
 from clew.agents.target_profile import Capacity, Header, ReadFile, TargetProfile
-from clew.agents.tools import (
-    EDIT,
-    FETCH,
-    GLOB,
-    GREP,
-    LIST,
-    READ,
-    SEARCH,
-    SHELL,
-    TODOS,
-    WRITE,
-    Tool,
-    todos_from,
-    todos_into,
-)
+from clew.agents.tools import Tool, todos_from, todos_into
 from clew.model.unit import Unit
 
 _COMMAND = re.compile(r"\?|/[A-Za-z][\w:-]*(?:\s.*)?", re.DOTALL)
 _PATH = {"path": "file_path"}
 _FOLDER = {"path": "dir_path"}
 TOOLS = (
-    Tool(SHELL, "run_shell_command", {"cwd": "dir_path"}),
-    Tool(READ, "read_file", _PATH),
-    Tool(WRITE, "write_file", _PATH),
-    Tool(EDIT, "replace", {**_PATH, "old": "old_string", "new": "new_string"}),
-    Tool(GLOB, "glob", _FOLDER),
-    Tool(GREP, "grep_search", {**_FOLDER, "glob": "include"}),
-    Tool(GREP, "search_file_content", {**_FOLDER, "glob": "include"}),
-    Tool(LIST, "list_directory", _FOLDER),
-    Tool(FETCH, "web_fetch"),
-    Tool(SEARCH, "google_web_search"),
+    Tool("shell", "run_shell_command", {"cwd": "dir_path"}),
+    Tool("read", "read_file", _PATH),
+    Tool("write", "write_file", _PATH),
+    Tool("edit", "replace", {**_PATH, "old": "old_string", "new": "new_string"}),
+    Tool("glob", "glob", _FOLDER),
+    Tool("grep", "grep_search", {**_FOLDER, "glob": "include"}),
+    Tool("grep", "search_file_content", {**_FOLDER, "glob": "include"}),
+    Tool("list", "list_directory", _FOLDER),
+    Tool("fetch", "web_fetch"),
+    Tool("search", "google_web_search"),
     Tool(
-        TODOS,
+        "todos",
         "write_todos",
         read=todos_from({"description": "content"}),
         write=todos_into({"content": "description"}),
@@ -124,7 +111,7 @@ TARGET_PROFILE = TargetProfile(
     is_command=lambda text: _COMMAND.fullmatch(text.strip()) is not None,
     unknown_kind=_unknown_type,
     unconvertible=_unfinished_results,
-    no_result_text=UNANSWERED,
+    no_result_text=NO_RESULT,
     text_guard=GUARD,
     nests_subagents=True,
     project_folder_name=_project_folder_name,

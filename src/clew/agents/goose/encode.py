@@ -10,21 +10,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from clew.agents.base import Header
-from clew.agents.database import DUMP_VERSION, HEADER_KEY
+from clew.agents.encoding import (
+    IMPORT_SUFFIX,
+    UNKNOWN,
+    Fields,
+    call_arguments,
+    header_line,
+    model_name,
+    output_blocks,
+    row_line,
+    subagents_by_call,
+    text_or_image,
+)
 from clew.agents.goose.layout import CONVERTED_KEY
 from clew.io.codec import dumps
-from clew.io.database_paths import FILE_SUFFIX
 from clew.model.json import JSON
 from clew.model.time import format_utc, microseconds
 from clew.model.unit import Unit
 
 SCHEMA_VERSION = "16"
 """The version of the schema whose rows are written."""
-IMPORT_SUFFIX = ".json"
 NO_TITLE = "Converted session"
 """The name of a session without a title."""
-
-NativeRecord = dict[str, JSON]
 
 
 def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
@@ -32,9 +39,8 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
     session = header.session
     imported = f"{session['id']}{IMPORT_SUFFIX}"
     row = _session_row(session)
-    head = {HEADER_KEY: DUMP_VERSION, "agent": header.agent, "schema": SCHEMA_VERSION, "session": session["id"]}
-    yield "", _line(head)
-    yield "", _line({"table": "sessions", "row": {**row, "extension_data": dumps(row["extension_data"]).decode()}})
+    yield "", header_line(header.agent, SCHEMA_VERSION, session["id"])
+    yield "", row_line("sessions", {**row, "extension_data": dumps(row["extension_data"]).decode()})
     yield imported, dumps(row)[:-1] + b',"conversation":['
     composer = _Composer(session)
     for unit in units:
@@ -42,13 +48,8 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
         if message is None:
             continue
         yield imported, (b"," if composer.count > 1 else b"") + dumps(message)
-        yield "", _line({"table": "messages", "row": _message_row(message, str(session["id"]), composer.count)})
+        yield "", row_line("messages", _message_row(message, str(session["id"]), composer.count))
     yield imported, f'],"message_count":{composer.count}}}\n'.encode()
-
-
-def import_file(main_file: str) -> str:
-    """The file to import, beside the main file of a session."""
-    return main_file.removesuffix(FILE_SUFFIX) + IMPORT_SUFFIX
 
 
 def session_name(session: Mapping[str, JSON]) -> str:
@@ -64,11 +65,7 @@ def name_suffix(identity: str) -> str:
     return f"({identity})"
 
 
-def _line(record: NativeRecord) -> bytes:
-    return dumps(record) + b"\n"
-
-
-def _session_row(session: Mapping[str, JSON]) -> NativeRecord:
+def _session_row(session: Mapping[str, JSON]) -> Fields:
     parent = session.get("parent_session_id")
     converted = {"session": session["id"], **({"parent": parent} if parent else {})}
     started = microseconds(session.get("started_at")) or 0
@@ -84,7 +81,7 @@ def _session_row(session: Mapping[str, JSON]) -> NativeRecord:
     }
 
 
-def _message_row(message: NativeRecord, session: str, count: int) -> NativeRecord:
+def _message_row(message: Fields, session: str, count: int) -> Fields:
     return {
         "id": count,
         "message_id": message["id"],
@@ -102,10 +99,9 @@ class _Composer:
     def __init__(self, session: Mapping[str, JSON]) -> None:
         self.count = 0
         self._seconds = (microseconds(session.get("started_at")) or 1_000_000) // 1_000_000
-        links = session.get("subagents") or ()
-        self._children = {link.get("tool_id"): link.get("session_id") for link in links if link.get("session_id")}
+        self._subagents = subagents_by_call(session)
 
-    def message(self, message: NativeRecord) -> NativeRecord | None:
+    def message(self, message: Fields) -> Fields | None:
         """A message of the client; None for one without content."""
         content = [item for block in message["content"] if (item := self._item(block)) is not None]
         if not content:
@@ -114,10 +110,9 @@ class _Composer:
         # The client orders messages by their times.
         self._seconds = max(self._seconds, (microseconds(message.get("timestamp")) or 0) // 1_000_000)
         details = message.get("metadata") or {}
-        metadata: NativeRecord = {"userVisible": not details.get("is_meta"), "agentVisible": True}
-        model = (details.get("model") or {}).get("name")
-        if message["role"] == "assistant" and model:
-            metadata["inference"] = {"provider": "unknown", "requestedModel": model}
+        metadata: Fields = {"userVisible": not details.get("is_meta"), "agentVisible": True}
+        if message["role"] == "assistant" and (model := model_name(details)):
+            metadata["inference"] = {"provider": UNKNOWN, "requestedModel": model}
         return {
             "id": message.get("uuid") or f"msg_{self.count}",
             "role": "assistant" if message["role"] == "assistant" else "user",
@@ -126,7 +121,7 @@ class _Composer:
             "metadata": metadata,
         }
 
-    def _item(self, block: NativeRecord) -> NativeRecord | None:
+    def _item(self, block: Fields) -> Fields | None:
         match block["type"]:
             case "text":
                 return {"type": "text", "text": block["text"]} if block["text"] else None
@@ -135,31 +130,24 @@ class _Composer:
                 thought = block["thinking"]
                 return {"type": "thinking", "thinking": thought, "signature": ""} if thought else None
             case "tool_use":
-                given = block["input"] if isinstance(block["input"], dict) else {"input": block["input"]}
-                call = {"name": block["tool_name"] or "unknown", "arguments": given}
+                call = {"name": block["tool_name"] or UNKNOWN, "arguments": call_arguments(block)}
                 return {"type": "toolRequest", "id": block["tool_id"], "toolCall": {"status": "success", "value": call}}
             case "tool_result":
                 return self._result(block)
             case _:
                 return _content_item(block)
 
-    def _result(self, block: NativeRecord) -> NativeRecord:
-        output = block.get("output")
-        if isinstance(output, list):
-            content = [_content_item(item) for item in output]
-        else:
-            text = output if isinstance(output, str) else "" if output is None else dumps(output).decode()
-            content = [{"type": "text", "text": text}]
-        value: NativeRecord = {"content": content, "isError": block.get("is_error") is True}
-        child = self._children.get(block["tool_id"])
-        if child is not None:
-            value["_meta"] = {"subagent_session_id": child}
+    def _result(self, block: Fields) -> Fields:
+        content = [_content_item(item) for item in output_blocks(block.get("output"))]
+        value: Fields = {"content": content, "isError": block.get("is_error") is True}
+        if subagents := self._subagents.get(block["tool_id"]):
+            value["_meta"] = {"subagent_session_id": subagents[-1]["session_id"]}
         return {"type": "toolResponse", "id": block["tool_id"], "toolResult": {"status": "success", "value": value}}
 
 
-def _content_item(block: NativeRecord) -> NativeRecord:
+def _content_item(block: Fields) -> Fields:
     """Text, or a picture, in the spelling of the Model Context Protocol."""
-    if block["type"] == "image" and block.get("encoding") == "base64":
-        return {"type": "image", "data": block.get("image") or "", "mimeType": block.get("media_type") or "image/png"}
-    text = block.get("text") or block.get(block["type"])
+    if item := text_or_image(block):
+        return item
+    text = block.get(block["type"])
     return {"type": "text", "text": text if isinstance(text, str) else dumps(block.get("value", block)).decode()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clew.agents.base import SourceFile
-from clew.agents.file_evidence import Event, first_text
+from clew.agents.file_evidence import ABSENT, Event, KnownContent, first_text
 from clew.agents.tool_file_changes import ToolCall, ToolFileChanges
 from clew.model.json import JSON, object_at
 from clew.model.unit import Unit
@@ -40,5 +40,5 @@ class _GooseFileChanges(ToolFileChanges):
     def writes_verbatim(self, call: ToolCall) -> bool:
         return call.name == "write"
 
-    def is_new_file(self, call: ToolCall) -> bool:
-        return call.output is not None and call.output.startswith("Created ")
+    def content_before(self, call: ToolCall) -> KnownContent | None:
+        return ABSENT if call.output_text.startswith("Created ") else None

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from clew.agents.base import locate_rows
-from clew.agents.goose.encode import import_file, session_name
+from clew.agents.database_agent import locate_rows
+from clew.agents.encoding import import_file
+from clew.agents.goose.encode import session_name
 from clew.agents.goose.layout import AGENT, FOLDER, LAYOUT, roots
 from clew.agents.target_profile import Capacity, TargetProfile
-from clew.agents.tools import EDIT, LIST, SHELL, WRITE, Tool
+from clew.agents.tools import Tool
 from clew.host import Host
 from clew.model.json import JSON
 
 TOOLS = (
-    Tool(SHELL, "shell"),
-    Tool(WRITE, "write"),
-    Tool(EDIT, "edit", {"old": "before", "new": "after"}),
-    Tool(LIST, "tree"),
+    Tool("shell", "shell"),
+    Tool("write", "write"),
+    Tool("edit", "edit", {"old": "before", "new": "after"}),
+    Tool("list", "tree"),
 )
 
 
@@ -37,7 +38,6 @@ TARGET_PROFILE = TargetProfile(
     Capacity(
         images=True,
         images_in_results=True,
-        image_types=("image/png", "image/jpeg", "image/gif", "image/webp"),
         thinking=True,
         failures=True,
         titles=True,

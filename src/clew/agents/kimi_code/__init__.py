@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
+from clew.agents.backups import is_plain_file
+from clew.agents.base import Agent, Claim, Header, SourceFile, source_at
 from clew.agents.kimi_code import locate
-from clew.agents.target_profile import TargetProfile
+from clew.agents.kimi_code.locate import AGENTS, MAIN_WIRE, STATE, WIRE
 from clew.analysis.facts import Facts
+from clew.analysis.titles import short_title
 from clew.host import Host
-from clew.model.events import Event
-from clew.model.json import JSON
+from clew.io.compress import plain_name
 
-if TYPE_CHECKING:
-    from clew.agents.file_evidence import Event as FileEvidence
+_JOURNAL = re.compile(
+    rb'"type"\s*:\s*"(?:metadata"[^\n]*"created_at"'
+    rb"|context\.append_|turn\.prompt|profile\.bind|config\.update|runtime\.set_binding)"
+)
+_STATE = re.compile(rb'"agents"\s*:\s*\{\s*"')
 
 
 class KimiCode(Agent):
@@ -24,60 +28,48 @@ class KimiCode(Agent):
     id = locate.AGENT
     title = "Kimi Code"
     homepage = "https://github.com/MoonshotAI/kimi-code"
+    package = __name__
     newest_tested_version = "2.1.0"
+    session_files = (f"**/{AGENTS}/*/{WIRE}",)
 
     def roots(self, host: Host) -> Iterator[Path]:
-        return locate.roots(host)
-
-    def discover(self, root: Path) -> Iterator[SourceFile]:
-        return locate.discover(root)
+        yield host.configured_folder("KIMI_CODE_HOME", ".kimi-code") / "sessions"
 
     def claims(self, path: Path, head: bytes) -> Claim:
-        return locate.claims(path, head)
+        name = plain_name(path.name)
+        if name == STATE:
+            is_known = _STATE.search(head) is not None and (b'"homedir"' in head or (path.parent / MAIN_WIRE).exists())
+            return Claim.YES if is_known else Claim.NO
+        if not name.endswith(".jsonl"):
+            return Claim.NO
+        if _JOURNAL.search(head):
+            return Claim.YES
+        return Claim.MAYBE if not head.strip() and name == WIRE and path.parent.parent.name == AGENTS else Claim.NO
 
     def locate(self, path: Path) -> SourceFile:
-        return locate.source_file(path)
+        folder = locate.session_folder(path)
+        if path.name == WIRE and locate.is_main(path) and is_plain_file(folder / STATE):
+            path = folder / STATE
+        has_journal = path.name == STATE and is_plain_file(path.parent / MAIN_WIRE)
+        return source_at(self.id, path, parts=(MAIN_WIRE,) if has_journal else ())
 
     def session_id(self, source: SourceFile) -> str:
         return locate.session_id(source.path)
 
     def copies(self, source: SourceFile) -> Iterator[Path]:
-        return locate.copies(source.path)
-
-    def events(self, source: SourceFile) -> Iterator[Event]:
-        from clew.agents.kimi_code.events import read_events
-
-        return read_events(source)
+        return (locate.agent_folder(source.path) / name for name in (locate.FILE_HISTORY, locate.BLOBS))
 
     def document_keys(self, head: bytes, name: str) -> tuple[str, ...] | None:
         from clew.agents.kimi_code.records import STATE_ARRAY
 
-        return STATE_ARRAY if name == locate.STATE else None
+        return STATE_ARRAY if name == STATE else None
 
-    def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
-        from clew.agents.kimi_code.header import session_object
+    def workspace_folder(self, source: SourceFile) -> str:
+        return locate.session_folder(source.path).parent.name
 
-        return session_object(source, facts)
-
-    def unknown_keys(self, native: Mapping[str, JSON]) -> Iterator[str]:
-        from clew.agents.kimi_code.records import find_unknown_keys
-
-        return find_unknown_keys(native)
-
-    def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
-        from clew.agents.kimi_code.file_changes import file_changes
-
-        return file_changes(source, units)
-
-    def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
-        from clew.agents.kimi_code.encode import encode
-
-        return encode(header, units)
-
-    def target_profile(self) -> TargetProfile:
-        from clew.agents.kimi_code.target_profile import TARGET_PROFILE
-
-        return TARGET_PROFILE
+    def session_title(self, source: SourceFile, facts: Facts) -> str | None:
+        generated = facts.extra.get("generated_title")
+        return facts.titles.get("title") or short_title(generated or facts.first_prompt)
 
     def target(self, header: Header) -> str:
         from clew.agents.kimi_code.encode import target

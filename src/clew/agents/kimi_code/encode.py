@@ -5,21 +5,39 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 
 from clew.agents.base import Header, Unit
 from clew.agents.derived_ids import derived_id
+from clew.agents.encoding import (
+    UNKNOWN,
+    Fields,
+    attachment_url,
+    call_arguments,
+    json_line,
+    model_name,
+    output_blocks,
+    output_text,
+    renamed,
+    subagents_by_call,
+)
 from clew.agents.kimi_code import locate
 from clew.agents.kimi_code.events import TODO_STATES
 from clew.io.codec import dumps
 from clew.io.paths import safe_relative
 from clew.model.json import JSON
-from clew.model.time import parse_time
+from clew.model.time import parse_time, to_milliseconds
 
 PROTOCOL_VERSION = "1.5"
 ID_KEYS = ("id", "sessionId")
 """The keys under which records name their session."""
 OWN_TODO_STATES = {common: own for own, common in TODO_STATES.items()}
-
+_USAGE = {
+    "input_tokens": "inputOther",
+    "output_tokens": "output",
+    "cache_read_tokens": "inputCacheRead",
+    "cache_creation_tokens": "inputCacheCreation",
+}
 _NOT_IN_SLUGS = re.compile(r"[^a-z0-9._-]+")
 _MAX_SLUG_CHARS = 40
 _HASH_CHARS = 12
@@ -68,20 +86,16 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
             state = unit.native
             continue
         if not unit.native and not has_records:
-            yield journal, _line(composer.head())
+            yield journal, json_line(composer.head())
         has_records = True
         for record in _copied(unit) if unit.native else composer.add(unit):
-            yield journal, _line(record)
+            yield journal, json_line(record)
     if not has_records:
-        yield journal, _line(composer.head())
+        yield journal, json_line(composer.head())
     for record in composer.end_step():
-        yield journal, _line(record)
+        yield journal, json_line(record)
     if not is_subagent:
         yield "", dumps({**state, "id": session["id"]} if state is not None else _state(session))
-
-
-def _line(record: Mapping[str, JSON]) -> bytes:
-    return dumps(record) + b"\n"
 
 
 def _is_state(unit: Unit) -> bool:
@@ -94,16 +108,14 @@ def _copied(unit: Unit) -> Iterator[Mapping[str, JSON]]:
         yield unit.native
 
 
-def _state(session: Mapping[str, JSON]) -> dict[str, JSON]:
+def _state(session: Mapping[str, JSON]) -> Fields:
     """`state.json` for a composed session. The client goes by where the journals lie, not by `homedir`."""
-    agents: dict[str, JSON] = {locate.MAIN: {"homedir": f"{locate.AGENTS}/{locate.MAIN}", "type": "main"}}
-    for link in session.get("subagents") or ():
-        if link.get("session_id"):
-            agent = _agent_of(link["session_id"])
-            folder = f"{locate.AGENTS}/{agent}"
-            agents[agent] = {"homedir": folder, "type": "sub", "parentAgentId": locate.MAIN}
+    agents: Fields = {locate.MAIN: {"homedir": f"{locate.AGENTS}/{locate.MAIN}", "type": "main"}}
+    for link in chain.from_iterable(subagents_by_call(session).values()):
+        agent = _agent_of(link["session_id"])
+        agents[agent] = {"homedir": f"{locate.AGENTS}/{agent}", "type": "sub", "parentAgentId": locate.MAIN}
     started = _milliseconds(session.get("started_at"), 0)
-    state: dict[str, JSON] = {
+    state: Fields = {
         "id": session["id"],
         "version": 2,
         "cwd": session["workspace"],
@@ -124,7 +136,7 @@ def _agent_of(session_id: JSON) -> str:
 
 def _milliseconds(time: JSON, default: int) -> int:
     stamp = parse_time(time)
-    return default if stamp is None else int(stamp.timestamp() * 1000)
+    return default if stamp is None else to_milliseconds(stamp)
 
 
 class _Composer:
@@ -146,16 +158,13 @@ class _Composer:
         """The ids of the messages that made calls, by the ids of the calls."""
         self._context: list[tuple[JSON, bool]] = []
         """The ids of the messages that were not undone, and whether they are prompts."""
-        self._subagents: dict[JSON, list[Mapping[str, JSON]]] = {}
-        for link in session.get("subagents") or ():
-            if link.get("session_id"):
-                self._subagents.setdefault(link.get("tool_id"), []).append(link)
+        self._subagents = subagents_by_call(session)
 
-    def head(self) -> dict[str, JSON]:
+    def head(self) -> Fields:
         """The first record. The client binds a profile and the person's model to a journal that has none."""
         return {"type": "metadata", "protocol_version": PROTOCOL_VERSION, "created_at": self._time}
 
-    def add(self, unit: Unit) -> Iterator[dict[str, JSON]]:
+    def add(self, unit: Unit) -> Iterator[Fields]:
         """The records of a message, or of an undo."""
         value = unit.value
         if not unit.is_message:
@@ -178,7 +187,7 @@ class _Composer:
         is_prompt = value["role"] == "user" and bool(rest) and not metadata.get("is_meta")
         self._context.append((value.get("uuid"), is_prompt))
 
-    def end_step(self) -> Iterator[dict[str, JSON]]:
+    def end_step(self) -> Iterator[Fields]:
         """The end of the step that is under way."""
         if self._is_open:
             self._is_open = False
@@ -188,11 +197,11 @@ class _Composer:
 
     def _words(
         self, uuid: str, role: str, blocks: list[Mapping[str, JSON]], metadata: Mapping[str, JSON]
-    ) -> Iterator[dict[str, JSON]]:
+    ) -> Iterator[Fields]:
         """Words of a person, or of an agent to its model."""
         yield from self.end_step()
         content = [part for block in blocks for part in _parts(block)]
-        origin: dict[str, JSON] = {"kind": "user"}
+        origin: Fields = {"kind": "user"}
         if metadata.get("is_compact_summary"):
             origin = {"kind": "compaction_summary"}
         elif metadata.get("is_meta") or role == "system":
@@ -203,9 +212,7 @@ class _Composer:
         message = {"role": "user", "content": content, "id": uuid, "toolCalls": [], "origin": origin}
         yield self._record("context.append_message", message=message)
 
-    def _reply(
-        self, uuid: str, blocks: list[Mapping[str, JSON]], metadata: Mapping[str, JSON]
-    ) -> Iterator[dict[str, JSON]]:
+    def _reply(self, uuid: str, blocks: list[Mapping[str, JSON]], metadata: Mapping[str, JSON]) -> Iterator[Fields]:
         if self._is_open and self._has_results:
             yield from self.end_step()
         if not self._is_open:
@@ -213,7 +220,7 @@ class _Composer:
             self._has_calls = self._has_results = False
             self._step_id, self._usage = str(metadata.get("message_id") or derived_id(uuid, "step")), None
             yield self._event("step.begin", uuid=self._step_id, **self._place())
-            yield from self._request((metadata.get("model") or {}).get("name"))
+            yield from self._request(model_name(metadata))
         self._usage = self._usage or _usage(metadata.get("token_usage") or {})
         for number, block in enumerate(blocks):
             own_id = uuid if number == 0 else derived_id(uuid, number)
@@ -224,37 +231,36 @@ class _Composer:
                 for part in _parts(block):
                     yield self._event("content.part", uuid=own_id, **self._place(), stepUuid=self._step_id, part=part)
 
-    def _request(self, model: JSON) -> Iterator[dict[str, JSON]]:
+    def _request(self, model: JSON) -> Iterator[Fields]:
         """The request that names the model from here on."""
         if model and model != self._model:
             self._model = model
             hashes = {"toolSelect": False, "systemPromptHash": "", "toolsHash": "", "messageCount": len(self._context)}
             yield self._record("llm.request", kind="loop", provider="", model=model, **hashes)
 
-    def _call(self, uuid: str, block: Mapping[str, JSON]) -> dict[str, JSON]:
+    def _call(self, uuid: str, block: Mapping[str, JSON]) -> Fields:
         self._has_calls = True
         self._call_ids[block["tool_id"]] = uuid
-        arguments = block["input"] if isinstance(block["input"], dict) else {"input": block["input"]}
         return self._event(
             "tool.call",
             uuid=uuid,
             **self._place(),
             stepUuid=self._step_id,
             toolCallId=str(block["tool_id"]),
-            name=block["tool_name"] or "unknown",
-            args=arguments,
+            name=block["tool_name"] or UNKNOWN,
+            args=call_arguments(block),
         )
 
-    def _result(self, block: Mapping[str, JSON]) -> dict[str, JSON]:
+    def _result(self, block: Mapping[str, JSON]) -> Fields:
         self._has_results = True
-        result: dict[str, JSON] = {"output": _output(block.get("output"))}
+        result: Fields = {"output": _output(block.get("output"))}
         if block.get("is_error"):
             result["isError"] = True
         call = block["tool_id"]
         parent = self._call_ids.get(call, str(call))
         return self._event("tool.result", parentUuid=parent, toolCallId=str(call), result=result)
 
-    def _started(self, call: JSON) -> Iterator[dict[str, JSON]]:
+    def _started(self, call: JSON) -> Iterator[Fields]:
         """The sub-agents that a call started."""
         for link in self._subagents.pop(call, ()):
             yield self._record(
@@ -266,7 +272,7 @@ class _Composer:
                 runInBackground=False,
             )
 
-    def _undo(self, record: Mapping[str, JSON]) -> Iterator[dict[str, JSON]]:
+    def _undo(self, record: Mapping[str, JSON]) -> Iterator[Fields]:
         """An undo of the prompts behind a message."""
         leaf = record.get("message_uuid")
         at = next((at for at, (uuid, _) in enumerate(self._context) if uuid == leaf), -1) + 1 if leaf else 0
@@ -276,33 +282,27 @@ class _Composer:
             yield self._record("context.undo", count=count)
             del self._context[at:]
 
-    def _place(self) -> dict[str, JSON]:
+    def _place(self) -> Fields:
         return {"turnId": str(max(self._turn, 0)), "step": self._step}
 
-    def _event(self, kind: str, **fields: JSON) -> dict[str, JSON]:
+    def _event(self, kind: str, **fields: JSON) -> Fields:
         return self._record("context.append_loop_event", event={"type": kind, **fields})
 
-    def _record(self, record_type: str, /, **fields: JSON) -> dict[str, JSON]:
+    def _record(self, record_type: str, /, **fields: JSON) -> Fields:
         return {"type": record_type, "agentId": self._agent, **fields, "time": self._time}
 
 
 def _usage(usage: Mapping[str, JSON]) -> JSON:
-    if "input_tokens" not in usage and "output_tokens" not in usage:
-        return None
-    return {
-        "inputOther": usage.get("input_tokens", 0),
-        "output": usage.get("output_tokens", 0),
-        "inputCacheRead": usage.get("cache_read_tokens", 0),
-        "inputCacheCreation": usage.get("cache_creation_tokens", 0),
-    }
+    has_counts = "input_tokens" in usage or "output_tokens" in usage
+    return dict.fromkeys(_USAGE.values(), 0) | renamed(usage, _USAGE) if has_counts else None
 
 
-def _todo(todo: Mapping[str, JSON]) -> dict[str, JSON]:
+def _todo(todo: Mapping[str, JSON]) -> Fields:
     status = todo.get("status")
     return {"title": todo.get("content") or "", "status": OWN_TODO_STATES.get(str(status), status)}
 
 
-def _parts(block: Mapping[str, JSON]) -> Iterator[dict[str, JSON]]:
+def _parts(block: Mapping[str, JSON]) -> Iterator[Fields]:
     """A block as the client has it."""
     match block["type"]:
         case "text":
@@ -311,10 +311,7 @@ def _parts(block: Mapping[str, JSON]) -> Iterator[dict[str, JSON]]:
             signature = {"encrypted": block["signature"]} if block.get("signature") else {}
             yield {"type": "think", "think": block["thinking"], **signature}
         case "image" if isinstance(block.get("image"), str):
-            content = block["image"]
-            if block.get("encoding") == "base64":
-                content = f"data:{block.get('media_type') or ''};base64,{content}"
-            yield {"type": "image_url", "imageUrl": {"url": content}}
+            yield {"type": "image_url", "imageUrl": {"url": attachment_url(block)}}
         case "unknown":
             yield block["value"]
         case kind:
@@ -323,8 +320,6 @@ def _parts(block: Mapping[str, JSON]) -> Iterator[dict[str, JSON]]:
 
 def _output(output: JSON) -> JSON:
     """The result of a call: a text, or parts."""
-    if output is None or isinstance(output, str):
-        return output or ""
     if not isinstance(output, list):
-        return dumps(output).decode()
-    return [part for block in output if isinstance(block, dict) for part in _parts(block)]
+        return output_text(output)
+    return [part for block in output_blocks(output) for part in _parts(block)]

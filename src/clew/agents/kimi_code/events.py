@@ -10,8 +10,10 @@ from typing import NamedTuple
 from msgspec import UNSET, UnsetType, to_builtins
 
 from clew.agents.backups import is_behind_link, read_inside
-from clew.agents.base import SourceFile, fragment_events, open_file, open_main
-from clew.agents.derived_ids import MessageChain, derived_id
+from clew.agents.base import SourceFile
+from clew.agents.content import parse_arguments, split_data_url, text_block, text_or_none, text_or_unset
+from clew.agents.decoding import EventDecoder, metadata_of, token_usage
+from clew.agents.derived_ids import derived_id
 from clew.agents.kimi_code import locate
 from clew.agents.kimi_code.records import (
     REPEATED_MESSAGE,
@@ -25,18 +27,13 @@ from clew.agents.kimi_code.records import (
     WireRecord,
     record_kind,
 )
-from clew.agents.tools import RecentCalls
 from clew.analysis.todos import as_todo
-from clew.io.codec import NOT_JSON, dumps, loads
-from clew.io.compress import damage
-from clew.io.json_document import read_document_stream
-from clew.io.records import RawRecord
+from clew.io.codec import dumps
 from clew.io.typed_records import decode_value
-from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse, Unknown
-from clew.model.codes import problem
-from clew.model.events import Event, SessionInfo, SubagentStarted, UsageReport
+from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse
+from clew.model.events import Event, SessionInfo, UsageReport
 from clew.model.json import JSON
-from clew.model.message import Message, Metadata, ModelUse, Role, SourceRef
+from clew.model.message import Message, Metadata, ModelUse, Role
 from clew.model.record import Record
 from clew.model.time import canonical_time
 from clew.model.todo import Todo
@@ -46,7 +43,6 @@ TODO_STATES = {"done": "completed"}
 """How the client calls the states of a todo, where it is not as in the document."""
 _SUBAGENT_TOOLS = ("Agent", "AgentSwarm")
 _SUBAGENT_ID = re.compile(r"^agent_id: (\S+)$", re.MULTILINE)
-_DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,(.*)", re.DOTALL)
 _BLOB_URL = re.compile(r"blobref:([^;]*);([0-9a-f]{64})")
 """A file in the folder for pictures: its type and its name."""
 _MEDIA = {"image_url": "imageUrl", "audio_url": "audioUrl", "video_url": "videoUrl"}
@@ -56,39 +52,15 @@ _ROLES: dict[str | None, Role] = {"user": "user", "assistant": "assistant", "sys
 
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session, in file order."""
-    number = 0
-    is_described = source.path.name == locate.STATE
-    if is_described:
-        yield from _state_events(source)
-        number = 1
-    else:
+    decoder = _KimiDecoder(source)
+    if source.path.name != locate.STATE:
         yield _agent_info(source)
-    decoder = EventDecoder(source, number)
-    if is_described and not source.parts:
-        return
-    with open_file(source, locate.MAIN_WIRE if is_described else "") as stream:
-        for line, record in WIRE.decode_file(stream):
-            if isinstance(record, RawRecord):
-                yield from fragment_events(source, record, line, after=decoder.index, file=number)
-            else:
-                yield from decoder.events(record, line)
-        yield from decoder.finish()
-        if found := damage(stream):
-            yield problem("damaged-archive", found, file=str(source.path))
-
-
-def _state_events(source: SourceFile) -> Iterator[Event]:
-    """What `state.json` says of the session."""
-    with open_main(source) as stream:
-        for number, record in enumerate(read_document_stream(stream, STATE_ARRAY)):
-            if record.value is None:
-                for code in record.findings:
-                    yield problem(code, file=str(source.path), line=record.line)
-                yield Record(after=0, kind="fragment", source=SourceRef(0, number))
-                continue
-            state = decode_value(record.value, State)
-            yield _session_info(state, state.id)
-            yield Record(after=0, kind="state", type=locate.STATE_TYPE, source=SourceRef(0, number))
+        yield from decoder.read_lines(WIRE, decoder.decode)
+    else:
+        yield from decoder.read_document(STATE_ARRAY, decoder.decode_state)
+        if source.parts:
+            yield from decoder.read_lines(WIRE, decoder.decode, 1 + source.parts.index(locate.MAIN_WIRE))
+    yield from decoder.finish()
 
 
 def _session_info(state: State, session_id: str | None) -> SessionInfo:
@@ -96,7 +68,7 @@ def _session_info(state: State, session_id: str | None) -> SessionInfo:
     if state.title and not state.isCustomTitle:
         extra["generated_title"] = state.title
     if state.forkedFrom:
-        extra["forked_from"] = state.forkedFrom
+        extra["extension"] = {"forked_from": state.forkedFrom}
     return SessionInfo(
         session_id=session_id,
         cwd=state.cwd or state.workDir,
@@ -145,17 +117,12 @@ class _Step:
         self.is_counted = False
 
 
-class EventDecoder:
-    """What must be known of earlier records to decode the next one."""
-
-    def __init__(self, source: SourceFile, file: int) -> None:
-        self.index = 0
-        path = source.path
-        self._parts = _Parts(source)
-        self._session_id, self._folder, self._file = locate.session_id(path), locate.session_folder(path).name, file
-        self._source = SourceRef(file, 0)
+class _KimiDecoder(EventDecoder):
+    def __init__(self, source: SourceFile) -> None:
         # Forks copy records with their times: the same record has the same id in each of them.
-        self._chain = MessageChain(locate.AGENT)
+        super().__init__(source, locate.AGENT)
+        self._parts = _Parts(source)
+        self._session_id, self._folder = locate.session_id(source.path), locate.session_folder(source.path).name
         self._context: list[_ContextEntry] = []
         self._has_context_records = self._was_rewound = False
         self._step = _Step(None)
@@ -164,12 +131,15 @@ class EventDecoder:
         self._model: str | None = None
         self._todos: list[Todo] | UnsetType = UNSET
         """The todo list, until a message carries it."""
-        self._tool_names = RecentCalls()
-        self._subagents: set[str] = set()
 
-    def events(self, record: WireRecord, line: int) -> Iterator[Event]:
-        """The events of the record on a line."""
-        self._source = SourceRef(self._file, line - 1)
+    def decode_state(self, value: dict[str, JSON], _is_header: bool) -> Iterator[Event]:
+        """The events of `state.json`."""
+        state = decode_value(value, State)
+        yield _session_info(state, state.id)
+        yield self.make_record("state", locate.STATE_TYPE)
+
+    def decode(self, record: WireRecord) -> Iterator[Event]:
+        """The events of a line of a journal."""
         kind, message, event = record.type, record.message, record.event
         self._has_context_records |= kind is not None and kind.startswith("context.append_")
         if kind == "context.append_message" and message is not None:
@@ -188,24 +158,19 @@ class EventDecoder:
         """What no message carries at the end."""
         yield from self._report_usage()
         if self._was_rewound:
-            yield SessionInfo(session_id=self._session_id, leaf_uuid=self._chain.last or "")
+            yield SessionInfo(session_id=self._session_id, leaf_uuid=self.chain.last or "")
 
     # Records that are no messages
 
     def _add_record(self, record: WireRecord) -> Record:
-        found = Record(
-            after=self.index,
-            kind=record_kind(record.type),
-            type=record.type,
-            timestamp=canonical_time(record.time if record.time is not None else record.created_at),
-            source=self._source,
-        )
+        time = record.time if record.time is not None else record.created_at
+        found = self.make_record(record_kind(record.type), record.type, time=time)
         if found.kind == "prompt":
             texts = [block.text for block in self._parts.blocks(record.input) if isinstance(block, Text)]
             found.text = "\n".join(texts)
         elif found.kind == "rewind":
             self._rewind(record)
-            found.message_uuid = self._chain.last
+            found.message_uuid = self.chain.last
         return found
 
     def _apply(self, record: WireRecord) -> Iterator[Event]:
@@ -233,7 +198,7 @@ class EventDecoder:
             self._context.clear()
         else:
             del self._context[self._find_undo_start(record.count or 0) :]
-        self._chain.last = self._context[-1].uuid if self._context else None
+        self.chain.last = self._context[-1].uuid if self._context else None
 
     def _find_undo_start(self, count: int) -> int:
         """Where the last `count` prompts begin; the end where there are not as many since the last compaction."""
@@ -253,10 +218,8 @@ class EventDecoder:
         return len(self._context)
 
     def _subagent_started(self, agent: str | None, call: str | None) -> Iterator[Event]:
-        if agent is not None and agent not in self._subagents:
-            self._subagents.add(agent)
-            session = locate.id_of_agent(agent, self._folder)
-            yield SubagentStarted(session_id=session, agent_id=agent, tool_id=call)
+        if agent is not None:
+            yield from self.start_subagent(locate.id_of_agent(agent, self._folder), agent, call)
 
     # Usage
 
@@ -284,32 +247,22 @@ class EventDecoder:
             case "content.part":
                 yield self._add_reply(record, event, [self._parts.block(event.part)])
             case "tool.call":
-                self._tool_names[event.toolCallId] = event.name
-                yield self._add_reply(
-                    record, event, [ToolUse(tool_id=event.toolCallId, tool_name=event.name, input=event.args)]
-                )
+                call = ToolUse(tool_id=event.toolCallId, tool_name=event.name, input=event.args)
+                yield self._add_reply(record, event, [call])
             case "tool.result":
                 yield from self._add_result(record, event)
             case "step.begin":
                 yield from self._report_usage()
                 self._step = _Step(event.uuid)
-                yield self._add_loop_record(record, event)
+                yield self.make_record("progress", event.type, time=record.time)
             case _:
-                yield self._add_loop_record(record, event)
+                yield self.make_record(
+                    "progress" if event.type == "step.end" else "other", event.type, time=record.time
+                )
                 if event.type == "step.end" and event.uuid == self._step.uuid:
                     if event.usage is not None and self._step.usage is None:
                         self._step.usage = _token_usage(event.usage)
                     yield from self._report_usage()
-
-    def _add_loop_record(self, record: WireRecord, event: LoopEvent) -> Record:
-        is_known = event.type in ("step.begin", "step.end")
-        return Record(
-            after=self.index,
-            kind="progress" if is_known else "other",
-            type=event.type,
-            timestamp=canonical_time(record.time),
-            source=self._source,
-        )
 
     def _add_reply(self, record: WireRecord, event: LoopEvent, blocks: list[Block]) -> Message:
         """A part of what the model said in a step."""
@@ -325,28 +278,24 @@ class EventDecoder:
 
     def _add_result(self, record: WireRecord, event: LoopEvent) -> Iterator[Event]:
         result, call = event.result, event.toolCallId
-        name = self._tool_names.get(call)
-        block = ToolResult(tool_id=call, tool_name=name)
+        block = ToolResult(tool_id=call, tool_name=None)
         if result is not None:
             block.output, block.is_error = self._parts.output(result.output), result.isError
         owner = event.parentUuid or call
         own_id = derived_id(owner, record.time, "result") if owner is not None else None
         yield self._add_message(record, "user", [block], Metadata(), own_id)
-        if name in _SUBAGENT_TOOLS and type(block.output) is str:
+        if block.tool_name in _SUBAGENT_TOOLS and type(block.output) is str:
             for agent in _SUBAGENT_ID.findall(block.output):
                 yield from self._subagent_started(agent, call)
 
     def _add_context_message(self, record: WireRecord, message: ContextMessage) -> Message:
         role = _ROLES.get(message.role, "system")
         if message.role == "tool":
-            name, output = self._tool_names.get(message.toolCallId), self._parts.output(message.content)
-            result = ToolResult(tool_id=message.toolCallId, tool_name=name, output=output, is_error=message.isError)
+            output = self._parts.output(message.content)
+            result = ToolResult(tool_id=message.toolCallId, tool_name=None, output=output, is_error=message.isError)
             blocks: list[Block] = [result]
         else:
-            blocks = self._parts.blocks(message.content)
-            for call in _calls(message.toolCalls):
-                self._tool_names[call.tool_id] = call.tool_name
-                blocks.append(call)
+            blocks = [*self._parts.blocks(message.content), *_calls(message.toolCalls)]
         metadata = Metadata()
         origin = message.origin.kind if message.origin is not None else None
         if origin == "compaction_summary":
@@ -364,9 +313,9 @@ class EventDecoder:
             inner.origin = meta.origin
         found = self._add_context_message(record, inner)
         if meta is not None and found.role == "assistant":
-            found.metadata = Metadata() if found.metadata is UNSET else found.metadata
-            found.metadata.message_id = meta.messageId or UNSET
-            found.metadata.token_usage = UNSET if meta.usage is None else _token_usage(meta.usage)
+            metadata = metadata_of(found)
+            metadata.message_id = meta.messageId or UNSET
+            metadata.token_usage = UNSET if meta.usage is None else _token_usage(meta.usage)
         return found
 
     def _add_compaction(self, record: WireRecord) -> Message:
@@ -389,26 +338,13 @@ class EventDecoder:
         uuid: str | None,
         origin: Origin | None = None,
     ) -> Message:
-        self.index += 1
         if self._todos is not UNSET:
             metadata.todos, self._todos = self._todos, UNSET
-        message = Message(
-            index=self.index,
-            uuid=_global_id(uuid, record) or UNSET,
-            role=role,
-            timestamp=canonical_time(record.time),
-            content=blocks,
-            metadata=UNSET if metadata == _NO_METADATA else metadata,
-            source=self._source,
-        )
-        self._chain.last, parent = self._chain.identify(message), self._chain.last
-        message.parent_uuid = UNSET if parent is None else parent
+        own_id = _global_id(uuid, record) or UNSET
+        message = self.make_chained(role, blocks, metadata, uuid=own_id, time=record.time)
         is_prompt = role == "user" and record.type == "context.append_message" and _is_undo_anchor(origin)
-        self._context.append(_ContextEntry(self._chain.last, uuid, origin, is_prompt))
+        self._context.append(_ContextEntry(str(message.uuid), uuid, origin, is_prompt))
         return message
-
-
-_NO_METADATA = Metadata()
 
 
 def _global_id(own_id: str | None, record: WireRecord) -> str | None:
@@ -446,11 +382,11 @@ def _is_injected_for(entry: _ContextEntry, prompt: _ContextEntry) -> bool:
 
 
 def _token_usage(usage: Usage) -> TokenUsage:
-    return TokenUsage(
-        input_tokens=usage.inputOther,
-        output_tokens=usage.output,
-        cache_read_tokens=usage.inputCacheRead,
-        cache_creation_tokens=usage.inputCacheCreation,
+    return token_usage(
+        input=usage.inputOther,
+        output=usage.output,
+        cache_read=usage.inputCacheRead,
+        cache_write=usage.inputCacheCreation,
     )
 
 
@@ -468,16 +404,11 @@ def _calls(calls: JSON) -> Iterator[ToolUse]:
             continue
         inner = call.get("function")
         function = inner if type(inner) is dict else call
-        name, arguments, call_id = function.get("name"), function.get("arguments"), call.get("id")
-        if type(arguments) is str:
-            try:
-                arguments = loads(arguments)
-            except NOT_JSON:
-                arguments = {"arguments": arguments}
+        arguments = parse_arguments(function.get("arguments"))
         yield ToolUse(
-            tool_id=call_id if type(call_id) is str else None,
-            tool_name=name if type(name) is str else None,
-            input=arguments,
+            tool_id=text_or_none(call.get("id")),
+            tool_name=text_or_none(function.get("name")),
+            input={"arguments": arguments} if type(arguments) is str else arguments,
         )
 
 
@@ -498,15 +429,12 @@ class _Parts:
     def block(self, part: JSON) -> Block:
         """A part of a message; one of a kind or a shape that is not known is kept as it is."""
         kind = part.get("type") if type(part) is dict else None
-        if kind == "text" and type(part.get("text")) is str:
-            return Text(text=part["text"])
         if kind == "think" and type(part.get("think")) is str:
-            encrypted = part.get("encrypted")
-            return Thinking(thinking=part["think"], signature=encrypted if type(encrypted) is str else UNSET)
+            return Thinking(thinking=part["think"], signature=text_or_unset(part.get("encrypted")))
         media = part.get(_MEDIA[kind]) if type(kind) is str and kind in _MEDIA else None
         if type(media) is not dict or type(media.get("url")) is not str:
-            return Unknown(value=part)
-        encoding, media_type, content = self._media(media["url"])
+            return text_block(part)
+        media_type, encoding, content = self._media(media["url"])
         if kind == "image_url":
             return Image(media_type=media_type, encoding=encoding, image=content)
         return DocumentBlock(media_type=media_type, encoding=encoding, document=content)
@@ -519,13 +447,12 @@ class _Parts:
             return UNSET
         return output if type(output) is str else dumps(output).decode()
 
-    def _media(self, url: str) -> tuple[str, str | UnsetType, str]:
-        """How a picture, a sound or a film is encoded, its type, and its content or address."""
-        data = _DATA_URL.fullmatch(url)
-        if data is not None:
-            return "base64", data[1], data[2]
+    def _media(self, url: str) -> tuple[str | UnsetType, str, str]:
+        """The type of a picture, a sound or a film, how it is encoded, and its content or address."""
         blob = _BLOB_URL.fullmatch(url)
-        body = read_inside(self._folder, blob[2]) if blob is not None and self._folder is not None else None
-        if blob is not None and body is not None:
-            return "base64", blob[1], base64.b64encode(body).decode()
-        return "url", blob[1] if blob is not None else UNSET, url
+        if blob is None:
+            return split_data_url(url)
+        body = read_inside(self._folder, blob[2]) if self._folder is not None else None
+        if body is None:
+            return blob[1], "url", url
+        return blob[1], "base64", base64.b64encode(body).decode()

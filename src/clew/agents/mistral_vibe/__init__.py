@@ -2,74 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
 
-from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
-from clew.agents.mistral_vibe import locate
-from clew.analysis.facts import Facts
+from clew.agents.backups import is_plain_file
+from clew.agents.base import Agent, Claim, Header, SourceFile
 from clew.host import Host
-from clew.model.events import Event
-from clew.model.json import JSON
+from clew.io.paths import safe_relative
 
-if TYPE_CHECKING:
-    from clew.agents.file_evidence import Event as FileEvidence
+META, CURRENT = "meta.json", "CURRENT"
+JOURNAL_FOLDER = "journal/"
+_PARTS = (f"{JOURNAL_FOLDER}*.jsonl", "chunks/*.json")
+_SIDES = (CURRENT, "scheduled-loops.json", "generations/*/*.json")
+_CHUNK = re.compile(r"(?:.*/)?[0-9a-f]{64}\.json")
+_JOURNAL = re.compile(r"\d{16}\.jsonl")
 
 
 class MistralVibe(Agent):
     """The agent `mistral-vibe`."""
 
-    id = locate.AGENT
+    id = "mistral-vibe"
     title = "Mistral Vibe"
     homepage = "https://github.com/mistralai/mistral-vibe"
+    package = __name__
     newest_tested_version = "3.0.3"
+    session_files = (f"*/{META}",)
 
     def roots(self, host: Host) -> Iterator[Path]:
-        return locate.roots(host)
-
-    def discover(self, root: Path) -> Iterator[SourceFile]:
-        return locate.discover(root)
+        yield host.configured_folder("VIBE_HOME", ".vibe") / "logs" / "session" / "unified"
 
     def claims(self, path: Path, head: bytes) -> Claim:
-        return locate.claims(path, head)
+        if path.name == META:
+            return Claim.YES if b'"session_id"' in head and b'"working_directory"' in head else Claim.NO
+        is_journal = _JOURNAL.fullmatch(path.name) is not None
+        return Claim.YES if is_journal and b'"recovery_journal_record_version"' in head else Claim.NO
 
     def locate(self, path: Path) -> SourceFile:
-        return locate.source_file(path)
+        folder = next((above for above in path.parents[:3] if is_plain_file(above / META)), path.parent)
+        parts, sides = _files(folder, _PARTS), _files(folder, _SIDES)
+        stats = [file.stat() for name in (META, *parts, *sides) if is_plain_file(file := folder / name)]
+        size, mtime = sum(stat.st_size for stat in stats), max((stat.st_mtime for stat in stats), default=0.0)
+        return SourceFile(self.id, folder / META, tuple(parts), tuple(sides), size, mtime)
 
     def session_id(self, source: SourceFile) -> str:
-        return locate.session_id(source.path)
+        return source.path.parent.name
+
+    def workspace_folder(self, source: SourceFile) -> str:
+        return source.path.parent.parent.name
 
     def beside(self, path: PurePath, content: bytes, known: Sequence[str]) -> Iterator[str]:
         folder = f"{path.parent.as_posix()}/"
         return (name for name in known if name.startswith(folder) and name != path.as_posix())
-
-    def events(self, source: SourceFile) -> Iterator[Event]:
-        from clew.agents.mistral_vibe.events import read_events
-
-        return read_events(source)
 
     def document_keys(self, head: bytes, name: str) -> tuple[str, ...] | None:
         from clew.agents.mistral_vibe.records import NO_ARRAY
 
         if name.endswith(".jsonl"):
             return None
-        return () if locate.is_chunk(name) else NO_ARRAY
-
-    def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
-        from clew.agents.mistral_vibe.header import session_object
-
-        return session_object(source, facts)
-
-    def unknown_keys(self, native: Mapping[str, JSON]) -> Iterator[str]:
-        from clew.agents.mistral_vibe.records import find_unknown_keys
-
-        return find_unknown_keys(native)
-
-    def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
-        from clew.agents.mistral_vibe.file_changes import file_changes
-
-        return file_changes(source, units)
+        return () if is_chunk(name) else NO_ARRAY
 
     def target(self, header: Header) -> str:
-        return locate.target(header)
+        return f".vibe/logs/session/unified/{safe_relative(str(header.session['id']))}/{META}"
+
+
+def _files(folder: Path, patterns: tuple[str, ...]) -> list[str]:
+    found = (path for pattern in patterns for path in sorted(folder.glob(pattern)) if is_plain_file(path))
+    return [path.relative_to(folder).as_posix() for path in found]
+
+
+def is_chunk(name: str) -> bool:
+    """True for a file that is an array of records."""
+    return _CHUNK.fullmatch(name) is not None

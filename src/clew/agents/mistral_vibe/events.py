@@ -7,29 +7,29 @@ from collections.abc import Iterator
 
 from msgspec import UNSET
 
-from clew.agents.base import SourceFile, fragment_events, open_file, open_main
-from clew.agents.derived_ids import MessageChain
-from clew.agents.mistral_vibe import locate
+from clew.agents.base import SourceFile
+from clew.agents.content import parse_arguments
+from clew.agents.decoding import EventDecoder, token_usage
+from clew.agents.mistral_vibe import JOURNAL_FOLDER
 from clew.agents.mistral_vibe.projection import Projection
 from clew.agents.mistral_vibe.records import (
     JOURNAL,
     JOURNAL_TYPES,
     NO_ARRAY,
     Entry,
+    JournalRecord,
     Part,
     SessionMeta,
     TotalUsage,
     Usage,
 )
 from clew.analysis.todos import as_todos
-from clew.io.codec import NOT_JSON, dumps, loads
-from clew.io.json_document import read_document_stream
-from clew.io.records import RawRecord
+from clew.io.codec import dumps
 from clew.io.typed_records import decode_each, decode_value
 from clew.model.blocks import Block, Text, Thinking, ToolResult, ToolUse
 from clew.model.events import Event, SessionInfo, UsageReport
 from clew.model.json import JSON
-from clew.model.message import Message, Metadata, ModelUse, Role, SourceRef
+from clew.model.message import Message, Metadata, ModelUse, Role
 from clew.model.record import Record
 from clew.model.time import canonical_time
 from clew.model.usage import TokenUsage
@@ -42,42 +42,17 @@ _ACTION = re.compile(r"(?:assistant|reasoning|effect)-([0-9a-f]{8}(?:-[0-9a-f]{4
 
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session: first all of the journal is applied, then the entries become events, in their order."""
-    meta = SessionMeta()
-    with open_main(source) as stream:
-        for number, record in enumerate(read_document_stream(stream, NO_ARRAY)):
-            if record.value is None:
-                yield from fragment_events(source, record, record.line, after=0, number=number)
-                continue
-            meta = decode_value(record.value, SessionMeta)
-            yield _session_info(meta)
-            yield Record(after=0, kind="state", type="meta", source=SourceRef(0, number))
-    projection = Projection(source)
-    journal = list(_read_journal(source, projection))
-    decoder = _EventDecoder(locate.session_id(source.path), projection, meta)
-    for entry, ref in projection.entries.values():
-        yield from decoder.entry(entry, ref)
+    decoder = _VibeDecoder(source)
+    yield from decoder.read_document(NO_ARRAY, decoder.meta)
+    parts = [number for number, name in enumerate(source.parts, 1) if name.startswith(JOURNAL_FOLDER)]
+    journal = [event for number in parts for event in decoder.read_lines(JOURNAL, decoder.journal_record, number)]
+    yield from decoder.entries()
     yield from decoder.usage_before_journal()
     # Records of the journal speak of the session as a whole.
     for event in journal:
         if isinstance(event, Record):
             event.after = decoder.index
         yield event
-
-
-def _read_journal(source: SourceFile, projection: Projection) -> Iterator[Event]:
-    """Apply the journal to the projection; gives a record for each line."""
-    for number, name in enumerate(source.parts, 1):
-        if not name.startswith(locate.JOURNAL):
-            continue
-        with open_file(source, name) as stream:
-            for line, record in JOURNAL.decode_file(stream):
-                if isinstance(record, RawRecord):
-                    yield from fragment_events(source, record, line, after=0, file=number)
-                    continue
-                ref = SourceRef(number, line - 1)
-                projection.add(record, ref)
-                kind = "state" if record.type in JOURNAL_TYPES else "other"
-                yield Record(after=0, kind=kind, type=record.type, source=ref)
 
 
 def _session_info(meta: SessionMeta) -> SessionInfo:
@@ -90,22 +65,36 @@ def _session_info(meta: SessionMeta) -> SessionInfo:
         started_at=canonical_time(meta.start_time) or None,
         title=meta.title,
         has_derived_parents=True,
-        extra={"extensions": {locate.AGENT: {"parent_session": parent}}} if parent else None,
+        extra={"extension": {"parent_session": parent}} if parent else None,
     )
 
 
-class _EventDecoder:
-    """What must be known of earlier entries to decode the next one."""
-
-    def __init__(self, session_id: str, projection: Projection, meta: SessionMeta) -> None:
-        self.index = 0
-        self._session_id, self._projection = session_id, projection
-        self._chain = MessageChain(session_id)
-        config = meta.config
-        self._model = (config.model_name or config.active_model) if config is not None else None
-        self._source = SourceRef(0, 0)
+class _VibeDecoder(EventDecoder):
+    def __init__(self, source: SourceFile) -> None:
+        super().__init__(source)
+        self._session_id = source.path.parent.name
+        self._projection = Projection(source)
+        self._model: str | None = None
         self._replies: dict[str, int] = {}
         """The messages with text or thinking of the model, by the request that they are the answer to."""
+
+    def meta(self, value: dict[str, JSON], _is_header: bool) -> Iterator[Event]:
+        """The events of `meta.json`."""
+        meta = decode_value(value, SessionMeta)
+        self._model = (meta.config.model_name or meta.config.active_model) if meta.config is not None else None
+        yield _session_info(meta)
+        yield self.make_record("state", "meta")
+
+    def journal_record(self, record: JournalRecord) -> Iterator[Event]:
+        """Apply a line of the journal to the projection."""
+        self._projection.add(record, self.ref)
+        yield self.make_record("state" if record.type in JOURNAL_TYPES else "other", record.type)
+
+    def entries(self) -> Iterator[Event]:
+        """The events of the entries of the projection."""
+        for entry, ref in self._projection.entries.values():
+            self.ref = ref
+            yield from self._entry(entry)
 
     def usage_before_journal(self) -> Iterator[UsageReport]:
         """The usage up to the snapshot, where the journal no longer has the requests.
@@ -124,12 +113,10 @@ class _EventDecoder:
                 message = self._replies.get(action, place)
                 yield UsageReport(call_id=action, usage=TokenUsage(), model=self._model, message_index=message)
 
-    def entry(self, entry: Entry, source: SourceRef) -> Iterator[Event]:
-        """The events of an entry of the projection."""
-        self._source = source
+    def _entry(self, entry: Entry) -> Iterator[Event]:
         match entry.type:
             case "message" if entry.role in ("user", "assistant", "system"):
-                metadata = self._reply_metadata(entry) if entry.role == "assistant" else Metadata()
+                metadata = self._reply_metadata(entry) if entry.role == "assistant" else None
                 role: Role = entry.role  # type: ignore[assignment]
                 yield self._add(entry, role, _texts(entry.content), metadata)
             case "reasoning":
@@ -137,14 +124,14 @@ class _EventDecoder:
             case "effect" if entry.detail is not None:
                 yield from self._effect(entry)
             case _:
-                yield Record(after=self.index, kind="other", type=entry.type, source=source)
+                yield self.make_record("other", entry.type)
 
     def _effect(self, entry: Entry) -> Iterator[Message]:
         """A call of a tool, and its result. The journal has the call as the model made it."""
         detail, state, call = entry.detail, entry.state, self._projection.call_of(_action(entry))
         assert detail is not None
         if call is not None:
-            tool_id, name, given = call.id, call.name, _arguments(call.arguments)
+            tool_id, name, given = call.id, call.name, parse_arguments(call.arguments or "")
         else:
             tool_id, name, given = str(entry.id), (detail.toolName or "").rpartition(".")[2], detail.input
         metadata = self._reply_metadata(entry, call.completion if call is not None else None)
@@ -176,24 +163,11 @@ class _EventDecoder:
                 metadata.token_usage = _token_usage(found.usage)
         return metadata
 
-    def _add(self, entry: Entry, role: Role, blocks: list[Block], metadata: Metadata, suffix: str = "") -> Message:
-        self.index += 1
+    def _add(
+        self, entry: Entry, role: Role, blocks: list[Block], metadata: Metadata | None, suffix: str = ""
+    ) -> Message:
         time = entry.updatedAt if suffix else entry.createdAt
-        message = Message(
-            index=self.index,
-            uuid=f"{entry.id}{suffix}",
-            role=role,
-            timestamp=canonical_time(time),
-            content=blocks,
-            metadata=UNSET if metadata == _NO_METADATA else metadata,
-            source=self._source,
-        )
-        self._chain.attach(message)
-        self._chain.last = str(message.uuid)
-        return message
-
-
-_NO_METADATA = Metadata()
+        return self.make_chained(role, blocks, metadata, uuid=f"{entry.id}{suffix}", time=time)
 
 
 def _action(entry: Entry) -> str:
@@ -202,24 +176,16 @@ def _action(entry: Entry) -> str:
 
 
 def _token_usage(usage: Usage | TotalUsage) -> TokenUsage:
-    cached = usage.cached_input_tokens or 0
-    return TokenUsage(
-        input_tokens=UNSET if usage.input_tokens is UNSET else max(0, usage.input_tokens - cached),
-        output_tokens=usage.output_tokens,
-        cache_read_tokens=usage.cached_input_tokens,
+    return token_usage(
+        input=usage.input_tokens,
+        output=usage.output_tokens,
+        cache_read=usage.cached_input_tokens,
+        is_cache_in_input=True,
     )
 
 
 def _texts(content: JSON) -> list[Block]:
     return [Text(text=part.text) for part in decode_each(content, Part) if part.text is not None]
-
-
-def _arguments(arguments: str | None) -> JSON:
-    """The arguments of a call, which are JSON as text; as they are where they are not."""
-    try:
-        return loads((arguments or "{}").encode())
-    except (*NOT_JSON, UnicodeEncodeError):
-        return arguments
 
 
 def _todos(name: str | None, given: JSON) -> Metadata:

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from clew.agents.base import SourceFile, open_file
-from clew.agents.mistral_vibe.locate import CURRENT
+from clew.agents.mistral_vibe import CURRENT
 from clew.agents.mistral_vibe.records import (
     Action,
     Current,

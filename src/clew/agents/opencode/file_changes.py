@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from clew.agents.base import SourceFile
 from clew.agents.edits import parse_hunks, patching
-from clew.agents.file_evidence import ABSENT, Event, FileChange, absolute, first_text
+from clew.agents.file_evidence import ABSENT, Event, FileChange, KnownContent, absolute, first_text
 from clew.agents.opencode.records import data_of
 from clew.agents.tool_file_changes import ToolCall, ToolFileChanges
 from clew.model.json import JSON, object_at
@@ -32,7 +32,7 @@ class _OpenCodeFileChanges(ToolFileChanges):
         "glob grep list webfetch websearch codesearch todowrite todoread skill question lsp invalid".split()
     )
     path_arguments = ("filePath", "path")
-    old_arguments, new_arguments, every_argument = ("oldString",), ("newString",), "replaceAll"
+    old_arguments, new_arguments, every_arguments = ("oldString",), ("newString",), ("replaceAll",)
 
     def folder_of(self, unit: Unit) -> str | None:
         is_session = unit.value.get("type") in ("session", "session_v2")
@@ -66,8 +66,8 @@ class _OpenCodeFileChanges(ToolFileChanges):
                 case _:
                     yield of_file.change("change", "record")
 
-    def is_new_file(self, call: ToolCall) -> bool:
-        return call.details.get("exists") is False
+    def content_before(self, call: ToolCall) -> KnownContent | None:
+        return ABSENT if call.details.get("exists") is False else None
 
     def edited(self, call: ToolCall) -> FileChange:
         diff = first_text(call.details, "diff")

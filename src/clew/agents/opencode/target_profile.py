@@ -4,50 +4,29 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clew.agents.base import locate_rows
 from clew.agents.database import Layout
-from clew.agents.opencode.encode import UNANSWERED, import_file, session_id
+from clew.agents.database_agent import locate_rows
+from clew.agents.encoding import NO_RESULT, import_file
+from clew.agents.opencode.encode import session_id
 from clew.agents.opencode.layout import data_folder
 from clew.agents.target_profile import Capacity, TargetProfile
-from clew.agents.tools import (
-    EDIT,
-    FETCH,
-    GLOB,
-    GREP,
-    LIST,
-    READ,
-    SEARCH,
-    SHELL,
-    TODOS,
-    WRITE,
-    Arguments,
-    Tool,
-    todos_from,
-)
+from clew.agents.tools import Tool, todos_from, todos_into
 from clew.host import Host
 
 _PATH = {"path": "filePath"}
-
-
-def _with_priorities(arguments: Arguments) -> Arguments:
-    """A todo list whose entries all have a priority, which the client demands."""
-    entries = arguments.get("todos")
-    if type(entries) is not list or not all(type(entry) is dict for entry in entries):
-        return arguments
-    return {**arguments, "todos": [{**entry, "priority": entry.get("priority", "medium")} for entry in entries]}
-
-
+# The tool demands a priority for each entry.
+_write_todos = todos_into(defaults=lambda _todo, _number: {"priority": "medium"})
 TOOLS = (
-    Tool(SHELL, "bash", {"cwd": "workdir"}),
-    Tool(READ, "read", _PATH),
-    Tool(WRITE, "write", _PATH),
-    Tool(EDIT, "edit", {**_PATH, "old": "oldString", "new": "newString", "all": "replaceAll"}),
-    Tool(GLOB, "glob"),
-    Tool(GREP, "grep", {"glob": "include"}),
-    Tool(LIST, "list"),
-    Tool(FETCH, "webfetch"),
-    Tool(SEARCH, "websearch"),
-    Tool(TODOS, "todowrite", read=todos_from({}), write=_with_priorities),
+    Tool("shell", "bash", {"cwd": "workdir"}),
+    Tool("read", "read", _PATH),
+    Tool("write", "write", _PATH),
+    Tool("edit", "edit", {**_PATH, "old": "oldString", "new": "newString", "all": "replaceAll"}),
+    Tool("glob", "glob"),
+    Tool("grep", "grep", {"glob": "include"}),
+    Tool("list", "list"),
+    Tool("fetch", "webfetch"),
+    Tool("search", "websearch"),
+    Tool("todos", "todowrite", read=todos_from(), write=_write_todos),
 )
 
 
@@ -69,7 +48,6 @@ def make_profile(name: str, layout: Layout) -> TargetProfile:
             images=True,
             documents=True,
             images_in_results=True,
-            image_types=("image/png", "image/jpeg", "image/gif", "image/webp"),
             document_types=("application/pdf",),
             typed_links=True,
             thinking=True,
@@ -81,7 +59,7 @@ def make_profile(name: str, layout: Layout) -> TargetProfile:
         TOOLS,
         (),
         lambda session: [name, "--session", str(session["id"])],
-        no_result_text=UNANSWERED,
+        no_result_text=NO_RESULT,
         new_id=session_id,
         child_id=session_id,
         main_path=main_path,

@@ -2,74 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
-from clew.agents.pi import locate
-from clew.agents.target_profile import TargetProfile
-from clew.analysis.facts import Facts
+from clew.agents.base import Agent, Claim, Header, SourceFile, file_stem, first_lines
+from clew.agents.native_records import first_value
 from clew.host import Host
-from clew.model.events import Event
+from clew.io.compress import plain_name
+from clew.io.paths import safe_relative
 from clew.model.json import JSON
+from clew.model.time import parse_time, spell_milliseconds
 
-if TYPE_CHECKING:
-    from clew.agents.file_evidence import Event as FileEvidence
+_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z_(.+)\.jsonl")
+_HEADER = re.compile(rb'\{\s*"type"\s*:\s*"session"\s*,[^\n]*"(?:cwd|version)"\s*:')
+_HEADER_SEARCH_RECORDS = 8
+"""The header is the first line; blank or damaged lines may stand before it."""
+_SEPARATOR = re.compile(r"[/\\:]")
 
 
 class Pi(Agent):
     """The agent `pi`."""
 
-    id = locate.AGENT
+    id = "pi"
     title = "Pi"
     homepage = "https://github.com/earendil-works/pi"
+    package = __name__
     newest_tested_version = "0.87.1"
 
     def roots(self, host: Host) -> Iterator[Path]:
-        return locate.roots(host)
-
-    def discover(self, root: Path) -> Iterator[SourceFile]:
-        return locate.discover(root)
+        if sessions := host.env.get("PI_CODING_AGENT_SESSION_DIR"):
+            yield Path(sessions).expanduser()
+        yield host.configured_folder("PI_CODING_AGENT_DIR", ".pi/agent") / "sessions"
 
     def claims(self, path: Path, head: bytes) -> Claim:
-        return locate.claims(path, head)
-
-    def locate(self, path: Path) -> SourceFile:
-        return locate.source_file(path)
+        name = plain_name(path.name)
+        if not name.endswith(".jsonl"):
+            return Claim.NO
+        if any(map(_HEADER.match, first_lines(head, _HEADER_SEARCH_RECORDS))):
+            return Claim.YES
+        return Claim.MAYBE if not head.strip() and _NAME.fullmatch(name) else Claim.NO
 
     def session_id(self, source: SourceFile) -> str:
-        return locate.session_id(source.path)
-
-    def events(self, source: SourceFile) -> Iterator[Event]:
-        from clew.agents.pi.events import read_events
-
-        return read_events(source)
-
-    def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
-        from clew.agents.pi.header import session_object
-
-        return session_object(source, facts)
-
-    def unknown_keys(self, native: Mapping[str, JSON]) -> Iterator[str]:
-        from clew.agents.pi.records import find_unknown_keys
-
-        return find_unknown_keys(native)
-
-    def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
-        from clew.agents.pi.file_changes import file_changes
-
-        return file_changes(source, units)
-
-    def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
-        from clew.agents.pi.encode import encode
-
-        return encode(header, units)
-
-    def target_profile(self) -> TargetProfile:
-        from clew.agents.pi.target_profile import TARGET_PROFILE
-
-        return TARGET_PROFILE
+        return session_id(source.path)
 
     def target(self, header: Header) -> str:
-        return locate.target(header)
+        session = header.session
+        folder = str(session.get("workspace_encoded") or "")
+        if not folder.startswith("--"):
+            folder = _project_folder(str(session["workspace"]))
+        name = _own_name(session) or f"{_file_stamp(header)}_{session['id']}.jsonl"
+        return f".pi/agent/sessions/{safe_relative(folder)}/{safe_relative(name)}"
+
+
+def session_id(path: Path) -> str:
+    """The id in the name of the file; else the one in its header, else the name itself."""
+    named = _NAME.fullmatch(plain_name(path.name))
+    if named:
+        return named[1]
+    return first_value(path, "id", kind="session", limit=_HEADER_SEARCH_RECORDS) or file_stem(path)
+
+
+def _project_folder(workspace: str) -> str:
+    """The name of the folder that holds the sessions of a workspace."""
+    below_root = re.sub(r"^[/\\]|(?<=.)[/\\]$", "", workspace)
+    return f"--{_SEPARATOR.sub('-', below_root)}--"
+
+
+def _own_name(session: Mapping[str, JSON]) -> str | None:
+    """The name of the file that the session was read from, where it names this session."""
+    name = plain_name(str((session.get("source") or {}).get("path", "")).replace("\\", "/").rpartition("/")[2])
+    named = _NAME.fullmatch(name)
+    return name if named and named[1] == session["id"] else None
+
+
+def _file_stamp(header: Header) -> str:
+    """The time at which the session began, as it stands in file names."""
+    started = parse_time(header.session.get("started_at")) or parse_time(header.export_timestamp)
+    return spell_milliseconds(started).replace(":", "-").replace(".", "-")

@@ -7,6 +7,7 @@ before the next message, so results are written right behind the reply that call
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 
 from clew.agents.derived_ids import derived_id
 from clew.agents.encoding import (
@@ -76,7 +77,7 @@ def _entries(session: Mapping[str, JSON], units: Iterable[Unit]) -> Iterator[Fie
     for message in order.finish():
         yield from composer.message_entry(message)
     if session.get("title") and not has_native:
-        yield composer.title_entry(session["title"])
+        yield composer.title_entry(session["title"], order.time)
 
 
 def _copied(unit: Unit, session: Mapping[str, JSON]) -> Fields:
@@ -94,14 +95,12 @@ class _Composer:
 
     def __init__(self, session: Mapping[str, JSON]) -> None:
         self._session_id = session["id"]
-        self._time = spell_milliseconds(session.get("started_at"))
         self._ids: dict[str | None, str | None] = {None: None}
         """The ids of entries, by the uuids of their messages."""
         self._last_uuid: str | None = None
 
     def message_entry(self, message: ApiMessage) -> Iterator[Fields]:
         """The entry of a message; none for one of which nothing can be written."""
-        self._time = spell_milliseconds(message.time)
         body: Fields = {"role": message.role, "content": _parts(message.content)}
         if message.role == "assistant":
             body = _reply(message)
@@ -112,16 +111,16 @@ class _Composer:
             return
         body["timestamp"] = to_milliseconds(message.time)
         self._last_uuid = message.uuid
-        yield self._entry("message", message.uuid, message.parent_uuid, message=body)
+        yield self._entry("message", message.uuid, message.parent_uuid, message.time, message=body)
 
-    def title_entry(self, title: JSON) -> Fields:
+    def title_entry(self, title: JSON, time: datetime) -> Fields:
         """The entry that names the session."""
-        return self._entry("session_info", "title", self._last_uuid, name=title)
+        return self._entry("session_info", "title", self._last_uuid, time, name=title)
 
-    def _entry(self, kind: str, uuid: str, parent_uuid: str | None, **fields: JSON) -> Fields:
+    def _entry(self, kind: str, uuid: str, parent_uuid: str | None, time: datetime, **fields: JSON) -> Fields:
         identity = self._ids[uuid] = derived_id(self._session_id, len(self._ids))
-        parent = self._ids[parent_uuid]
-        return {"type": kind, "id": identity, "parentId": parent, "timestamp": self._time, **fields}
+        place = {"id": identity, "parentId": self._ids[parent_uuid]}
+        return {"type": kind, **place, "timestamp": spell_milliseconds(time), **fields}
 
 
 def _reply(message: ApiMessage) -> Fields:

@@ -8,8 +8,8 @@ from msgspec import UNSET, to_builtins
 
 from clew.agents.base import SourceFile
 from clew.agents.content import content_blocks, text_block, text_or_unset
-from clew.agents.decoding import NO_METADATA, EventDecoder
-from clew.agents.pi import locate
+from clew.agents.decoding import EventDecoder
+from clew.agents.pi import session_id
 from clew.agents.pi.records import HEADER, RECORD_KINDS, SESSION_LINES, AgentMessage, SessionRecord, Usage
 from clew.model.blocks import Block, Image, Text, Thinking, ToolResult, ToolUse
 from clew.model.events import Event, SessionInfo, UsageReport
@@ -22,7 +22,7 @@ from clew.model.usage import TokenUsage
 
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session, in file order."""
-    decoder = _PiDecoder(source, locate.session_id(source.path))
+    decoder = _PiDecoder(source, session_id(source.path))
     yield from decoder.read_lines(SESSION_LINES, decoder.decode)
     yield from decoder.leaf()
 
@@ -121,7 +121,7 @@ class _PiDecoder(EventDecoder):
             metadata.token_usage, metadata.message_id = usage, _call_id(record, self.index + 1)
         return self._add(record, "assistant", blocks, metadata)
 
-    def _add(self, record: SessionRecord, role: Role, blocks: list[Block], metadata: Metadata = NO_METADATA) -> Message:
+    def _add(self, record: SessionRecord, role: Role, blocks: list[Block], metadata: Metadata | None = None) -> Message:
         inner_time = record.message.timestamp if record.message is not None else UNSET
         time = canonical_time(record.timestamp) or inner_time
         # Version 1: entries follow each other.
@@ -157,7 +157,7 @@ def _session_info(header: SessionRecord, session_id: str | None) -> SessionInfo:
         started_at=canonical_time(header.timestamp) or None,
         # Every entry names the one before it, tool results too.
         has_derived_parents=True,
-        extra={"extensions": {locate.AGENT: {"parent_session": parent}}} if parent else None,
+        extra={"extension": {"parent_session": parent}} if parent else None,
     )
 
 

@@ -54,7 +54,7 @@ class _PiFileChanges(ToolFileChanges):
 
     def read(self, call: ToolCall) -> FileChange:
         is_cut = "truncation" in call.details or "offset" in call.input or "limit" in call.input
-        is_image = call.output is not None and call.output.startswith(_IMAGE_NOTE)
+        is_image = call.output_text.startswith(_IMAGE_NOTE)
         content = as_bytes(call.output) if not is_cut and not is_image else None
         return call.read(content, None if content is not None else "what was read of it is not all, or not text")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clew.agents.target_profile import Capacity, Compaction, TargetProfile, read_summary_message
-from clew.agents.tools import EDIT, GLOB, GREP, LIST, READ, SHELL, WRITE, Arguments, Tool
+from clew.agents.tools import Arguments, Tool, without
 from clew.model.unit import Unit
 
 
@@ -13,25 +13,24 @@ def _read_edit(arguments: Arguments) -> Arguments:
     edit = edits[0] if type(edits) is list and len(edits) == 1 else None
     if type(edit) is not dict or edit.keys() != {"oldText", "newText"}:
         return arguments
-    others = {name: value for name, value in arguments.items() if name != "edits"}
-    return {**others, "old": edit["oldText"], "new": edit["newText"]}
+    return {**without(arguments, "edits"), "old": edit["oldText"], "new": edit["newText"]}
 
 
 def _write_edit(arguments: Arguments) -> Arguments:
     if not {"old", "new"} <= arguments.keys():
         return arguments
-    others = {name: value for name, value in arguments.items() if name not in ("old", "new")}
-    return {**others, "edits": [{"oldText": arguments["old"], "newText": arguments["new"]}]}
+    edit = {"oldText": arguments["old"], "newText": arguments["new"]}
+    return {**without(arguments, "old", "new"), "edits": [edit]}
 
 
 TOOLS = (
-    Tool(SHELL, "bash"),
-    Tool(READ, "read"),
-    Tool(WRITE, "write"),
-    Tool(EDIT, "edit", read=_read_edit, write=_write_edit),
-    Tool(GREP, "grep"),
-    Tool(GLOB, "find"),
-    Tool(LIST, "ls"),
+    Tool("shell", "bash"),
+    Tool("read", "read"),
+    Tool("write", "write"),
+    Tool("edit", "edit", read=_read_edit, write=_write_edit),
+    Tool("grep", "grep"),
+    Tool("glob", "find"),
+    Tool("list", "ls"),
 )
 
 
@@ -47,7 +46,6 @@ TARGET_PROFILE = TargetProfile(
     Capacity(
         images=True,
         images_in_results=True,
-        image_types=("image/png", "image/jpeg", "image/gif", "image/webp"),
         failures=True,
         titles=True,
     ),

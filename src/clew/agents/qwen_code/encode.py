@@ -7,9 +7,19 @@ reader looks for, so that `qwen --resume` finds it and goes on with it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from itertools import chain
 
 from clew.agents.derived_ids import derived_id
+from clew.agents.encoding import (
+    UNKNOWN,
+    ApiMessage,
+    ApiOrder,
+    Fields,
+    call_arguments,
+    json_line,
+    model_name,
+)
 from clew.agents.gemini_content import parts_of_block
 from clew.agents.qwen_code.events import PERSON
 from clew.agents.target_profile import Header
@@ -17,8 +27,6 @@ from clew.io.codec import dumps
 from clew.model.json import JSON
 from clew.model.time import spell_milliseconds
 from clew.model.unit import Unit
-
-Fields = dict[str, JSON]
 
 CLIENT_VERSION = "0.24.4"
 """Records name the version that wrote them; the client asks for no certain one."""
@@ -28,7 +36,7 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
     """The lines of a session's file."""
     encoder = _Encoder(header.session)
     for record in chain(chain.from_iterable(map(encoder.records, units)), encoder.last_records()):
-        yield "", dumps(record) + b"\n"
+        yield "", json_line(record)
     if "parent_tool_id" in header.session:
         yield f"{header.session['id']}.meta.json", dumps(_note_on_subagent(header.session))
 
@@ -52,15 +60,7 @@ class _Encoder:
         self._has_native = False
         self._written: set[JSON] = set()
         self._last_uuid: str | None = None
-        self._last_message: JSON = None
-        self._ends: dict[JSON, str] = {}
-        """By uuid of a message: the last record that was composed for it."""
-        self._reply: Fields | None = None
-        """The last reply, to which the next message may belong as well."""
-        self._held: list[Fields] = []
-        """Prompts that came before the results of the calls before them."""
-        self._open_calls: set[JSON] = set()
-        self._time = spell_milliseconds(session.get("started_at"))
+        self._order = ApiOrder(session)
 
     def records(self, unit: Unit) -> Iterator[Fields]:
         """The native records of a unit."""
@@ -68,18 +68,16 @@ class _Encoder:
             self._has_native = True
             yield from self._copied(unit) if unit.start != unit.stop else ()
         elif unit.is_message:
-            yield from self._composed(unit.value)
+            yield from map(self._composed, self._order.add(unit.value))
 
     def last_records(self) -> Iterator[Fields]:
         """What is left of a composed session, and its title."""
-        yield from self._complete()
+        yield from map(self._composed, self._order.finish())
         title = self._session.get("title")
         if not self._has_native and not self._is_subagent and title:
-            record = self._base("system", derived_id(self._session["id"], "title"))
+            record = self._record("system", derived_id(self._session["id"], "title"), self._last_uuid, self._order.time)
             payload = {"customTitle": title, "titleSource": "manual"}
-            yield self._linked(record | {"subtype": "custom_title", "systemPayload": payload})
-
-    # Records of Qwen Code itself
+            yield record | {"subtype": "custom_title", "systemPayload": payload}
 
     def _copied(self, unit: Unit) -> Iterator[Fields]:
         """The native record in the new session. What follows records that are left out is linked anew, or left out."""
@@ -98,83 +96,34 @@ class _Encoder:
             self._last_uuid = uuid
         yield record
 
-    # Composed records
-
-    def _composed(self, message: Fields) -> Iterator[Fields]:
-        """The records that are complete, now that this message is there.
-
-        To the client all calls of a reply stand in one record, and their results follow at once.
-        """
-        if message.get("timestamp") is not None:
-            self._time = spell_milliseconds(message["timestamp"])
-        uuid, parent = (
-            message.get("uuid") or derived_id(self._session["id"], message["index"]),
-            message.get("parent_uuid"),
-        )
-        if parent is not None and parent != self._last_message:
-            yield from self._complete()
-            self._last_uuid = self._ends.get(parent, parent)
-        self._last_message = uuid
-        if message["role"] == "assistant":
-            yield from self._compose_reply(message, uuid)
-        else:
-            yield from self._compose_user_message(message, uuid)
-
-    def _compose_reply(self, message: Fields, uuid: str) -> Iterator[Fields]:
-        metadata = message.get("metadata") or {}
-        if self._reply is None:
-            yield from self._complete()
-            model = (metadata.get("model") or {}).get("name") or "unknown"
-            self._reply = self._base("assistant", uuid, metadata) | {"model": model}
-            self._reply["message"] = {"role": "model", "parts": []}
-        self._ends[uuid] = self._reply["uuid"]
-        for part in (part for block in message["content"] for part in _parts(block)):
-            self._reply["message"]["parts"].append(part)
-            if "functionCall" in part:
-                self._open_calls.add(part["functionCall"]["id"])
-
-    def _compose_user_message(self, message: Fields, uuid: str) -> Iterator[Fields]:
-        """A record for each result of a message, and one for the rest of it."""
-        if self._reply is not None:
-            yield self._linked(self._reply)
-            self._reply = None
-        metadata = message.get("metadata") or {}
-        results = [block for block in message["content"] if block["type"] == "tool_result"]
-        others = [block for block in message["content"] if block["type"] != "tool_result"]
-        for number, block in enumerate(results):
-            self._open_calls.discard(block["tool_id"])
-            self._ends[uuid] = derived_id(uuid, number) if number else uuid
-            yield self._linked(self._base("tool_result", self._ends[uuid], metadata) | _result_fields(block))
-        if others or not results:
-            self._ends[uuid] = derived_id(uuid, len(results)) if results else uuid
-            record = self._base("user", self._ends[uuid], metadata)
-            if not self._is_subagent:
-                record["provenance"] = "system" if metadata.get("is_meta") else PERSON
-            record["message"] = {"role": "user", "parts": [part for block in others for part in _parts(block)]}
-            self._held.append(record)
-        if not self._open_calls:
-            yield from self._complete()
-
-    def _complete(self) -> Iterator[Fields]:
-        """The records that waited for others: a reply, and what was said before the results of its calls came."""
-        if self._reply is not None:
-            yield self._linked(self._reply)
-        yield from map(self._linked, self._held)
-        self._reply, self._held = None, []
-        self._open_calls.clear()
-
-    def _linked(self, record: Fields) -> Fields:
-        """The record behind the last one."""
-        record["parentUuid"], self._last_uuid = self._last_uuid, record["uuid"]
+    def _composed(self, message: ApiMessage) -> Fields:
+        self._last_uuid = message.uuid
+        kind = "tool_result" if message.role == "tool" else "assistant" if message.role == "assistant" else "user"
+        record = self._record(kind, message.uuid, message.parent_uuid, message.time, message.metadata)
+        parts = [part for block in message.content for part in _parts(block)]
+        if kind == "assistant":
+            return record | {
+                "model": model_name(message.metadata) or UNKNOWN,
+                "message": {"role": "model", "parts": parts},
+            }
+        if kind == "user" and not self._is_subagent:
+            record["provenance"] = "system" if message.metadata.get("is_meta") else PERSON
+        record["message"] = {"role": "user", "parts": parts}
+        if kind == "tool_result":
+            (block,) = message.content
+            status = "error" if block.get("is_error") is True else "success"
+            record["toolCallResult"] = {"callId": block["tool_id"], "status": status}
         return record
 
-    def _base(self, kind: str, uuid: str, metadata: Mapping[str, JSON] = {}) -> Fields:
+    def _record(
+        self, kind: str, uuid: str, parent: str | None, time: datetime, metadata: Mapping[str, JSON] = {}
+    ) -> Fields:
         """The envelope of a record."""
         record: Fields = {
             "uuid": uuid,
-            "parentUuid": None,
+            "parentUuid": parent,
             "sessionId": self._session_id,
-            "timestamp": self._time,
+            "timestamp": spell_milliseconds(time),
             "type": kind,
             # The client finds sessions by the folder in their records.
             "cwd": self._session["workspace"],
@@ -187,22 +136,13 @@ class _Encoder:
         return record
 
 
-def _result_fields(block: Fields) -> Fields:
-    status = "error" if block.get("is_error") is True else "success"
-    return {
-        "message": {"role": "user", "parts": list(parts_of_block(block))},
-        "toolCallResult": {"callId": block["tool_id"], "status": status},
-    }
-
-
 def _parts(block: Fields) -> Iterator[Fields]:
     match block["type"]:
         case "thinking" if block["thinking"]:
             signature = {"thoughtSignature": block["signature"]} if block.get("signature") else {}
             yield {"text": block["thinking"], "thought": True, **signature}
         case "tool_use":
-            arguments = block["input"] if isinstance(block["input"], dict) else {"input": block["input"]}
-            call = {"id": block["tool_id"], "name": block["tool_name"] or "unknown", "args": arguments}
+            call = {"id": block["tool_id"], "name": block["tool_name"] or UNKNOWN, "args": call_arguments(block)}
             yield {"functionCall": call}
         case "unknown":
             yield block["value"] if isinstance(block["value"], dict) else {"text": dumps(block["value"]).decode()}

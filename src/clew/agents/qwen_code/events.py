@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from msgspec import UNSET, to_builtins
 
-from clew.agents.base import SourceFile, fragment_events, masked_text, open_main
+from clew.agents.base import SourceFile, masked_text
+from clew.agents.content import text_blocks
+from clew.agents.decoding import EventDecoder, token_usage
 from clew.agents.gemini_content import block_of_part, is_attachment
 from clew.agents.qwen_code import locate
 from clew.agents.qwen_code.records import (
@@ -20,17 +21,12 @@ from clew.agents.qwen_code.records import (
     UsageMetadata,
     read_meta,
 )
-from clew.agents.tools import RecentCalls
 from clew.analysis.todos import as_todos
-from clew.io.compress import damage
-from clew.io.records import RawRecord
 from clew.model.blocks import Block, Text, ToolResult, ToolUse
-from clew.model.codes import problem
 from clew.model.events import Event, SessionInfo, UsageReport
 from clew.model.json import JSON
-from clew.model.message import Message, Metadata, ModelUse, Role, SourceRef
+from clew.model.message import Message, Metadata, ModelUse, Role
 from clew.model.record import Record
-from clew.model.time import canonical_time
 from clew.model.todo import Todo
 from clew.model.usage import TokenUsage
 
@@ -42,38 +38,26 @@ TODO_TOOL, TODO_DISPLAY = "todo_write", "todo_list"
 _ROLES: dict[str | None, Role] = {"user": "user", "assistant": "assistant", "tool_result": "user"}
 _IS_ERROR = {"success": False, "error": True, "cancelled": True}
 _API_RESPONSE = "qwen-code.api_response"
-_NO_METADATA = Metadata()
 _NO_PAYLOAD = SystemPayload()
 
 
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a transcript, in file order."""
     model = read_meta(source.path).model if locate.is_agent_file(source.path) else None
-    decoder = EventDecoder(source.path, masked_text(source, model) if model else None)
-    with open_main(source) as stream:
-        for line, record in CHAT.decode_file(stream):
-            if isinstance(record, RawRecord):
-                yield from fragment_events(source, record, line, after=decoder.index)
-            else:
-                yield from decoder.events(record, line)
-        if found := damage(stream):
-            yield problem("damaged-archive", found, file=str(source.path))
+    decoder = _QwenDecoder(source, masked_text(source, model) if model else None)
+    yield from decoder.read_lines(CHAT, decoder.decode)
     yield from decoder.last_info()
 
 
-class EventDecoder:
-    """What must be known of earlier records to decode the next one."""
-
-    def __init__(self, path: Path, model: str | None) -> None:
-        self.index = 0
-        self._path, self._model = path, model
-        """The file, and the model of a sub-agent, whose records do not name it."""
+class _QwenDecoder(EventDecoder):
+    def __init__(self, source: SourceFile, model: str | None) -> None:
+        super().__init__(source)
+        self._model = model
+        """The model of a sub-agent, whose records do not name it."""
         self._transcribed_agents: dict[str, bool] = {}
         """By id of a sub-agent: whether it has a transcript."""
-        self._source = SourceRef(0, -1)
         self._info: tuple[str | None, ...] = ()
         """The session, the agent and the original session that the last record claimed."""
-        self._call_names = RecentCalls()
         self._todo_calls: dict[str | None, JSON] = {}
         """The lists that calls without a result gave."""
         self._messages_above: dict[str, str] = {}
@@ -81,9 +65,8 @@ class EventDecoder:
         self._last_message = self._leaf = ""
         self._last_reply = 0
 
-    def events(self, record: ChatRecord, line: int) -> Iterator[Event]:
-        """The events of the record on a line."""
-        self._source = SourceRef(0, line - 1)
+    def decode(self, record: ChatRecord) -> Iterator[Event]:
+        """The events of a line."""
         origin = record.forkedFrom.sessionId if record.forkedFrom is not None else None
         claims = record.sessionId, record.agentId, origin
         if claims != self._info and any(claims):
@@ -128,19 +111,10 @@ class EventDecoder:
         return self._add(record, role, blocks, metadata)
 
     def _add(self, record: ChatRecord, role: Role, blocks: list[Block], metadata: Metadata) -> Message:
-        self.index += 1
         if isinstance(record.uuid, str):
             self._last_message = self._leaf = record.uuid
-        return Message(
-            index=self.index,
-            uuid=record.uuid,
-            parent_uuid=record.parentUuid,
-            role=role,
-            timestamp=canonical_time(record.timestamp),
-            content=blocks,
-            metadata=UNSET if metadata == _NO_METADATA else metadata,
-            source=self._source,
-        )
+        uuid, parent = record.uuid, record.parentUuid
+        return self.make_message(role, blocks, metadata, uuid=uuid, parent=parent, time=record.timestamp)
 
     def _blocks(self, record: ChatRecord) -> list[Block]:
         parts = record.message.parts if record.message is not None else UNSET
@@ -151,11 +125,10 @@ class EventDecoder:
         status = record.toolCallResult.status if record.toolCallResult is not None else None
         for block in blocks:
             if type(block) is ToolUse:
-                self._call_names[block.tool_id] = block.tool_name
                 if block.tool_name == TODO_TOOL and type(block.input) is dict:
                     self._todo_calls[block.tool_id] = block.input.get("todos")
             elif type(block) is ToolResult:
-                block.tool_name = self._call_names.get(block.tool_id) or block.tool_name
+                block.tool_name = self.tool_names.get(block.tool_id) or block.tool_name
                 block.is_error = _IS_ERROR.get(status or "", block.is_error)
         return blocks
 
@@ -175,14 +148,12 @@ class EventDecoder:
     def _record(self, record: ChatRecord, payload: SystemPayload) -> Record:
         self._note_place(record)
         kind = RECORD_KINDS.get(record.subtype or "", "other") if record.type == "system" else "other"
-        found = Record(
-            after=self.index,
-            kind=kind,
-            type=record.subtype or record.type,
+        found = self.make_record(
+            kind,
+            record.subtype or record.type,
             uuid=record.uuid,
-            parent_uuid=record.parentUuid,
-            timestamp=canonical_time(record.timestamp),
-            source=self._source,
+            parent=record.parentUuid,
+            time=record.timestamp,
         )
         if kind == "title":
             found.text = payload.customTitle
@@ -215,7 +186,7 @@ class EventDecoder:
         """Records that were copied from another session speak of its sub-agents; ids of prompts begin with it."""
         if agent not in self._transcribed_agents:
             sessions = {session for session in (*self._info, prompt.partition("#")[0]) if session}
-            found = any(locate.has_transcript(self._path, agent, session) for session in sessions)
+            found = any(locate.has_transcript(self.source.path, agent, session) for session in sessions)
             self._transcribed_agents[agent] = found
         return self._transcribed_agents[agent]
 
@@ -240,12 +211,7 @@ def _usage(counts: UsageMetadata | None) -> TokenUsage | None:
     are_thoughts_apart = counts.totalTokenCount == (given or 0) + (said or 0) + (thoughts or 0)
     if said is not None and thoughts and (are_thoughts_apart or thoughts > said):
         said += thoughts
-    return TokenUsage(
-        input_tokens=UNSET if given is None else max(0, given - (cached or 0)),
-        output_tokens=UNSET if said is None else said,
-        cache_read_tokens=UNSET if cached is None else cached,
-        reasoning_tokens=UNSET if thoughts is None else thoughts,
-    )
+    return token_usage(input=given, output=said, cache_read=cached, reasoning=thoughts, is_cache_in_input=True)
 
 
 def _result_blocks(parts: list[JSON]) -> list[Block]:
@@ -267,7 +233,7 @@ def _result_blocks(parts: list[JSON]) -> list[Block]:
 
 def _attach(result: ToolResult, block: Block) -> None:
     if type(result.output) is not list:
-        result.output = [{"type": "text", "text": result.output}] if result.output else []
+        result.output = to_builtins(text_blocks(result.output))
     result.output.append(to_builtins(block))
 
 

@@ -7,50 +7,27 @@ from pathlib import Path, PurePosixPath
 
 from clew.agents.qwen_code.locate import ARCHIVE, CHATS
 from clew.agents.target_profile import Capacity, TargetProfile
-from clew.agents.tools import (
-    EDIT,
-    FETCH,
-    GLOB,
-    GREP,
-    LIST,
-    READ,
-    SEARCH,
-    SHELL,
-    TODOS,
-    WRITE,
-    Arguments,
-    Tool,
-    todos_from,
-    todos_into,
-)
+from clew.agents.tools import Tool, todos_from, todos_into
 from clew.host import Host
 
 _INJECTED = ("<system-reminder>", "<qwen:user-prompt-submit-context>")
 _COMMAND = re.compile(r"\?|/[A-Za-z][\w:-]*(?:\s.*)?", re.DOTALL)
 
 
-def _write_todos(arguments: Arguments) -> Arguments:
-    """The entries with the ids that the tool demands."""
-    arguments = todos_into({})(arguments)
-    todos = arguments.get("todos")
-    for number, todo in enumerate(todos if type(todos) is list else (), 1):
-        if type(todo) is dict:
-            todo.setdefault("id", str(number))
-    return arguments
-
-
 _PATH = {"path": "file_path"}
+# The tool demands an id for each entry.
+_write_todos = todos_into(defaults=lambda _todo, number: {"id": str(number)})
 TOOLS = (
-    Tool(SHELL, "run_shell_command", {"cwd": "directory"}),
-    Tool(READ, "read_file", _PATH),
-    Tool(WRITE, "write_file", _PATH),
-    Tool(EDIT, "edit", {**_PATH, "old": "old_string", "new": "new_string", "all": "replace_all"}),
-    Tool(GLOB, "glob"),
-    Tool(GREP, "grep_search"),
-    Tool(LIST, "list_directory"),
-    Tool(FETCH, "web_fetch"),
-    Tool(SEARCH, "web_search"),
-    Tool(TODOS, "todo_write", read=todos_from({}), write=_write_todos),
+    Tool("shell", "run_shell_command", {"cwd": "directory"}),
+    Tool("read", "read_file", _PATH),
+    Tool("write", "write_file", _PATH),
+    Tool("edit", "edit", {**_PATH, "old": "old_string", "new": "new_string", "all": "replace_all"}),
+    Tool("glob", "glob"),
+    Tool("grep", "grep_search"),
+    Tool("list", "list_directory"),
+    Tool("fetch", "web_fetch"),
+    Tool("search", "web_search"),
+    Tool("todos", "todo_write", read=todos_from(), write=_write_todos),
 )
 
 

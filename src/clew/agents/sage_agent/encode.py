@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from clew.agents.base import Header, Unit
 from clew.agents.derived_ids import derived_id
+from clew.agents.encoding import UNKNOWN, Fields, json_line, output_text, renamed
 from clew.agents.sage_agent.locate import METADATA, SNAPSHOTS
 from clew.agents.sage_agent.metadata import VERSION
 from clew.agents.sage_agent.records import counts_as_message, message_body
-from clew.agents.sage_format import SessionIds, encode_metadata, encode_output, replace_links
+from clew.agents.sage_format import SessionIds, encode_metadata, replace_links
 from clew.agents.tools import RecentCalls
-from clew.io.codec import dumps
 from clew.model.json import JSON
 
 _WINDOWS, _MAC = re.compile(r"[A-Za-z]:|\\\\"), re.compile(r"/(?:Users|Volumes|private)/")
@@ -35,14 +35,12 @@ _TRACKED_KEYS = {
 }
 _BACKUP_KEYS = {"backup": "backupPath", "original_hash": "originalHash"}
 
-_Object = dict[str, JSON]
-
 
 def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
     """The lines of the log and of the snapshots, then the metadata."""
     session = header.session
     ids, composed = SessionIds(session, "sessionId"), _ComposedRecords(session)
-    facts: _Object = {}
+    facts: Fields = {}
     count = 0
     for unit in units:
         if unit.native:
@@ -54,14 +52,14 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
                 for name, item in found.items():
                     if item:
                         facts.setdefault(name, item)
-                yield SNAPSHOTS if unit.part else "", dumps(_copied_record(unit, ids)) + b"\n"
+                yield SNAPSHOTS if unit.part else "", json_line(_copied_record(unit, ids))
         elif unit.is_message:
             for record in composed.message(unit.value):
                 count += 1
-                yield "", dumps(record) + b"\n"
+                yield "", json_line(record)
         elif _is_complete(unit.value.get("snapshot")):
-            yield SNAPSHOTS, dumps(composed.snapshot(unit.value)) + b"\n"
-    described: _Object = {
+            yield SNAPSHOTS, json_line(composed.snapshot(unit.value))
+    described: Fields = {
         "id": session["id"],
         "customTitle": session.get("title"),
         "createdAt": session["started_at"],
@@ -80,11 +78,11 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
 
 def _is_complete(snapshot: JSON) -> bool:
     """True when a snapshot has the state and size of each file, so that an undo can use it."""
-    files: _Object = (snapshot or {}).get("files") or {}
+    files: Fields = (snapshot or {}).get("files") or {}
     return bool(files) and all("state" in file and "size" in file for file in files.values())
 
 
-def _copied_record(unit: Unit, ids: SessionIds) -> _Object:
+def _copied_record(unit: Unit, ids: SessionIds) -> Fields:
     """One of Sage Agent's own records, with the ids of the new session."""
     record = dict(unit.native)
     ids.replace(record)
@@ -109,7 +107,7 @@ class _ComposedRecords:
         self._todos: JSON = []
         """The current list: every message repeats it."""
 
-    def message(self, message: _Object) -> Iterator[_Object]:
+    def message(self, message: Fields) -> Iterator[Fields]:
         """One record, or two where a message has both results and other content."""
         blocks = message["content"]
         calls = [self._call(block) for block in blocks if block["type"] == "tool_use"]
@@ -126,51 +124,51 @@ class _ComposedRecords:
             if is_alone:
                 return
             parent = f"{uuid}:r"
-        inner: _Object = {"role": message["role"], "content": text}
+        inner: Fields = {"role": message["role"], "content": text}
         yield self._record(message["role"], (uuid, parent), inner | ({"toolCalls": calls} if calls else {}), fields)
 
-    def _record(self, kind: str, links: tuple[str, JSON], inner: _Object, fields: _Object) -> _Object:
-        record: _Object = {"type": kind, "uuid": links[0], "parentUuid": links[1], "timestamp": self._time}
+    def _record(self, kind: str, links: tuple[str, JSON], inner: Fields, fields: Fields) -> Fields:
+        record: Fields = {"type": kind, "uuid": links[0], "parentUuid": links[1], "timestamp": self._time}
         record |= {"sessionId": self._session["id"], "version": fields["version"], "context": fields["context"]}
         optional = ("usage", "thinkingMetadata", "todos", "isSidechain")
         return {**record, "message": inner, **{name: fields[name] for name in optional if name in fields}}
 
-    def _fields(self, metadata: _Object) -> _Object:
+    def _fields(self, metadata: Fields) -> Fields:
         """The keys of a record apart from its ids, time and text."""
         cwd = metadata.get("cwd") or self._session["workspace"]
-        context: _Object = {"cwd": cwd}
+        context: Fields = {"cwd": cwd}
         if metadata.get("git_branch"):
             context["gitBranch"] = metadata["git_branch"]
         context["platform"] = metadata.get("platform") or platform_of(cwd)
         if metadata.get("user_type"):
             context["userType"] = metadata["user_type"]
         self._todos = metadata.get("todos", self._todos)
-        fields: _Object = {"version": metadata.get("agent_version") or VERSION, "context": context}
+        fields: Fields = {"version": metadata.get("agent_version") or VERSION, "context": context}
         usage = metadata.get("token_usage") or {}
         if "input_tokens" in usage and "output_tokens" in usage:
-            fields["usage"] = _renamed(usage, _USAGE_KEYS)
+            fields["usage"] = renamed(usage, _USAGE_KEYS)
         if metadata.get("thinking"):
-            fields["thinkingMetadata"] = _renamed(metadata["thinking"], _THINKING_KEYS)
-        fields["todos"] = [_renamed(todo, _TODO_KEYS) for todo in self._todos or []]
+            fields["thinkingMetadata"] = renamed(metadata["thinking"], _THINKING_KEYS)
+        fields["todos"] = [renamed(todo, _TODO_KEYS) for todo in self._todos or []]
         fields["isSidechain"] = metadata.get("is_branch") is True
         return fields
 
-    def _call(self, block: _Object) -> _Object:
+    def _call(self, block: Fields) -> Fields:
         self._tool_names[block["tool_id"]] = block["tool_name"]
         call = {"id": block["tool_id"], "name": block["tool_name"], "arguments": block["input"]}
         return {name: item for name, item in call.items() if item is not None}
 
-    def _result(self, block: _Object) -> _Object:
-        result: _Object = {} if block["tool_id"] is None else {"toolCallId": block["tool_id"]}
-        name = block.get("tool_name") or self._tool_names.get(block["tool_id"]) or "unknown"
+    def _result(self, block: Fields) -> Fields:
+        result: Fields = {} if block["tool_id"] is None else {"toolCallId": block["tool_id"]}
+        name = block.get("tool_name") or self._tool_names.get(block["tool_id"]) or UNKNOWN
         return {
             **result,
             "toolName": name,
-            "content": encode_output(block),
+            "content": output_text(block.get("output")),
             "success": block.get("is_error") is not True,
         }
 
-    def snapshot(self, record: _Object) -> _Object:
+    def snapshot(self, record: Fields) -> Fields:
         """A snapshot for the file of snapshots."""
         usual = {"message_uuid": record.get("message_uuid"), "timestamp": self._time, "is_update": False}
         snapshot = {**usual, **record["snapshot"]}
@@ -189,11 +187,7 @@ def platform_of(cwd: str) -> str:
     return "windows" if _WINDOWS.match(cwd) else "macos" if _MAC.match(cwd) else "linux"
 
 
-def _file_map(files: Mapping[str, _Object], keys: Mapping[str, str]) -> _Object:
+def _file_map(files: Mapping[str, Fields], keys: Mapping[str, str]) -> Fields:
     """The files of a snapshot that have any of these fields."""
-    found = {path: _renamed(file, keys) for path, file in files.items()}
+    found = {path: renamed(file, keys) for path, file in files.items()}
     return {path: file for path, file in found.items() if file}
-
-
-def _renamed(values: Mapping[str, JSON], keys: Mapping[str, str]) -> _Object:
-    return {native: values[name] for name, native in keys.items() if name in values}

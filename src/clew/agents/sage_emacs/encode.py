@@ -9,11 +9,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from clew.agents.base import Header, Unit
+from clew.agents.encoding import Fields, json_line, output_text, renamed
 from clew.agents.sage_emacs import locate
 from clew.agents.sage_emacs.metadata import describe
 from clew.agents.sage_emacs.records import MESSAGES, TOOL
-from clew.agents.sage_format import SessionIds, encode_output, replace_links
-from clew.io.codec import dumps
+from clew.agents.sage_format import SessionIds, replace_links
 from clew.model.json import JSON
 
 MAX_WAITING_MESSAGES = 64
@@ -25,8 +25,6 @@ _ID_KEYS = ("session_id", "sessionId")
 _METADATA_KEYS = {"cwd": "cwd", "git_branch": "gitBranch", "agent_version": "version"}
 _USAGE_KEYS = ("input_tokens", "output_tokens", "cache_read_tokens")
 
-_Object = dict[str, JSON]
-
 
 def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
     """The lines of a conversation or archive, and the metadata of a conversation; or one document."""
@@ -36,7 +34,7 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
         return
     count = size = 0
     for record in _records(header.session, units):
-        line = dumps(record) + b"\n"
+        line = json_line(record)
         count, size = count + 1, size + len(line)
         yield "", line
     if not locate.is_archive(target):
@@ -49,7 +47,7 @@ def _saved_document(session: Mapping[str, JSON], units: Iterable[Unit]) -> bytes
         {key: item for key, item in record.items() if key not in _ID_KEYS} for record in _records(session, units)
     ]
     models = (record.get("model") for record in messages if record["role"] == "assistant")
-    document: _Object = {
+    document: Fields = {
         "name": session.get("title"),
         "model": next((model for model in models if model), None),
         MESSAGES: messages,
@@ -61,7 +59,7 @@ def _saved_document(session: Mapping[str, JSON], units: Iterable[Unit]) -> bytes
     return json.dumps({key: item for key, item in document.items() if item is not None}, indent=2).encode()
 
 
-def _records(session: Mapping[str, JSON], units: Iterable[Unit]) -> Iterator[_Object]:
+def _records(session: Mapping[str, JSON], units: Iterable[Unit]) -> Iterator[Fields]:
     """The records of a conversation: copied where they are sage-emacs' own, else composed from messages."""
     ids, composed = SessionIds(session, *_ID_KEYS), _ComposedRecords(session)
     for unit in units:
@@ -83,16 +81,16 @@ class _ComposedRecords:
 
     def __init__(self, session: Mapping[str, JSON]) -> None:
         self._session_id = session["id"]
-        self._waiting: list[_Object] = []
+        self._waiting: list[Fields] = []
         self._merged: dict[str, str] = {}
         """By the uuid of a message without a record: the uuid of the record that replaces it; "" for none."""
 
-    def flush(self) -> list[_Object]:
+    def flush(self) -> list[Fields]:
         """The records that wait, complete or not."""
         waiting, self._waiting = self._waiting, []
         return waiting
 
-    def add(self, message: _Object) -> Iterator[_Object]:
+    def add(self, message: Fields) -> Iterator[Fields]:
         """Take the next message; gives the records that are complete."""
         blocks = message["content"]
         results = [block for block in blocks if block["type"] == "tool_result"]
@@ -111,17 +109,17 @@ class _ComposedRecords:
             if not calls or len(self._waiting) > MAX_WAITING_MESSAGES:
                 yield from self.flush()
 
-    def _answer(self, result: _Object) -> bool:
+    def _answer(self, result: Fields) -> bool:
         """Put a result to its call, if that still waits."""
         for record in reversed(self._waiting):
             for call in record.get("tool_calls", ()):
                 if call.get("id") == result["tool_id"] and "success" not in call:
-                    call["result"] = encode_output(result)
+                    call["result"] = output_text(result.get("output"))
                     call["success"] = result.get("is_error") is not True
                     return True
         return False
 
-    def _merge(self, message: _Object, is_answer: bool) -> None:
+    def _merge(self, message: Fields, is_answer: bool) -> None:
         """Note which record replaces a message that has none of its own."""
         uuid = message.get("uuid")
         if uuid is not None:
@@ -130,16 +128,16 @@ class _ComposedRecords:
             if len(self._merged) > MAX_MERGED_MESSAGES:
                 del self._merged[next(iter(self._merged))]
 
-    def _parent(self, message: _Object) -> str | None:
+    def _parent(self, message: Fields) -> str | None:
         parent: str | None = message.get("parent_uuid")
         return self._merged.get(parent, parent) or None if parent is not None else None
 
-    def _record(self, message: _Object, text: str, calls: list[_Object]) -> _Object:
-        record: _Object = {"role": message["role"], "content": text}
+    def _record(self, message: Fields, text: str, calls: list[Fields]) -> Fields:
+        record: Fields = {"role": message["role"], "content": text}
         record |= {name: message[name] for name in ("timestamp", "uuid") if name in message}
         record |= {"parentUuid": self._parent(message), "session_id": self._session_id}
         metadata = message.get("metadata") or {}
-        record |= {key: metadata[name] for name, key in _METADATA_KEYS.items() if name in metadata}
+        record |= renamed(metadata, _METADATA_KEYS)
         if "name" in (model := metadata.get("model") or {}):
             record["model"] = model["name"]
         if calls:
@@ -151,18 +149,18 @@ class _ComposedRecords:
             record["usage"] = counts
         return record
 
-    def _stray_result(self, message: _Object, result: _Object, number: int) -> _Object:
+    def _stray_result(self, message: Fields, result: Fields, number: int) -> Fields:
         """A result whose call is not at hand, as a record of the role `tool`."""
-        record: _Object = {"role": TOOL, "tool_call_id": result["tool_id"]}
+        record: Fields = {"role": TOOL, "tool_call_id": result["tool_id"]}
         if result.get("tool_name"):
             record["name"] = result["tool_name"]
-        record |= {"content": encode_output(result), "success": result.get("is_error") is not True}
+        record |= {"content": output_text(result.get("output")), "success": result.get("is_error") is not True}
         if message.get("timestamp") is not None:
             record["timestamp"] = message["timestamp"]
         record |= {"uuid": f"{message.get('uuid') or ''}:r{number}", "parentUuid": self._parent(message)}
         return {**record, "session_id": self._session_id}
 
 
-def _call(block: _Object) -> _Object:
+def _call(block: Fields) -> Fields:
     call = {"id": block["tool_id"], "name": block["tool_name"], "args": block["input"]}
     return {name: item for name, item in call.items() if item is not None}

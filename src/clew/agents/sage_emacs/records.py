@@ -13,9 +13,9 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from clew.agents.base import SINGLE_PASS_BYTES, SourceFile, open_main
 from clew.agents.sage_emacs.locate import is_saved
 from clew.agents.sage_format import text_objects
+from clew.agents.source import SINGLE_PASS_BYTES, SourceFile, open_main
 from clew.io.compress import damage
 from clew.io.json_document import DocumentRecord, read_document_stream
 from clew.io.records import RawRecord

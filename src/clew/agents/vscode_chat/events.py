@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from msgspec import UNSET, UnsetType
 
-from clew.agents.base import SourceFile, fragment_events, masked_text, open_main
-from clew.agents.derived_ids import MessageChain
-from clew.agents.vscode_chat import locate
+from clew.agents.base import SourceFile, file_stem, fragment_events, masked_text, open_main
+from clew.agents.content import parse_arguments, text_blocks
+from clew.agents.decoding import EventDecoder, metadata_of, token_usage
+from clew.agents.vscode_chat import workspace_of
 from clew.agents.vscode_chat.mutation_log import DELETE, INITIAL, PUSH, RESPONSE, SET, Chat, Request
 from clew.agents.vscode_chat.records import (
     DOCUMENT_REQUESTS,
@@ -22,7 +23,6 @@ from clew.agents.vscode_chat.records import (
     is_document_name,
 )
 from clew.analysis.todos import as_todos
-from clew.io.codec import NOT_JSON, loads
 from clew.io.compress import damage
 from clew.io.json_document import read_document_stream
 from clew.io.records import RawRecord, read_records
@@ -32,17 +32,14 @@ from clew.model.blocks import Block, Image, Text, Thinking, ToolResult, ToolUse
 from clew.model.codes import problem
 from clew.model.events import Event, SessionInfo
 from clew.model.json import JSON
-from clew.model.message import Message, Metadata, ModelUse, SourceRef
+from clew.model.message import Message, Metadata, ModelUse, Role, SourceRef
 from clew.model.record import Record
 from clew.model.time import canonical_time
 from clew.model.todo import Todo
-from clew.model.usage import TokenUsage
 
 TODO_TOOL = "manage_todo_list"
 _STATUSES = {"not-started": "pending", "in-progress": "in_progress"}
 _CANCELLED, _FAILED = 2, 3
-_NO_METADATA = Metadata()
-_STATE_FACTS = ("customTitle", "computedTitle", "creationDate", "sessionId", "lastMessageDate")
 
 
 class _Line(NamedTuple):
@@ -62,9 +59,14 @@ def read_events(source: SourceFile) -> Iterator[Event]:
         else:
             lines = list(_read_log(source, read_records(stream), chat))
         broken = damage(stream)
-    decoder = _Decoder(masked_text(source, locate.session_id(source.path)))
-    state = {name: chat.state[name] for name in _STATE_FACTS if name in chat.state}
-    yield SessionInfo(has_derived_parents=True, extra={"state": state})
+    decoder = _ChatDecoder(source, masked_text(source, file_stem(source.path)))
+    titles = (chat.state.get("customTitle"), chat.state.get("computedTitle"))
+    yield SessionInfo(
+        cwd=masked_text(source, workspace_of(source.path)) or None,
+        started_at=canonical_time(chat.state.get("creationDate")) or None,
+        title=next((title for title in titles if isinstance(title, str)), None),
+        has_derived_parents=True,
+    )
     messages = [message for request in chat.all_requests for message in decoder.messages(request)]
     yield from _in_file_order(messages, lines)
     if messages:
@@ -154,12 +156,11 @@ def _line_events(line: _Line, after: int, used: set[int]) -> Iterator[Event]:
         yield line.record
 
 
-class _Decoder:
+class _ChatDecoder(EventDecoder):
     """Turns requests into messages that follow one another."""
 
-    def __init__(self, session: str) -> None:
-        self._chain = MessageChain(session)
-        self._index = 0
+    def __init__(self, source: SourceFile, session: str) -> None:
+        super().__init__(source, session)
         self._last: dict[int, str | None] = {}
         """By request: its last message."""
         self._sources: dict[int, SourceRef] = {}
@@ -169,10 +170,10 @@ class _Decoder:
     def messages(self, request: Request) -> Iterator[Message]:
         """The messages of a request, behind those of the request before it."""
         self._request, self._values = request, decode_value(request.value, ChatRequest)
-        self._chain.last = self._last.get(id(request.before)) if request.before is not None else None
+        self.chain.last = self._last.get(id(request.before)) if request.before is not None else None
         values, result = self._values, self._values.result or RequestResult()
         text = values.message.text if isinstance(values.message, Prompt) else values.message
-        yield self._add("user", [*_texts(text), *self._images()], "message", values.requestId)
+        yield self._add("user", [*text_blocks(text), *self._images()], "message", values.requestId)
         metadata = result.metadata or ResultMetadata()
         replies: list[Message] = []
         rounds = self._rounds(metadata) if metadata.toolCallRounds else self._displayed()
@@ -183,10 +184,9 @@ class _Decoder:
         for reply in replies:
             self._describe_reply(reply, metadata, is_last=reply is replies[-1])
         if result.errorDetails is not None and result.errorDetails.message:
-            error = self._add("system", _texts(result.errorDetails.message), "result", None)
-            error.metadata = Metadata(is_meta=True)
-            yield error
-        self._last[id(request)] = self._chain.last
+            error = text_blocks(result.errorDetails.message)
+            yield self._add("system", error, "result", None, Metadata(is_meta=True))
+        self._last[id(request)] = self.chain.last
 
     def leaf(self, chat: Chat) -> str:
         """The last message that the chat shows; empty where there is none.
@@ -200,21 +200,13 @@ class _Decoder:
             last = self._last.get(id(request)) or last
         return last
 
-    def _add(self, role: str, blocks: list[Block], member: str | int, uuid: str | None) -> Message:
+    def _add(
+        self, role: Role, blocks: list[Block], member: str | int, uuid: str | None, metadata: Metadata | None = None
+    ) -> Message:
+        """The next message, from the record that holds a member of the request."""
         record = member if isinstance(member, int) else self._request.record_of(member)
-        self._index += 1
-        message = Message(
-            index=self._index,
-            role=role,  # type: ignore[arg-type]
-            uuid=uuid or UNSET,
-            timestamp=canonical_time(self._values.timestamp),
-            content=blocks,
-            source=self._sources.setdefault(record, SourceRef(0, record)),
-        )
-        self._chain.identify(message)
-        self._chain.attach(message)
-        self._chain.last = str(message.uuid)
-        return message
+        self.ref = self._sources.setdefault(record, SourceRef(0, record))
+        return self.make_chained(role, blocks, metadata, uuid=uuid or UNSET, time=self._values.timestamp)
 
     def _images(self) -> Iterator[Image]:
         attachments = self._values.variableData.variables if self._values.variableData is not None else None
@@ -234,8 +226,10 @@ class _Decoder:
             thoughts = "\n".join(map(str, thoughts)) if isinstance(thoughts, list) else thoughts
             if isinstance(thoughts, str) and thoughts:
                 blocks.append(Thinking(thinking=thoughts))
-            blocks += _texts(one.response)
-            calls = [ToolUse(tool_id=c.id, tool_name=c.name, input=_parsed(c.arguments)) for c in one.toolCalls or ()]
+            blocks += text_blocks(one.response)
+            calls = [
+                ToolUse(tool_id=c.id, tool_name=c.name, input=parse_arguments(c.arguments)) for c in one.toolCalls or ()
+            ]
             reply = self._add("assistant", [*blocks, *calls], "result", one.id)
             if one.timestamp is not None:
                 reply.timestamp = canonical_time(one.timestamp)
@@ -263,30 +257,25 @@ class _Decoder:
             )
             if call.tool_name == TODO_TOOL:
                 todos = _todos(call.input) or todos
-        message = self._add("user", blocks, "result", f"{one.id}:results" if one.id else None)
-        if todos is not UNSET:
-            message.metadata = Metadata(todos=todos)
-        return message
+        uuid = f"{one.id}:results" if one.id else None
+        return self._add("user", blocks, "result", uuid, Metadata(todos=todos))
 
     def _describe_reply(self, reply: Message, metadata: ResultMetadata, *, is_last: bool) -> None:
         """Give a reply its model, and the last one what is stated once for the request: tokens, and how it ended."""
-        values, details = self._values, Metadata()
+        values = self._values
         stop_reason: str | UnsetType = UNSET
         if is_last:
             state = values.modelState.value if values.modelState is not None else None
             is_cancelled = values.isCanceled is True or state == _CANCELLED
             stop_reason = "cancelled" if is_cancelled else "error" if state == _FAILED else UNSET
-            details.message_id = values.responseId or UNSET
+            if values.responseId:
+                metadata_of(reply).message_id = values.responseId
             if metadata.promptTokens is not None or metadata.outputTokens is not None:
-                details.token_usage = TokenUsage(
-                    input_tokens=UNSET if metadata.promptTokens is None else metadata.promptTokens,
-                    output_tokens=UNSET if metadata.outputTokens is None else metadata.outputTokens,
-                )
+                usage = token_usage(input=metadata.promptTokens, output=metadata.outputTokens)
+                metadata_of(reply).token_usage = usage
         model = metadata.resolvedModel or (values.modelId or "").rpartition("/")[2] or UNSET
         if model is not UNSET or stop_reason is not UNSET:
-            details.model = ModelUse(name=model, stop_reason=stop_reason)
-        if details != _NO_METADATA:
-            reply.metadata = details
+            metadata_of(reply).model = ModelUse(name=model, stop_reason=stop_reason)
 
     # What the editor displays
 
@@ -367,20 +356,6 @@ def _part_text(part: JSON) -> Text | Thinking | None:
 
 def _file_name(reference: JSON) -> JSON:
     return reference.get("path") if isinstance(reference, dict) else None
-
-
-def _texts(text: JSON) -> list[Block]:
-    return [Text(text=text)] if isinstance(text, str) and text else []
-
-
-def _parsed(arguments: JSON) -> JSON:
-    """The arguments of a call, which are JSON in a text."""
-    if not isinstance(arguments, str):
-        return arguments
-    try:
-        return loads(arguments)
-    except (*NOT_JSON, UnicodeEncodeError):
-        return arguments
 
 
 def _prompt_text(value: JSON) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from clew.agents.base import SourceFile
 from clew.agents.file_evidence import Event, FileChange, absolute, as_text
 from clew.agents.tool_file_changes import ToolCall, ToolFileChanges
-from clew.agents.vscode_chat.locate import workspace_of
+from clew.agents.vscode_chat import workspace_of
 from clew.model.unit import Unit
 
 _SEVERAL = "multi_replace_string_in_file"

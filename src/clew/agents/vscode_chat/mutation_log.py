@@ -140,7 +140,7 @@ def apply(target: JSON, kind: int, path: Sequence[JSON], entry: dict[str, JSON])
         target = _member(target, step)
     if kind == PUSH:
         array, added = _member(target, last), entry.get("v")
-        if array is None and isinstance(target, dict):
+        if array is None and isinstance(target, dict) and isinstance(last, str):
             array = target[last] = []
         if not isinstance(array, list):
             return False

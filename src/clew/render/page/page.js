@@ -193,6 +193,5 @@
     clewView.bindFoldButton(foldButton, "main details");
   }
   addEventListener("keydown", onKey);
-  clewView.setContents(all(".toc a"));
-  clewView.observePrompts(document);
+  clewView.setContents(all(".toc ol a"));
 })();

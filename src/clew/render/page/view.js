@@ -2,6 +2,8 @@
 // Used by exported pages and by the web app: remembered choices, branches, code colours, printing, contents.
 const clewView = (() => {
   const HEADER_PX = 70;
+  const LINE_STEP_PX = 20;
+  const BELOW_LINK_TARGET_PX = 92;
 
   const one = (selector, root = document) => root.querySelector(selector);
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
@@ -168,33 +170,92 @@ const clewView = (() => {
     });
   });
 
-  // The entry of the prompt on the screen is marked in the table of contents.
-  const contentsLinks = new Map();
+  // The entry of the prompt that is being read is marked in the table of contents. It is the last one at or above the
+  // message at the top of the screen, where links lead to; at the end of the page, above the last message.
+  let contentsLinks = [];
   let currentLink = null;
-  let onCurrentLink = () => {};
-  const promptObserver = new IntersectionObserver(
-    (changes) => {
-      for (const change of changes.filter((each) => each.isIntersecting)) {
-        if (currentLink) {
-          currentLink.classList.remove("here");
-        }
-        currentLink = contentsLinks.get(change.target.id);
-        if (currentLink) {
-          currentLink.classList.add("here");
-          onCurrentLink(currentLink);
-        }
+  let currentMessage = 0;
+  let isMarking = false;
+
+  const isOnScreen = (element) => {
+    const box = element.getBoundingClientRect();
+    return box.height > 0 && box.bottom > HEADER_PX && box.top < innerHeight;
+  };
+
+  // The number of the message at a height of the screen, or of the next one above: 0 above all messages, null if
+  // something covers them.
+  const messageAt = (y) => {
+    const { left, top, width } = one("main").getBoundingClientRect();
+    if (top > y) {
+      return 0;
+    }
+    let placeholder = null;
+    for (let height = y; height > 0; height -= LINE_STEP_PX) {
+      const hit = document.elementFromPoint(left + width / 2, height);
+      const article = hit && hit.closest("main article[id]");
+      if (article) {
+        return Number(article.id.slice(1));
       }
-    },
-    { rootMargin: "0px 0px -70% 0px" },
-  );
-  const observePrompts = (root) => {
-    all("article.prompt", root).forEach((article) => promptObserver.observe(article));
+      placeholder ||= hit && hit.closest("main [data-first]");
+    }
+    return placeholder ? Number(placeholder.dataset.first) : null;
   };
-  const setContents = (links, onChange = onCurrentLink) => {
-    contentsLinks.clear();
-    onCurrentLink = onChange;
-    links.forEach((link) => contentsLinks.set(link.hash.slice(1), link));
+
+  const readMessage = () => {
+    if (scrollY + innerHeight < document.documentElement.scrollHeight - 2) {
+      return messageAt(parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) + BELOW_LINK_TARGET_PX);
+    }
+    const selected = one("main article.here[id]");
+    return selected && isOnScreen(selected) ? Number(selected.id.slice(1)) : messageAt(innerHeight - 1);
   };
+
+  const isOnShownBranch = (link) => {
+    const article = document.getElementById(link.hash.slice(1));
+    return !article || !article.classList.contains("off");
+  };
+
+  // Only the list is scrolled: the page stays where the reader is.
+  const scrollToEntry = (link) => {
+    for (let list = link.parentElement; list && list !== document.body; list = list.parentElement) {
+      if (list.scrollHeight > list.clientHeight + 1 && getComputedStyle(list).overflowY === "auto") {
+        const [entry, box] = [link.getBoundingClientRect(), list.getBoundingClientRect()];
+        list.scrollTop += Math.min(0, entry.top - box.top) + Math.max(0, entry.bottom - box.bottom);
+        return;
+      }
+    }
+  };
+
+  const markCurrentPrompt = () => {
+    isMarking = false;
+    currentMessage = readMessage() ?? currentMessage;
+    const isAtOrAbove = (link) => Number(link.hash.slice(2)) <= currentMessage && isOnShownBranch(link);
+    const link = contentsLinks.findLast(isAtOrAbove) || contentsLinks[0];
+    if (link && link !== currentLink) {
+      currentLink?.classList.remove("here");
+      currentLink = link;
+      currentLink.classList.add("here");
+      scrollToEntry(currentLink);
+    }
+  };
+  const markCurrentPromptSoon = () => {
+    if (!isMarking) {
+      isMarking = true;
+      requestAnimationFrame(markCurrentPrompt);
+    }
+  };
+  const setContents = (links) => {
+    contentsLinks = links;
+    currentLink = null;
+    addEventListener("scroll", markCurrentPromptSoon, { passive: true });
+    addEventListener("resize", markCurrentPromptSoon);
+    markCurrentPromptSoon();
+  };
+
+  // The message that is being read, and the prompt above it; 0 at the beginning of the page.
+  const readingPosition = () => ({
+    message: currentMessage,
+    prompt: currentMessage && currentLink ? Number(currentLink.hash.slice(2)) : 0,
+  });
 
   const bindFoldButton = (button, selector) => {
     button.hidden = false;
@@ -234,7 +295,8 @@ const clewView = (() => {
     chooseBranch,
     reveal,
     colourCode,
-    observePrompts,
+    readingPosition,
+    markCurrentPromptSoon,
     setContents,
     bindFoldButton,
     stepFrom,

@@ -43,11 +43,13 @@ def view(request: PageRequest) -> Response:
     """The page."""
     context, profile = request.context, request.profile
     today = local_time(context.now()).date()
-    overview = context.cached(f"home {today} {profile}", lambda: _render_overview(context, today, profile))
+    progress = context.sync_progress()
+    key = f"home {today} {profile} {progress.is_first}"
+    overview = context.cached(key, lambda: _render_overview(context, today, profile, progress.is_first))
     return respond(
         request,
         "home.html",
-        sync_progress=context.sync_progress(),
+        sync_progress=progress,
         unknown_formats=request.masking.value([str(each) for each in unknown_formats(context.db)]),
         overview=overview,
         latest=queries.page(context.db, None, MAX_LISTED),
@@ -68,12 +70,13 @@ def _running_sessions(context: AppContext) -> list[Entry]:
     return queries.written_since(context.db, int(written_since * 1e9), int(message_since * 1e6), MAX_LISTED)
 
 
-def _render_overview(context: AppContext, today: date, profile: str) -> Markup:
-    """The part of the page that depends on the catalog alone."""
+def _render_overview(context: AppContext, today: date, profile: str, is_first_sync: bool) -> Markup:
+    """The part of the page that depends on the catalog alone. A first sync reads sessions before their usage."""
     overview = _load_overview(context, today)
     cells = mask_cell_names(overview.cells, masking(profile).names)
     charts = [usage_chart(cells, measure, names=overview.chart_days) for measure in ("cost_nano", "total_tokens")]
-    return Markup(render("overview.html", profile, overview=overview, charts=charts))
+    has_usage = bool(overview.totals["calls"]) or not is_first_sync
+    return Markup(render("overview.html", profile, overview=overview, charts=charts, has_usage=has_usage))
 
 
 def _load_overview(context: AppContext, today: date) -> Overview:

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from clew.agents.base import open_file
+from clew.agents.source import open_file
 from clew.analysis.todos import progression
 from clew.catalog import queries
 from clew.catalog.change_detection import has_unread_messages

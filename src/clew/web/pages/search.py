@@ -40,6 +40,7 @@ def view(request: PageRequest) -> Response:
             problem = error.why
         except UsageError as error:
             problem = str(error)
+    links = _facet_links(request, facets) if facets is not None else []
     return respond(
         request,
         "search.html" if not request.is_fragment else "hits.html",
@@ -48,7 +49,8 @@ def view(request: PageRequest) -> Response:
         problem=problem,
         found=found,
         groups=_group_by_session(found.hits) if found is not None else [],
-        facets=_facet_links(request, facets) if facets is not None else [],
+        facets=links,
+        is_narrowed=any(is_chosen for _, values in links for _, _, is_chosen, _ in values),
         page_number=page_number,
         pages=max(1, -(-min(found.total, MAX_HITS) // HITS_PER_PAGE)) if found is not None else 1,
         max_hits=MAX_HITS,

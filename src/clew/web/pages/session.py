@@ -165,7 +165,8 @@ def print_view(request: PageRequest) -> Response:
 def outline(request: PageRequest) -> Response:
     """The prompts of the whole session, and the tree of its branches."""
     entry = requested_entry(request)
-    contents = request.context.transcript(entry, request.profile).contents()
+    transcript = request.context.transcript(entry, request.profile)
+    contents = transcript.contents()
     forks = [[parent or 0, [branch.index for branch in fork.branches]] for parent, fork in contents.forks]
     active = [branch.index for _, fork in contents.forks for branch in fork.branches if branch.is_active]
     return respond(
@@ -176,4 +177,5 @@ def outline(request: PageRequest) -> Response:
         tree=Markup(branches(contents.forks, contents.labels)),
         forks=json.dumps(forks),
         active=json.dumps(active),
+        sections=json.dumps(transcript.section_counts()),
     )

@@ -29,6 +29,7 @@ def view(request: PageRequest) -> Response:
         request,
         "sessions.html" if not request.is_fragment else "list.html",
         status=400 if problem else 200,
+        sync_progress=context.sync_progress(),
         found=found,
         problem=problem,
         given=request.filter_params,

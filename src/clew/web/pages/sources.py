@@ -36,7 +36,7 @@ def view(request: PageRequest) -> Response:
         problems=[_problem_row(row) for row in problems[:limit]],
         left_out=len(problems) > limit,
         unknown_formats=request.masking.value([str(each) for each in unknown_formats(context.db)]),
-        sync_state=context.updater.state,
+        sync_progress=context.sync_progress(),
     )
 
 

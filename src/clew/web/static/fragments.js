@@ -59,9 +59,14 @@ export async function fillFrom(element, url, signal) {
   fill(element, await fetchHtml(url, signal));
 }
 
-/** Make the elements below a root work: code colours, panels, reloads and the form that picks a record. */
+/** Make the elements below a root work: code colours, panels, lists, reloads and the form that picks a record. */
 export function bindFragment(root) {
   clewView.colourCode(root);
+  all("[data-poll]", root).forEach(poll);
+  // A heatmap wider than the screen shows the latest days.
+  for (const scroller of all(".scroll:has(> .heat)", root)) {
+    scroller.scrollLeft = scroller.scrollWidth;
+  }
   for (const details of all("details[data-load]", root)) {
     details.addEventListener("toggle", () => {
       if (details.open) {
@@ -128,11 +133,14 @@ async function reload(element) {
   }
 }
 
-/** Refresh an element every few seconds while the page is visible. */
+/** Refresh an element every few seconds while it is on the page and the page is visible. */
 function poll(element) {
   let shown = "";
-  setInterval(async () => {
-    if (document.hidden) {
+  const timer = setInterval(async () => {
+    if (!element.isConnected) {
+      clearInterval(timer);
+    }
+    if (document.hidden || !element.isConnected) {
       return;
     }
     try {
@@ -145,6 +153,46 @@ function poll(element) {
       // The server was stopped; the page stays as it is.
     }
   }, POLL_MS);
+}
+
+/** What a page shows of the catalog, by the id of the element: as it came from the server, before scripts changed it. */
+const catalogHtml = new Map(all("#sync, [data-refreshed]").map((element) => [element.id, element.innerHTML]));
+
+/** Bring the page up to date every few seconds until no running sync will change it. */
+async function refreshUntilComplete() {
+  for (let seconds = refreshSeconds(); seconds; seconds = refreshSeconds()) {
+    await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+    if (!document.hidden) {
+      await refreshFromCatalog();
+    }
+  }
+}
+
+function refreshSeconds() {
+  const status = one("#sync");
+  return status ? Number(status.dataset.refresh || 0) : 0;
+}
+
+async function refreshFromCatalog() {
+  let page;
+  try {
+    const response = await fetch(location.href);
+    page = new DOMParser().parseFromString(await response.text(), "text/html");
+  } catch {
+    return;
+  }
+  const status = one("#sync", page);
+  if (!status) {
+    return;
+  }
+  one("#sync").dataset.refresh = status.dataset.refresh || "";
+  for (const [id, html] of catalogHtml) {
+    const fresh = page.getElementById(id);
+    if (fresh && fresh.innerHTML !== html) {
+      catalogHtml.set(id, fresh.innerHTML);
+      fill(document.getElementById(id), fresh.innerHTML);
+    }
+  }
 }
 
 /** Replace the link behind a cut text by the next part of the text. */
@@ -162,7 +210,7 @@ async function showMore(link) {
 }
 
 export function initFragments() {
-  all("[data-poll]").forEach(poll);
+  refreshUntilComplete();
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-more]");
     if (link && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
@@ -170,8 +218,4 @@ export function initFragments() {
       showMore(link);
     }
   });
-  // A heatmap wider than the screen shows the latest days.
-  for (const scroller of all(".scroll:has(> .heat)")) {
-    scroller.scrollLeft = scroller.scrollWidth;
-  }
 }

@@ -9,6 +9,7 @@ import {
   loadWindow,
   refreshWindow,
   sessionMain,
+  setSectionCounts,
   windowElement,
 } from "./transcript.js";
 
@@ -56,8 +57,10 @@ async function loadOutline() {
   } catch {
     return;
   }
-  clewView.setContents(all(".outline ol a", contents), (link) => link.scrollIntoView({ block: "nearest" }));
-  updateBranches(one(".outline", contents));
+  const outline = one(".outline", contents);
+  clewView.setContents(all("ol a", outline));
+  setSectionCounts(JSON.parse(outline.dataset.sections));
+  updateBranches(outline);
   const main = sessionMain();
   // The first window was rendered from the start of the file alone; later records may have changed it.
   if (main.dataset.partial && isLoaded(windowElement(0))) {

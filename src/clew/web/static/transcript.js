@@ -11,8 +11,7 @@ const { one, all } = clewView;
 const MAX_LOADED_WINDOWS = 60;
 const KEEP_WITHIN_PX = 4000;
 const LOAD_WITHIN_PX = 1200;
-const TYPICAL_MESSAGE_PX = 210;
-const MIN_WINDOW_PX = 600;
+const TYPICAL_SECTION_PX = 210;
 const SCROLL_TARGET_MS = 3000;
 const HEADER_PX = 70;
 
@@ -30,6 +29,10 @@ const requests = new Map();
 let firstWindow = 0;
 /** Windows near the screen. */
 const nearby = new Set();
+/** How many sections each window shows at each level of detail; known when the outline was loaded. */
+let sectionCounts = [];
+/** The mean height of a section in pixels at each level of detail, as far as it was measured. */
+const sectionHeights = [];
 
 export const isSessionPage = Boolean(main);
 
@@ -78,9 +81,10 @@ function applyWindow(element, html, etag) {
   element.dataset.loaded = "1";
   element.dataset.etag = etag;
   element.style.minHeight = "";
+  element.classList.remove("blank");
   added.forEach(bindFragment);
   clewView.updateBranches(element);
-  clewView.observePrompts(element);
+  clewView.markCurrentPromptSoon();
   restoreSelection(wasFocused);
 }
 
@@ -139,9 +143,9 @@ function evictWindows() {
     if (box.bottom > -KEEP_WITHIN_PX && box.top < innerHeight + KEEP_WITHIN_PX) {
       continue;
     }
-    element.style.minHeight = `${element.offsetHeight}px`;
     element.replaceChildren();
     element.dataset.loaded = "";
+    estimateHeight(element);
     childHtml.delete(String(number));
     loadOrder = loadOrder.filter((other) => other !== number);
   }
@@ -201,6 +205,7 @@ export function appendWindow(number) {
   const element = document.createElement("div");
   element.className = "w";
   element.dataset.w = String(number);
+  element.dataset.first = String(number * messagesPerWindow + 1);
   main.append(element);
   nearbyObserver.observe(element);
 }
@@ -226,10 +231,10 @@ function keepScrollTarget() {
 }
 
 /**
- * Load the window of a message and the one above it, then go to the message.
- * @returns {Promise<boolean>} false if it was not found
+ * Load the window of a message and the one above it, then scroll to the message.
+ * @returns {Promise<HTMLElement | null>} null if it was not found
  */
-async function goToMessage(index) {
+async function showMessage(index) {
   const number = Math.floor((index - 1) / messagesPerWindow);
   await Promise.all([loadWindow(number), loadWindow(number - 1)]);
   // A message without a section of its own is shown in that of a call before it, which may be in a window above.
@@ -240,17 +245,27 @@ async function goToMessage(index) {
       continue;
     }
     clewView.reveal(element);
+    estimateHeights();
     scrollTarget = element.id;
     keepScrollTarget();
-    select(element.closest("article"));
     setTimeout(() => {
       if (scrollTarget === element.id) {
         scrollTarget = "";
       }
     }, SCROLL_TARGET_MS);
-    return true;
+    return element;
   }
-  return false;
+  return null;
+}
+
+/**
+ * Scroll to a message and select it.
+ * @returns {Promise<boolean>} false if it was not found
+ */
+async function goToMessage(index) {
+  const element = await showMessage(index);
+  select(element && element.closest("article"));
+  return element !== null;
 }
 
 /** The number of the message that the address names. */
@@ -288,21 +303,80 @@ function registerFirstWindow() {
       element.dataset.loaded = "1";
       firstWindow = Number(element.dataset.w);
       loadOrder.push(firstWindow);
-      clewView.observePrompts(element);
     }
   }
 }
 
-/** Give windows that are not loaded an estimated height; to measure one would delay the first paint. */
+function detailLevel() {
+  return all("input[name=detail]").findIndex((radio) => radio.checked);
+}
+
+/** The number of sections that a window shows now. Until the outline is loaded, it is that of the first window. */
+function shownSections(number, level) {
+  if (sectionCounts[number]) {
+    return sectionCounts[number][level];
+  }
+  const hidden = ["l1", "l2", "l3"].slice(level);
+  const first = windowElement(firstWindow);
+  return [...first.children].filter((child) => !hidden.some((name) => child.classList.contains(name))).length;
+}
+
+/** Give a window that is not loaded the height that it will probably have. A window that shows nothing is left out. */
+function estimateHeight(element) {
+  const level = detailLevel();
+  const count = shownSections(Number(element.dataset.w), level);
+  element.style.minHeight = `${Math.round(count * (sectionHeights[level] || TYPICAL_SECTION_PX))}px`;
+  element.classList.toggle("blank", count === 0);
+}
+
 function estimateHeights() {
-  const first = allWindows().find(isLoaded);
-  const messages = first ? first.childElementCount : 10;
-  const height = Math.max(MIN_WINDOW_PX, messages * TYPICAL_MESSAGE_PX);
-  for (const element of allWindows()) {
-    if (!isLoaded(element)) {
-      element.style.minHeight = `${height}px`;
-    }
-    nearbyObserver.observe(element);
+  allWindows()
+    .filter((element) => !isLoaded(element))
+    .forEach(estimateHeight);
+}
+
+/** Measure the sections of the windows near the screen. The first paint does not wait for this. */
+function measureSections() {
+  const measured = [...nearby].filter(isLoaded);
+  measured.forEach((element) => element.classList.add("measured"));
+  const height = measured.reduce((sum, element) => sum + heightToNext(element), 0);
+  const sections = measured.flatMap((element) => [...element.children]).filter(clewView.isShown);
+  if (sections.length) {
+    sectionHeights[detailLevel()] = height / sections.length;
+    const content = sections.reduce((sum, section) => sum + contentHeight(section), 0) / sections.length;
+    main.style.setProperty("--section-height", `${content}px`);
+  }
+  measured.forEach((element) => element.classList.remove("measured"));
+}
+
+/** The height of a window with the margin that separates it from the next one. */
+function heightToNext(element) {
+  const box = element.getBoundingClientRect();
+  const next = element.nextElementSibling;
+  return next && clewView.isShown(next) ? next.getBoundingClientRect().top - box.top : box.height;
+}
+
+function contentHeight(element) {
+  const style = getComputedStyle(element);
+  return element.clientHeight - parseFloat(style.paddingTop) - parseFloat(style.paddingBottom);
+}
+
+export function setSectionCounts(counts) {
+  sectionCounts = counts;
+  measureSections();
+  estimateHeights();
+}
+
+/** Show the place that was read before at the new level: its message, or the prompt above if that is hidden now. */
+function onDetailChange() {
+  const { message, prompt } = clewView.readingPosition();
+  measureSections();
+  estimateHeights();
+  const article = message && document.getElementById(`m${message}`);
+  if (article && clewView.isShown(article)) {
+    showMessage(message);
+  } else if (prompt) {
+    showMessage(prompt);
   }
 }
 
@@ -330,6 +404,8 @@ function followLink(event) {
 export function initTranscript() {
   registerFirstWindow();
   estimateHeights();
+  allWindows().forEach((element) => nearbyObserver.observe(element));
+  all("input[name=detail]").forEach((radio) => radio.addEventListener("change", onDetailChange));
   new ResizeObserver(() => requestAnimationFrame(keepScrollTarget)).observe(main);
   for (const type of ["wheel", "touchmove", "pointerdown", "keydown"]) {
     addEventListener(

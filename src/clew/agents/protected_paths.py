@@ -1,7 +1,7 @@
-"""Files that programs run or obey without being asked to: putting one back needs a confirmation of its own.
+"""Files that programs run or obey without being asked to: restoring one needs a confirmation.
 
-On the list is what takes effect when a folder is opened or entered, at login, or at the start of a program that is not
-about that file. What merely is run by a build (`package.json`, `Makefile`) is not on it: agents edit that all day.
+Protected is what takes effect when a folder is opened or entered, at login, or at the start of an unrelated program,
+and the folders of all agents. What only a build runs (`package.json`, `Makefile`) is not: agents edit it all the time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,12 @@ import itertools
 import os
 import re
 import unicodedata
+from collections.abc import Mapping
 from functools import cache
+from pathlib import Path, PurePath
+
+from clew.agents import registry
+from clew.host import Host
 
 PROTECTED: dict[str, tuple[str, ...]] = {
     "version control": (
@@ -49,10 +54,10 @@ PROTECTED: dict[str, tuple[str, ...]] = {
         ".config/zed",
     ),
     "agents": (
-        ".claude", ".claude.json", ".config/claude", ".codex", ".gemini", ".sage", ".cursor", ".mcp.json",
-        ".aider.conf.yml", ".continue", ".windsurf", ".opencode", ".config/opencode", ".qwen", ".kiro", ".copilot",
-        ".config/clew", ".cursorrules", ".roo", ".amazonq", ".crush.json", ".pi", ".vibe",
-        "opencode.json", "opencode.jsonc",
+        ".claude.json", ".cursor", ".mcp.json", ".aider.conf.yml", ".windsurf", ".windsurfrules", ".opencode", ".kiro",
+        ".config/clew", ".cursorrules", ".clinerules", ".roo", ".roomodes", ".roorules*", ".kilo", ".kilocode",
+        ".kilocodemodes", ".kilocoderules*", ".goose", ".goosehints", ".amazonq", ".crush.json", "opencode.json",
+        "opencode.jsonc", "kilo.json", "kilo.jsonc",
     ),
     "interpreters and debuggers": (
         "sitecustomize.py", "usercustomize.py", "site-packages/*.pth", "dist-packages/*.pth", ".pythonrc*", ".pdbrc*",
@@ -75,7 +80,14 @@ PROTECTED: dict[str, tuple[str, ...]] = {
         ".config/curlrc", ".wezterm.lua", ".config/wezterm", ".config/kitty",
     ),
 }  # fmt: skip
-"""Names of files and folders, at any depth; a folder stands for everything in it. `*` stands for any letters."""
+"""Names of files and folders, at any depth; a folder includes everything in it. `*` matches any characters.
+
+The folders in which agents keep their sessions are added by `agent_folders`.
+"""
+
+_APPLICATION_FOLDERS = (".config", ".local/share", "Library/Application Support", "AppData/Roaming")
+"""Folders of a home with a folder for each application."""
+_ANY_HOME = Path("/any-home")
 
 _IGNORABLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
@@ -84,8 +96,11 @@ _IGNORABLE = re.compile(
 """Code points that some file systems leave out when they compare names: HFS+ finds `.git` by `.g\u200cit` too."""
 _SHORT_NAME = re.compile(r"(?=[^.]{3,8}(?:\.|$))[^.~]+~[0-9]+(?:\.[^.]{0,3})?")
 """A name that Windows makes for another one: `GIT~1` is `.git`. The long name cannot be derived from it."""
-_WORKTREE = re.compile(r"/\.(?:claude|codex|cursor|gemini|sage)/worktrees(?=/[^/]+/)")
-"""Where agents check out copies of a project: these are no settings. The copy's own name is not part of it."""
+_WORKTREE = re.compile(
+    r"/\.(?:claude|codex|cursor|gemini|sage)/worktrees(?=/[^/]+/)"
+    r"|/\.local/share/opencode/worktree/[^/]+(?=/[^/]+/)"
+)
+"""Where agents check out copies of a project, which are ordinary files. The copy's name is not part of the match."""
 
 
 def is_protected(path: str) -> bool:
@@ -111,10 +126,37 @@ def _folded(name: str) -> str:
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    entries = [_folded(entry) for group in PROTECTED.values() for entry in group]
-    # A file or link in the place of a folder on the list says what that folder holds, so it counts as well.
+    listed = itertools.chain(*PROTECTED.values(), agent_folders(os.environ))
+    entries = ["/".join(map(_folded, entry.split("/"))) for entry in listed]
+    # A file or link in the place of a protected folder decides what that folder holds, so it counts as well.
     choices = "|".join(re.escape(entry).replace(r"\*", "[^/]*") for entry in entries)
     return re.compile(rf"/(?:{choices})(?:/|\Z)")
+
+
+def agent_folders(variables: Mapping[str, str]) -> list[str]:
+    """The folders of agents, with sessions and settings: in any home, and those that environment variables name."""
+    found: set[str] = set()
+    for agent in registry.load_all():
+        defaults = list(agent.roots(Host.at(_ANY_HOME)))
+        split = [_split_root(root.relative_to(_ANY_HOME)) for root in defaults if root.is_relative_to(_ANY_HOME)]
+        for folder, _ in split:
+            above, _, name = folder.rpartition("/")
+            # An application has folders of the same name for data and settings: `.local/share/goose`, `.config/goose`.
+            found |= {f"{each}/{name}" for each in _APPLICATION_FOLDERS} if above else {folder}
+        for root in agent.roots(Host(_ANY_HOME, variables)):
+            if not root.is_relative_to(_ANY_HOME):
+                path = root.resolve().as_posix()
+                ends = [f"/{below}" for _, below in split if below and path.endswith(f"/{below}")]
+                found.add(path.removesuffix(min(ends, key=len, default="")).strip("/"))
+    return sorted(found - {""})
+
+
+def _split_root(path: PurePath) -> tuple[str, str]:
+    """The folder of an agent below a home, and the path of its sessions below that folder."""
+    text = path.as_posix()
+    above = next((folder for folder in _APPLICATION_FOLDERS if text.startswith(f"{folder}/")), "")
+    depth = above.count("/") + 2 if above else 1
+    return "/".join(path.parts[:depth]), "/".join(path.parts[depth:])
 
 
 def leads_out(path: str, target: bytes | None, root: str = "") -> bool:

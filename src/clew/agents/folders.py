@@ -1,0 +1,72 @@
+"""The files in the folders of agents, and where editors of the VS Code family keep theirs.
+
+No link is followed: it could lead anywhere.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from clew.agents.backups import is_link
+from clew.host import Host
+from clew.io.compress import plain_name
+from clew.io.paths import walk
+
+_EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf", "Positron")
+_SERVERS = (".vscode-server/data", ".vscode-server-insiders/data", ".cursor-server/data", ".local/share/code-server")
+_MACOS, _WINDOWS = "Library/Application Support", "AppData/Roaming"
+
+
+def files_below(root: Path, patterns: Sequence[str]) -> Iterator[Path]:
+    """Files below a folder whose paths fit a pattern such as `*/log.jsonl`; the files of each folder in order.
+
+    Patterns are those of `fnmatch` for each folder and for the file; compression suffixes do not count. A pattern that
+    begins with `**/` fits at any depth. No folder is opened in which nothing can fit.
+    """
+    split = [pattern.split("/") for pattern in patterns]
+    for folder, names, files in walk(root):
+        above = Path(folder).relative_to(root).parts
+        names[:] = sorted(name for name in names if any(_can_hold((*above, name), pattern) for pattern in split))
+        for name in sorted(files):
+            if any(_fits((*above, plain_name(name)), pattern) for pattern in split):
+                path = Path(folder, name)
+                if not is_link(path):
+                    yield path
+
+
+def _fits(path: Sequence[str], pattern: Sequence[str]) -> bool:
+    if pattern[0] == "**":
+        pattern = pattern[1:]
+        path = path[-len(pattern) :]
+    return len(path) == len(pattern) and all(map(fnmatchcase, path, pattern))
+
+
+def _can_hold(folder: Sequence[str], pattern: Sequence[str]) -> bool:
+    return pattern[0] == "**" or (len(folder) < len(pattern) and all(map(fnmatchcase, folder, pattern)))
+
+
+def file_names(folder: Path) -> list[str]:
+    """The files in a folder, in order; none where it cannot be read."""
+    try:
+        return sorted(entry.name for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+def subfolders(folder: Path) -> list[Path]:
+    """The folders in a folder, in order; none where it cannot be read."""
+    try:
+        return sorted(Path(entry.path) for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+def user_folders(host: Host) -> Iterator[Path]:
+    """The folder `User` of each editor on each system, existing or not; that of VS Code on Linux comes first."""
+    configuration = Path(host.env.get("XDG_CONFIG_HOME") or host.home / ".config")
+    for parent in (configuration, host.home / _MACOS, host.home / _WINDOWS):
+        yield from (parent / editor / "User" for editor in _EDITORS)
+    yield from (host.home / server / "User" for server in _SERVERS)
