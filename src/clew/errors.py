@@ -48,6 +48,10 @@ class SourceUnreadable(ClewError):
     exit_code = 3
 
 
+class DatabaseLocked(SourceUnreadable):
+    """Another program is writing to the database of a source, and did not finish within the time that is waited."""
+
+
 class LimitExceeded(SourceUnreadable):
     """A source is larger than a limit allows, or unpacks to something that is."""
 

@@ -18,6 +18,7 @@ from clew.agents.checking import check_source
 from clew.agents.claude_code import ClaudeCode
 from clew.analysis.usage import Usage
 from clew.catalog.queries import list_rows
+from clew.convert.prepare import prepare
 from clew.export.verify import Proof, verify
 from clew.host import Host
 from clew.library import Library
@@ -865,19 +866,19 @@ def test_written_back_a_session_keeps_every_field(home: Path, tmp_path: Path) ->
         assert proof.identical == proof.files
 
 
-def test_own_records_are_written_with_the_id_of_the_new_session(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [SESSION, "renamed"])
+def test_own_records_are_written_with_the_id_of_the_new_session(tmp_path: Path, name: str) -> None:
     lines = [
         {"type": "mode", "mode": "normal", "sessionId": SESSION},
         claude_line("user", "u1", None, "Begin", brandNew=[1.5, {"sessionId": SESSION}]),
         claude_line("assistant", "a1", "lost", "Done", session_id=SESSION, forkedFrom={"sessionId": OTHER}),
     ]
-    found = read_lines(tmp_path, *lines)
-    units = [*found.units[:2], found.units[2]._replace(value={**found.units[2].value, "parent_uuid": "u1"})]
-    pieces = AGENT.encode(header_of({**found.session, "id": "new", "title": "A title"}), units)
-    mode, user, reply = [json.loads(piece) for name, piece in pieces if not name]
-    assert mode == lines[0] | {"sessionId": "new"}
-    assert user == lines[1] | {"sessionId": "new", "brandNew": [1.5, {"sessionId": "new"}]}
-    assert reply == lines[2] | {"sessionId": "new", "session_id": "new", "parentUuid": "u1"}
+    source = AGENT.locate(read_lines(tmp_path, *lines).source.path.rename(tmp_path / f"{name}.jsonl"))
+    written = prepare(AGENT, source, AGENT.id).write(tmp_path / "home")
+    new, records = written.session_id, [json.loads(line) for line in Path(written.files[0]).read_text().splitlines()]
+    assert records[0] == lines[0] | {"sessionId": new}
+    assert records[1] == lines[1] | {"sessionId": new, "brandNew": [1.5, {"sessionId": new}]}
+    assert records[2] == lines[2] | {"sessionId": new, "session_id": new, "parentUuid": "u1"}
 
 
 def test_the_place_of_a_session_is_made_of_safe_names() -> None:
@@ -944,7 +945,13 @@ def test_a_sub_agent_alone_in_a_file_is_read(tmp_path: Path) -> None:
         ("conversation.jsonl", b'{"role":"user","content":"hi"}', Claim.NO),
         ("journal.jsonl", b'{"type": "started", "key": "k", "agentId": "a"}', Claim.MAYBE),
         ("chat.jsonl", b'{"timestamp":"t","sessionId":"s","message":{"role":"assistant"}}', Claim.MAYBE),
-        ("x.jsonl", b"", Claim.MAYBE),
+        ("x.jsonl", b'{"type":"user","message":{"role":"user","content":"hi"}}', Claim.MAYBE),
+        ("x.jsonl", b'{"type":"queue-operation","operation":"enqueue","sessionId":"s"}', Claim.YES),
+        ("x.jsonl", b'{"type":"summary","summary":"Bells","leafUuid":"u"}', Claim.YES),
+        ("x.jsonl", b'not JSON\n{"parentUuid":null,"isSidechain":false,"message":{"content":"cut o', Claim.YES),
+        ("x.jsonl", b"", Claim.NO),
+        ("5d1f0c52-7a7e-4c0b-9d39-1f3a6f0e2b11.jsonl", b"", Claim.MAYBE),
+        (".claude/projects/-home-ada/x.jsonl", b"", Claim.MAYBE),
         ("messages.jsonl", b'{"type":"user","context": {"cwd":"/"}}', Claim.NO),
         ("history.jsonl", b'{"display":"hi","sessionId":"s"}', Claim.NO),
         ("rollout-1.jsonl", b'{"type":"user"}', Claim.NO),
@@ -953,3 +960,20 @@ def test_a_sub_agent_alone_in_a_file_is_read(tmp_path: Path) -> None:
 )
 def test_what_records_say_decides_whose_they_are(name: str, head: bytes, claim: Claim) -> None:
     assert AGENT.claims(Path(name), head) is claim
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        # Factory Droid, its stream, Kimi CLI before Kimi Code, Mistral Vibe, Windsurf, Cursor CLI, Pi.
+        b'{"type":"session_start","id":"d","cwd":"/home/ada"}\n{"type":"message","id":"m","message":{"role":"user"}}',
+        b'{"type":"message","session_id":"s","role":"user","text":"Ring."}',
+        b'{"protocol_version":1,"type":"hello"}\n{"timestamp":1.5,"message":{"type":"TurnBegin"}}',
+        b'{"recovery_journal_record_version":1,"type":"append","entry":{"type":"user","message":{"content":"Ring."}}}',
+        b'{"status":"done","type":"user_input","user_input":{"user_response":"Ring."}}',
+        b'{"role":"user","message":{"content":[{"type":"text","text":"Ring."}]}}',
+        b'{"type":"session","version":3,"id":"p","cwd":"/home/ada"}\n{"type":"message","message":{"role":"user"}}',
+    ],
+)
+def test_logs_of_other_programs_are_not_claimed(head: bytes) -> None:
+    assert AGENT.claims(Path("x.jsonl"), head) is Claim.NO

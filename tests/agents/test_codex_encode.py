@@ -12,11 +12,11 @@ import pytest
 
 from clew.agents.base import Header, Unit
 from clew.agents.claude_code import ClaudeCode
+from clew.convert.prepare import prepare
 from clew.errors import UsageError
 from tests.agents.rollouts import (
     AGENT,
     OTHER,
-    THIRD,
     THREAD,
     Value,
     answered,
@@ -242,6 +242,11 @@ def copied(*lines: Value | bytes, home: Path, **session: Any) -> list[Value]:
     return encoded(header(**session)._replace(agent="codex"), kept)
 
 
+def own_lines(path: Path) -> list[Value]:
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    return [each for each in found if each["type"] != "clew-origin"]
+
+
 def test_a_copy_of_a_rollout_differs_in_its_id_alone(tmp_path: Path) -> None:
     lines = [
         meta(session_id=THREAD, forked_from_id=OTHER, from_the_future={"id": THREAD, "note": THREAD}),
@@ -249,12 +254,13 @@ def test_a_copy_of_a_rollout_differs_in_its_id_alone(tmp_path: Path) -> None:
         line("from_the_future", {"ids": [{"threadId": THREAD}, THREAD]}, ordinal=7),
         *answered("A thread."),
     ]
-    found = copied(lines[0], b'{"torn', *lines[1:], home=tmp_path)
-    expected = copy.deepcopy(lines)
+    source = AGENT.locate(write(tmp_path, lines[0], b'{"torn', *lines[1:]))
+    written = prepare(AGENT, source, AGENT.id).write(tmp_path / "copy", allow_loss=True)
+    expected, new = copy.deepcopy(lines), written.session_id
     head = expected[0]["payload"]
-    head["id"] = head["session_id"] = head["from_the_future"]["id"] = SESSION["id"]
-    expected[3]["payload"]["ids"][0]["threadId"] = SESSION["id"]
-    assert found == expected
+    head["id"] = head["session_id"] = head["from_the_future"]["id"] = new
+    expected[3]["payload"]["ids"][0]["threadId"] = new
+    assert own_lines(Path(written.files[0])) == expected
 
 
 @pytest.mark.parametrize(("messages", "expected"), [((1, 2, 3, 4), "abcd"), ((1, 2, 5, 6), "abef")])
@@ -278,10 +284,16 @@ def test_a_whole_copy_keeps_its_rollbacks_in_their_place(tmp_path: Path) -> None
 def test_the_copy_of_a_sub_agent_names_the_copy_of_its_parent(tmp_path: Path) -> None:
     source = {"subagent": {"thread_spawn": {"parent_thread_id": OTHER, "depth": 1}}}
     lines = [meta(source=source, session_id=OTHER), meta(OTHER), *asked("a"), event("thread_rolled_back", num_turns=1)]
-    first, second, *others = copied(*lines, home=tmp_path, parent_session_id=THIRD, is_agent_session=True)
-    assert first["payload"]["source"]["subagent"]["thread_spawn"]["parent_thread_id"] == THIRD
-    assert (first["payload"]["id"], first["payload"]["session_id"]) == (SESSION["id"], THIRD)
-    assert second["payload"]["id"] == THIRD
+    child = AGENT.locate(write(tmp_path, *lines))
+    started = event("sub_agent_activity", agent_thread_id=THREAD, event_id="c", agent_path="/w/a", kind="started")
+    parent = AGENT.locate(write(tmp_path, meta(OTHER), *asked("go"), started, thread=OTHER))
+    written = prepare(AGENT, parent, AGENT.id, find={THREAD: child}.get).write(tmp_path / "copy", allow_loss=True)
+    new_parent, (path,) = written.session_id, [Path(name) for name in written.files[1:] if "rollout-" in name]
+    first, second, *others = own_lines(path)
+    assert first["payload"]["source"]["subagent"]["thread_spawn"]["parent_thread_id"] == new_parent
+    assert first["payload"]["session_id"] == second["payload"]["id"] == new_parent
+    assert first["payload"]["id"] in path.name
+    assert first["payload"]["id"] != THREAD
     assert others == lines[2:]
 
 

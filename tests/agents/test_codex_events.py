@@ -90,7 +90,7 @@ def test_the_session_is_known_from_its_head_and_its_end(tmp_path: Path) -> None:
     assert (first.session_id, first.parent_session_id) == (THREAD, OTHER)
     assert (first.agent_id, first.is_subagent) == ("Ada", True)
     assert (last.leaf_uuid, last.has_derived_parents, last.cwd) == (f"{THREAD}:5", True, CWD)
-    assert last.extra == {"extensions": {"codex": {"source": spawn}}}
+    assert last.extra == {"extension": {"source": spawn}}
 
 
 def test_after_a_rollback_the_conversation_stands_before_it(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ import zstandard
 
 import clew
 from clew.agents.checking import check_source
-from clew.agents.codex.header import DATABASE
 from clew.agents.codex.locate import THREAD_INDEX
+from clew.agents.codex.thread_names import DATABASE
 from clew.analysis.usage import Usage
 from clew.export.verify import verify
 from clew.host import Host

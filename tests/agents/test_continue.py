@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -144,3 +145,17 @@ def test_the_recorded_session_is_read_whole(shared: Path) -> None:
     # Seven requests, each with 900 tokens of input, 600 of them cached, and 42 of output, 10 of them reasoning.
     assert facts.ledger.total() == Usage(7, 2100, 294, None, 4200, None, None, 70)
     assert (facts.prompts, facts.tool_calls) == (2, 7)
+
+
+def test_messages_count_at_the_end_of_the_session(tmp_path: Path) -> None:
+    """Messages have no times: without one, they would be in no month and in no chart."""
+    sessions = tmp_path / ".continue" / "sessions"
+    sessions.mkdir(parents=True)
+    path = sessions / SESSION.name
+    path.write_bytes(SESSION.read_bytes())
+    os.utime(path, (1793520060, 1793520060))
+    counts = clew("--home", tmp_path, "stats", "--since", "2026-11-01", "--until", "2026-11-30", "--json").json[
+        "totals"
+    ]
+    assert (counts["output_tokens"], counts["turns"], counts["tool_calls"]) == (71, 2, 5)
+    assert clew("--home", tmp_path, "stats", "--until", "2026-10-01", "--json").json["totals"]["sessions"] == 0

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -190,6 +191,19 @@ def test_a_locked_database_is_reported_and_its_sessions_stay(
     assert "opencode.db: database is locked" in found.err
     written.db.execute("ROLLBACK")
     assert "locked" not in clew("list").err
+
+
+def test_a_locked_database_is_waited_for_once(written: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.5)
+    for number in range(60):
+        written.prompt(written.session(f"ses_{number:04}"), "Ring it.")
+    assert len(listed()) == 62
+    written.db.execute("BEGIN EXCLUSIVE")
+    written.db.execute("UPDATE session SET title = 'x'")
+    (written.path.parent / "opencode.db-journal").touch()
+    started = time.monotonic()
+    assert "opencode.db: database is locked" in clew("search", "Ring").err
+    assert time.monotonic() - started < 15
 
 
 def test_a_corrupt_database_is_reported(written: Database) -> None:

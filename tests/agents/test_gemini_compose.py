@@ -208,13 +208,8 @@ def test_the_client_is_told_where_the_project_is() -> None:
 
 def copied(path: Path, folder: Path) -> Path:
     """A session of Gemini CLI under a new id."""
-    source = AGENT.locate(path)
-    session = {**AGENT.session(source, AGENT.facts(source)), "id": "new-id", "source": {"path": ""}}
-    head = Header("1.2", "", "gemini", session, {})
-    written = folder / AGENT.target(head)
-    written.parent.mkdir(parents=True)
-    written.write_bytes(b"".join(piece for _, piece in AGENT.encode(head, AGENT.units(source))))
-    return written
+    written = prepare(AGENT, AGENT.locate(path), AGENT.id, with_original=False).write(folder, allow_loss=True)
+    return Path(written.files[0])
 
 
 def contents(path: Path) -> dict[JSON, JSON]:
@@ -235,11 +230,12 @@ def test_a_session_under_a_new_id_replays_to_the_same_list(tmp_path: Path) -> No
     ]
     path = log(tmp_path, header(), *records)
     written = copied(path, tmp_path / "copy")
-    assert written.name == "session-2026-10-20T09-14-new-id.jsonl"
     assert active(written) == active(path)
     assert contents(written) == contents(path)
     assert SESSION_ID not in written.read_text()
-    assert lines(written)[0] == {**header(), "sessionId": "new-id"}
+    new_id = AGENT.session_id(AGENT.locate(written))
+    assert lines(written)[0] == {**header(), "sessionId": new_id}
+    assert written.name == f"session-2026-10-20T09-14-{new_id[:8]}.jsonl"
 
 
 @pytest.mark.parametrize(
@@ -278,7 +274,9 @@ def test_a_document_under_a_new_id_becomes_a_log(tmp_path: Path) -> None:
 
 def test_a_copy_of_a_session_without_a_header_has_one(tmp_path: Path) -> None:
     written = copied(log(tmp_path, user("a"), gemini("b")), tmp_path / "copy")
-    assert [line.get("sessionId") for line in lines(written)] == ["new-id", None, None]
+    new_id = AGENT.session_id(AGENT.locate(written))
+    assert [line.get("sessionId") for line in lines(written)] == [new_id, None, None]
+    assert new_id != SESSION_ID
 
 
 @pytest.mark.parametrize(

@@ -208,6 +208,7 @@ def test_a_branch_is_copied_as_a_chain(tmp_path: Path) -> None:
 
 def test_a_session_goes_where_the_environment_says(tmp_path: Path) -> None:
     profile = AGENT.target_profile()
+    assert profile is not None
     place = ".qwen/projects/-x/chats/a.jsonl"
     host = Host(tmp_path, {"QWEN_HOME": "/srv/qwen"})
     assert profile.main_path(place, host) == Path("/srv/qwen/projects/-x/chats/a.jsonl")

@@ -94,6 +94,16 @@ def test_a_deep_link_arrives_in_a_long_page(opener: Opener, tmp_path: Path, scri
         page.goto("about:blank")
 
 
+def test_the_contents_mark_the_prompt_that_is_read(opener: Opener, site: Path) -> None:
+    page = opener(height=300).open(site / MEAN, "#m14")
+    page.locator(".toc a.here[href='#m1']").wait_for()
+    page.keyboard.press("End")
+    page.locator(".toc a.here[href='#m19']").wait_for()
+    page.keyboard.press("Home")
+    page.locator(".toc a.here[href='#m1']").wait_for()
+    assert page.locator(".toc a.here").count() == 1
+
+
 def test_branches_are_switched(opener: Opener, site: Path) -> None:
     page = opener().open(site / FORK)
     left, right = (page.locator(f"article[data-b='{number}']").first for number in (3, 5))

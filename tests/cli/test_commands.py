@@ -178,6 +178,16 @@ def test_agents_names_versions_and_those_not_found(tmp_path: Path) -> None:
     assert (cline["sessions"], cline["oldest_version"], cline["newest_version"]) == (0, None, None)
 
 
+def test_an_agent_is_not_found_by_a_folder_of_another_program(tmp_path: Path) -> None:
+    folder = tmp_path / ".claude" / "projects" / "-work"
+    folder.mkdir(parents=True)
+    text = " ".join(clew("--home", tmp_path, "agents").out.split())
+    assert "sage-emacs" in text.partition("Not found: ")[2]
+    (folder / "conversation.jsonl").write_text('{"role":"user","content":"Ring the bell."}\n')
+    lines = clew("--home", tmp_path, "agents").out.splitlines()
+    assert [line.split()[:3] for line in lines if line.startswith("sage-emacs")] == [["sage-emacs", "sage-emacs", "1"]]
+
+
 def test_agents_sorts_versions_with_many_digits(tmp_path: Path) -> None:
     folder = tmp_path / ".claude" / "projects" / "-work"
     folder.mkdir(parents=True)

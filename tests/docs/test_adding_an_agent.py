@@ -28,7 +28,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             target.write_text(fence.text, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     yield tmp_path
-    for name in ("hello_agent", "hello_events", "hello_records"):
+    for name in ("hello", "hello.events", "hello.records"):
         sys.modules.pop(name, None)
     registry.get.cache_clear()
 
@@ -64,7 +64,7 @@ def test_the_entry_point_leads_to_it(package: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.slow
 def test_the_example_is_typed(package: Path) -> None:
-    files = ("hello_agent.py", "hello_events.py")
+    files = ("hello/__init__.py", "hello/events.py")
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(package / "cache"), *files]
     done = subprocess.run(command, cwd=package, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -73,4 +73,4 @@ def test_the_example_is_typed(package: Path) -> None:
 def test_the_page_shows_a_whole_agent(package: Path) -> None:
     from clew.agents.base import Agent
 
-    assert isinstance(import_module("hello_agent").Hello(), Agent)
+    assert isinstance(import_module("hello").Hello(), Agent)

@@ -48,6 +48,7 @@ def test_every_agent_has_a_page_with_its_evidence(name: str) -> None:
     page = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
     assert page.startswith(f"# {registry.get(name).title}\n")
     assert f"({name}.md)" in PAGE
+    assert re.search(rf"\b{registry.get(name).title}\b", (ROOT / "README.md").read_text(encoding="utf-8"))
     headings = re.findall("^## (.+)$", page, re.MULTILINE)
     assert headings == [
         "Where sessions are",
@@ -71,3 +72,10 @@ def test_the_guide_says_what_each_agent_can_hold() -> None:
         held = [can.images, can.documents, can.thinking, failures, can.todos, can.titles, can.subagents]
         cells = [each if isinstance(each, str) else "yes" if each else "no" for each in held]
         assert f"| {agent.title} | {' | '.join(cells)} |" in guide
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_the_table_says_which_agents_continue_sessions_of_others(name: str) -> None:
+    (row,) = [line for line in PAGE.splitlines() if line.startswith("| [") and f"({name}.md)" in line]
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[4] == ("no" if registry.get(name).target_profile() is None else "yes")

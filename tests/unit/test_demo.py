@@ -86,6 +86,8 @@ def test_every_session_is_restored_byte_for_byte_and_found(whole_demo: Path) -> 
     assert clew("--home", whole_demo, "verify").code == 0
     found = clew("--home", whole_demo, "--json").json["agents"]
     assert {name: facts["sessions"] > 0 for name, facts in found.items()} == dict.fromkeys(AGENTS, True)
+    files = [path for path in (whole_demo / ".vibe").rglob("*") if path.is_file()]
+    assert found["mistral-vibe"]["bytes"] == sum(path.stat().st_size for path in files)
 
 
 @pytest.mark.slow

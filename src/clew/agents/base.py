@@ -101,6 +101,8 @@ class Agent(ABC):
     """The package with `events.read_events`, `records.find_unknown_keys`, `file_changes.file_changes`, `check.check`,
     `encode.encode` and `target_profile.TARGET_PROFILE`, as far as there are such; empty for an agent that overrides
     the methods instead."""
+    has_message_times: ClassVar[bool] = True
+    """False where no message has a time: statistics then use the time of the file."""
     newest_tested_version: ClassVar[str] = ""
     """The newest version of the agent's program that the tests with real clients ran; empty if they ran none."""
     session_files: ClassVar[tuple[str, ...]] = ("**/*.jsonl",)
@@ -149,6 +151,10 @@ class Agent(ABC):
         """Those of the known files of a home that are needed to read the session with this main file and content."""
         return iter(())
 
+    def shares(self, root: Path) -> bool:
+        """True for a root that is a folder of another program, in which the agent may keep sessions too."""
+        return False
+
     def ignores(self, below: PurePath) -> bool:
         """True for a folder or file, by its path below a root, that has nothing to do with sessions."""
         return False
@@ -183,13 +189,14 @@ class Agent(ABC):
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
         """The `session` object of the unified document."""
         extra = facts.extra
-        started_at = extra.get("started_at")
+        started_at = facts.first_time or extra.get("started_at")
+        last_time = facts.last_time or extra.get("ended_at")
         session: dict[str, JSON] = {
             "id": self.session_id(source),
-            "workspace": facts.cwd or "",
+            "workspace": facts.cwd or extra.get("cwd") or "",
             "workspace_encoded": self.workspace_folder(source),
-            "started_at": facts.first_time or started_at,
-            "ended_at": facts.last_time or extra.get("ended_at") or extra.get("last_record_time") or started_at,
+            "started_at": started_at,
+            "ended_at": last_time or (started_at and (extra.get("last_record_time") or started_at)),
             "source": {"type": "local", "host": None, "path": str(source.path)},
             "is_agent_session": extra.get("is_subagent", False),
             "parent_session_id": extra.get("parent_session_id"),

@@ -23,7 +23,7 @@ from typing import BinaryIO, NamedTuple, TypeAlias, cast
 
 import msgspec
 
-from clew.errors import SourceUnreadable
+from clew.errors import DatabaseLocked, SourceUnreadable
 from clew.io.database_paths import FILE_SUFFIX, FOLDER_SUFFIX
 from clew.io.paths import escape_controls
 from clew.model.json import JSON
@@ -115,10 +115,11 @@ class Snapshot:
         self._db.close()
 
     def _connect(self) -> sqlite3.Connection:
-        """Open the database so that nothing is written, neither to it nor beside it.
+        """Open the database so that nothing is written to it.
 
-        A reader of a database with a write-ahead log takes part in locking. Without a log, opening it that way would
-        create one. Then the file alone is read, and `check_unchanged` finds out whether it was written to meanwhile.
+        A reader of a database with a write-ahead log takes part in locking; where the shared memory of the log is
+        missing (`-shm`), SQLite creates it. Without a log, opening it that way would create one. Then the file alone is
+        read, and `check_unchanged` finds out whether it was written to meanwhile.
         """
         self._state: tuple[int, int] | None = None
         has_log = any(_size(Path(f"{self.path}{suffix}")) for suffix in ("-wal", "-journal"))
@@ -210,7 +211,8 @@ class Snapshot:
 
     def _unreadable(self, error: sqlite3.Error) -> SourceUnreadable:
         version = f" (schema {self.version})" if getattr(self, "version", "") not in ("", "0") else ""
-        return SourceUnreadable(f"{_shown(self.path)}: {error}{version}")
+        is_locked = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+        return (DatabaseLocked if is_locked else SourceUnreadable)(f"{_shown(self.path)}: {error}{version}")
 
 
 def _stored_rows(row: tuple[object, ...]) -> StoredRows:

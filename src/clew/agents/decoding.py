@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, TypeAlias, TypeVar
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from clew.agents.base import SourceFile, fragment_events, open_file
 from clew.agents.derived_ids import MessageChain
@@ -13,7 +13,6 @@ from clew.agents.tools import RecentCalls
 from clew.io.compress import damage
 from clew.io.json_document import read_document_stream
 from clew.io.records import RawRecord
-from clew.io.typed_records import RecordDecoder
 from clew.model.blocks import Block, ToolResult, ToolUse
 from clew.model.codes import problem
 from clew.model.events import Event, SubagentStarted
@@ -23,8 +22,8 @@ from clew.model.record import Record
 from clew.model.time import canonical_time, format_utc
 from clew.model.usage import TokenUsage
 
-R = TypeVar("R", bound=Struct)
-Optional: TypeAlias = str | None | UnsetType
+R = TypeVar("R")
+OptionalText: TypeAlias = str | None | UnsetType
 
 _NO_METADATA = Metadata()
 MAX_EPOCH_MILLISECONDS = 1 << 45
@@ -50,11 +49,17 @@ class EventDecoder:
     # Records
 
     def read_lines(
-        self, lines: RecordDecoder[R], decode: Callable[[R], Iterable[Event]], file: int = 0
+        self,
+        decode_file: Callable[[BinaryIO], Iterator[tuple[int, R | RawRecord]]],
+        decode: Callable[[R], Iterable[Event]],
+        file: int = 0,
     ) -> Iterator[Event]:
-        """The events of a file of JSON lines; the main file has the number 0, the first of `source.parts` 1."""
+        """The events of a file of JSON lines, nearly always with the `decode_file` of a `RecordDecoder`.
+
+        The main file has the number 0, the first of `source.parts` 1.
+        """
         with self._open_session_file(file) as stream:
-            for line, record in lines.decode_file(stream):
+            for line, record in decode_file(stream):
                 self.ref = SourceRef(file, line - 1)
                 yield from self.fragment(record, line) if isinstance(record, RawRecord) else decode(record)
             yield from self._archive_damage(stream, file)
@@ -93,13 +98,18 @@ class EventDecoder:
         blocks: list[Block],
         metadata: Metadata | None = None,
         *,
-        uuid: Optional = UNSET,
-        parent: Optional = UNSET,
+        uuid: OptionalText = UNSET,
+        parent: OptionalText = UNSET,
         time: JSON = UNSET,
     ) -> Message:
         """The next message, from the record that is being decoded. Results get the names of their calls."""
         self.index += 1
-        self._name_results(blocks)
+        names = self.tool_names
+        for block in blocks:
+            if type(block) is ToolUse:
+                names[block.tool_id] = block.tool_name
+            elif type(block) is ToolResult and block.tool_id is not None and not block.tool_name:
+                block.tool_name = names.get(block.tool_id) or block.tool_name
         return Message(
             index=self.index,
             uuid=uuid,
@@ -117,8 +127,8 @@ class EventDecoder:
         blocks: list[Block],
         metadata: Metadata | None = None,
         *,
-        uuid: Optional = UNSET,
-        parent: Optional = UNSET,
+        uuid: OptionalText = UNSET,
+        parent: OptionalText = UNSET,
         time: JSON = UNSET,
     ) -> Message:
         """The next message of a log without ids or parents: it gets an id, and follows the last message."""
@@ -129,13 +139,13 @@ class EventDecoder:
     def make_record(
         self,
         kind: str,
-        type: Optional = UNSET,
+        type: OptionalText = UNSET,
         *,
-        text: Optional = UNSET,
+        text: OptionalText = UNSET,
         time: JSON = UNSET,
-        uuid: Optional = UNSET,
-        parent: Optional = UNSET,
-        message_uuid: Optional = UNSET,
+        uuid: OptionalText = UNSET,
+        parent: OptionalText = UNSET,
+        message_uuid: OptionalText = UNSET,
     ) -> Record:
         """What the record that is being decoded becomes if it is no message."""
         return Record(
@@ -155,14 +165,6 @@ class EventDecoder:
         if session_id not in self._linked_subagents:
             self._linked_subagents.add(session_id)
             yield SubagentStarted(session_id=session_id, agent_id=agent_id, tool_id=call)
-
-    def _name_results(self, blocks: list[Block]) -> None:
-        names = self.tool_names
-        for block in blocks:
-            if type(block) is ToolUse:
-                names[block.tool_id] = block.tool_name
-            elif type(block) is ToolResult and not block.tool_name and (name := names.get(block.tool_id)):
-                block.tool_name = name
 
 
 def metadata_of(message: Message) -> Metadata:

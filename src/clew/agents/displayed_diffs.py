@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from clew.agents.edits import rewriting
-from clew.agents.file_evidence import ABSENT, FileChange, KnownContent, as_bytes, as_text
+from clew.agents.edits import rewriting, writing
+from clew.agents.file_evidence import ABSENT, Edit, FileChange, KnownContent, as_bytes, as_text
 from clew.agents.tool_file_changes import ToolCall, ToolFileChanges
 
 _PARTS = ("offset", "limit", "pages", "start_line", "end_line")
@@ -35,8 +35,8 @@ class DisplayedFileChanges(ToolFileChanges):
         shown = _displayed(call, "newContent")
         return super().written(call._replace(input={**call.input, "content": shown}) if shown is not None else call)
 
-    def writes_verbatim(self, call: ToolCall) -> bool:
-        return False
+    def edit_by_writing(self, call: ToolCall, content: str) -> Edit:
+        return writing(content)
 
     def content_before(self, call: ToolCall) -> KnownContent | None:
         if self.is_new_file(call):

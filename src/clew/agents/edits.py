@@ -183,6 +183,16 @@ def writing(text: str, *, verbatim: bool = False) -> Edit:
     return edit
 
 
+def writing_behind_mark(text: str) -> Edit:
+    """The edit of a tool that writes what it is given, and keeps a byte order mark that it finds."""
+
+    def edit(base: KnownContent | None) -> KnownContent | None:
+        has_no_mark = isinstance(base, FileContent) and base.exact and not base.body.startswith(_MARKS)
+        return writing(text, verbatim=has_no_mark)(base)
+
+    return edit
+
+
 def rewriting(text: str) -> Edit:
     """The edit that gives a file new text, in lines that end as those before it."""
     plain_text = text.removeprefix("\ufeff").replace("\r\n", "\n")

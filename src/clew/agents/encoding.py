@@ -5,7 +5,7 @@ An encoder gets messages of any session, with content blocks as in the unified d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 
 from msgspec import Struct
@@ -27,6 +27,16 @@ MAX_HELD_RECORDS = 100
 """How many records wait for the results of their calls."""
 UNKNOWN = "unknown"
 """The name of a tool, model or provider that the session does not tell."""
+
+_PROVIDERS = {
+    "claude": "anthropic",
+    "gpt": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
+    "gemini-": "google",
+}
+"""Providers by the beginnings of the names of their models."""
 
 
 def json_line(record: Mapping[str, JSON]) -> bytes:
@@ -245,6 +255,16 @@ class HeldRecords:
 def model_name(metadata: Mapping[str, JSON]) -> str | None:
     """The model that gave a reply, where its metadata say so."""
     return (metadata.get("model") or {}).get("name") or None
+
+
+def provider_of(model: str) -> str:
+    """The provider of a model, by its name."""
+    return next((provider for start, provider in _PROVIDERS.items() if model.startswith(start)), UNKNOWN)
+
+
+def joined_text(blocks: Iterable[Mapping[str, JSON]]) -> str:
+    """The texts of a message as one, for agents whose messages have no more."""
+    return "\n\n".join(block["text"] for block in blocks if block["type"] == "text" and block["text"])
 
 
 def call_arguments(block: Mapping[str, JSON]) -> Fields:

@@ -6,8 +6,9 @@ No link is followed: it could lead anywhere.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 from pathlib import Path
 
 from clew.agents.backups import is_link
@@ -26,26 +27,31 @@ def files_below(root: Path, patterns: Sequence[str]) -> Iterator[Path]:
     Patterns are those of `fnmatch` for each folder and for the file; compression suffixes do not count. A pattern that
     begins with `**/` fits at any depth. No folder is opened in which nothing can fit.
     """
-    split = [pattern.split("/") for pattern in patterns]
+    wanted = [(pattern.split("/")[:-1], re.compile(translate(pattern.rpartition("/")[2]))) for pattern in patterns]
     for folder, names, files in walk(root):
-        above = Path(folder).relative_to(root).parts
-        names[:] = sorted(name for name in names if any(_can_hold((*above, name), pattern) for pattern in split))
-        for name in sorted(files):
-            if any(_fits((*above, plain_name(name)), pattern) for pattern in split):
-                path = Path(folder, name)
+        place = Path(folder)
+        above = place.parts[len(root.parts) :]
+        names[:] = sorted(name for name in names if any(_leads_to(folders, (*above, name)) for folders, _ in wanted))
+        name_patterns = [name for folders, name in wanted if _fits(folders, above)]
+        for name in sorted(files) if name_patterns else ():
+            plain = plain_name(name)
+            if any(pattern.match(plain) for pattern in name_patterns):
+                path = place / name
                 if not is_link(path):
                     yield path
 
 
-def _fits(path: Sequence[str], pattern: Sequence[str]) -> bool:
-    if pattern[0] == "**":
-        pattern = pattern[1:]
-        path = path[-len(pattern) :]
-    return len(path) == len(pattern) and all(map(fnmatchcase, path, pattern))
+def _leads_to(folders: Sequence[str], path: Sequence[str]) -> bool:
+    """True for a folder on the way to those that fit, or one that fits."""
+    return folders[:1] == ["**"] or (len(path) <= len(folders) and all(map(fnmatchcase, path, folders)))
 
 
-def _can_hold(folder: Sequence[str], pattern: Sequence[str]) -> bool:
-    return pattern[0] == "**" or (len(folder) < len(pattern) and all(map(fnmatchcase, folder, pattern)))
+def _fits(folders: Sequence[str], path: Sequence[str]) -> bool:
+    """True for a folder that fits the pattern of folders."""
+    if folders[:1] == ["**"]:
+        folders = folders[1:]
+        path = path[len(path) - len(folders) :] if len(path) >= len(folders) else ()
+    return len(path) == len(folders) and all(map(fnmatchcase, path, folders))
 
 
 def file_names(folder: Path) -> list[str]:

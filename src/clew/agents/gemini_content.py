@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from clew.agents.content import attachment_block, text_or_none, text_or_unset
@@ -13,6 +14,9 @@ from clew.model.json import JSON
 
 OPAQUE_PARTS = frozenset({"executableCode", "codeExecutionResult", "videoMetadata"})
 """Parts that are known, and that are shown as they are."""
+DOCUMENT_TYPES = ("application/pdf", "text/", "audio/", "video/")
+"""How the types of documents begin that parts can hold."""
+_COMMAND = re.compile(r"\?|/[A-Za-z][\w:-]*(?:\s.*)?", re.DOTALL)
 _PART_KEYS = {
     "functionCall": ("id", "name", "args"),
     "functionResponse": ("id", "name", "response", "parts", "willContinue", "scheduling"),
@@ -21,6 +25,11 @@ _PART_KEYS = {
 }
 """The kinds of parts that are objects, with the keys of each."""
 _PLAIN_PART_KEYS = ("text", "thought", "thoughtSignature", *sorted(OPAQUE_PARTS))
+
+
+def is_command(text: str) -> bool:
+    """True for a prompt that the client takes for a command to itself."""
+    return _COMMAND.fullmatch(text.strip()) is not None
 
 
 # From parts to blocks

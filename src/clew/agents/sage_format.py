@@ -13,31 +13,12 @@ from clew.agents.backups import read_inside
 from clew.agents.base import SourceFile
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model import Problem
-from clew.model.blocks import Block, Text, Unknown
 from clew.model.codes import problem
 from clew.model.json import JSON
 from clew.model.time import parse_time, spell_time
 
 METADATA = "metadata.json"
 _MAX_OBJECT_BYTES = 16 << 20
-
-
-def subfolders(root: Path) -> list[Path]:
-    """The folders in a folder, without links; none where it cannot be read."""
-    try:
-        return sorted(Path(entry.path) for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return []
-
-
-def source_with_size(agent: str, path: Path, parts: tuple[str, ...], sides: tuple[str, ...]) -> SourceFile:
-    """A source file with its size and time; both are 0 where it cannot be read."""
-    try:
-        stat = path.stat()
-        size, mtime = stat.st_size, stat.st_mtime
-    except OSError:
-        size, mtime = 0, 0.0
-    return SourceFile(agent, path, parts, sides, size, mtime)
 
 
 def read_metadata(folder: Path) -> dict[str, JSON] | None:
@@ -82,19 +63,6 @@ def normalized_time(value: JSON) -> str | None:
     return spell_time(stamp) if stamp is not None else None
 
 
-def content_blocks(content: JSON) -> list[Block]:
-    """The blocks of a message whose content is a text or a list."""
-    if type(content) is str:
-        return [Text(text=content)] if content else []
-    return [_content_block(item) for item in content] if type(content) is list else []
-
-
-def _content_block(item: JSON) -> Block:
-    if type(item) is dict and item.get("type") == "text" and type(item.get("text")) is str:
-        return Text(text=item["text"])
-    return Unknown(value=item)
-
-
 def text_objects(content: JSON) -> list[JSON]:
     """The native text blocks of a message whose content is a list."""
     items = content if type(content) is list else []
@@ -111,20 +79,10 @@ def is_error(success: bool | None | UnsetType) -> bool | UnsetType:
     return UNSET if success is UNSET else not success
 
 
-class SessionIds:
-    """Replaces the ids in copied records by those of the new session."""
-
-    def __init__(self, session: Mapping[str, JSON], *keys: str) -> None:
-        self._new, self._keys = session["id"], keys
-        self._old: JSON = None
-        """The session that the first record names; records of other sessions keep their id."""
-
-    def replace(self, record: dict[str, JSON]) -> None:
-        """Replace the session id."""
-        for key in self._keys:
-            if isinstance(record.get(key), str):
-                self._old = self._old or record[key]
-                record[key] = self._new if record[key] == self._old else record[key]
+def encode_call(block: Mapping[str, JSON], arguments_key: str) -> dict[str, JSON]:
+    """A `tool_use` block as a call; what is not known is left out."""
+    call = {"id": block["tool_id"], "name": block["tool_name"], arguments_key: block["input"]}
+    return {name: item for name, item in call.items() if item is not None}
 
 
 def replace_links(record: dict[str, JSON], message: Mapping[str, JSON]) -> None:

@@ -19,6 +19,7 @@ from clew.errors import ClewError
 from clew.io.paths import path_to_text
 from clew.model import Message, Problem, Record, SourceRef
 from clew.model.blocks import Unknown, block_type
+from clew.model.time import canonical_time
 
 FLUSH_CHARS = 4 << 20
 """Characters of text after which rows are handed over."""
@@ -54,7 +55,8 @@ def ingest(agent: Agent, source: SourceFile, number: int, level: SyncLevel = Syn
     With `SESSIONS`, these are the rows of its token usage alone.
     """
     session = agent.session_id(source)
-    builder = RowBuilder(agent.id, session, number, level)
+    undated_us = 0 if agent.has_message_times else stored_time(canonical_time(source.mtime))
+    builder = RowBuilder(agent.id, session, number, level, undated_us)
     message_of_call = MessageOfCall()
     problems: list[dict[str, Any]] = []
     unknown = UnknownParts(agent.opaque_blocks)

@@ -263,11 +263,14 @@ def agent_summaries(db: sqlite3.Connection) -> dict[str, dict[str, JSON]]:
     """For each agent: sessions, sub-agents, messages, bytes of existing files, and last activity."""
     query = f"""SELECT f.agent, sum(CASE WHEN f.state = 'live' THEN f.size ELSE 0 END),
       max(CASE WHEN s.ended_us > 0 THEN s.ended_us END) {_FROM} GROUP BY f.agent ORDER BY f.agent"""
+    side_query = """SELECT f.agent, sum(d.size) FROM side_file d JOIN source f ON f.id = d.owner
+      WHERE f.state = 'live' AND d.size > 0 GROUP BY f.agent"""
+    side_sizes = dict(db.execute(side_query))
     counts = catalog_stats(db).sessions_by("agent")
     return {
         agent: {
             **{name: counts[agent][name] for name in ("sessions", "subagents", "messages")},
-            "bytes": size,
+            "bytes": size + side_sizes.get(agent, 0),
             "last_activity": None if last_us is None else format_utc(last_us),
         }
         for agent, size, last_us in db.execute(query)

@@ -66,9 +66,12 @@ class _OpenCall:
 class RowBuilder:
     """Builds the rows of one source, message by message."""
 
-    def __init__(self, agent: str, session: str, source: int, level: SyncLevel = SyncLevel.MESSAGES) -> None:
+    def __init__(
+        self, agent: str, session: str, source: int, level: SyncLevel = SyncLevel.MESSAGES, undated_us: int = 0
+    ) -> None:
+        """`undated_us` is the time of messages that have none."""
         self._agent, self._session, self._base = agent, session, source * KEYS_PER_SOURCE
-        self._level = level
+        self._level, self._undated_us = level, undated_us
         self._messages = self._blocks = self._calls = self._changes = self._todos = self._usages = 0
         self._last_us = 0
         self.active_us = 0
@@ -91,7 +94,7 @@ class RowBuilder:
     def add(self, message: Message) -> None:
         """Add the next message of the source: its rows, unless only sessions and usage are wanted."""
         self._messages += 1
-        time = stored_time(message.timestamp) if message.timestamp else 0
+        time = stored_time(message.timestamp) if message.timestamp else self._undated_us
         gap = max(0, time - self._last_us) if time and self._last_us else 0
         self.active_us += gap if gap < IDLE_US else 0
         self._last_us = time or self._last_us
@@ -105,7 +108,7 @@ class RowBuilder:
         metadata, blocks = metadata_of(message), block_texts(message)
         key = self._base + self._messages
         chars = self._add_blocks(key, time, blocks)
-        uuid, event = self._ids(message, time or chars)
+        uuid, event = self._ids(message, (time if message.timestamp else 0) or chars)
         parent = self._parent_event(message.parent_uuid or None)
         model = (metadata.model.name if metadata.model is not UNSET else None) or ""
         flags = (metadata.is_sidechain is True) * _SIDECHAIN | (metadata.is_meta is True) * _META

@@ -21,8 +21,9 @@ from clew.catalog.rows import Rows
 from clew.catalog.sync_level import SyncLevel
 from clew.catalog.sync_report import SyncCounts
 from clew.catalog.text_store import ChunkPacker, PackedChunk, SourceTextWriter
-from clew.errors import ClewError, LimitExceeded, SourceUnreadable
+from clew.errors import ClewError, DatabaseLocked, LimitExceeded, SourceUnreadable
 from clew.io.batches import batches_by_size
+from clew.io.database_paths import database_of
 from clew.io.paths import escape_controls, path_for_display
 from clew.io.workers import run_in_workers
 
@@ -135,6 +136,8 @@ class IngestWorker:
         self._db = open_writer(folder)
         self._level = level
         self._writer = RowWriter(self._db)
+        self._locked_databases: dict[Path, DatabaseLocked] = {}
+        """Databases that another program writes to: waiting for them once is enough."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -164,7 +167,10 @@ class IngestWorker:
 
     def _read(self, task: Task) -> _ReadSource | None:
         read = _ReadSource(task, SourceState(0, 0, 0, 0), time.time_ns())
+        database = database_of(task.source.path)
         try:
+            if database in self._locked_databases:
+                raise self._locked_databases[database]
             source = with_current_size(task.source)
             try:
                 read.state = source_state(source)
@@ -176,6 +182,8 @@ class IngestWorker:
             read.discard_rows()
             raise
         except SOURCE_ERRORS as error:
+            if database is not None and isinstance(error, DatabaseLocked):
+                self._locked_databases[database] = error
             read.discard_rows()
             read.end = None
             read.text_writer = SourceTextWriter(self._db, task.id)

@@ -49,8 +49,10 @@ class _Row(msgspec.Struct, frozen=True):
 
     @property
     def folders(self) -> list[_Folder]:
-        """Those that exist or cannot be read."""
-        return [folder for folder in self.roots if folder.exists is not False]
+        """Those that exist or cannot be read; one of another program counts only where the agent has sessions."""
+        agent = registry.get(self.id)
+        found = [folder for folder in self.roots if folder.exists is not False]
+        return [folder for folder in found if self.sessions or not agent.shares(Path(folder.path))]
 
     @property
     def is_found(self) -> bool:

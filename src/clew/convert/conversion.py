@@ -88,6 +88,8 @@ class Conversion(Prepared):
         self._new_id = new_id
         self._new_ids: dict[str, str] = {**(parent._new_ids if parent else {}), self._original["id"]: new_id}
         """Of this session and those above, by their ids before the conversion; the first is no sub-agent."""
+        self._has_claimed_id = False
+        """Whether a record was read that names a session."""
         self._converted_ids: set[str] = parent._converted_ids if parent else {self._original["id"]}
         """Ids before the conversion of all sessions so far: sub-agents may claim to start each other."""
         self._path = self._history.select(branch)
@@ -192,6 +194,7 @@ class Conversion(Prepared):
         for unit in units if self._is_whole_copy else self._path.in_order(units):
             value, parent = unit.value, None
             if unit.is_message:
+                self._note_claimed_id(unit.claimed_session)
                 if not self._is_whole_copy and not self._path.contains(value["index"]):
                     continue
                 parent = self._path.bridges.get(value["index"])
@@ -202,6 +205,13 @@ class Conversion(Prepared):
             last_uuid = value.get("uuid") or last_uuid
             is_relinked = parent is not None and "parent_uuid" in value
             yield unit._replace(value={**value, "parent_uuid": parent}) if is_relinked else unit
+
+    def _note_claimed_id(self, claimed: str | None) -> None:
+        """Note that the first id in a file is that of its session, also where the file has another name."""
+        if claimed and not self._has_claimed_id:
+            self._has_claimed_id = True
+            if claimed != self._original.get("parent_session_id"):
+                self._new_ids.setdefault(claimed, self._new_id)
 
     def _survey(self) -> Iterator[Loss]:
         """What would be lost; reads the session once and writes nothing."""

@@ -122,8 +122,8 @@ class _History:
     def _tool_call(self, step: Step) -> _ToolCall:
         work, folder = step.work, self._session.folder
         if isinstance(work, Command):
-            output = f"Error (exit code 1): {work.output}" if work.is_failure else work.output
-            return _ToolCall("Bash", {"command": work.command}, output)
+            error = "Error executing tool Bash: Error (exit code 1): " if work.is_failure else ""
+            return _ToolCall("Bash", {"command": work.command}, f"{error}{work.output}")
         if isinstance(work, Read):
             path = f"{folder}/{work.path}"
             return _ToolCall("Read", {"filepath": path}, f"Content of {path}:\n{work.content}")

@@ -89,6 +89,12 @@ def microseconds(value: JSON) -> int | None:
     return None if stamp is None else to_microseconds(stamp)
 
 
+def milliseconds(value: JSON) -> int | None:
+    """A time as whole milliseconds since 1970; None if it is invalid."""
+    stamp = parse_time(value)
+    return None if stamp is None else to_milliseconds(stamp)
+
+
 def to_microseconds(stamp: datetime) -> int:
     """The exact microseconds from 1970 to a point in time."""
     since = stamp - EPOCH

@@ -8,8 +8,9 @@ from typing import Literal, get_args
 
 import msgspec
 
+from clew.agents.folders import subfolders
 from clew.agents.sage_agent.locate import BACKUPS, MESSAGES, METADATA, SNAPSHOTS
-from clew.agents.sage_format import read_object, subfolders
+from clew.agents.sage_format import read_object
 from clew.errors import TargetRefused, UsageError
 from clew.host import is_copy
 from clew.io.file_lock import LOCK_WAIT_SECONDS

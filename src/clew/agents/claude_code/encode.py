@@ -22,7 +22,6 @@ CLIENT_VERSION = "2.1.0"
 """Records name the version that wrote them; the client asks for no certain one."""
 UNKNOWN_MODEL = "unknown"
 """Stands in replies of which the source does not say what model gave them."""
-MAX_RECORDS_BEFORE_MESSAGES = 1000
 
 # Unified names and native keys, in the order in which the keys are written.
 _ENVELOPE_START = {
@@ -57,30 +56,16 @@ _RECORD_START = {"type": "type", "uuid": "uuid", "parent_uuid": "parentUuid", "t
 
 def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
     """The lines of a session's main file."""
-    remaining = iter(units)
-    first: list[Unit] = []
-    for unit in remaining:
-        first.append(unit)
-        if unit.is_message or len(first) == MAX_RECORDS_BEFORE_MESSAGES:
-            break
-    encoder = _Encoder(header.session, _claimed_session(first))
-    for unit in chain(first, remaining):
-        for record in encoder.records(unit):
-            yield "", json_line(record)
-    for record in encoder.last_records():
+    encoder = _Encoder(header.session)
+    for record in chain(chain.from_iterable(map(encoder.records, units)), encoder.last_records()):
         yield "", json_line(record)
-
-
-def _claimed_session(first: list[Unit]) -> JSON:
-    """The session that the first message with a native record says it belongs to."""
-    return first[-1].native.get(SESSION_KEYS[0]) if first else None
 
 
 class _Encoder:
     """What must be known of earlier units to encode the next one."""
 
-    def __init__(self, session: Mapping[str, JSON], old_id: JSON) -> None:
-        self._session, self._old_id = session, old_id
+    def __init__(self, session: Mapping[str, JSON]) -> None:
+        self._session = session
         is_subagent = session.get("is_agent_session")
         self._session_id = session.get("parent_session_id") if is_subagent else session["id"]
         self._has_native = False
@@ -116,11 +101,11 @@ class _Encoder:
     # Records of Claude Code itself
 
     def _copied(self, unit: Unit) -> Fields | None:
-        """The native record, with the id of the new session and the parent that its message has."""
+        """The native record, with the parent that its message has."""
         value = unit.value
         if not unit.is_message and value["kind"] == "copy":
             return None  # the earlier record is written
-        record: Fields = self._with_session_id(dict(unit.native))
+        record = dict(unit.native)
         if unit.is_message and "uuid" not in record and value.get("uuid") is not None:
             self._not_written[value["uuid"]] = value.get("parent_uuid")
             return record
@@ -130,17 +115,6 @@ class _Encoder:
                 parent = self._not_written[parent]
             record["parentUuid"] = parent
         return record
-
-    def _with_session_id(self, value: JSON) -> JSON:
-        """The value with the id of the new session wherever a key names the old one."""
-        if isinstance(value, dict):
-            return {
-                key: self._session_id
-                if key in SESSION_KEYS and item == self._old_id is not None
-                else self._with_session_id(item)
-                for key, item in value.items()
-            }
-        return [self._with_session_id(item) for item in value] if isinstance(value, list) else value
 
     # Composed records
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import BinaryIO
 
 from msgspec import UNSET, UnsetType, to_builtins
 
-from clew.agents.base import SourceFile, fragment_events, open_main
+from clew.agents.base import SourceFile
 from clew.agents.claude_code.copied_history import CopiedRecord, mark_copies
 from clew.agents.claude_code.queued_prompts import place_delivered_prompts
 from clew.agents.claude_code.records import (
@@ -19,15 +20,15 @@ from clew.agents.claude_code.records import (
     StructuredResult,
     TranscriptRecord,
 )
-from clew.agents.tools import RecentCalls
+from clew.agents.content import text_or_unset
+from clew.agents.decoding import EventDecoder
 from clew.analysis.todos import as_todos
 from clew.io.codec import NOT_JSON, dumps, loads
-from clew.io.compress import damage
+from clew.io.records import RawRecord
 from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse, Unknown
-from clew.model.codes import problem
 from clew.model.events import Event, SessionInfo, SubagentStarted
 from clew.model.json import JSON
-from clew.model.message import Message, Metadata, ModelUse, SourceRef, ThinkingSettings
+from clew.model.message import Message, Metadata, ModelUse, Role, ThinkingSettings
 from clew.model.record import Record
 from clew.model.snapshot import Snapshot, TrackedFile
 from clew.model.time import canonical_time
@@ -37,33 +38,26 @@ from clew.model.usage import TokenUsage
 
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a transcript, in file order."""
-    decoder = EventDecoder()
-    with open_main(source) as stream:
-        lines = place_delivered_prompts(TRANSCRIPT.decode_file(stream))
-        for line, record in mark_copies(source, lines):
-            if isinstance(record, TranscriptRecord):
-                yield from decoder.events(record, line)
-            elif isinstance(record, CopiedRecord):
-                yield decoder.copied(record.record, line)
-            else:
-                yield from fragment_events(source, record, line, after=decoder.index)
-        if found := damage(stream):
-            yield problem("damaged-archive", found, file=str(source.path))
+    decoder = _TranscriptDecoder(source)
+
+    def decode_file(stream: BinaryIO) -> Iterator[tuple[int, TranscriptRecord | CopiedRecord | RawRecord]]:
+        return mark_copies(source, place_delivered_prompts(TRANSCRIPT.decode_file(stream)))
+
+    return decoder.read_lines(decode_file, decoder.decode)  # type: ignore[misc]
 
 
-class EventDecoder:
-    """What must be known of earlier records to decode the next one."""
-
-    def __init__(self) -> None:
-        self.index = 0
-        self._source = SourceRef(0, -1)
-        self._tool_names = RecentCalls()
+class _TranscriptDecoder(EventDecoder):
+    def __init__(self, source: SourceFile) -> None:
+        super().__init__(source)
         self._info: tuple[str | None, ...] = (None, None, None)
         """The session, slug and agent id that the last record claimed."""
 
-    def events(self, record: TranscriptRecord, line: int) -> Iterator[Event]:
-        """The events of the record on a line."""
-        self._source = SourceRef(0, line - 1)
+    def decode(self, record: TranscriptRecord | CopiedRecord) -> Iterator[Event]:
+        """The events of a line."""
+        if isinstance(record, CopiedRecord):
+            # It has no uuid, as it is no part of the conversation.
+            yield self.make_record("copy", record.record.type, time=record.record.timestamp)
+            return
         info = self._info
         claims = record.sessionId, record.slug, record.agentId
         if claims != info and any(claims):
@@ -84,17 +78,7 @@ class EventDecoder:
                 if record.data is not None and record.data.agentId and record.parentToolUseID:
                     yield SubagentStarted(agent_id=record.data.agentId, tool_id=record.parentToolUseID)
 
-    def copied(self, record: TranscriptRecord, line: int) -> Record:
-        """A record that repeats an earlier one. It has no uuid, as it is no part of the conversation."""
-        return Record(
-            after=self.index,
-            kind="copy",
-            type=record.type,
-            timestamp=canonical_time(record.timestamp),
-            source=SourceRef(0, line - 1),
-        )
-
-    def _message(self, record: TranscriptRecord, role: str) -> Iterator[Event]:
+    def _message(self, record: TranscriptRecord, role: Role) -> Iterator[Event]:
         api = record.message
         blocks = _blocks(api.content) if api is not None else []
         metadata = _metadata(record)
@@ -103,38 +87,19 @@ class EventDecoder:
             stop_reason = api.stop_reason if api.stop_reason is not UNSET else api.stopReason
             if api.model is not UNSET or stop_reason is not UNSET or api.stop_sequence is not UNSET:
                 metadata.model = ModelUse(name=api.model, stop_reason=stop_reason, stop_sequence=api.stop_sequence)
-        metadata.token_usage = _usage(api.usage if api is not None else None) or _usage(record.usage) or UNSET
+            if api.usage is not None:
+                metadata.token_usage = _usage(api.usage)
+        if record.usage is not None and metadata.token_usage is UNSET:
+            metadata.token_usage = _usage(record.usage)
         if role == "user":
-            self._add_user_metadata(record, blocks, metadata)
-        result_of, result = self._name_tools(blocks), record.toolUseResult
+            _add_user_metadata(record, blocks, metadata)
         yield self._add(record, role, blocks, metadata)
-        if result_of is not None and type(result) is StructuredResult and result.agentId:
-            yield SubagentStarted(agent_id=result.agentId, tool_id=result_of)
-        if role == "user" and result_of is None and _begins_inline_agent(record):
-            yield SubagentStarted(root_uuid=record.uuid or None)
-
-    def _add_user_metadata(self, record: TranscriptRecord, blocks: list[Block], metadata: Metadata) -> None:
-        metadata.is_compact_summary = record.isCompactSummary
-        if record.origin is not None:
-            metadata.origin = record.origin.kind
-        if record.thinkingMetadata is not None and record.thinkingMetadata != ThinkingSettings():
-            metadata.thinking = record.thinkingMetadata
-        if record.todos is not UNSET:
-            metadata.todos = [
-                Todo(
-                    content=todo.content,
-                    status=todo.status,
-                    active_form=todo.activeForm,
-                    priority=todo.priority,
-                    id=todo.id,
-                )
-                for todo in record.todos
-            ]
-        if type(record.toolUseResult) is StructuredResult and record.toolUseResult.newTodos is not UNSET:
-            # The structured result speaks of one call and does not say which.
-            results = [block for block in blocks if type(block) is ToolResult]
-            if len(results) == 1 and results[0].is_error is not True:
-                metadata.todos = _todos(record.toolUseResult.newTodos)
+        if role == "user":
+            call, result = _first_answered_call(blocks), record.toolUseResult
+            if call is not None and type(result) is StructuredResult and result.agentId:
+                yield SubagentStarted(agent_id=result.agentId, tool_id=call)
+            elif call is None and _begins_inline_agent(record):
+                yield SubagentStarted(root_uuid=record.uuid or None)
 
     def _attachment(self, record: TranscriptRecord) -> Message:
         attachment, metadata = record.attachment, _metadata(record)
@@ -148,40 +113,18 @@ class EventDecoder:
             metadata.origin = attachment.origin.kind
         return self._add(record, "user", _blocks(attachment.prompt), metadata)
 
-    def _add(self, record: TranscriptRecord, role: str, blocks: list[Block], metadata: Metadata) -> Message:
-        self.index += 1
-        return Message(
-            index=self.index,
-            role=role,  # type: ignore[arg-type]
-            uuid=record.uuid,
-            parent_uuid=record.parentUuid,
-            timestamp=canonical_time(record.timestamp),
-            content=blocks,
-            metadata=UNSET if metadata == _NO_METADATA else metadata,
-            source=self._source,
-        )
-
-    def _name_tools(self, blocks: list[Block]) -> str | None:
-        """Give results the names of their calls; returns the call that the first result answers."""
-        names, first = self._tool_names, None
-        for block in blocks:
-            if type(block) is ToolUse and block.tool_id is not None and block.tool_name is not None:
-                names[block.tool_id] = block.tool_name
-            elif type(block) is ToolResult and block.tool_id is not None:
-                block.tool_name = names.get(block.tool_id)
-                first = first or block.tool_id
-        return first
+    def _add(self, record: TranscriptRecord, role: Role, blocks: list[Block], metadata: Metadata) -> Message:
+        uuid, parent = record.uuid, record.parentUuid
+        return self.make_message(role, blocks, metadata, uuid=uuid, parent=parent, time=record.timestamp)
 
     def _record(self, record: TranscriptRecord) -> Record:
         kind = record.type
-        found = Record(
-            after=self.index,
-            kind=RECORD_KINDS.get(kind or "", "other"),
-            type=kind,
+        found = self.make_record(
+            RECORD_KINDS.get(kind or "", "other"),
+            kind,
             uuid=record.uuid,
-            parent_uuid=record.parentUuid,
-            timestamp=canonical_time(record.timestamp),
-            source=self._source,
+            parent=record.parentUuid,
+            time=record.timestamp,
         )
         for name, key in RECORD_FIELDS.get(kind or "", {}).items():
             setattr(found, name, getattr(record, key))
@@ -194,6 +137,37 @@ class EventDecoder:
         return found
 
 
+def _add_user_metadata(record: TranscriptRecord, blocks: list[Block], metadata: Metadata) -> None:
+    metadata.is_compact_summary = record.isCompactSummary
+    if record.origin is not None:
+        metadata.origin = record.origin.kind
+    if record.thinkingMetadata is not None and record.thinkingMetadata != ThinkingSettings():
+        metadata.thinking = record.thinkingMetadata
+    if record.todos is not UNSET:
+        metadata.todos = [
+            Todo(
+                content=todo.content,
+                status=todo.status,
+                active_form=todo.activeForm,
+                priority=todo.priority,
+                id=todo.id,
+            )
+            for todo in record.todos
+        ]
+    if type(record.toolUseResult) is StructuredResult and record.toolUseResult.newTodos is not UNSET:
+        # The structured result speaks of one call and does not say which.
+        results = [block for block in blocks if type(block) is ToolResult]
+        if len(results) == 1 and results[0].is_error is not True:
+            metadata.todos = _todos(record.toolUseResult.newTodos)
+
+
+def _first_answered_call(blocks: list[Block]) -> str | None:
+    for block in blocks:
+        if type(block) is ToolResult and block.tool_id:
+            return block.tool_id
+    return None
+
+
 def _begins_inline_agent(record: TranscriptRecord) -> bool:
     """True for the first prompt of a sub-agent whose messages stand in this file.
 
@@ -202,9 +176,6 @@ def _begins_inline_agent(record: TranscriptRecord) -> bool:
     if record.isSidechain is not True or record.isMeta is True or record.isCompactSummary is True:
         return False
     return bool(record.uuid) and not record.parentUuid and not record.agentId
-
-
-_NO_METADATA = Metadata()
 
 
 def _metadata(record: TranscriptRecord) -> Metadata:
@@ -220,9 +191,7 @@ def _metadata(record: TranscriptRecord) -> Metadata:
     )
 
 
-def _usage(usage: ApiUsage | None) -> TokenUsage | None:
-    if usage is None:
-        return None
+def _usage(usage: ApiUsage) -> TokenUsage | UnsetType:
     created, details = usage.cache_creation, usage.output_tokens_details
     found = TokenUsage(
         input_tokens=usage.input_tokens,
@@ -234,7 +203,7 @@ def _usage(usage: ApiUsage | None) -> TokenUsage | None:
         reasoning_tokens=details.thinking_tokens if details is not None else UNSET,
         service_tier=usage.service_tier,
     )
-    return found if found != _NO_USAGE else None
+    return found if found != _NO_USAGE else UNSET
 
 
 _NO_USAGE = TokenUsage()
@@ -252,13 +221,14 @@ def _block(item: JSON) -> Block:
     if kind == "text" and type(item.get("text")) is str:
         return Text(text=item["text"])
     if kind == "thinking" and type(item.get("thinking")) is str:
-        return Thinking(thinking=item["thinking"], signature=_text(item, "signature"))
+        return Thinking(thinking=item["thinking"], signature=text_or_unset(item.get("signature")))
     if kind == "tool_use" and type(item.get("id")) is str and type(item.get("name")) is str and "input" in item:
         return ToolUse(tool_id=item["id"], tool_name=item["name"], input=item["input"])
     if kind == "tool_result" and type(item.get("tool_use_id")) is str:
         is_error = item.get("is_error")
         return ToolResult(
             tool_id=item["tool_use_id"],
+            tool_name=None,
             output=_output(item.get("content")),
             is_error=is_error if type(is_error) is bool else UNSET,
         )
@@ -278,29 +248,17 @@ def _embedded(item: dict[str, JSON]) -> tuple[str | UnsetType, str | UnsetType, 
     source = item.get("source")
     if type(source) is not dict:
         return UNSET, UNSET, UNSET
-    content = _text(source, "url") if source.get("type") == "url" else _text(source, "data")
-    return _text(source, "type"), _text(source, "media_type"), content
-
-
-def _text(item: dict[str, JSON], key: str) -> str | UnsetType:
-    value = item.get(key)
-    return value if type(value) is str else UNSET
+    content = source.get("url" if source.get("type") == "url" else "data")
+    return text_or_unset(source.get("type")), text_or_unset(source.get("media_type")), text_or_unset(content)
 
 
 def _output(content: JSON) -> JSON:
     """What a tool gave back: a text, or blocks as JSON. Any other value is spelled as text."""
     if type(content) is list:
-        return [_block_json(item) for item in content]
+        return to_builtins([_block(item) for item in content])
     if content is None:
         return UNSET
     return content if type(content) is str else dumps(content).decode()
-
-
-def _block_json(item: JSON) -> JSON:
-    """A block inside a tool's result, which stands in the document as plain JSON."""
-    if type(item) is dict and item.get("type") == "text" and type(item.get("text")) is str:
-        return {"type": "text", "text": item["text"]}
-    return to_builtins(_block(item))
 
 
 def _todos(value: JSON) -> list[Todo] | UnsetType:

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from clew.agents.base import SourceFile, Unit
 from clew.agents.claude_code.background_writers import BackgroundWriters
 from clew.agents.claude_code.checkpoints import Checkpoints
-from clew.agents.edits import Hunk, make_hunk, patching
+from clew.agents.edits import Hunk, make_hunk, patching, writing
 from clew.agents.file_evidence import (
     ABSENT,
+    Edit,
     Event,
     FileChange,
     KnownContent,
@@ -58,29 +59,21 @@ class _ClaudeFileChanges(BackgroundWriters):
         message, metadata = unit.value, metadata_of(unit.value)
         self._version = metadata.get("agent_version") or self._version
         yield from self._checkpoints.see(message, self.folder, unit.native)
-        if self._is_new_turn(message, metadata):
-            yield from self.interrupted(message["index"])
         types = [block["type"] for block in message["content"]]
-        self._reply = metadata.get("message_id") if "tool_use" in types else self._reply
         self._has_one_result = types.count("tool_result") == 1
         yield from super().message(unit)
+        self._reply = metadata.get("message_id") if "tool_use" in types else self._reply
         yield from self._attached(object_at(unit.native, "attachment"))
 
-    def _is_new_turn(self, message: dict[str, JSON], metadata: dict[str, JSON]) -> bool:
-        """True where every call before must have its result by now, unless it was interrupted."""
-        if message["role"] == "assistant":
-            reply = metadata.get("message_id")
-            return None not in (reply, self._reply) and reply != self._reply
-        if message["role"] != "user" or metadata.get("is_meta") or not message["content"]:
-            return False
-        return all(block["type"] == "text" for block in message["content"])
+    def is_new_turn(self, message: dict[str, JSON]) -> bool:
+        """True also for another reply of the model."""
+        reply = metadata_of(message).get("message_id")
+        return super().is_new_turn(message) or (None not in (reply, self._reply) and reply != self._reply)
 
     def interrupted(self, index: int) -> Iterator[Event]:
         yield from [WriterFinished(call_id, index) for call_id in self.calls]
         yield from super().interrupted(index)
-
-    def finish(self) -> Iterator[Event]:
-        return self.interrupted(self.index + 1)
+        self.calls.clear()
 
     def returned(self, block: dict[str, JSON], native: Mapping[str, JSON]) -> Iterator[Event]:
         is_refused = self._has_one_result and isinstance(native.get("toolUseResult"), str)
@@ -115,9 +108,10 @@ class _ClaudeFileChanges(BackgroundWriters):
         is_altered = call.details.get("userModified") is True
         return call.change("change", "record") if is_altered else super().written(call)
 
-    def writes_verbatim(self, call: ToolCall) -> bool:
+    def edit_by_writing(self, call: ToolCall, content: str) -> Edit:
         parts = self._version.split(".")
-        return all(part.isdecimal() for part in parts) and tuple(map(int, parts)) >= _VERBATIM
+        is_new = all(part.isdecimal() for part in parts) and tuple(map(int, parts)) >= _VERBATIM
+        return writing(content, verbatim=is_new)
 
     def content_before(self, call: ToolCall) -> KnownContent | None:
         if call.name == "Write" and call.details.get("type") == "create":

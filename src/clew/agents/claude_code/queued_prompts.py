@@ -67,8 +67,9 @@ def place_delivered_prompts(lines: Iterable[Line]) -> Iterator[Line]:
         if removed and len(held) < MAX_HELD_RECORDS:
             held.append((line, record))
         else:
-            yield from held
-            held, removed = [], []
+            if held or removed:
+                yield from held
+                held, removed = [], []
             yield line, record
     yield from _released(held, removed, last_uuid)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from clew.io.typed_records import RecordDecoder, unknown_in
+from clew.io.typed_records import KeysByType, RecordDecoder, unknown_in
 from clew.model.json import JSON
 from clew.model.message import ThinkingSettings
 
@@ -251,15 +251,16 @@ _KNOWN = {
     **dict.fromkeys(MESSAGE_TYPES, _MESSAGE_RECORD),
     **{kind: frozenset(_OTHER_RECORDS.get(kind, "").split()) for kind in RECORD_KINDS},
 }
-_BLOCK_KEYS = {
-    "text": "text citations cache_control",
-    "thinking": "thinking signature",
-    "tool_use": "id name input caller cache_control",
-    "tool_result": "tool_use_id content is_error cache_control",
-    "image": "source cache_control",
-    "document": "source title context citations cache_control",
-}
-_KNOWN_BLOCK_KEYS = {kind: frozenset(["type", *keys.split()]) for kind, keys in _BLOCK_KEYS.items()}
+_BLOCK_KEYS = KeysByType(
+    {
+        "text": "text citations cache_control",
+        "thinking": "thinking signature",
+        "tool_use": "id name input caller cache_control",
+        "tool_result": "tool_use_id content is_error cache_control",
+        "image": "source cache_control",
+        "document": "source title context citations cache_control",
+    }
+)
 _SOURCE_KEYS = {
     "image": frozenset("type media_type data file_id url".split()),
     "document": frozenset("type media_type data file_id url content".split()),
@@ -301,12 +302,9 @@ def find_unknown_keys(record: Mapping[str, JSON]) -> Iterator[str]:
 def _unknown_in_blocks(content: JSON) -> Iterator[str]:
     """Unknown keys of known blocks; an unknown block is reported by its type."""
     for block in content if isinstance(content, list) else ():
+        yield from _BLOCK_KEYS.unknown_in(block)
         kind = block.get("type") if isinstance(block, dict) else None
-        if not isinstance(kind, str) or kind not in _KNOWN_BLOCK_KEYS:
-            continue
-        yield from unknown_in(kind, block, known=_KNOWN_BLOCK_KEYS[kind])
         if kind == "tool_result":
             yield from _unknown_in_blocks(block.get("content"))
-        source = block.get("source")
-        if kind in _SOURCE_KEYS and isinstance(source, dict):
-            yield from unknown_in(f"{kind}.source", source, known=_SOURCE_KEYS[kind])
+        elif kind in ("image", "document"):
+            yield from unknown_in(f"{kind}.source", block.get("source"), known=_SOURCE_KEYS[kind])

@@ -79,10 +79,10 @@ def _citations(unit: Unit) -> Iterator[str]:
 
 
 TARGET_PROFILE = TargetProfile(
-    CAPACITY,
-    TOOLS,
-    SESSION_KEYS,
-    lambda session: ["claude", "--resume", str(session["id"])],
+    capacity=CAPACITY,
+    tools=TOOLS,
+    id_keys=SESSION_KEYS,
+    resume=lambda session: ["claude", "--resume", str(session["id"])],
     can_find_by_id=lambda path, identity: path.name == f"{identity}.jsonl",
     aside=_aside,
     compaction=_compaction,

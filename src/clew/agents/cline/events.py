@@ -38,8 +38,6 @@ from clew.model.message import Metadata, ModelUse, Role
 from clew.model.time import canonical_time
 from clew.model.usage import TokenUsage
 
-ENDED_AT, FORKED_FROM = "ended_at", "forked_from"
-"""In `Facts.extra`: when the editor displayed something last, and the session that this one is a fork of."""
 SUBAGENT_TOOL = "spawn_agent"
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
 _PROMPT = re.compile(r"\s*<(user_input|task|feedback|user_message)\b[^>]*>\n?(.*?)\n?</\1>\s*", re.DOTALL)
@@ -87,7 +85,7 @@ class _ClineDecoder(EventDecoder):
             is_subagent=is_subagent,
             parent_session_id=self.source.path.parent.name if is_subagent else None,
             agent_id=self._session.rpartition("__")[2] if is_subagent else None,
-            extra={FORKED_FROM: fork} if fork and not is_subagent else None,
+            extra={"extension": {"forked_from": fork}} if fork and not is_subagent else None,
         )
 
     def decode(self, value: dict[str, JSON], is_header: bool) -> Iterator[Event]:
@@ -136,7 +134,7 @@ class _ClineDecoder(EventDecoder):
 
     def last_info(self) -> Iterator[Event]:
         """Times of a task, and the sub-agents of a session with the calls that started them."""
-        extra: dict[str, JSON] | None = {ENDED_AT: self._ended_at} if self._ended_at is not None else None
+        extra: dict[str, JSON] | None = {"ended_at": self._ended_at} if self._ended_at is not None else None
         yield SessionInfo(started_at=self._started_at, extra=extra)
         calls = list(self._subagent_tasks)
         for path in locate.subagent_files(self.source.path):

@@ -43,15 +43,15 @@ TOOLS = (
 )
 
 TARGET_PROFILE = TargetProfile(
-    Capacity(
+    capacity=Capacity(
         images=True,
         images_in_results=True,
         failures=True,
         titles=True,
     ),
-    TOOLS,
-    ("sessionId", "session_id"),
-    lambda session: ["cline", "--id", str(session["id"])],
+    tools=TOOLS,
+    id_keys=("sessionId", "session_id"),
+    resume=lambda session: ["cline", "--id", str(session["id"])],
     resumes_file=lambda path, _parts: not is_task(path),
     no_result_text=NO_RESULT,
     main_path=main_path,

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
 
-from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
+from clew.agents.base import Agent, Claim, Header, SourceFile, first_lines
 from clew.agents.codex import locate
-from clew.agents.target_profile import TargetProfile
 from clew.analysis.facts import Facts
+from clew.analysis.titles import short_title
 from clew.host import Host
-from clew.model import Problem
-from clew.model.events import Event
+from clew.io.codec import NOT_JSON, loads
+from clew.io.compress import plain_name
 from clew.model.json import JSON
+from clew.model.time import parse_time, spell_time
 
-if TYPE_CHECKING:
-    from clew.agents.file_evidence import Event as FileEvidence
+_HEAD = re.compile(rb'^[^\n]*"session_meta"[^\n]*', re.MULTILINE)
+_UUID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_LINE_TYPES = frozenset(
+    "session_meta turn_context response_item event_msg compacted world_state inter_agent_communication "
+    "inter_agent_communication_metadata token_usage_record".split()
+)
+_CLAIM_LINES = 8
+"""So many lines at most decide whether a file is a rollout."""
+_ENVELOPE_START = re.compile(
+    rb'\s*\{\s*(?:"timestamp"\s*:\s*"[^"]*"\s*,\s*)?(?:"ordinal"\s*:\s*\d+\s*,\s*)?'
+    rb'"type"\s*:\s*"(?:session_meta|response_item|event_msg|turn_context|compacted|world_state)"'
+)
+_BARE_HEAD_START = re.compile(rb'\s*\{\s*"id"\s*:\s*"[^"]*"\s*,\s*"timestamp"\s*:\s*"[^"]*"\s*,\s*"instructions"\s*:')
+_DOCUMENT_START = re.compile(rb'\s*\{\s*"session"\s*:\s*\{[^{}]*"id"\s*:[^{}]*"instructions"\s*:')
 
 
 class Codex(Agent):
@@ -25,36 +38,45 @@ class Codex(Agent):
     id = locate.AGENT
     title = "Codex CLI"
     homepage = "https://github.com/openai/codex"
+    package = __name__
     newest_tested_version = "0.166.0"
     opaque_blocks = frozenset({"encrypted_content"})
 
     def roots(self, host: Host) -> Iterator[Path]:
-        return locate.roots(host)
+        home = host.configured_folder("CODEX_HOME", ".codex")
+        return (home / name for name in (locate.SESSIONS, locate.ARCHIVED))
 
     def discover(self, root: Path) -> Iterator[SourceFile]:
-        return locate.discover(root)
+        return map(self.locate, locate.rollouts_below(root))
 
     def companions(self, host: Host) -> Iterator[Path]:
-        yield from {root.parent / locate.THREAD_INDEX for root in locate.roots(host)}
+        yield from {root.parent / locate.THREAD_INDEX for root in self.roots(host)}
 
     def beside(self, path: PurePath, content: bytes, known: Sequence[str]) -> Iterator[str]:
-        return locate.beside(path, content, known)
+        """The rollouts of the threads whose heads are in this one: comparing shows what it copied from them."""
+        named = {uuid.decode() for head in _HEAD.findall(content) for uuid in _UUID.findall(head)}
+        own = locate.parse_name(path)
+        named -= {own.rollout or own.thread} if own else set()
+        for name in known if named else ():
+            found = locate.parse_name(PurePath(name))
+            if found is not None and (found.rollout or found.thread) in named:
+                yield name
 
     def claims(self, path: Path, head: bytes) -> Claim:
-        return locate.claims(path, head)
-
-    def locate(self, path: Path) -> SourceFile:
-        return locate.source_file(path)
+        name = plain_name(path.name)
+        if name.endswith(".json"):
+            return Claim.YES if _DOCUMENT_START.match(head) else Claim.NO
+        if not name.endswith(".jsonl"):
+            return Claim.NO
+        if any(map(_is_rollout_line, first_lines(head, _CLAIM_LINES))):
+            return Claim.YES
+        is_empty = not head.removeprefix(b"\xef\xbb\xbf").strip()
+        return Claim.MAYBE if is_empty and locate.is_rollout(path.name) else Claim.NO
 
     def session_id(self, source: SourceFile) -> str:
         from clew.agents.codex.events import first_thread_id, session_id
 
         return session_id(source, first_thread_id(source))
-
-    def events(self, source: SourceFile) -> Iterator[Event]:
-        from clew.agents.codex.events import read_events
-
-        return read_events(source)
 
     def document_keys(self, head: bytes, name: str) -> tuple[str, ...] | None:
         from clew.agents.codex.records import DOCUMENT_ITEMS, is_document_name
@@ -62,36 +84,42 @@ class Codex(Agent):
         return (DOCUMENT_ITEMS,) if is_document_name(name) else None
 
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
-        from clew.agents.codex.header import session_object
+        session = super().session(source, facts)
+        session["ended_at"] = session["ended_at"] or facts.extra.get("last_record_time")
+        for name, time in (("started_at", facts.first_time), ("ended_at", facts.last_time)):
+            if time is None and (stamp := parse_time(session[name])) is not None:
+                # A time of a head is shown without zeros behind its seconds.
+                session[name] = spell_time(stamp)
+        return session
 
-        return session_object(source, facts)
+    def workspace_folder(self, source: SourceFile) -> str:
+        """The folder of a rollout below Codex's home, else the name of its folder."""
+        home, folder = locate.home_of(source.path), source.path.parent
+        return folder.relative_to(home).as_posix() if home is not None else folder.name
 
-    def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
-        from clew.agents.codex.encode import encode
+    def session_title(self, source: SourceFile, facts: Facts) -> str | None:
+        from clew.agents.codex.events import session_id
+        from clew.agents.codex.items import request_of
+        from clew.agents.codex.records import EVENT_LINE
+        from clew.agents.codex.thread_names import thread_title
 
-        return encode(header, units)
-
-    def target_profile(self) -> TargetProfile:
-        from clew.agents.codex.target_profile import TARGET_PROFILE
-
-        return TARGET_PROFILE
+        thread = facts.extra.get("claimed") or session_id(source, None)
+        named = thread_title(source.path, thread, facts.titles.get(EVENT_LINE))
+        return named or short_title(request_of(facts.first_prompt))
 
     def target(self, header: Header) -> str:
         from clew.agents.codex.encode import target
 
         return target(header)
 
-    def check(self, source: SourceFile, facts: Facts) -> Iterator[Problem]:
-        from clew.agents.codex.check import check
 
-        return check(source)
-
-    def unknown_keys(self, native: Mapping[str, JSON]) -> Iterator[str]:
-        from clew.agents.codex.records import find_unknown_keys
-
-        return find_unknown_keys(native)
-
-    def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
-        from clew.agents.codex.file_changes import file_changes
-
-        return file_changes(source, units)
+def _is_rollout_line(line: bytes) -> bool:
+    """True for a line of a rollout; it may be cut off. The stream of `codex exec --json` has dotted types."""
+    if _BARE_HEAD_START.match(line):
+        return True
+    try:
+        record = loads(line)
+    except NOT_JSON:
+        return _ENVELOPE_START.match(line) is not None
+    kind = record.get("type") if isinstance(record, dict) else None
+    return isinstance(kind, str) and kind in _LINE_TYPES and isinstance(record.get("payload"), dict)

@@ -10,9 +10,7 @@ from pathlib import Path
 
 from clew.agents.base import Header, Unit
 from clew.agents.codex import locate
-from clew.agents.codex.events import session_info
 from clew.agents.codex.items import SPOKEN, is_injected, starts_turn
-from clew.agents.codex.records import UsagePayload
 from clew.agents.derived_ids import derived_id
 from clew.agents.encoding import (
     UNKNOWN,
@@ -27,7 +25,6 @@ from clew.agents.encoding import (
 from clew.io.codec import dumps
 from clew.io.compress import plain_name
 from clew.io.paths import safe_relative
-from clew.io.typed_records import decode_leniently
 from clew.model.json import JSON
 from clew.model.time import EPOCH, parse_time, spell_milliseconds, to_milliseconds
 
@@ -69,7 +66,7 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
     A unit with a native record gives that record; in Codex each record gives one unit. Other messages are composed;
     records of other agents have no place in a rollout.
     """
-    copied, composed = _CopiedRecords(header.session), _ComposedRecords(header.session)
+    copied, composed = _CopiedRecords(), _ComposedRecords(header.session)
     has_head = False
     for unit in units:
         if unit.native:
@@ -89,16 +86,13 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
 
 
 class _CopiedRecords:
-    """Codex's own records, with the ids of the new thread.
+    """Codex's own records.
 
     Where messages are left out, the copy holds one branch. Then the events of the other turns are left out as well, for
     they repeat what was said in them, and so are the rollbacks that would take away turns of this branch.
     """
 
-    def __init__(self, session: Mapping[str, JSON]) -> None:
-        self._session = session
-        self._new_ids: dict[str, str] = {}
-        """By the id in the original: the id of the new thread, and of the one that started it."""
+    def __init__(self) -> None:
         self.has_lines = False
         self._last_index = 0
         """The index of the last message."""
@@ -107,7 +101,8 @@ class _CopiedRecords:
 
     def add(self, unit: Unit) -> Iterator[bytes]:
         """The lines that are certain once this unit is known."""
-        line = self._line(unit.native)
+        line = json_line(unit.native)
+        self.has_lines = True
         if unit.is_message:
             index = unit.value["index"]
             yield from self._held if index == self._last_index + 1 else ()
@@ -123,35 +118,6 @@ class _CopiedRecords:
     def finish(self) -> Iterator[bytes]:
         """The lines at the end."""
         yield from self._held
-
-    def _line(self, record: Mapping[str, JSON]) -> bytes:
-        if not self.has_lines and record.get("type") == "session_meta":
-            self._read_head(record.get("payload"))
-        self.has_lines = True
-        line = dumps(dict(record))
-        if any(old.encode() in line for old in self._new_ids):
-            line = dumps(self._renamed(record))
-        return line + b"\n"
-
-    def _read_head(self, head: JSON) -> None:
-        """The first head of a rollout tells its thread; the heads of threads it was copied from come behind it."""
-        if not isinstance(head, dict):
-            return
-        original, parent = session_info(decode_leniently(head, UsagePayload)), self._session.get("parent_session_id")
-        if original.parent_session_id and parent:
-            self._new_ids[original.parent_session_id] = str(parent)
-        if original.session_id:
-            self._new_ids[original.session_id] = thread_id(self._session)
-
-    def _renamed(self, value: JSON) -> JSON:
-        if isinstance(value, list):
-            return [self._renamed(item) for item in value]
-        if not isinstance(value, Mapping):
-            return value
-        return {
-            key: self._new_ids.get(item, item) if isinstance(item, str) and key in ID_KEYS else self._renamed(item)
-            for key, item in value.items()
-        }
 
 
 def _is_rollback(record: Mapping[str, JSON]) -> bool:

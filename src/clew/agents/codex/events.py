@@ -8,7 +8,7 @@ from itertools import islice
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from clew.agents.base import SourceFile, masked_text, open_main
+from clew.agents.base import SourceFile, file_stem, masked_text, open_main
 from clew.agents.codex import locate
 from clew.agents.codex.duplicate_events import Entry, mark_only_copies
 from clew.agents.codex.history import CopiedHistory
@@ -33,17 +33,18 @@ from clew.agents.codex.records import (
 )
 from clew.agents.codex.request_usage import RequestTracker, add_usage
 from clew.agents.codex.thread_state import ThreadState
-from clew.agents.tools import RecentCalls
+from clew.agents.content import text_or_none, text_or_unset
+from clew.agents.decoding import EventDecoder, metadata_of
 from clew.io.codec import NOT_JSON, loads
 from clew.io.compress import damage
 from clew.io.records import RawRecord, read_records
 from clew.io.typed_records import RecordDecoder, decode_leniently
 from clew.model import Problem
-from clew.model.blocks import Block, ToolResult, ToolUse
+from clew.model.blocks import Block, ToolUse
 from clew.model.codes import problem
 from clew.model.events import Event, SessionInfo, SubagentStarted, UsageReport
 from clew.model.json import JSON
-from clew.model.message import Message, Metadata, ModelUse, SourceRef, ThinkingSettings
+from clew.model.message import Message, ModelUse, Role, SourceRef, ThinkingSettings
 from clew.model.record import Record
 from clew.model.time import canonical_time
 
@@ -65,7 +66,7 @@ def read_events(source: SourceFile) -> Iterator[Event]:
 def session_id(source: SourceFile, thread: str | None) -> str:
     """The id of a session: that of its thread, and of its rollout where that replaces another."""
     named = locate.parse_name(source.path)
-    name = thread or (named.thread if named else locate.stem(source.path.name))
+    name = thread or (named.thread if named else file_stem(source.path))
     return f"{name}_{named.rollout}" if named is not None and named.rollout else name
 
 
@@ -89,7 +90,7 @@ def _thread_id(record: AnyRecord) -> str | None:
 
 
 def _decode(source: SourceFile, decoder: RecordDecoder[RolloutRecord] | RecordDecoder[UsageRecord]) -> Iterator[Event]:
-    events = EventDecoder(source)
+    events = _RolloutDecoder(source)
     ready = events.ready
     for entry in mark_only_copies(_entries(source, decoder)):
         events.add(entry)
@@ -131,8 +132,8 @@ def _document_entries(source: SourceFile, record_type: type[AnyRecord]) -> Itera
             yield Entry(raw.line, number, record, kind, payload)
 
 
-class EventDecoder:
-    """What must be known of earlier records to decode the next one.
+class _RolloutDecoder(EventDecoder):
+    """Decodes the records of a rollout.
 
     Of narrow records (`UsageRecord`) come messages without content, and no other records.
 
@@ -141,7 +142,7 @@ class EventDecoder:
     """
 
     def __init__(self, source: SourceFile) -> None:
-        self._source = source
+        super().__init__(source)
         self.ready: list[Event] = []
         """Events that are complete; the caller takes them away."""
         self._held: list[Event] = []
@@ -149,7 +150,6 @@ class EventDecoder:
         """The last message of the model, with which `_held` begins."""
         self._reports: list[UsageReport] = []
         self._reply_time: str | None | UnsetType = None
-        self._index = 0
         self._thread = ThreadState("")
         self._has_begun = False
         self._meta: UsagePayload | None = None
@@ -159,27 +159,25 @@ class EventDecoder:
         self._requests = RequestTracker()
         self._root = self._turn = ""
         """Thread and turn that requests are identified by: in copied history those of the parent."""
-        self._tool_names = RecentCalls()
         self._spawn_calls: set[str] = set()
         """Calls whose results name the sub-agent they started."""
         self._subagents: set[str] = set()
 
     def add(self, entry: Entry) -> None:
         """Decode the next record; what is complete by then is in `ready`."""
-        record = entry.record
+        record, self.ref = entry.record, SourceRef(0, entry.index)
         if isinstance(record, RawRecord):
-            for code in record.findings:
-                self._emit(problem(code, file=str(self._source.path), line=entry.line))
-            self._emit(Record(after=self._index, kind="fragment", source=SourceRef(0, entry.index)))
+            for event in self.fragment(record, entry.line):
+                self._emit(event)
             return
         if isinstance(record, Problem):
             self._emit(record)
             return
         if not self._has_begun:
             # Derived ids begin with the id of the rollout where it replaces another, else with that of the thread.
-            named, self._has_begun = locate.parse_name(self._source.path), True
-            name = (named and named.rollout) or session_id(self._source, _thread_id(record))
-            name = masked_text(self._source, name)
+            named, self._has_begun = locate.parse_name(self.source.path), True
+            name = (named and named.rollout) or session_id(self.source, _thread_id(record))
+            name = masked_text(self.source, name)
             self._thread, self._root = ThreadState(name), name
         if self._copied.is_undecided:
             self._copied.on_line(entry.line, record)
@@ -191,7 +189,7 @@ class EventDecoder:
             self._add_only_copy(entry, record, payload)
             return
         if isinstance(record, RolloutRecord):
-            self._emit(_record(record, entry, self._index))
+            self._emit(self._record(record, entry.payload))
         if payload is not None and record.payload is not UNSET:
             self._add_setting_or_event(record, payload, entry.line)
         elif (meta := meta_of(record)) is not None:
@@ -236,7 +234,7 @@ class EventDecoder:
             if message is None or message.index != report.message_index:
                 self._emit(report)
                 continue
-            metadata = _metadata_of(message)
+            metadata = metadata_of(message)
             known = metadata.token_usage
             metadata.token_usage = report.usage if known is UNSET else add_usage(known, report.usage)
             self._reports.append(report)
@@ -260,41 +258,38 @@ class EventDecoder:
         stop_reason: str | UnsetType = UNSET
         if isinstance(item, Payload):
             blocks = blocks_of(kind, item)
-            self._name_tools(blocks)
             if kind == "message":
                 stop_reason = STOP_REASONS.get(item.phase or "", UNSET)
         # An item without an envelope has no time of its own.
-        time = UNSET if record.payload is UNSET else canonical_time(record.timestamp)
+        time = UNSET if record.payload is UNSET else record.timestamp
         message = self._message(entry, role, time, blocks)
         self._place(message, item.id, entry.line, is_injected, begins_turn)
         if kind == "agent_message":
-            _metadata_of(message).origin = "agent"
+            metadata_of(message).origin = "agent"
         self._add_message(message, stop_reason, item.call_id or item.id or "")
         if self._spawn_calls and isinstance(item, Payload) and kind in RESULT_KINDS:
             self._find_spawned(item)
 
     def _add_only_copy(self, entry: Entry, record: AnyRecord, event: UsagePayload) -> None:
         """An event whose text stands in no item is a message."""
-        role = "assistant" if event.type == "agent_message" else "user"
+        role: Role = "assistant" if event.type == "agent_message" else "user"
         blocks: list[Block] = []
         stop_reason: str | UnsetType = UNSET
         if isinstance(event, Payload):
             blocks = content_blocks(event.message)
             stop_reason = STOP_REASONS.get(event.phase or "", UNSET)
-        message = self._message(entry, role, canonical_time(record.timestamp), blocks)
+        message = self._message(entry, role, record.timestamp, blocks)
         self._place(message, None, entry.line, is_injected=False, begins_turn=role == "user")
         self._add_message(message, stop_reason, "")
 
-    def _message(self, entry: Entry, role: str, time: str | UnsetType, blocks: list[Block]) -> Message:
-        self._index += 1
-        return Message(
-            index=self._index,
-            role=role,  # type: ignore[arg-type]
-            timestamp=time,
-            content=blocks,
-            source=SourceRef(0, entry.index),
-            extensions={locate.AGENT: {"inherited": True}} if entry.line <= self._copied.boundary else UNSET,
-        )
+    def _message(self, entry: Entry, role: Role, time: JSON, blocks: list[Block]) -> Message:
+        message = self.make_message(role, blocks, time=time)
+        if entry.line <= self._copied.boundary:
+            message.extensions = {locate.AGENT: {"inherited": True}}
+        for block in blocks:
+            if type(block) is ToolUse and block.tool_name == SPAWN_TOOL and block.tool_id is not None:
+                self._spawn_calls.add(block.tool_id)
+        return message
 
     def _place(self, message: Message, item_id: str | None, line: int, is_injected: bool, begins_turn: bool) -> None:
         """Give a message its id, its parent and what holds for it."""
@@ -304,11 +299,11 @@ class EventDecoder:
         message.uuid = thread.message_id(item_id, line)
         message.parent_uuid = thread.add_message(message.uuid, is_injected, begins_turn)
         if thread.has_changed_context:
-            metadata = _metadata_of(message)
+            metadata = metadata_of(message)
             for name, fact in thread.take_changed_context().items():
                 setattr(metadata, name, fact)
         if is_injected:
-            _metadata_of(message).is_meta = True
+            metadata_of(message).is_meta = True
 
     def _add_message(self, message: Message, stop_reason: str | UnsetType, item: str) -> None:
         """Emit a message. One of the model gets its settings, and waits for its usage."""
@@ -317,24 +312,13 @@ class EventDecoder:
             return
         thread = self._thread
         if thread.model or stop_reason is not UNSET:
-            _metadata_of(message).model = ModelUse(name=thread.model or UNSET, stop_reason=stop_reason)
+            metadata_of(message).model = ModelUse(name=thread.model or UNSET, stop_reason=stop_reason)
         if thread.effort:
-            _metadata_of(message).thinking = ThinkingSettings(level=thread.effort)
+            metadata_of(message).thinking = ThinkingSettings(level=thread.effort)
         self._release()
         self._open, self._reply_time = message, message.timestamp
         self._held.append(message)
         self._requests.add_item(message.index, thread.model, item)
-
-    def _name_tools(self, blocks: list[Block]) -> None:
-        """Give results the names of their calls."""
-        names = self._tool_names
-        for block in blocks:
-            if type(block) is ToolUse and block.tool_id is not None:
-                names[block.tool_id] = block.tool_name
-                if block.tool_name == SPAWN_TOOL:
-                    self._spawn_calls.add(block.tool_id)
-            elif type(block) is ToolResult and block.tool_id is not None:
-                block.tool_name = names.get(block.tool_id)
 
     def _find_spawned(self, item: Payload) -> None:
         """The result of a call that started a sub-agent names it."""
@@ -345,8 +329,7 @@ class EventDecoder:
         except (*NOT_JSON, UnicodeEncodeError):
             return
         if isinstance(result, dict) and isinstance(result.get("agent_id"), str):
-            name = result.get("nickname")
-            self._add_subagent(result["agent_id"], name if isinstance(name, str) else None, item.call_id)
+            self._add_subagent(result["agent_id"], text_or_none(result.get("nickname")), item.call_id)
 
     def _add_subagent(self, thread: str, name: str | None, call: str | None, is_certain: bool = False) -> None:
         if is_certain or thread not in self._subagents:
@@ -397,7 +380,7 @@ class EventDecoder:
             self._emit(session_info(meta))
         elif meta.id and meta.id != self._meta.id:
             self._parents.append(meta.id)
-            if not self._index:
+            if not self.index:
                 self._root = meta.id
                 self._copied.on_parent_header(meta.id, line)
             return
@@ -408,10 +391,27 @@ class EventDecoder:
             user_type=meta.originator,
         )
 
+    def _record(self, record: RolloutRecord, payload: UsagePayload | None) -> Record:
+        is_envelope = record.payload is not UNSET
+        kind, line_type = "other", record.type
+        text: str | UnsetType = UNSET
+        if is_envelope and payload is not None:
+            name = payload.type if record.type == EVENT_LINE or record.type in ITEM_LINES else record.type
+            kind = RECORD_KINDS.get(name or "", "other")
+            if kind == "other" and name != line_type and name is not None:
+                line_type = f"{line_type}.{name}"
+            if kind == "summary":
+                text = text_or_unset(payload.message)
+            elif kind == "title" and isinstance(payload, Payload):
+                text = payload.thread_name or UNSET
+        elif not is_envelope and (record.record_type is not UNSET or (record.id and record.timestamp is not UNSET)):
+            kind = "state"
+        return self.make_record(kind, text_or_unset(line_type), time=record.timestamp, text=text)
+
     def _lineage(self) -> dict[str, JSON]:
         """Where the thread comes from, as far as its head tells."""
         meta = self._meta or UsagePayload()
-        named = locate.parse_name(self._source.path)
+        named = locate.parse_name(self.source.path)
         parent = self._parents[0] if self._copied.boundary and self._parents else None
         facts = {
             "thread": meta.id if named is not None and named.rollout else None,
@@ -420,43 +420,10 @@ class EventDecoder:
             "history_mode": meta.history_mode,
             "history_base": meta.history_base,
             "source": meta.source,
-            "archived": True if locate.ARCHIVED in self._source.path.parts else None,
+            "archived": True if locate.ARCHIVED in self.source.path.parts else None,
         }
         known = {name: fact for name, fact in facts.items() if fact is not None}
-        return {"extensions": {locate.AGENT: known}} if known else {}
-
-
-def _metadata_of(message: Message) -> Metadata:
-    """The metadata of a message, which has none until something is known of it."""
-    if message.metadata is UNSET:
-        message.metadata = Metadata()
-    return message.metadata
-
-
-def _record(record: RolloutRecord, entry: Entry, after: int) -> Record:
-    payload = entry.payload
-    is_envelope = record.payload is not UNSET
-    kind, line_type = "other", record.type
-    text: str | UnsetType = UNSET
-    if is_envelope and payload is not None:
-        name = payload.type if record.type == EVENT_LINE or record.type in ITEM_LINES else record.type
-        kind = RECORD_KINDS.get(name or "", "other")
-        if kind == "other" and name != line_type and name is not None:
-            line_type = f"{line_type}.{name}"
-        if kind == "summary":
-            text = payload.message if type(payload.message) is str else UNSET
-        elif kind == "title" and isinstance(payload, Payload):
-            text = payload.thread_name or UNSET
-    elif not is_envelope and (record.record_type is not UNSET or (record.id and record.timestamp is not UNSET)):
-        kind = "state"
-    return Record(
-        after=after,
-        kind=kind,
-        type=line_type if line_type is not None else UNSET,
-        timestamp=canonical_time(record.timestamp),
-        text=text,
-        source=SourceRef(0, entry.index),
-    )
+        return {"extension": known} if known else {}
 
 
 def session_info(meta: UsagePayload) -> SessionInfo:

@@ -11,9 +11,11 @@ from msgspec import UNSET, to_builtins
 
 from clew.agents.codex.locate import AGENT
 from clew.agents.codex.records import RESULT_KINDS, TEXT_TYPES, Payload, UsagePayload
+from clew.agents.content import split_data_url
 from clew.io.codec import NOT_JSON, loads
 from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse, Unknown
 from clew.model.json import JSON
+from clew.model.message import Role
 
 TOOL_NAMES = {
     "local_shell_call": "local_shell",
@@ -22,11 +24,10 @@ TOOL_NAMES = {
     "image_generation_call": "image_generation",
 }
 """Calls that say by their type which tool they call."""
-_ROLES = {"user": "user", "assistant": "assistant", "developer": "system", "system": "system"}
-_DATA_URL = re.compile(r"data:([^;,]*);base64,")
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "developer": "system", "system": "system"}
 
 
-def role_of(kind: str, role: str | None) -> str:
+def role_of(kind: str, role: str | None) -> Role:
     """The unified role of an item; a user message may still be injected context."""
     if kind == "message":
         return _ROLES.get(role or "", "system")
@@ -87,10 +88,7 @@ def _block(part: JSON) -> Block:
 
 def _embedded(address: JSON) -> tuple[JSON, JSON, JSON]:
     """Media type, encoding and content of an image or a sound, whose address may hold the bytes themselves."""
-    if type(address) is not str:
-        return UNSET, UNSET, UNSET
-    found = _DATA_URL.match(address)
-    return (found[1], "base64", address[found.end() :]) if found else (UNSET, "url", address)
+    return split_data_url(address) if type(address) is str else (UNSET, UNSET, UNSET)
 
 
 def _all_texts(parts: JSON, key: str = "text") -> list[str]:

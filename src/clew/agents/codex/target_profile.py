@@ -218,7 +218,7 @@ def _item(unit: Unit) -> Mapping[str, JSON]:
 
 
 TARGET_PROFILE = TargetProfile(
-    Capacity(
+    capacity=Capacity(
         images=True,
         images_in_results=True,
         thinking=True,
@@ -227,10 +227,10 @@ TARGET_PROFILE = TargetProfile(
         foreign_lines=True,
         compactions=True,
     ),
-    TOOLS,
-    ID_KEYS,
-    lambda session: ["codex", "resume", str(session["id"])],
-    _resumes_file,
+    tools=TOOLS,
+    id_keys=ID_KEYS,
+    resume=lambda session: ["codex", "resume", str(session["id"])],
+    resumes_file=_resumes_file,
     user_note_prefixes=SPOKEN,
     shows_failure=lambda output: exit_status(tool_output(output)).is_error is True,
     unknown_kind=_unknown_role,

@@ -31,6 +31,7 @@ class Continue(Agent):
     title = "Continue"
     homepage = "https://continue.dev"
     package = __name__
+    has_message_times = False
     newest_tested_version = "1.5.47"
     session_files = ("**/*.json",)
 

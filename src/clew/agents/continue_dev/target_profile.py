@@ -13,7 +13,7 @@ from clew.agents.target_profile import Capacity, Header, ReadFile, TargetProfile
 from clew.agents.tools import Arguments, Tool
 from clew.errors import UsageError
 from clew.io.codec import NOT_JSON, dumps, loads
-from clew.model.time import parse_time
+from clew.model.time import milliseconds
 
 
 def _read_checklist(arguments: Arguments) -> Arguments:
@@ -48,11 +48,10 @@ def _register(header: Header, read: ReadFile) -> Iterator[tuple[str, bytes]]:
         entries = None
     if not isinstance(entries, list):
         raise UsageError(f"{name} is not a list: Continue could not read it either")
-    started = parse_time(session.get("started_at"))
     entry = {
         "sessionId": session["id"],
         "title": session.get("title") or UNTITLED,
-        "dateCreated": str(int(started.timestamp() * 1000)) if started is not None else "0",
+        "dateCreated": str(milliseconds(session.get("started_at")) or 0),
         "workspaceDirectory": session["workspace"],
     }
     others = [each for each in entries if not isinstance(each, dict) or each.get("sessionId") != session["id"]]
@@ -60,13 +59,13 @@ def _register(header: Header, read: ReadFile) -> Iterator[tuple[str, bytes]]:
 
 
 TARGET_PROFILE = TargetProfile(
-    Capacity(
+    capacity=Capacity(
         images=True,
         failures=True,
         titles=True,
     ),
-    TOOLS,
-    ("sessionId",),
-    lambda session: ["cn", "--fork", str(session["id"])],
+    tools=TOOLS,
+    id_keys=("sessionId",),
+    resume=lambda session: ["cn", "--fork", str(session["id"])],
     register=_register,
 )

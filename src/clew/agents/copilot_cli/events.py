@@ -41,7 +41,7 @@ def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session, in file order."""
     decoder = _CopilotDecoder(source)
     yield SessionInfo(has_derived_parents=True)
-    yield from decoder.read_lines(EVENTS, decoder.decode)
+    yield from decoder.read_lines(EVENTS.decode_file, decoder.decode)
     yield from decoder.finish()
 
 

@@ -40,7 +40,7 @@ _MAX_INDEX_BYTES = 64 << 20
 
 def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
     """Everything a session proves, in its order."""
-    return _CopilotFileChanges(Snapshots(source.path)).events(units)
+    return _CopilotFileChanges(source.path).events(units)
 
 
 class _CopilotFileChanges(ToolFileChanges):
@@ -52,11 +52,12 @@ class _CopilotFileChanges(ToolFileChanges):
     )
     content_arguments, old_arguments, new_arguments = ("file_text",), ("old_str",), ("new_str",)
 
-    def __init__(self, snapshots: Snapshots) -> None:
+    def __init__(self, path: Path) -> None:
         super().__init__()
         self._shells: dict[str, str] = {}
         """By the id of a shell that still runs: the call that started it."""
-        self._snapshots = snapshots
+        self._snapshots = path.parent / locate.SNAPSHOTS
+        self._prompts = _read_index(self._snapshots) if locate.is_in_own_folder(path) else {}
         self._prompt: JSON = None
         """The last prompt with snapshots."""
 
@@ -64,15 +65,25 @@ class _CopilotFileChanges(ToolFileChanges):
         return first_text(object_at(unit.native, "data", "context"), "cwd") if not unit.is_message else None
 
     def message(self, unit: Unit) -> Iterator[Event]:
-        if self._snapshots.has(unit.value.get("uuid")):
+        uuid = unit.value.get("uuid")
+        if uuid in self._prompts:
             yield from self.finish()
-            self._prompt = unit.value["uuid"]
-            yield from self._snapshots.before(self._prompt, unit.value["index"])
+            self._prompt = uuid
+            for path, file in self._prompts[uuid]:
+                if image := object_at(file, "preimage"):
+                    copy = read_copy(self._snapshots / "backups", image.get("backupFile"))
+                    yield snapshot(path, unit.value["index"], ABSENT if image.get("kind") == "absent" else copy)
         yield from super().message(unit)
 
     def finish(self) -> Iterator[Event]:
-        """The end of a prompt."""
-        return self._snapshots.after(self._prompt, self.index)
+        """The files as they were when all was done that a prompt asked for."""
+        for path, file in self._prompts.get(self._prompt, ()):
+            image = object_at(file, "postimage")
+            digest = image.get("contentHash")
+            if image.get("kind") == "absent":
+                yield snapshot(path, self.index, ABSENT)
+            elif isinstance(digest, str):
+                yield FileChange(path, "snapshot", self.index, self.index, "backup", digest=digest, found=digest)
 
     def finished(self, call: ToolCall) -> Iterator[Event]:
         """A shell can outlive its call: a later result says when it ended."""
@@ -102,37 +113,8 @@ class _CopilotFileChanges(ToolFileChanges):
         return ABSENT if call.name in self.writes else None
 
 
-class Snapshots:
-    """What the client noted of files for each prompt, by the id of the prompt's event."""
-
-    def __init__(self, path: Path) -> None:
-        self._folder = path.parent / locate.SNAPSHOTS
-        self._prompts = _read_index(self._folder) if locate.is_in_own_folder(path) else {}
-
-    def has(self, uuid: JSON) -> bool:
-        return uuid in self._prompts
-
-    def before(self, uuid: JSON, index: int) -> Iterator[FileChange]:
-        """The files as they were when the prompt was given."""
-        for path, file in self._prompts[uuid]:
-            if image := object_at(file, "preimage"):
-                is_absent = image.get("kind") == "absent"
-                copy = ABSENT if is_absent else read_copy(self._folder / "backups", image.get("backupFile"))
-                yield snapshot(path, index, copy)
-
-    def after(self, uuid: JSON, index: int) -> Iterator[FileChange]:
-        """The files as they were when all was done that the prompt asked for."""
-        for path, file in self._prompts.get(uuid, ()):
-            image = object_at(file, "postimage")
-            digest = image.get("contentHash")
-            if image.get("kind") == "absent":
-                yield snapshot(path, index, ABSENT)
-            elif isinstance(digest, str):
-                yield FileChange(path, "snapshot", index, index, "backup", digest=digest, found=digest)
-
-
 def _read_index(folder: Path) -> dict[JSON, list[tuple[str, JSON]]]:
-    """By prompt: the paths of files, and what was noted of each."""
+    """By the id of a prompt: the paths of files, and what was noted of each."""
     text = None if is_link(folder) else read_inside(folder, "index.json", _MAX_INDEX_BYTES)
     try:
         snapshots = object_at(loads(text or b"{}")).get("snapshots")

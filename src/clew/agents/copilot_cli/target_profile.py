@@ -41,7 +41,7 @@ TOOLS = (
 )
 
 TARGET_PROFILE = TargetProfile(
-    Capacity(
+    capacity=Capacity(
         images=True,
         images_in_results=True,
         thinking=True,
@@ -49,11 +49,11 @@ TARGET_PROFILE = TargetProfile(
         titles=True,
         compactions=True,
     ),
-    TOOLS,
-    ("sessionId", "sourceSessionId"),
-    lambda session: ["copilot", f"--resume={session['id']}"],
-    lambda path, _parts: locate.is_in_own_folder(path),
-    INJECTED,
+    tools=TOOLS,
+    id_keys=("sessionId", "sourceSessionId"),
+    resume=lambda session: ["copilot", f"--resume={session['id']}"],
+    resumes_file=lambda path, _parts: locate.is_in_own_folder(path),
+    injected_prefixes=INJECTED,
     no_result_text=NO_RESULT,
     can_find_by_id=lambda path, identity: path.parent.name == identity and path.name == locate.EVENTS_FILE,
 )

@@ -34,7 +34,7 @@ _ENDED = ("completed", "error", "cancelled")
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a chat, in file order."""
     decoder = _CursorDecoder(source)
-    return decoder.read_lines(LINES, decoder.decode)
+    return decoder.read_lines(LINES.decode_file, decoder.decode)
 
 
 class _CursorDecoder(RowDecoder):

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from clew.agents.base import SourceFile
 from clew.agents.cursor.events import read_events
-from clew.agents.file_evidence import Event, FileChange
+from clew.agents.edits import writing
+from clew.agents.file_evidence import Edit, Event, FileChange
 from clew.agents.tool_file_changes import ToolCall, ToolFileChanges
 from clew.analysis.facts import collect_facts
 from clew.model.unit import Unit
@@ -31,8 +32,8 @@ class _CursorFileChanges(ToolFileChanges):
     path_arguments = ("file_path", "target_file", "path")
     content_arguments = ("contents", "content")
 
-    def writes_verbatim(self, call: ToolCall) -> bool:
-        return False
+    def edit_by_writing(self, call: ToolCall, content: str) -> Edit:
+        return writing(content)
 
     def edited(self, call: ToolCall) -> FileChange:
         if call.name == "search_replace":

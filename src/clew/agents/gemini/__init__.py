@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
 
-from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
+from clew.agents.backups import is_link
+from clew.agents.base import Agent, Claim, Header, SourceFile
+from clew.agents.folders import file_names, subfolders
 from clew.agents.gemini import locate
+from clew.agents.gemini.locate import CHATS, LOG
+from clew.agents.gemini.project_registry import MARKER, REGISTRY, TRUSTED, copies_of
 from clew.agents.gemini_content import OPAQUE_PARTS
-from clew.agents.target_profile import TargetProfile
 from clew.analysis.facts import Facts
+from clew.analysis.titles import short_title
 from clew.host import Host
 from clew.io.compress import plain_name
 from clew.model import Problem
-from clew.model.events import Event
 from clew.model.json import JSON
-
-if TYPE_CHECKING:
-    from clew.agents.file_evidence import Event as FileEvidence
 
 _HEADER = re.compile(rb'"sessionId"\s*:\s*"')
 _PROJECT = re.compile(rb'"(?:projectHash|startTime|lastUpdated)"\s*:')
@@ -36,29 +35,47 @@ class Gemini(Agent):
     id = locate.AGENT
     title = "Gemini CLI"
     homepage = "https://github.com/google-gemini/gemini-cli"
+    package = __name__
     newest_tested_version = "0.61.0"
     opaque_blocks = OPAQUE_PARTS
 
     def roots(self, host: Host) -> Iterator[Path]:
-        return locate.roots(host)
+        configured = host.env.get("GEMINI_CLI_HOME")
+        yield (Path(configured) if configured else host.home) / ".gemini" / "tmp"
 
     def discover(self, root: Path) -> Iterator[SourceFile]:
-        return locate.discover(root)
+        """Every chat, sub-agents included, every saved chat, and logs of prompts whose chats are gone."""
+        copies = copies_of(root)
+        for project in subfolders(root):
+            newer = copies.get(project.name)
+            chats = project / CHATS
+            for folder in () if is_link(chats) else (chats, *subfolders(chats)):
+                names = locate.chat_names(folder)
+                if newer is not None:
+                    names = [name for name in names if not _is_copied(folder / name, project, newer)]
+                yield from (locate.source_of(folder, group) for group in locate.group_sessions(folder, names))
+            for path in (project / name for name in file_names(project)):
+                is_log = plain_name(path.name) == LOG
+                if locate.saved_tag(path) is not None or (is_log and locate.gone_sessions(path)):
+                    yield locate.source_of(project, [path.name])
 
     def companions(self, host: Host) -> Iterator[Path]:
-        from clew.agents.gemini.project_registry import REGISTRY, TRUSTED
-
-        yield from (root.parent / name for root in locate.roots(host) for name in (REGISTRY, TRUSTED))
+        yield from (root.parent / name for root in self.roots(host) for name in (REGISTRY, TRUSTED))
 
     def copies(self, source: SourceFile) -> Iterator[Path]:
-        from clew.agents.gemini.project_registry import MARKER
-
         project = locate.project_folder(source.path)
-        yield from (project / name for name in (MARKER, locate.LOG, "checkpoints"))
+        yield from (project / name for name in (MARKER, LOG, "checkpoints"))
         yield project.parent.parent / "history" / project.name
 
     def beside(self, path: PurePath, content: bytes, known: Sequence[str]) -> Iterator[str]:
-        return locate.beside(path, known)
+        """What names the project; and for a log of prompts the chats, because it tells of those that are gone."""
+        above = next((folder for folder in path.parents if folder.name == CHATS), None)
+        project = above.parent if above is not None else path.parent
+        needs_chats = plain_name(path.name) == LOG
+        for name in known:
+            other = PurePath(name)
+            if other == project / MARKER or (needs_chats and other.is_relative_to(project / CHATS)):
+                yield name
 
     def claims(self, path: Path, head: bytes) -> Claim:
         name = plain_name(path.name)
@@ -79,15 +96,17 @@ class Gemini(Agent):
         return Claim.MAYBE if is_place and (not head.strip() or first == b"{") else Claim.NO
 
     def locate(self, path: Path) -> SourceFile:
-        return locate.source_file(path)
+        """The session a file belongs to, with the other files of it beside."""
+        folder, short_id = path.parent, locate.short_id(path.name)
+        if locate.is_chat(path):
+            alike = [name for name in locate.chat_names(folder) if locate.short_id(name) == short_id]
+            for group in locate.group_sessions(folder, alike):
+                if path.name in group:
+                    return locate.source_of(folder, group)
+        return locate.source_of(folder, [path.name])
 
     def session_id(self, source: SourceFile) -> str:
         return locate.session_id(source)
-
-    def events(self, source: SourceFile) -> Iterator[Event]:
-        from clew.agents.gemini.events import read_events
-
-        return read_events(source)
 
     def document_keys(self, head: bytes, name: str) -> tuple[str, ...] | None:
         from clew.agents.gemini.records import document_keys
@@ -95,36 +114,31 @@ class Gemini(Agent):
         return document_keys(head, name)
 
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
-        from clew.agents.gemini.header import session_object
+        from clew.agents.gemini.header import session_fields
 
-        return session_object(source, facts)
+        session = super().session(source, facts)
+        return session | session_fields(source, facts, session["id"])
 
-    def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
-        from clew.agents.gemini.encode import encode
+    def workspace_folder(self, source: SourceFile) -> str:
+        return locate.project_folder(source.path).name
 
-        return encode(header, units)
+    def session_title(self, source: SourceFile, facts: Facts) -> str | None:
+        return facts.titles.get("title") or locate.saved_tag(source.path) or short_title(facts.first_prompt)
 
     def target(self, header: Header) -> str:
         from clew.agents.gemini.encode import target
 
         return target(header)
 
-    def target_profile(self) -> TargetProfile:
-        from clew.agents.gemini.target_profile import TARGET_PROFILE
-
-        return TARGET_PROFILE
-
     def check(self, source: SourceFile, facts: Facts) -> Iterator[Problem]:
         from clew.agents.gemini.check import check
 
         return check(source, facts, self.units(source))
 
-    def unknown_keys(self, native: Mapping[str, JSON]) -> Iterator[str]:
-        from clew.agents.gemini.records import find_unknown_keys
 
-        return find_unknown_keys(native)
-
-    def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
-        from clew.agents.gemini.file_changes import file_changes
-
-        return file_changes(source, units)
+def _is_copied(path: Path, project: Path, newer: Path) -> bool:
+    """True when the project's newer folder has the same chat, no shorter: it was copied there, not moved."""
+    try:
+        return (newer / path.relative_to(project)).stat().st_size >= path.stat().st_size
+    except OSError:
+        return False

@@ -103,7 +103,7 @@ def _copied_records(session: Mapping[str, JSON], units: Iterable[Unit]) -> Itera
         if is_first and not is_header(record):
             yield _header_record(session)
         is_first = False
-        yield _with_session_id(record, unit.claimed_session, session["id"])
+        yield dict(record)
 
 
 def _without_versions_of_absent(units: Iterable[Unit]) -> Iterator[Unit]:
@@ -183,21 +183,6 @@ class _Copier:
 
 def _without_messages(state: Mapping[str, JSON]) -> Fields:
     return {key: value for key, value in state.items() if key != "messages"}
-
-
-def _with_session_id(record: Mapping[str, JSON], old_id: JSON, new_id: JSON) -> Fields:
-    """The record with the new id of the session, where it or a part of it names the old one."""
-    found = dict(record)
-    if found.get("sessionId") == old_id:
-        found["sessionId"] = new_id
-    if type(found.get("$set")) is dict:
-        found["$set"] = _with_session_id(found["$set"], old_id, new_id)
-    if type(found.get("messages")) is list:
-        messages = found["messages"]
-        found["messages"] = [
-            _with_session_id(message, old_id, new_id) if type(message) is dict else message for message in messages
-        ]
-    return found
 
 
 # Records composed from messages

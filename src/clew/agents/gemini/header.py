@@ -1,4 +1,4 @@
-"""The session object: identity, place, title, and links to sub-agents."""
+"""What only Gemini CLI tells of a session: its folder and times, and the links to sub-agents."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from clew.agents.base import SourceFile
+from clew.agents.base import SourceFile, file_stem
 from clew.agents.gemini import locate
 from clew.agents.gemini.project_registry import workspace_of
 from clew.analysis.facts import Facts
-from clew.analysis.titles import short_title
 from clew.model.json import JSON
 from clew.model.time import is_canonical, is_later, parse_time, spell_time
 
@@ -25,35 +24,27 @@ _EXTENSIONS = {
 }
 
 
-def session_object(source: SourceFile, facts: Facts) -> dict[str, JSON]:
-    """The `session` of the unified document."""
+def session_fields(source: SourceFile, facts: Facts, session: str) -> dict[str, JSON]:
+    """Folder, times, sub-agents and extensions of the session with this id."""
     state: dict[str, JSON] = facts.extra.get("state", {})
-    session = locate.session_id(source)
-    folder = locate.parent_folder(source.path)
-    is_agent = folder is not None or state.get("kind") == "subagent"
+    is_agent = locate.parent_folder(source.path) is not None or state.get("kind") == "subagent"
     started, ended = _span(source, facts, state)
     found: dict[str, JSON] = {
-        "id": session,
         "workspace": _workspace(source, facts, state),
-        "workspace_encoded": locate.project_folder(source.path).name,
         "started_at": started,
         "ended_at": ended,
-        "source": {"type": "local", "host": None, "path": str(source.path)},
         "is_agent_session": is_agent,
         "parent_session_id": _parent(source.path, session) if is_agent else None,
         "agent_id": session if is_agent else None,
     }
-    tag = locate.saved_tag(source.path)
-    title = facts.titles.get("title") or tag or short_title(facts.first_prompt)
-    if title:
-        found["title"] = title
     if subagents := list(_subagents(source.path, session, facts)):
         found["subagents"] = subagents
-    extensions = {name: state[key] for key, name in _EXTENSIONS.items() if key in state}
+    extension = {name: state[key] for key, name in _EXTENSIONS.items() if key in state}
+    tag = locate.saved_tag(source.path)
     if tag is not None:
-        extensions |= {"saved_as": tag, "times": "of the file"}
-    if extensions:
-        found["extensions"] = {locate.AGENT: extensions}
+        extension |= {"saved_as": tag, "times": "of the file"}
+    if extension:
+        found["extensions"] = {locate.AGENT: extension}
     return found
 
 
@@ -106,7 +97,7 @@ def _subagents(path: Path, session: str, facts: Facts) -> Iterator[dict[str, JSO
     calls: dict[str, str] = facts.extra.get("calls", {})
     seen: set[str] = set()
     for file in locate.subagent_files(path, session):
-        agent = locate.claimed_id(file) or locate.stem(file)
+        agent = locate.claimed_id(file) or file_stem(file)
         seen.add(agent)
         yield {"session_id": agent, "agent_id": agent, "tool_id": calls.get(agent)}
     for agent, call in calls.items():

@@ -1,21 +1,18 @@
-"""Where Gemini CLI keeps chats, which files are one session, and what else lies beside them."""
+"""Which files are one chat, what their names tell, and where sub-agents and saved chats lie."""
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
-from pathlib import Path, PurePath
+from pathlib import Path
 from urllib.parse import unquote
 
-from clew.agents.backups import is_link
-from clew.agents.base import SourceFile
+from clew.agents.base import SourceFile, file_stem
 from clew.agents.derived_ids import derived_id
-from clew.agents.gemini.project_registry import MARKER, copies_of, folders
+from clew.agents.folders import file_names
 from clew.errors import SourceUnreadable
-from clew.host import Host
 from clew.io.compress import open_source, plain_name
 
 AGENT = "gemini"
@@ -32,68 +29,20 @@ _FIRST_STEPS = 20
 """How many records of a file are searched for the session id."""
 
 
-def roots(host: Host) -> Iterator[Path]:
-    """The folder of all projects."""
-    configured = host.env.get("GEMINI_CLI_HOME")
-    yield (Path(configured) if configured else host.home) / ".gemini" / "tmp"
-
-
-def discover(root: Path) -> Iterator[SourceFile]:
-    """Every chat, sub-agents included, every saved chat, and logs of prompts whose chats are gone."""
-    copies = copies_of(root)
-    for project in folders(root):
-        newer = copies.get(project.name)
-        for folder in _chat_folders(project):
-            names = chat_names(folder)
-            if newer is not None:
-                names = [name for name in names if not _is_copied(folder / name, project, newer)]
-            yield from (source_of(folder, group) for group in _sessions(folder, names))
-        for name in _files(project):
-            if _SAVED.fullmatch(plain_name(name)) or (plain_name(name) == LOG and gone_sessions(project / name)):
-                yield source_of(project, [name])
-
-
-def _chat_folders(project: Path) -> Iterator[Path]:
-    chats = project / CHATS
-    if not is_link(chats):
-        yield chats
-        yield from folders(chats)
-
-
-def _is_copied(path: Path, project: Path, newer: Path) -> bool:
-    """True when the project's newer folder has the same chat, no shorter: it was copied there, not moved."""
-    try:
-        return (newer / path.relative_to(project)).stat().st_size >= path.stat().st_size
-    except OSError:
-        return False
-
-
-def _files(folder: Path) -> list[str]:
-    try:
-        return sorted(entry.name for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False))
-    except OSError:
-        return []
-
-
 def chat_names(folder: Path) -> list[str]:
     """The chats in a folder. Sub-agents are named by their ids; what recovery left behind ends in other ways."""
     is_main = folder.name == CHATS
-    names = [name for name in _files(folder) if plain_name(name).endswith((".json", ".jsonl"))]
+    names = [name for name in file_names(folder) if plain_name(name).endswith((".json", ".jsonl"))]
     return [name for name in names if not is_main or _SESSION.fullmatch(plain_name(name))]
-
-
-def stem(path: Path) -> str:
-    """The file name without suffixes."""
-    return plain_name(path.name).removesuffix(".jsonl").removesuffix(".json")
 
 
 def short_id(name: str) -> str:
     """The beginning of the session's id, which the name of a chat ends in; a sub-agent's is whole."""
     match = _SESSION.fullmatch(plain_name(name))
-    return match.group(2) if match else stem(Path(name))
+    return match.group(2) if match else file_stem(Path(name))
 
 
-def _sessions(folder: Path, names: list[str]) -> Iterator[list[str]]:
+def group_sessions(folder: Path, names: list[str]) -> Iterator[list[str]]:
     """The files of each session, in order of time. Only names that may belong together are looked into."""
     alike: dict[str, list[str]] = {}
     for name in names:
@@ -122,16 +71,6 @@ def source_of(folder: Path, names: list[str]) -> SourceFile:
             size = stat.st_size if name == names[0] else size
             mtime = max(mtime, stat.st_mtime)
     return SourceFile(AGENT, folder / names[0], tuple(names[1:]), (), size, mtime)
-
-
-def source_file(path: Path) -> SourceFile:
-    """The session a file belongs to, with the other files of it beside."""
-    if is_chat(path):
-        alike = [name for name in chat_names(path.parent) if short_id(name) == short_id(path.name)]
-        for group in _sessions(path.parent, alike):
-            if path.name in group:
-                return source_of(path.parent, group)
-    return source_of(path.parent, [path.name])
 
 
 def is_chat(path: Path) -> bool:
@@ -183,7 +122,7 @@ def session_id(source: SourceFile) -> str:
         return derived_id(AGENT, project_folder(path).name, "saved", saved_tag(path))
     if is_log(path):
         return derived_id(AGENT, project_folder(path).name, "log")
-    return claimed_id(path) or stem(path)
+    return claimed_id(path) or file_stem(path)
 
 
 def claimed_id(path: Path) -> str | None:
@@ -250,7 +189,7 @@ def subagent_files(path: Path, session: str) -> Iterator[Path]:
     """The sub-agents that a session started, by their place."""
     chats = path.parent
     if chats.name == CHATS and (folder := chats / safe_id(session)).is_dir():
-        yield from (folder / group[0] for group in _sessions(folder, chat_names(folder)))
+        yield from (folder / group[0] for group in group_sessions(folder, chat_names(folder)))
 
 
 def named_after(path: Path, agent: str) -> Iterator[Path]:
@@ -270,14 +209,3 @@ def caller(path: Path, agent: str) -> str | None:
             if pattern.search(stream.read()):
                 return claimed_id(path.parent / name)
     return None
-
-
-def beside(path: PurePath, known: Sequence[str]) -> Iterator[str]:
-    """What names the project; and for a log of prompts the chats, because it tells of those that are gone."""
-    above = next((folder for folder in path.parents if folder.name == CHATS), None)
-    project = above.parent if above is not None else path.parent
-    needs_chats = plain_name(path.name) == LOG
-    for name in known:
-        other = PurePath(name)
-        if other == project / MARKER or (needs_chats and other.is_relative_to(project / CHATS)):
-            yield name

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clew.agents.backups import read_inside
+from clew.agents.folders import subfolders
 from clew.errors import WouldLose
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.json import JSON
@@ -132,7 +133,7 @@ def _read_roots(base: Path, *_changed: int) -> _KnownRoots:
     projects = registry.get("projects") if isinstance(registry, dict) else None
     pairs = projects.items() if isinstance(projects, dict) else ()
     by_slug = {slug: path for path, slug in pairs if isinstance(slug, str)}
-    markers = [marker(folder) for store in ("tmp", "history") for folder in folders(base / store)]
+    markers = [marker(folder) for store in ("tmp", "history") for folder in subfolders(base / store)]
     named = trusted if isinstance(trusted, dict) else ()
     return _KnownRoots(by_slug, (*by_slug.values(), *(root for root in markers if root), *named))
 
@@ -140,20 +141,12 @@ def _read_roots(base: Path, *_changed: int) -> _KnownRoots:
 def copies_of(root: Path) -> Mapping[str, Path]:
     """For each hash the folder with a readable name of the same project: chats were copied there, not moved."""
     found: dict[str, Path] = {}
-    for folder in folders(root):
+    for folder in subfolders(root):
         if not _HASH.fullmatch(folder.name):
             path = marker(folder) or _known_roots(root.parent).by_slug.get(folder.name)
             if path:
                 found.update({hash_of(spelling): folder for spelling in _spellings(path)})
     return found
-
-
-def folders(root: Path) -> list[Path]:
-    """The folders in a folder; no links."""
-    try:
-        return sorted(Path(entry.path) for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return []
 
 
 def _text(folder: Path, name: str) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,11 +11,11 @@ from clew.agents.gemini.events import CONTEXT_TAGS, FINISHED_STATES
 from clew.agents.gemini.locate import CHATS, is_chat
 from clew.agents.gemini.project_registry import MARKER, REGISTRY, registered
 from clew.agents.gemini.records import message_record
+from clew.agents.gemini_content import DOCUMENT_TYPES, is_command
 from clew.agents.target_profile import Capacity, Header, ReadFile, TargetProfile
 from clew.agents.tools import Tool, todos_from, todos_into
 from clew.model.unit import Unit
 
-_COMMAND = re.compile(r"\?|/[A-Za-z][\w:-]*(?:\s.*)?", re.DOTALL)
 _PATH = {"path": "file_path"}
 _FOLDER = {"path": "dir_path"}
 TOOLS = (
@@ -89,13 +88,13 @@ def _unfinished_results(message: Unit) -> Iterator[str]:
 
 
 TARGET_PROFILE = TargetProfile(
-    Capacity(
+    capacity=Capacity(
         images=True,
         documents=True,
         images_in_results=True,
         images_in_replies=True,
         image_types=tuple(f"image/{kind}" for kind in ("png", "jpeg", "webp", "heic", "heif", "gif", "bmp")),
-        document_types=("application/pdf", "text/", "audio/", "video/"),
+        document_types=DOCUMENT_TYPES,
         typed_links=True,
         thinking=True,
         failures=True,
@@ -103,12 +102,12 @@ TARGET_PROFILE = TargetProfile(
         subagents=True,
         foreign_lines=True,
     ),
-    TOOLS,
-    ("sessionId",),
-    lambda session: ["gemini", "--resume", str(session["id"])],
-    _resumes_file,
-    CONTEXT_TAGS,
-    is_command=lambda text: _COMMAND.fullmatch(text.strip()) is not None,
+    tools=TOOLS,
+    id_keys=("sessionId",),
+    resume=lambda session: ["gemini", "--resume", str(session["id"])],
+    resumes_file=_resumes_file,
+    injected_prefixes=CONTEXT_TAGS,
+    is_command=is_command,
     unknown_kind=_unknown_type,
     unconvertible=_unfinished_results,
     no_result_text=NO_RESULT,

@@ -58,7 +58,7 @@ _NOTICES = {
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session, in file order."""
     decoder = _GooseDecoder(source)
-    yield from decoder.read_lines(LINES, decoder.decode)
+    yield from decoder.read_lines(LINES.decode_file, decoder.decode)
     yield from decoder.end()
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clew.agents.base import SourceFile
-from clew.agents.file_evidence import ABSENT, Event, KnownContent, first_text
+from clew.agents.edits import writing
+from clew.agents.file_evidence import ABSENT, Edit, Event, KnownContent, first_text
 from clew.agents.tool_file_changes import ToolCall, ToolFileChanges
 from clew.model.json import JSON, object_at
 from clew.model.unit import Unit
@@ -37,8 +38,8 @@ class _GooseFileChanges(ToolFileChanges):
         name, command = name.removeprefix("developer__"), given.get("command")
         return f"{name} {command}" if name == "text_editor" and command in ("view", "write") else name
 
-    def writes_verbatim(self, call: ToolCall) -> bool:
-        return call.name == "write"
+    def edit_by_writing(self, call: ToolCall, content: str) -> Edit:
+        return writing(content, verbatim=call.name == "write")
 
     def content_before(self, call: ToolCall) -> KnownContent | None:
         return ABSENT if call.output_text.startswith("Created ") else None

@@ -35,7 +35,7 @@ def _resume(session: Mapping[str, JSON]) -> list[str]:
 
 
 TARGET_PROFILE = TargetProfile(
-    Capacity(
+    capacity=Capacity(
         images=True,
         images_in_results=True,
         thinking=True,
@@ -44,9 +44,9 @@ TARGET_PROFILE = TargetProfile(
         subagents=True,
         foreign_lines=True,
     ),
-    TOOLS,
-    (),
-    _resume,
+    tools=TOOLS,
+    id_keys=(),
+    resume=_resume,
     injected_prefixes=("<turn-context>",),
     main_path=_main_path,
     can_find_by_id=lambda path, _session: bool(locate_rows(AGENT, path, LAYOUT).change_token),

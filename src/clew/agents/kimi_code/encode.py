@@ -26,7 +26,7 @@ from clew.agents.kimi_code.events import TODO_STATES
 from clew.io.codec import dumps
 from clew.io.paths import safe_relative
 from clew.model.json import JSON
-from clew.model.time import parse_time, to_milliseconds
+from clew.model.time import milliseconds
 
 PROTOCOL_VERSION = "1.5"
 ID_KEYS = ("id", "sessionId")
@@ -114,7 +114,7 @@ def _state(session: Mapping[str, JSON]) -> Fields:
     for link in chain.from_iterable(subagents_by_call(session).values()):
         agent = _agent_of(link["session_id"])
         agents[agent] = {"homedir": f"{locate.AGENTS}/{agent}", "type": "sub", "parentAgentId": locate.MAIN}
-    started = _milliseconds(session.get("started_at"), 0)
+    started = milliseconds(session.get("started_at")) or 0
     state: Fields = {
         "id": session["id"],
         "version": 2,
@@ -123,7 +123,7 @@ def _state(session: Mapping[str, JSON]) -> Fields:
         "agents": agents,
         "custom": {},
         "createdAt": started,
-        "updatedAt": _milliseconds(session.get("ended_at"), started),
+        "updatedAt": milliseconds(session.get("ended_at")) or started,
         "isCustomTitle": bool(session.get("title")),
     }
     return {**state, "title": session["title"]} if session.get("title") else state
@@ -132,11 +132,6 @@ def _state(session: Mapping[str, JSON]) -> Fields:
 def _agent_of(session_id: JSON) -> str:
     """The name of a sub-agent, which its session id begins with."""
     return str(session_id).partition(".")[0]
-
-
-def _milliseconds(time: JSON, default: int) -> int:
-    stamp = parse_time(time)
-    return default if stamp is None else to_milliseconds(stamp)
 
 
 class _Composer:
@@ -148,7 +143,7 @@ class _Composer:
     def __init__(self, session: Mapping[str, JSON]) -> None:
         self._session = session
         self._agent = _agent_of(session["id"]) if session.get("is_agent_session") else locate.MAIN
-        self._time = _milliseconds(session.get("started_at"), 0)
+        self._time = milliseconds(session.get("started_at")) or 0
         self._turn, self._step, self._step_id = -1, 0, ""
         self._is_open = self._has_calls = self._has_results = False
         """The step has begun; the model made calls in it; some were answered."""
@@ -171,7 +166,7 @@ class _Composer:
             if value["kind"] == "rewind":
                 yield from self._undo(value)
             return
-        self._time = _milliseconds(value.get("timestamp"), self._time)
+        self._time = milliseconds(value.get("timestamp")) or self._time
         metadata = value.get("metadata") or {}
         uuid = str(value.get("uuid") or derived_id(self._session["id"], value["index"]))
         results = [block for block in value["content"] if block["type"] == "tool_result"]

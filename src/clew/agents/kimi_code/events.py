@@ -55,11 +55,11 @@ def read_events(source: SourceFile) -> Iterator[Event]:
     decoder = _KimiDecoder(source)
     if source.path.name != locate.STATE:
         yield _agent_info(source)
-        yield from decoder.read_lines(WIRE, decoder.decode)
+        yield from decoder.read_lines(WIRE.decode_file, decoder.decode)
     else:
         yield from decoder.read_document(STATE_ARRAY, decoder.decode_state)
         if source.parts:
-            yield from decoder.read_lines(WIRE, decoder.decode, 1 + source.parts.index(locate.MAIN_WIRE))
+            yield from decoder.read_lines(WIRE.decode_file, decoder.decode, 1 + source.parts.index(locate.MAIN_WIRE))
     yield from decoder.finish()
 
 

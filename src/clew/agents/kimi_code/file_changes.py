@@ -70,23 +70,11 @@ class _KimiFileChanges(ToolFileChanges):
             content = ABSENT if key is None else read_copy(self._history, file)
             yield snapshot(absolute(name, self.folder), self.index, content)
 
-    def message(self, unit: Unit) -> Iterator[Event]:
-        is_answer = any(block["type"] == "tool_result" for block in unit.value["content"])
-        if unit.value["role"] == "user" and not is_answer:
-            yield from self.interrupted(self.index)
-        yield from super().message(unit)
-
-    def finish(self) -> Iterator[Event]:
-        return self.interrupted(self.index)
-
     def keeps_running(self, call: ToolCall) -> bool:
         return call.input.get("run_in_background") is True
 
-    def written(self, call: ToolCall) -> FileChange:
-        content = call.text("content")
-        if content is not None and call.input.get("mode") == "append":
-            return call.change("change", "record", edit=_appending(content))
-        return super().written(call)
+    def edit_by_writing(self, call: ToolCall, content: str) -> Edit:
+        return _appending(content) if call.input.get("mode") == "append" else super().edit_by_writing(call, content)
 
     def edited(self, call: ToolCall) -> FileChange:
         replacements = self.replacements(call)

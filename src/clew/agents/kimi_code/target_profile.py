@@ -32,7 +32,7 @@ def _resumes_file(path: Path, parts: Sequence[str]) -> bool:
 
 
 TARGET_PROFILE = TargetProfile(
-    Capacity(
+    capacity=Capacity(
         images=True,
         images_in_results=True,
         thinking=True,
@@ -41,10 +41,10 @@ TARGET_PROFILE = TargetProfile(
         subagents=True,
         todos=("user", "assistant"),
     ),
-    TOOLS,
-    ID_KEYS,
-    lambda session: ["kimi", "-r", str(session["id"])],
-    _resumes_file,
+    tools=TOOLS,
+    id_keys=ID_KEYS,
+    resume=lambda session: ["kimi", "-r", str(session["id"])],
+    resumes_file=_resumes_file,
     injected_prefixes=("<system-reminder>",),
     nests_subagents=True,
     child_id=lambda identity: f"agent-{identity.replace('-', '')[:16]}",

@@ -45,7 +45,9 @@ def read_events(source: SourceFile) -> Iterator[Event]:
     decoder = _VibeDecoder(source)
     yield from decoder.read_document(NO_ARRAY, decoder.meta)
     parts = [number for number, name in enumerate(source.parts, 1) if name.startswith(JOURNAL_FOLDER)]
-    journal = [event for number in parts for event in decoder.read_lines(JOURNAL, decoder.journal_record, number)]
+    journal = [
+        event for number in parts for event in decoder.read_lines(JOURNAL.decode_file, decoder.journal_record, number)
+    ]
     yield from decoder.entries()
     yield from decoder.usage_before_journal()
     # Records of the journal speak of the session as a whole.

@@ -24,26 +24,27 @@ from clew.agents.encoding import (
     model_name,
     output_attachments,
     output_text,
+    provider_of,
     row_line,
     subagents_by_call,
 )
 from clew.agents.opencode.events import UNTITLED
 from clew.io.codec import dumps
 from clew.model.json import JSON
-from clew.model.time import microseconds
+from clew.model.time import milliseconds
 from clew.model.unit import Unit
 
 FORMAT_VERSION = "1.18.33"
 """The version of the client whose format is written."""
-_PROVIDERS = {
-    "claude": "anthropic",
-    "gpt": "openai",
-    "o1": "openai",
-    "o3": "openai",
-    "o4": "openai",
-    "gemini": "google",
+_SESSION_COLUMNS = {
+    "id": "id",
+    "projectID": "project_id",
+    "parentID": "parent_id",
+    "slug": "slug",
+    "directory": "directory",
+    "title": "title",
+    "version": "version",
 }
-"""Providers by the beginnings of the names of their models."""
 
 
 def session_id(identity: str) -> str:
@@ -59,9 +60,9 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
     session = header.session
     imported = f"{session['id']}{IMPORT_SUFFIX}"
     composer = _Composer(session)
-    info, row = _session_info(session), _session_row(session)
+    info = _session_info(session)
     yield "", header_line(header.agent, "", session["id"])
-    yield "", row_line("session", row)
+    yield "", row_line("session", _session_row(info))
     yield imported, b'{"info":' + dumps(info) + b',"messages":['
     is_first = True
     for message in composer.messages(units):
@@ -72,13 +73,8 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
     yield imported, b"]}\n"
 
 
-def _milliseconds(time: JSON) -> int | None:
-    found = microseconds(time)
-    return None if found is None else found // 1000
-
-
 def _session_info(session: Mapping[str, JSON]) -> Fields:
-    created = _milliseconds(session.get("started_at")) or 1
+    created = milliseconds(session.get("started_at")) or 1
     info: Fields = {
         "id": session["id"],
         "slug": str(session["id"]).removeprefix("ses_")[:12],
@@ -86,26 +82,17 @@ def _session_info(session: Mapping[str, JSON]) -> Fields:
         "directory": session.get("workspace") or "/",
         "title": session.get("title") or f"{UNTITLED[0]}{session.get('started_at') or ''}",
         "version": FORMAT_VERSION,
-        "time": {"created": created, "updated": _milliseconds(session.get("ended_at")) or created},
+        "time": {"created": created, "updated": milliseconds(session.get("ended_at")) or created},
     }
     if session.get("parent_session_id"):
         info["parentID"] = session["parent_session_id"]
     return info
 
 
-def _session_row(session: Mapping[str, JSON]) -> Fields:
-    info = _session_info(session)
-    return {
-        "id": info["id"],
-        "project_id": info["projectID"],
-        "parent_id": info.get("parentID"),
-        "slug": info["slug"],
-        "directory": info["directory"],
-        "title": info["title"],
-        "version": info["version"],
-        "time_created": info["time"]["created"],
-        "time_updated": info["time"]["updated"],
-    }
+def _session_row(info: Fields) -> Fields:
+    """The columns of a session; its times are columns of their own."""
+    columns = {column: info.get(key) for key, column in _SESSION_COLUMNS.items()}
+    return {**columns, "time_created": info["time"]["created"], "time_updated": info["time"]["updated"]}
 
 
 def _rows(message: Fields) -> Iterator[bytes]:
@@ -130,7 +117,7 @@ class _Composer:
     def __init__(self, session: Mapping[str, JSON]) -> None:
         self._session_id = str(session["id"])
         self._folder = session.get("workspace") or "/"
-        self._time = _milliseconds(session.get("started_at")) or 1
+        self._time = milliseconds(session.get("started_at")) or 1
         self._count = 0
         self._prompt_id: str | None = None
         self._model = UNKNOWN
@@ -148,7 +135,7 @@ class _Composer:
 
     def _add(self, message: Fields) -> None:
         # The client orders messages by their times.
-        self._time = max(self._time, _milliseconds(message.get("timestamp")) or 0)
+        self._time = max(self._time, milliseconds(message.get("timestamp")) or 0)
         metadata = message.get("metadata") or {}
         self._model = model_name(metadata) or self._model
         blocks = [block for block in message["content"] if not self._answer(block)]
@@ -158,7 +145,7 @@ class _Composer:
             if metadata.get("is_meta") or message["role"] == "system":
                 parts = [{**part, "synthetic": True} if part["type"] == "text" else part for part in parts]
             info: Fields = {"role": "user", "time": {"created": self._time}, "agent": "build"}
-            info["model"] = {"providerID": _provider(self._model), "modelID": self._model}
+            info["model"] = {"providerID": provider_of(self._model), "modelID": self._model}
             prompt = self._new_message(info, parts)
             self._prompt_id = prompt["info"]["id"]
 
@@ -185,7 +172,7 @@ class _Composer:
             "time": {"created": self._time, "completed": self._time},
             "parentID": self._prompt_id or "",
             "modelID": self._model,
-            "providerID": _provider(self._model),
+            "providerID": provider_of(self._model),
             "mode": "build",
             "agent": "build",
             "path": {"cwd": self._folder, "root": self._folder},
@@ -271,7 +258,3 @@ def _file(block: Fields) -> Fields:
     mime = block.get("media_type") or "application/octet-stream"
     part: Fields = {"type": "file", "mime": mime, "url": attachment_url(block)}
     return {**part, "filename": block["title"]} if block.get("title") else part
-
-
-def _provider(model: str) -> str:
-    return next((name for start, name in _PROVIDERS.items() if model.startswith(start)), UNKNOWN)

@@ -68,7 +68,7 @@ _STATE_TYPES = ("agent-switched", "model-switched", "location-switched", "idle")
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session, in file order."""
     decoder = _OpenCodeDecoder(source)
-    yield from decoder.read_lines(LINES, decoder.decode)
+    yield from decoder.read_lines(LINES.decode_file, decoder.decode)
     yield from decoder.end()
 
 

@@ -1,8 +1,13 @@
 """What a session of OpenCode proves about files: what its tools were given, and what they answered.
 
-`write` says whether there was a file before. `edit` holds the patch that it made, in lines that end in "\\n"; the
-client may format a file after a tool wrote it, and the patch shows it formatted. `read` does not show whether a file
-ends with a line feed, so that it proves no content. `apply_patch` names the files.
+`write` says whether there was a file before. Since April 2026 it keeps a byte order mark that it finds.
+
+`edit` holds the patch that it made, in lines that end in "\\n"; where the client is told to format files, it shows the
+file formatted. Until April 2026 it held the whole text before and after. `apply_patch` holds a patch for each file.
+Spaces that begin every line of a patch are cut off.
+
+`read` of version 1 shows the lines of a file, but not whether the last one ends: a later patch may show that. In
+version 2 it shows the text of a small file. Neither shows a byte order mark.
 """
 
 from __future__ import annotations
@@ -10,14 +15,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from clew.agents.base import SourceFile
-from clew.agents.edits import parse_hunks, patching
-from clew.agents.file_evidence import ABSENT, Event, FileChange, KnownContent, absolute, first_text
+from clew.agents.edits import Hunk, changing, parse_hunks, patched, patching, writing_behind_mark
+from clew.agents.file_evidence import (
+    ABSENT,
+    Edit,
+    Event,
+    FileChange,
+    FileContent,
+    KnownContent,
+    WriterFinished,
+    WriterStarted,
+    absolute,
+    as_bytes,
+    as_text,
+    first_text,
+)
 from clew.agents.opencode.records import data_of
+from clew.agents.patches import moved_file, parse
 from clew.agents.tool_file_changes import ToolCall, ToolFileChanges
 from clew.model.json import JSON, object_at
 from clew.model.unit import Unit
 
 _PATCHES = ("apply_patch", "patch")
+_MAX_LINE_UNITS = 2000
+"""The client cuts lines of more units of UTF-16 when it shows a file."""
 
 
 def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
@@ -34,6 +55,17 @@ class _OpenCodeFileChanges(ToolFileChanges):
     path_arguments = ("filePath", "path")
     old_arguments, new_arguments, every_arguments = ("oldString",), ("newString",), ("replaceAll",)
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: dict[str, str] = {}
+        """By path: all lines of a file, without what ends the last one. Forgotten when any file may have changed."""
+
+    def message(self, unit: Unit) -> Iterator[Event]:
+        for event in super().message(unit):
+            if isinstance(event, WriterStarted | WriterFinished):
+                self._shown.clear()
+            yield event
+
     def folder_of(self, unit: Unit) -> str | None:
         is_session = unit.value.get("type") in ("session", "session_v2")
         return first_text(object_at(unit.native, "row"), "directory") if is_session else None
@@ -48,28 +80,86 @@ class _OpenCodeFileChanges(ToolFileChanges):
                 return object_at(state, "metadata" if "metadata" in state else "structured")
         return {}
 
+    def read(self, call: ToolCall) -> FileChange:
+        if call.details.get("encoding") == "utf8" and not {"offset", "limit"} & call.input.keys():
+            return call.read(as_text(call.details.get("content")))
+        display = object_at(call.details, "display")
+        text = first_text(display, "text")
+        is_whole = display.get("lineStart") == 1 and display.get("lineEnd") == display.get("totalLines")
+        if text is not None and is_whole and not _has_long_line(text):
+            self._shown[call.path] = text
+        return call.read(None)
+
+    def written(self, call: ToolCall) -> FileChange:
+        self._shown.pop(call.path, None)
+        return super().written(call)
+
+    def content_before(self, call: ToolCall) -> KnownContent | None:
+        return ABSENT if False in (call.details.get("exists"), call.details.get("existed")) else None
+
+    def edit_by_writing(self, call: ToolCall, content: str) -> Edit:
+        return writing_behind_mark(content)
+
+    def edited(self, call: ToolCall) -> FileChange:
+        before, after = (object_at(call.details, "filediff").get(name) for name in ("before", "after"))
+        if isinstance(before, str) and isinstance(after, str):
+            self._shown.pop(call.path, None)
+            # An edit of no text wrote the whole file, whatever was there.
+            found = as_text(before) if call.text("oldString") else None
+            return call.change("change", "edit", found, edit=writing_behind_mark(after))
+        hunks = _hunks(first_text(call.details, "diff"))
+        edit = patching(hunks, self.replacements(call))
+        return call.change("change", "edit", self._text_before(call.path, hunks), edit=edit)
+
+    def _text_before(self, path: str, hunks: list[Hunk]) -> FileContent | None:
+        """The text that an edit found: what was shown of it, with the end that its patch fits to."""
+        shown = self._shown.pop(path, None)
+        if shown is None or not hunks:
+            return None
+        results = [(text, patched(text, hunks)) for text in (shown, f"{shown}\n")]
+        fitting = [(text, result) for text, result in results if result is not None]
+        if len(fitting) == 2:
+            # The patch does not reach the end of the file.
+            self._shown[path] = fitting[0][1]
+        return as_text(fitting[0][0]) if len(fitting) == 1 else None
+
     def changes(self, call: ToolCall) -> Iterator[FileChange]:
         if call.name not in _PATCHES:
             yield from super().changes(call)
             return
+        sections = {section.path: section.content for section in parse(call.text("patchText") or "") or ()}
+        added = {absolute(path, call.folder): content for path, content in sections.items()}
         files = call.details.get("files")
         for file in files if isinstance(files, list) else ():
-            named = first_text(file, "movePath", "filePath") if isinstance(file, dict) else None
-            if named is None:
-                continue
-            of_file = call._replace(path=absolute(named, call.folder))
-            match file.get("type"):
-                case "add":
-                    yield of_file.change("create", "record")
-                case "delete":
-                    yield of_file.change("delete", "record", after=ABSENT)
-                case _:
-                    yield of_file.change("change", "record")
+            named = first_text(file, "filePath", "file") if isinstance(file, dict) else None
+            if named is not None:
+                path, target = absolute(named, call.folder), first_text(file, "movePath")
+                self._shown.pop(path, None)
+                of_file = call._replace(path=path)
+                yield from _patched(of_file, file, absolute(target, call.folder) if target else None, added.get(path))
 
-    def content_before(self, call: ToolCall) -> KnownContent | None:
-        return ABSENT if call.details.get("exists") is False else None
 
-    def edited(self, call: ToolCall) -> FileChange:
-        diff = first_text(call.details, "diff")
-        hunks = parse_hunks(diff) if diff is not None else None
-        return call.change("change", "edit", edit=patching(hunks or [], self.replacements(call)))
+def _patched(call: ToolCall, file: dict[str, JSON], target: str | None, asked: str | None) -> Iterator[FileChange]:
+    """What a patch did to one file; `asked` is the content that it was to have, if it is new."""
+    patch = first_text(file, "patch", "diff")
+    match first_text(file, "type", "status"):
+        case "add" | "added":
+            lines = "".join(line for hunk in parse_hunks(patch or "") or () for line in hunk.new)
+            is_uncut = asked is not None and lines.rstrip("\n") == asked.rstrip("\n")
+            yield call.change("create", "record", after=as_bytes(lines) if is_uncut else None)
+        case "delete" | "deleted":
+            yield call.change("delete", "record", after=ABSENT)
+        case _:
+            hunks = _hunks(patch)
+            edit = changing(lambda text: patched(text, hunks)) if hunks else None
+            yield from moved_file(call.path, target, edit, call.at, call.done)
+
+
+def _hunks(patch: str | None) -> list[Hunk]:
+    """The hunks of a patch; none where no line of the file would show that the patch was cut."""
+    hunks = parse_hunks(patch or "") or []
+    return hunks if any(line.strip() for hunk in hunks for line in hunk.old) else []
+
+
+def _has_long_line(text: str) -> bool:
+    return any(len(line.encode("utf-16-le", "surrogatepass")) > 2 * _MAX_LINE_UNITS for line in text.split("\n"))

@@ -44,7 +44,7 @@ def make_profile(name: str, layout: Layout) -> TargetProfile:
         return [name, "import", import_file(str(main_file))]
 
     return TargetProfile(
-        Capacity(
+        capacity=Capacity(
             images=True,
             documents=True,
             images_in_results=True,
@@ -56,9 +56,9 @@ def make_profile(name: str, layout: Layout) -> TargetProfile:
             subagents=True,
             foreign_lines=True,
         ),
-        TOOLS,
-        (),
-        lambda session: [name, "--session", str(session["id"])],
+        tools=TOOLS,
+        id_keys=(),
+        resume=lambda session: [name, "--session", str(session["id"])],
         no_result_text=NO_RESULT,
         new_id=session_id,
         child_id=session_id,

@@ -19,6 +19,7 @@ from clew.agents.encoding import (
     json_line,
     model_name,
     output_blocks,
+    provider_of,
     renamed,
     text_or_image,
 )
@@ -29,13 +30,13 @@ from clew.model.time import spell_milliseconds, to_milliseconds
 from clew.model.unit import Unit
 
 FORMAT_VERSION = 3
-_PROVIDERS = {
-    "claude": ("anthropic", "anthropic-messages"),
-    "gemini": ("google", "google-generative-ai"),
-    "gpt": ("openai", "openai-responses"),
+_INTERFACES = {
+    "anthropic": "anthropic-messages",
+    "google": "google-generative-ai",
+    "openai": "openai-responses",
 }
-"""By the beginning of a model's name: its provider, and the interface to it. Pi resumes with this model if it can."""
-_UNKNOWN_PROVIDER = (UNKNOWN, "openai-completions")
+"""Pi's names for the interfaces of providers. It resumes with the provider and model of the last reply if it can."""
+_OTHER_INTERFACE = "openai-completions"
 _USAGE = {
     "input_tokens": "input",
     "output_tokens": "output",
@@ -126,14 +127,13 @@ class _Composer:
 def _reply(message: ApiMessage) -> Fields:
     """A reply with all that Pi expects of one."""
     model = model_name(message.metadata) or UNKNOWN
-    known = (both for start, both in _PROVIDERS.items() if model.startswith(start))
-    provider, api = next(known, _UNKNOWN_PROVIDER)
+    provider = provider_of(model)
     content = [part for block in message.content for part in _reply_parts(block)]
     has_calls = any(part["type"] == "toolCall" for part in content)
     return {
         "role": "assistant",
         "content": content,
-        "api": api,
+        "api": _INTERFACES.get(provider, _OTHER_INTERFACE),
         "provider": provider,
         "model": model,
         "usage": _usage(message.metadata.get("token_usage") or {}),

@@ -23,7 +23,7 @@ from clew.model.usage import TokenUsage
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session, in file order."""
     decoder = _PiDecoder(source, session_id(source.path))
-    yield from decoder.read_lines(SESSION_LINES, decoder.decode)
+    yield from decoder.read_lines(SESSION_LINES.decode_file, decoder.decode)
     yield from decoder.leaf()
 
 

@@ -43,14 +43,14 @@ def _compaction(unit: Unit, before: Unit | None) -> Compaction | None:
 
 
 TARGET_PROFILE = TargetProfile(
-    Capacity(
+    capacity=Capacity(
         images=True,
         images_in_results=True,
         failures=True,
         titles=True,
     ),
-    TOOLS,
-    ("id",),
-    lambda session: ["pi", "--session", str(session["id"])],
+    tools=TOOLS,
+    id_keys=("id",),
+    resume=lambda session: ["pi", "--session", str(session["id"])],
     compaction=_compaction,
 )

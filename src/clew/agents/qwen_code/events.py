@@ -45,7 +45,7 @@ def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a transcript, in file order."""
     model = read_meta(source.path).model if locate.is_agent_file(source.path) else None
     decoder = _QwenDecoder(source, masked_text(source, model) if model else None)
-    yield from decoder.read_lines(CHAT, decoder.decode)
+    yield from decoder.read_lines(CHAT.decode_file, decoder.decode)
     yield from decoder.last_info()
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path, PurePosixPath
 
+from clew.agents.gemini_content import DOCUMENT_TYPES, is_command
 from clew.agents.qwen_code.locate import ARCHIVE, CHATS
 from clew.agents.target_profile import Capacity, TargetProfile
 from clew.agents.tools import Tool, todos_from, todos_into
 from clew.host import Host
 
 _INJECTED = ("<system-reminder>", "<qwen:user-prompt-submit-context>")
-_COMMAND = re.compile(r"\?|/[A-Za-z][\w:-]*(?:\s.*)?", re.DOTALL)
 
 
 _PATH = {"path": "file_path"}
@@ -39,12 +38,12 @@ def _main_path(place: str, host: Host) -> Path:
 
 
 TARGET_PROFILE = TargetProfile(
-    Capacity(
+    capacity=Capacity(
         images=True,
         documents=True,
         images_in_results=True,
         image_types=tuple(f"image/{kind}" for kind in ("png", "jpeg", "webp", "gif", "bmp")),
-        document_types=("application/pdf", "text/", "audio/", "video/"),
+        document_types=DOCUMENT_TYPES,
         typed_links=True,
         thinking=True,
         failures=True,
@@ -52,12 +51,12 @@ TARGET_PROFILE = TargetProfile(
         subagents=True,
         foreign_lines=True,
     ),
-    TOOLS,
-    ("sessionId", "parentSessionId"),
-    lambda session: ["qwen", "--resume", str(session["id"])],
-    lambda path, _parts: path.parent.name != ARCHIVE,
-    _INJECTED,
-    is_command=lambda text: _COMMAND.fullmatch(text.strip()) is not None,
+    tools=TOOLS,
+    id_keys=("sessionId", "parentSessionId"),
+    resume=lambda session: ["qwen", "--resume", str(session["id"])],
+    resumes_file=lambda path, _parts: path.parent.name != ARCHIVE,
+    injected_prefixes=_INJECTED,
+    is_command=is_command,
     nests_subagents=True,
     child_id=lambda identity: f"agent-{identity}",
     main_path=_main_path,

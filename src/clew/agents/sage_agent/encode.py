@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from clew.agents.base import Header, Unit
 from clew.agents.derived_ids import derived_id
-from clew.agents.encoding import UNKNOWN, Fields, json_line, output_text, renamed
+from clew.agents.encoding import UNKNOWN, Fields, joined_text, json_line, output_text, renamed
 from clew.agents.sage_agent.locate import METADATA, SNAPSHOTS
 from clew.agents.sage_agent.metadata import VERSION
 from clew.agents.sage_agent.records import counts_as_message, message_body
-from clew.agents.sage_format import SessionIds, encode_metadata, replace_links
+from clew.agents.sage_format import encode_call, encode_metadata, replace_links
 from clew.agents.tools import RecentCalls
 from clew.model.json import JSON
 
@@ -39,7 +39,7 @@ _BACKUP_KEYS = {"backup": "backupPath", "original_hash": "originalHash"}
 def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
     """The lines of the log and of the snapshots, then the metadata."""
     session = header.session
-    ids, composed = SessionIds(session, "sessionId"), _ComposedRecords(session)
+    composed = _ComposedRecords(session)
     facts: Fields = {}
     count = 0
     for unit in units:
@@ -52,7 +52,7 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
                 for name, item in found.items():
                     if item:
                         facts.setdefault(name, item)
-                yield SNAPSHOTS if unit.part else "", json_line(_copied_record(unit, ids))
+                yield SNAPSHOTS if unit.part else "", json_line(_copied_record(unit))
         elif unit.is_message:
             for record in composed.message(unit.value):
                 count += 1
@@ -82,17 +82,15 @@ def _is_complete(snapshot: JSON) -> bool:
     return bool(files) and all("state" in file and "size" in file for file in files.values())
 
 
-def _copied_record(unit: Unit, ids: SessionIds) -> Fields:
-    """One of Sage Agent's own records, with the ids of the new session."""
+def _copied_record(unit: Unit) -> Fields:
+    """One of Sage Agent's own records, with the links that its message has."""
     record = dict(unit.native)
-    ids.replace(record)
     body = message_body(unit.native)
     if unit.is_message and body is not None:
         if body is unit.native:
             replace_links(record, unit.value)
         else:
             record["payload"] = payload = dict(body)
-            ids.replace(payload)
             replace_links(payload, unit.value)
     return record
 
@@ -112,7 +110,7 @@ class _ComposedRecords:
         blocks = message["content"]
         calls = [self._call(block) for block in blocks if block["type"] == "tool_use"]
         results = [self._result(block) for block in blocks if block["type"] == "tool_result"]
-        text = "\n\n".join(block["text"] for block in blocks if block["type"] == "text" and block["text"])
+        text = joined_text(blocks)
         uuid = message.get("uuid") or derived_id(self._session["id"], message["index"])
         parent = message.get("parent_uuid")
         self._time = message.get("timestamp") or self._time
@@ -155,8 +153,7 @@ class _ComposedRecords:
 
     def _call(self, block: Fields) -> Fields:
         self._tool_names[block["tool_id"]] = block["tool_name"]
-        call = {"id": block["tool_id"], "name": block["tool_name"], "arguments": block["input"]}
-        return {name: item for name, item in call.items() if item is not None}
+        return encode_call(block, "arguments")
 
     def _result(self, block: Fields) -> Fields:
         result: Fields = {} if block["tool_id"] is None else {"toolCallId": block["tool_id"]}

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from msgspec import UNSET, UnsetType
 
-from clew.agents.base import SourceFile, fragment_events, masked_text, open_file
-from clew.agents.derived_ids import MessageChain
+from clew.agents.base import SourceFile, masked_text
+from clew.agents.content import content_blocks
+from clew.agents.decoding import EventDecoder
 from clew.agents.sage_agent import locate, records
 from clew.agents.sage_agent.records import (
     BRANCH,
@@ -24,16 +25,13 @@ from clew.agents.sage_agent.records import (
     ToolCall,
     ToolResult,
 )
-from clew.agents.sage_format import content_blocks, decode_output, is_error, read_metadata
-from clew.io.compress import damage
-from clew.io.records import RawRecord
+from clew.agents.sage_format import decode_output, is_error, read_metadata
 from clew.io.typed_records import decode_each, decode_value
 from clew.model import blocks
 from clew.model.blocks import Block
-from clew.model.codes import problem
 from clew.model.events import Event, SessionInfo
 from clew.model.json import JSON
-from clew.model.message import Message, Metadata, ModelUse, Role, SourceRef, ThinkingSettings
+from clew.model.message import Message, Metadata, ModelUse, Role, ThinkingSettings
 from clew.model.record import Record
 from clew.model.snapshot import Snapshot, TrackedFile
 from clew.model.time import canonical_time
@@ -42,21 +40,13 @@ from clew.model.usage import TokenUsage
 
 SUMMARY = "summary"
 """In `Facts.extra`: the last summary in the log."""
-_NO_METADATA = Metadata()
 
 
 def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session: its log, then the snapshots beside it."""
-    decoder = EventDecoder(locate.session_id(source), _session_model(source))
-    for number, name in enumerate(("", *source.parts)):
-        with open_file(source, name) as stream:
-            for line, record in LOG.decode_file(stream):
-                if isinstance(record, RawRecord):
-                    yield from fragment_events(source, record, line, after=decoder.index, file=number)
-                else:
-                    yield from decoder.events(record, SourceRef(number, line - 1))
-            if found := damage(stream):
-                yield problem("damaged-archive", found, file=str(source.path.parent / (name or source.path.name)))
+    decoder = _LogDecoder(source)
+    for number in range(1 + len(source.parts)):
+        yield from decoder.read_lines(LOG.decode_file, decoder.decode, number)
     yield decoder.last_info()
 
 
@@ -68,21 +58,16 @@ def _session_model(source: SourceFile) -> str | None:
     return masked_text(source, model)
 
 
-class EventDecoder:
-    """What must be known of earlier records to decode the next one."""
-
-    def __init__(self, session: str, model: str | None) -> None:
-        self.index = 0
-        self._model = model
-        self._chain = MessageChain(session)
-        self._source = SourceRef(0, 0)
+class _LogDecoder(EventDecoder):
+    def __init__(self, source: SourceFile) -> None:
+        super().__init__(source, locate.session_id(source))
+        self._model = _session_model(source)
         self._claimed: str | None = None
         self._leaf: str | None = None
         self._summary: str | None = None
 
-    def events(self, record: LogRecord, source: SourceRef) -> Iterator[Event]:
-        """The events of a record."""
-        self._source = source
+    def decode(self, record: LogRecord) -> Iterator[Event]:
+        """The events of a line."""
         if record.sessionId is not None and record.sessionId != self._claimed:
             self._claimed = record.sessionId
             yield SessionInfo(session_id=record.sessionId)
@@ -114,27 +99,33 @@ class EventDecoder:
         if inner is not None:
             content += [*content_blocks(inner.content), *_call_blocks(inner.toolCalls)]
         content += [_result_block(found.toolCallId, found.toolName, found) for found in results]
-        message = Message(index=0, role=role, content=content, uuid=record.uuid, parent_uuid=record.parentUuid)
-        return self._completed(message, record.timestamp, _metadata(record))
+        return self._add(role, content, record.timestamp, _metadata(record), record.uuid, record.parentUuid)
 
     def _old_form(self, record: LogRecord, role: Role) -> Message:
         results = decode_each(record.tool_results, OldToolResult)
         content = [*content_blocks(record.content), *_call_blocks(record.tool_calls)]
         content += [_result_block(found.tool_call_id, found.tool_name, found) for found in results]
-        return self._completed(Message(index=0, role=role, content=content), record.timestamp, Metadata())
+        return self._add(role, content, record.timestamp, Metadata())
 
-    def _completed(self, message: Message, timestamp: JSON, metadata: Metadata) -> Message:
-        """Add what both forms have, and the links.
+    def _add(
+        self,
+        role: Role,
+        content: list[Block],
+        time: JSON,
+        metadata: Metadata,
+        uuid: str | None | UnsetType = UNSET,
+        parent: str | None | UnsetType = UNSET,
+    ) -> Message:
+        """The next message, in its place.
 
         Messages of the older form have no ids. A message that follows one of them and names no parent continues it.
         """
-        self.index += 1
-        message.index, message.source, message.timestamp = self.index, self._source, canonical_time(timestamp)
-        if self._model is not None and message.role == "assistant":
+        if self._model is not None and role == "assistant":
             metadata.model = ModelUse(name=self._model)
-        if metadata != _NO_METADATA:
-            message.metadata = metadata
-        chain = self._chain
+        message = self.make_message(role, [], metadata, uuid=uuid, parent=parent, time=time)
+        # Ids are derived from the content as it was written: results get no names of calls.
+        message.content = content
+        chain = self.chain
         follows_old_form = chain.derived_last
         chain_id = chain.identify(message)
         if chain.derived_last or follows_old_form:
@@ -146,7 +137,7 @@ class EventDecoder:
 
     def _record(self, record: LogRecord) -> Record:
         kind = record.type if type(record.type) is str else None
-        found = Record(after=self.index, kind="other", source=self._source)
+        found = self.make_record("other")
         if kind is None:
             return found
         found.type = kind

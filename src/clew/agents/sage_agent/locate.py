@@ -1,17 +1,14 @@
-"""Where Sage Agent keeps its sessions: one folder each, with the log, snapshots and metadata."""
+"""The folder of a session of Sage Agent, with the log, snapshots and metadata."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from clew.agents.backups import is_plain_file
-from clew.agents.base import SourceFile
+from clew.agents.base import SourceFile, file_stem, source_at
 from clew.agents.sage_format import METADATA as METADATA
-from clew.agents.sage_format import source_with_size, subfolders
-from clew.host import Host
 from clew.io.compress import plain_name
 
 AGENT = "sage-agent"
@@ -22,18 +19,6 @@ BACKUPS = "backups"
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]")
 
 
-def roots(host: Host) -> Iterator[Path]:
-    """The folder of the sessions."""
-    yield host.home / ".sage" / "sessions"
-
-
-def discover(root: Path) -> Iterator[SourceFile]:
-    """Every folder with a message log; one without metadata is invisible to the program itself, but not to us."""
-    for folder in subfolders(root):
-        if is_plain_file(folder / MESSAGES):
-            yield source_file(folder / MESSAGES)
-
-
 def source_file(path: Path) -> SourceFile:
     """The session a log belongs to; a snapshot file leads to the log beside it."""
     log = path.parent / MESSAGES
@@ -42,13 +27,13 @@ def source_file(path: Path) -> SourceFile:
     is_log = plain_name(path.name) == MESSAGES
     parts = (SNAPSHOTS,) if is_log and is_plain_file(path.parent / SNAPSHOTS) else ()
     sides = (METADATA,) if is_log and is_plain_file(path.parent / METADATA) else ()
-    return source_with_size(AGENT, path, parts, sides)
+    return source_at(AGENT, path, sides, parts)
 
 
 def session_id(source: SourceFile) -> str:
     """The name of the session's folder, or of a log that lies elsewhere."""
     name = plain_name(source.path.name)
-    return source.path.parent.name if name in (MESSAGES, SNAPSHOTS) else name.removesuffix(".jsonl")
+    return source.path.parent.name if name in (MESSAGES, SNAPSHOTS) else file_stem(source.path)
 
 
 def backup_folders(source: SourceFile) -> tuple[Path, Path]:

@@ -1,4 +1,4 @@
-"""The `session` object of the unified document, and metadata.json of a session."""
+"""What metadata.json tells of a session, and how it is written."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ PROMPTS = ("firstPrompt", "lastPrompt")
 UPDATED, COUNT, LAST_PROMPT = "updatedAt", "messageCount", "lastPrompt"
 
 
-def session_object(source: SourceFile, facts: Facts) -> dict[str, JSON]:
-    """Id, folder, times and title of a session."""
+def session_fields(source: SourceFile, facts: Facts) -> dict[str, JSON]:
+    """Folder, times, parent and title of a session, which the metadata tell where its log does not."""
     known, session = read_metadata(source.path.parent) or {}, locate.session_id(source)
     parent, folder = known.get("parentSessionId"), known.get("workingDirectory")
     # In the order of the program itself.
@@ -40,15 +40,11 @@ def session_object(source: SourceFile, facts: Facts) -> dict[str, JSON]:
         known.get("name"),
     )
     return {
-        "id": session,
         "workspace": facts.cwd or (folder if isinstance(folder, str) else ""),
-        "workspace_encoded": source.path.parent.name,
         "started_at": facts.first_time or normalized_time(known.get("createdAt")),
         "ended_at": facts.last_time or normalized_time(known.get("updatedAt")),
-        "source": {"type": "local", "host": None, "path": str(source.path)},
         "is_agent_session": known.get("isSidechain") is True,
         "parent_session_id": parent if isinstance(parent, str) else None,
-        "agent_id": None,
         "title": next((title for title in titles if isinstance(title, str) and title), session),
     }
 

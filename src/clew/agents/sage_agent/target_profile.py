@@ -5,8 +5,8 @@ from __future__ import annotations
 from clew.agents.target_profile import Capacity, TargetProfile
 
 TARGET_PROFILE = TargetProfile(
-    Capacity(failures=True, instructions=True, titles=True, todos=("user", "assistant")),
-    (),
-    ("sessionId", "id"),
-    lambda session: ["sage", "-r", str(session["id"])],
+    capacity=Capacity(failures=True, instructions=True, titles=True, todos=("user", "assistant")),
+    tools=(),
+    id_keys=("sessionId", "id"),
+    resume=lambda session: ["sage", "-r", str(session["id"])],
 )

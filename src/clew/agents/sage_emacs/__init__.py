@@ -5,21 +5,17 @@ Saved sessions, sage/sessions/<name>.json, are a store of their own, to which no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
 
-from clew.agents.base import Agent, Claim, Header, SourceFile, Unit
+from clew.agents.backups import is_link
+from clew.agents.base import Agent, Claim, Header, SourceFile
+from clew.agents.folders import file_names, subfolders
 from clew.agents.sage_emacs import locate
-from clew.agents.target_profile import TargetProfile
 from clew.analysis.facts import Facts
 from clew.host import Host
-from clew.model import Problem
-from clew.model.events import Event
+from clew.io.compress import plain_name
 from clew.model.json import JSON
-
-if TYPE_CHECKING:
-    from clew.agents.file_evidence import Event as FileEvidence
 
 
 class SageEmacs(Agent):
@@ -28,12 +24,29 @@ class SageEmacs(Agent):
     id = locate.AGENT
     title = "sage-emacs"
     homepage = "https://github.com/aygp-dr/sage.el"
+    package = __name__
 
     def roots(self, host: Host) -> Iterator[Path]:
         return locate.roots(host)
 
+    def shares(self, root: Path) -> bool:
+        return root.parent.name == ".claude"
+
     def discover(self, root: Path) -> Iterator[SourceFile]:
-        return locate.discover(root)
+        """The current conversation and every archive of every project below the root, or every saved session in it."""
+        if locate.is_saved_folder(root):
+            # A name with a dot in front is that of a lock or of a file that is being written.
+            names = [name for name in file_names(root) if locate.is_saved(Path(name)) and not name.startswith(".")]
+            yield from (self.locate(root / name) for name in names)
+            return
+        for folder in subfolders(root):
+            names, history = file_names(folder), folder / locate.HISTORY
+            archives = [] if is_link(history) else [name for name in file_names(history) if _is_lines(name)]
+            current = [name for name in names if plain_name(name) == locate.CONVERSATION]
+            # Without one of these two the folder belongs to another agent.
+            if current or (archives and locate.METADATA in names):
+                yield from (self.locate(folder / name) for name in current)
+                yield from (self.locate(history / name) for name in archives)
 
     def beside(self, path: PurePath, content: bytes, known: Sequence[str]) -> Iterator[str]:
         if locate.is_saved(path):
@@ -53,46 +66,22 @@ class SageEmacs(Agent):
     def session_id(self, source: SourceFile) -> str:
         return locate.session_id(source)
 
-    def events(self, source: SourceFile) -> Iterator[Event]:
-        # Looking for sessions need not load what reads them.
-        from clew.agents.sage_emacs.events import read_events
-
-        return read_events(source)
-
     def document_keys(self, head: bytes, name: str) -> tuple[str, ...] | None:
         from clew.agents.sage_emacs.records import MESSAGES
 
         return (MESSAGES,) if locate.is_saved(PurePath(name)) else None
 
     def session(self, source: SourceFile, facts: Facts) -> dict[str, JSON]:
-        from clew.agents.sage_emacs.metadata import session_object
+        from clew.agents.sage_emacs.metadata import session_fields
 
-        return session_object(source, facts)
+        return super().session(source, facts) | session_fields(source, facts)
 
-    def unknown_keys(self, native: Mapping[str, JSON]) -> Iterator[str]:
-        from clew.agents.sage_emacs.records import find_unknown_keys
-
-        return find_unknown_keys(native)
-
-    def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
-        from clew.agents.sage_emacs.file_changes import file_changes
-
-        return file_changes(source, units)
-
-    def encode(self, header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
-        from clew.agents.sage_emacs.encode import encode
-
-        return encode(header, units)
+    def workspace_folder(self, source: SourceFile) -> str:
+        return locate.project_folder(source.path).name
 
     def target(self, header: Header) -> str:
         return locate.target(header).as_posix()
 
-    def target_profile(self) -> TargetProfile:
-        from clew.agents.sage_emacs.target_profile import TARGET_PROFILE
 
-        return TARGET_PROFILE
-
-    def check(self, source: SourceFile, facts: Facts) -> Iterator[Problem]:
-        from clew.agents.sage_emacs.check import check
-
-        return check(source)
+def _is_lines(name: str) -> bool:
+    return plain_name(name).endswith(".jsonl")

@@ -15,6 +15,8 @@ from operator import itemgetter
 from msgspec import UNSET, UnsetType
 
 from clew.agents.base import SourceFile
+from clew.agents.content import content_blocks, text_or_unset
+from clew.agents.decoding import EventDecoder
 from clew.agents.derived_ids import MessageChain
 from clew.agents.sage_emacs import locate
 from clew.agents.sage_emacs.records import (
@@ -26,20 +28,18 @@ from clew.agents.sage_emacs.records import (
     SavedHeader,
     ToolCall,
 )
-from clew.agents.sage_format import content_blocks, decode_output, is_error
+from clew.agents.sage_format import decode_output, is_error
 from clew.io.records import RawRecord
 from clew.io.typed_records import decode_each
 from clew.model.blocks import Block, ToolResult, ToolUse
 from clew.model.codes import problem
 from clew.model.events import Event, SessionInfo
-from clew.model.message import Message, Metadata, ModelUse, SourceRef
-from clew.model.record import Record
+from clew.model.message import Message, Metadata, ModelUse, Role
 from clew.model.time import canonical_time, parse_time
 from clew.model.usage import TokenUsage
 
 ENDED_AT = "ended_at"
 """In `Facts.extra`: when a saved session was last saved, by its header."""
-_NO_METADATA = Metadata()
 
 
 def read_events(source: SourceFile) -> Iterator[Event]:
@@ -48,16 +48,12 @@ def read_events(source: SourceFile) -> Iterator[Event]:
     parents: dict[str, str] | None = None
     times = _message_times(file)
     if times != sorted(times):
-        by_time = sorted(zip(times, _message_uuids(scope, file), strict=True), key=itemgetter(0))
+        by_time = sorted(zip(times, _message_uuids(source, scope, file), strict=True), key=itemgetter(0))
         parents = {first: last for (_, (_, last)), (_, (first, _)) in pairwise(by_time)}
         yield SessionInfo(leaf_uuid=by_time[-1][1][1])
-    decoder = EventDecoder(scope, parents)
+    decoder = _ConversationDecoder(source, scope, parents)
     for item in file:
-        if isinstance(item.record, RawRecord):
-            yield from (problem(code, file=str(source.path), line=item.line) for code in item.record.findings)
-            yield Record(after=decoder.index, kind="fragment", source=item.source)
-        else:
-            yield from decoder.events(item)
+        yield from decoder.decode(item)
     if file.damage:
         yield problem("damaged-archive", file.damage, file=str(source.path))
 
@@ -74,11 +70,11 @@ def _message_times(file: ConversationFile) -> list[datetime]:
     return times[1:]
 
 
-def _message_uuids(scope: str, file: ConversationFile) -> Iterator[tuple[str, str]]:
+def _message_uuids(source: SourceFile, scope: str, file: ConversationFile) -> Iterator[tuple[str, str]]:
     """The uuids of the first and the last message of each record that is a message."""
-    decoder = EventDecoder(scope, None)
+    decoder = _ConversationDecoder(source, scope, None)
     for item in file:
-        uuids = [str(event.uuid) for event in decoder.events(item) if isinstance(event, Message)]
+        uuids = [str(event.uuid) for event in decoder.decode(item) if isinstance(event, Message)]
         if uuids:
             yield uuids[0], uuids[-1]
 
@@ -87,46 +83,43 @@ def _is_message(record: ConversationRecord) -> bool:
     return type(record.role) is str and (record.role in ROLES or record.role == TOOL)
 
 
-class EventDecoder:
-    """What must be known of earlier records to decode the next one."""
-
-    def __init__(self, scope: str, parents: Mapping[str, str] | None) -> None:
-        self.index = 0
-        self._chain = MessageChain(scope, parents)
+class _ConversationDecoder(EventDecoder):
+    def __init__(self, source: SourceFile, scope: str, parents: Mapping[str, str] | None) -> None:
+        super().__init__(source)
+        self.chain = MessageChain(scope, parents)
         self._claimed: str | None = None
         self._model: str | None = None
         """The model in the header of a saved session, for replies that name none."""
 
-    def events(self, item: Item) -> Iterator[Event]:
+    def decode(self, item: Item) -> Iterator[Event]:
         """The events of a record."""
-        record, source = item.record, item.source
-        if isinstance(record, SavedHeader):
-            yield from self._header(record, source)
-        elif isinstance(record, ConversationRecord):
+        record, self.ref = item.record, item.source
+        if isinstance(record, RawRecord):
+            yield from self.fragment(record, item.line)
+        elif isinstance(record, SavedHeader):
+            yield from self._header(record)
+        else:
             claimed = record.session_id or record.sessionId
             if claimed and claimed != self._claimed:
                 self._claimed = claimed
                 yield SessionInfo(session_id=claimed)
             if _is_message(record):
-                yield from self._messages(record, source)
+                yield from self._messages(record)
             else:
-                text = record.content if type(record.content) is str else UNSET
-                time = canonical_time(record.timestamp)
-                yield Record(after=self.index, kind="other", text=text, timestamp=time, source=source)
+                yield self.make_record("other", text=text_or_unset(record.content), time=record.timestamp)
 
-    def _header(self, header: SavedHeader, source: SourceRef) -> Iterator[Event]:
+    def _header(self, header: SavedHeader) -> Iterator[Event]:
         self._model = _stated(header.model)
-        times = [canonical_time(time) for time in (header.created_at, header.updated_at)]
-        created, updated = (None if time is UNSET else time for time in times)
+        updated = canonical_time(header.updated_at) or None
         yield SessionInfo(
             title=_stated(header.name),
             cwd=_stated(header.workspace),
-            started_at=created,
+            started_at=canonical_time(header.created_at) or None,
             extra=None if updated is None else {ENDED_AT: updated},
         )
-        yield Record(after=self.index, kind="state", text=header.name, timestamp=times[1], source=source)
+        yield self.make_record("state", text=header.name, time=header.updated_at)
 
-    def _messages(self, record: ConversationRecord, source: SourceRef) -> Iterator[Message]:
+    def _messages(self, record: ConversationRecord) -> Iterator[Message]:
         is_result = record.role == TOOL
         metadata = _metadata(record)
         if self._model is not None and record.role == "assistant" and metadata.model is UNSET:
@@ -135,20 +128,12 @@ class EventDecoder:
         if is_result:
             output, failed = decode_output(record.content), is_error(record.success)
             content = [ToolResult(tool_id=record.tool_call_id, tool_name=record.name, output=output, is_error=failed)]
-        self.index += 1
-        message = Message(
-            index=self.index,
-            role="user" if is_result else record.role,
-            uuid=record.uuid,
-            parent_uuid=record.parentUuid,
-            timestamp=canonical_time(record.timestamp),
-            content=content,
-            metadata=UNSET if metadata == _NO_METADATA else metadata,
-            source=source,
-        )
+        role: Role = "user" if is_result else record.role
         # The id of a message is derived from its text alone, without its calls.
-        uuid = self._chain.identify(message)
-        self._chain.attach(message)
+        message = self.make_chained(
+            role, content, metadata, uuid=record.uuid, parent=record.parentUuid, time=record.timestamp
+        )
+        uuid = str(message.uuid)
         results: list[Block] = []
         for number, call in enumerate(() if is_result else decode_each(record.tool_calls, ToolCall)):
             tool_id = call.id if call.id is not None else f"{uuid}:t{number}"
@@ -158,19 +143,9 @@ class EventDecoder:
                 # The call has ended.
                 results.append(ToolResult(tool_id=tool_id, tool_name=call.name, output=output, is_error=failed))
         yield message
-        self._chain.last = uuid
         if results:
-            self._chain.last = f"{uuid}:r"
-            self.index += 1
-            yield Message(
-                index=self.index,
-                role="user",
-                uuid=self._chain.last,
-                parent_uuid=uuid,
-                timestamp=message.timestamp,
-                content=results,
-                source=source,
-            )
+            self.chain.last = f"{uuid}:r"
+            yield self.make_message("user", results, uuid=self.chain.last, parent=uuid, time=message.timestamp)
 
 
 def _metadata(record: ConversationRecord) -> Metadata:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clew.agents.base import SourceFile, Unit
-from clew.agents.file_evidence import Event, first_text
+from clew.agents.edits import writing
+from clew.agents.file_evidence import Edit, Event, first_text
 from clew.agents.sage_emacs.locate import is_saved, metadata
 from clew.agents.sage_emacs.records import document_records
 from clew.agents.tool_file_changes import CommonToolFileChanges, ToolCall
@@ -25,5 +26,5 @@ def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
 
 
 class _SageEmacsFileChanges(CommonToolFileChanges):
-    def writes_verbatim(self, call: ToolCall) -> bool:
-        return False
+    def edit_by_writing(self, call: ToolCall, content: str) -> Edit:
+        return writing(content)

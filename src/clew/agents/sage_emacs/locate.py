@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeVar
 
-from clew.agents.backups import is_link, is_plain_file
-from clew.agents.base import Header, SourceFile
+from clew.agents.backups import is_plain_file
+from clew.agents.base import Header, SourceFile, source_at
 from clew.agents.derived_ids import derived_id
 from clew.agents.sage_format import METADATA as METADATA
-from clew.agents.sage_format import normalized_time, read_metadata, source_with_size, subfolders
+from clew.agents.sage_format import normalized_time, read_metadata
 from clew.host import Host
 from clew.io.compress import open_source, plain_name
 from clew.io.paths import encode_sage, file_name, safe_relative
@@ -49,36 +48,11 @@ def roots(host: Host) -> Iterator[Path]:
     yield from (based(base, host) / store / SESSIONS for base, store in _STORES.items() if store)
 
 
-def discover(root: Path) -> Iterator[SourceFile]:
-    """The current conversation and every archive of every project below the root, or every saved session in it."""
-    if is_saved_folder(root):
-        # A name with a dot in front is that of a lock or of a file that is being written.
-        names = [name for name in _file_names(root) if is_saved(Path(name)) and not name.startswith(".")]
-        yield from (source_file(root / name) for name in names)
-        return
-    for folder in subfolders(root):
-        names = _file_names(folder)
-        history = [] if is_link(folder / HISTORY) else _file_names(folder / HISTORY)
-        archives = [name for name in history if plain_name(name).endswith(".jsonl")]
-        # Without one of these two the folder belongs to another agent.
-        if CONVERSATION not in map(plain_name, names) and not (archives and METADATA in names):
-            continue
-        yield from (source_file(folder / name) for name in names if plain_name(name) == CONVERSATION)
-        yield from (source_file(folder / HISTORY / name) for name in archives)
-
-
-def _file_names(folder: Path) -> list[str]:
-    try:
-        return sorted(entry.name for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False))
-    except OSError:
-        return []
-
-
 def source_file(path: Path) -> SourceFile:
     """The session in a conversation, archive or document; the metadata describe the current conversation only."""
     is_current = plain_name(path.name) == CONVERSATION and not is_archive(path)
     sides = (METADATA,) if is_current and is_plain_file(path.parent / METADATA) else ()
-    return source_with_size(AGENT, path, (), sides)
+    return source_at(AGENT, path, sides)
 
 
 def stem(path: PurePath) -> str:

@@ -1,4 +1,4 @@
-"""The `session` object of the unified document, and metadata.json of a project, which describes its conversation."""
+"""What metadata.json of a project tells of its conversation, and how it is written."""
 
 from __future__ import annotations
 
@@ -9,45 +9,33 @@ from clew.agents.sage_emacs import locate
 from clew.agents.sage_emacs.events import ENDED_AT
 from clew.agents.sage_format import encode_metadata, normalized_time
 from clew.analysis.facts import Facts
-from clew.analysis.titles import short_title
 from clew.io.compress import open_source
 from clew.io.records import read_records
 from clew.model.json import JSON
 
 
-def session_object(source: SourceFile, facts: Facts) -> dict[str, JSON]:
-    """Id, folder, times and title of a session."""
+def session_fields(source: SourceFile, facts: Facts) -> dict[str, JSON]:
+    """Folder and times of a session, and when it was archived."""
     path, known = source.path, locate.metadata(source.path) or {}
     archived = locate.archive_time(path)
-    started: str | None
-    ended: str | None
-    if facts.first_time is not None:
-        started, ended = facts.first_time, facts.last_time
-    elif locate.is_saved(path):
+    started, ended = facts.first_time, facts.last_time
+    if started is None and locate.is_saved(path):
         started, ended = facts.extra.get("started_at"), facts.extra.get(ENDED_AT)
-    elif locate.is_archive(path):
-        started, ended = None, archived
-    else:
+    elif started is None and locate.is_archive(path):
+        ended = archived
+    elif started is None:
         started, ended = normalized_time(known.get("created_at")), normalized_time(known.get("updated_at"))
     # The encoded name of a project's folder cannot be decoded.
     recorded = known.get("project_dir")
     workspace = recorded if isinstance(recorded, str) and recorded else facts.cwd or ""
-    session: dict[str, JSON] = {
-        "id": locate.session_id(source),
+    fields: dict[str, JSON] = {
         "workspace": workspace.rstrip("/") or workspace,
-        "workspace_encoded": locate.project_folder(path).name,
         "started_at": started,
         "ended_at": ended,
-        "source": {"type": "local", "host": None, "path": str(path)},
-        "is_agent_session": False,
-        "parent_session_id": None,
-        "agent_id": None,
     }
-    if (title := facts.titles.get("title") or short_title(facts.first_prompt)) is not None:
-        session["title"] = title
     if archived is not None:
-        session["extensions"] = {locate.AGENT: {"archived_at": archived}}
-    return session
+        fields["extensions"] = {locate.AGENT: {"archived_at": archived}}
+    return fields
 
 
 def measure(source: SourceFile) -> tuple[int, int]:

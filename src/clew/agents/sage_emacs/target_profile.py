@@ -53,11 +53,11 @@ def _merged_metadata(before: bytes, content: bytes) -> bytes:
 
 # The program continues the conversation of the folder that it is started in; there is no other name for it.
 TARGET_PROFILE = TargetProfile(
-    Capacity(failures=True, instructions=True),
-    (),
-    ("session_id", "sessionId"),
-    lambda _session: ["emacs", "--eval", "(sage)"],
-    _resumes_file,
+    capacity=Capacity(failures=True, instructions=True),
+    tools=(),
+    id_keys=("session_id", "sessionId"),
+    resume=lambda _session: ["emacs", "--eval", "(sage)"],
+    resumes_file=_resumes_file,
     main_path=_main_path,
     merged_files={locate.METADATA: _merged_metadata},
     can_find_by_id=_can_find_by_id,

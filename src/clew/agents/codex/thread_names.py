@@ -1,7 +1,4 @@
-"""The session object of a rollout: identity, folder, title, lineage, and links to sub-agents.
-
-People name threads; Codex keeps the names beside the rollouts, in a database and in a list.
-"""
+"""The names of threads, which Codex keeps beside the rollouts, in a database and in a list."""
 
 from __future__ import annotations
 
@@ -14,18 +11,11 @@ from functools import lru_cache
 from pathlib import Path
 
 from clew.agents.backups import is_plain_file
-from clew.agents.base import SourceFile
 from clew.agents.codex import locate
-from clew.agents.codex.events import session_id
-from clew.agents.codex.items import request_of
-from clew.agents.codex.records import EVENT_LINE
-from clew.analysis.facts import Facts
 from clew.analysis.titles import short_title
 from clew.errors import SourceUnreadable
 from clew.io.codec import NOT_JSON, loads
 from clew.io.compress import open_source
-from clew.model.json import JSON
-from clew.model.time import parse_time, spell_time
 
 DATABASE = "state_5.sqlite"
 _LIST_BYTES = 64 << 20
@@ -40,42 +30,7 @@ Names = dict[str, str]
 """The names of threads by their ids; the last line of a list counts."""
 
 
-def session_object(source: SourceFile, facts: Facts) -> dict[str, JSON]:
-    """The `session` of the unified document."""
-    extra = facts.extra
-    thread, started_at = extra.get("claimed"), _shortest(extra.get("started_at"))
-    session: dict[str, JSON] = {
-        "id": session_id(source, thread),
-        "workspace": facts.cwd or "",
-        "workspace_encoded": locate.filed_under(source.path),
-        "started_at": facts.first_time or started_at,
-        "ended_at": facts.last_time or _shortest(extra.get("last_record_time")) or started_at,
-        "source": {"type": "local", "host": None, "path": str(source.path)},
-        "is_agent_session": extra.get("is_subagent", False),
-        "parent_session_id": extra.get("parent_session_id"),
-        "agent_id": extra.get("agent_id"),
-    }
-    named = _thread_title(source.path, thread or session_id(source, None), facts.titles.get(EVENT_LINE))
-    title = named or short_title(request_of(facts.first_prompt))
-    if title is not None:
-        session["title"] = title
-    if facts.subagents:
-        session["subagents"] = [
-            {"session_id": link.session_id, "agent_id": link.agent_id, "tool_id": link.tool_id}
-            for link in facts.subagents
-        ]
-    if "extensions" in extra:
-        session["extensions"] = extra["extensions"]
-    return session
-
-
-def _shortest(time: JSON) -> str | None:
-    """A time without zeros behind its seconds."""
-    stamp = parse_time(time)
-    return spell_time(stamp) if stamp is not None else None
-
-
-def _thread_title(path: Path, thread: str, in_rollout: str | None) -> str | None:
+def thread_title(path: Path, thread: str, in_rollout: str | None) -> str | None:
     """The name of a thread: from the table, the list, the rollout itself, else Codex's own title."""
     home = locate.home_of(path)
     named: Names = {}
