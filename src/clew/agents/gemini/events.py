@@ -6,7 +6,6 @@ the place where it was first written and with its last version, so all records a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from itertools import takewhile
@@ -31,7 +30,7 @@ from clew.agents.gemini.records import (
     ToolCall,
     UsageRecord,
 )
-from clew.agents.gemini_content import block_of_part, is_attachment, single_text
+from clew.agents.gemini_content import block_of_part, is_attachment, is_failed_command, single_text
 from clew.agents.tools import RecentCalls
 from clew.io.codec import dumps
 from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse
@@ -62,14 +61,6 @@ _NUDGE = "System: Please continue."
 # What a JavaScript engine trims.
 _JS_SPACE = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))
 _TODO_TOOL = "write_todos"
-_SHELL_TOOL = "run_shell_command"
-_FAILED_COMMAND = re.compile(
-    r"^(?:Exit Code: -?[1-9]\d*|Signal: \w+)(?:\n(?:Signal|Background PIDs|Process Group PGID): .*)*"
-    r"(?:\n</untrusted_context>)?\s*\Z",
-    re.MULTILINE,
-)
-"""The last lines of the output of a command that failed."""
-_MAX_COMMAND_STATUS_CHARS = 2_000
 _PATH_ARGUMENTS = ("file_path", "absolute_path", "dir_path", "path", "directory")
 _ROOT = -1
 """The parent of a message that follows no other."""
@@ -479,11 +470,8 @@ class EventDecoder:
         for block in blocks:
             if type(block) is ToolUse:
                 self._call_names[block.tool_id] = block.tool_name
-            elif type(block) is ToolResult:
-                if block.tool_name is UNSET:
-                    block.tool_name = self._call_names.get(block.tool_id)
-                if _is_failed_command(block):
-                    block.is_error = True
+            elif type(block) is ToolResult and block.tool_name is UNSET:
+                block.tool_name = self._call_names.get(block.tool_id)
         return blocks
 
     def _name_parts(self, message: Message, uuid: str) -> None:
@@ -583,18 +571,11 @@ def _tool_use(call: ToolCall, uuid: str, position: int) -> ToolUse:
 
 
 def _tool_result(call: ToolCall, use: ToolUse) -> ToolResult:
+    output = _output(call)
     is_error = _IS_ERROR[call.status] if type(call.status) is str else UNSET
-    result = ToolResult(tool_id=use.tool_id, tool_name=use.tool_name, output=_output(call), is_error=is_error)
-    if _is_failed_command(result):
-        result.is_error = True
-    return result
-
-
-def _is_failed_command(result: ToolResult) -> bool:
-    """True for a shell command that failed; its call has the status `success`."""
-    if result.tool_name != _SHELL_TOOL or type(result.output) is not str:
-        return False
-    return _FAILED_COMMAND.search(result.output[-_MAX_COMMAND_STATUS_CHARS:]) is not None
+    if is_failed_command(use.tool_name, output):
+        is_error = True
+    return ToolResult(tool_id=use.tool_id, tool_name=use.tool_name, output=output, is_error=is_error)
 
 
 def _last_time(time: str | None | UnsetType, calls: list[ToolCall]) -> str | UnsetType:
