@@ -94,8 +94,8 @@ class Snapshot:
         self._db = self._connect()
         try:
             self.schema = self._read_schema()
-            (version,) = self._query(layout.version(self.schema)).fetchone() or ("",)
-            self.version = str(version)
+            versions = self._query(layout.version(self.schema))
+            self.version = str(versions[0][0]) if versions else ""
         except BaseException:
             self.close()
             raise
@@ -126,11 +126,14 @@ class Snapshot:
         if not has_log:
             self._state = _file_state(self.path)
         address = f"{self.path.absolute().as_uri()}?mode=ro" + ("" if has_log else "&immutable=1")
+        db = None
         try:
             db = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             db.text_factory = _decode_text
             db.execute("BEGIN")
         except sqlite3.Error as error:
+            if db is not None:
+                db.close()
             raise self._unreadable(error) from error
         return db
 
@@ -148,8 +151,8 @@ class Snapshot:
     def find(self, session: str) -> StoredRows | None:
         """One session; None where there is none with this id."""
         query = f"SELECT * FROM ({self._sessions_query()}) WHERE id = ?"
-        row = self._query(query, (session,)).fetchone()
-        return _stored_rows(row) if row is not None else None
+        rows = self._query(query, (session,))
+        return _stored_rows(rows[0]) if rows else None
 
     def _sessions_query(self) -> str:
         query = self.layout.sessions(self.schema)
@@ -181,7 +184,7 @@ class Snapshot:
         if table.is_optional and table.name not in self.schema:
             return
         selected = table.columns or f'"{table.name}".*'
-        cursor = self._query(f'SELECT {selected} FROM "{table.name}" {table.rows}', values)
+        cursor = self._execute(f'SELECT {selected} FROM "{table.name}" {table.rows}', values)
         names = [column[0] for column in cursor.description]
         for row in self._rows(cursor):
             columns = {name: _json_value(value) for name, value in zip(names, row, strict=True)}
@@ -192,11 +195,14 @@ class Snapshot:
     def _read_schema(self) -> dict[str, frozenset[str]]:
         """The columns of all tables. Views and virtual tables are none: they could compute anything."""
         query = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'"
-        tables = [name for (name,) in self._query(query).fetchall()]
+        tables = [str(name) for (name,) in self._query(query)]
         columns = "SELECT name FROM pragma_table_info(?)"
-        return {table: frozenset(name for (name,) in self._query(columns, (table,))) for table in tables}
+        return {table: frozenset(str(name) for (name,) in self._query(columns, (table,))) for table in tables}
 
-    def _query(self, query: str, values: Sequence[str] | Mapping[str, str] = ()) -> sqlite3.Cursor:
+    def _query(self, query: str, values: Sequence[str] = ()) -> list[tuple[object, ...]]:
+        return list(self._rows(self._execute(query, values)))
+
+    def _execute(self, query: str, values: Sequence[str] | Mapping[str, str]) -> sqlite3.Cursor:
         try:
             return self._db.execute(query, values)
         except sqlite3.Error as error:
@@ -211,14 +217,16 @@ class Snapshot:
 
     def _unreadable(self, error: sqlite3.Error) -> SourceUnreadable:
         version = f" (schema {self.version})" if getattr(self, "version", "") not in ("", "0") else ""
-        is_locked = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+        # The lowest byte is the code, the others say more about it.
+        is_locked = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
         return (DatabaseLocked if is_locked else SourceUnreadable)(f"{_shown(self.path)}: {error}{version}")
 
 
 def _stored_rows(row: tuple[object, ...]) -> StoredRows:
     session, changed_ms, row_count, *_ = row
     token = blake2b(repr(row).encode(), digest_size=CHANGE_TOKEN_BYTES).digest()
-    mtime = changed_ms / 1000 if isinstance(changed_ms, int | float) else 0.0
+    is_time = isinstance(changed_ms, int | float) and math.isfinite(changed_ms)
+    mtime = cast(float, changed_ms) / 1000 if is_time else 0.0
     return StoredRows(str(session), mtime, row_count if isinstance(row_count, int) else 0, token)
 
 
@@ -293,8 +301,12 @@ class _Header(msgspec.Struct):
 def databases_in(folder: Path, layout: Layout) -> list[Path]:
     """The databases of an agent in a folder."""
     with suppress(OSError):
-        return sorted(path for path in folder.iterdir() if layout.is_database(path.name) and path.is_file())
+        return sorted(path for path in folder.iterdir() if layout.is_database(path.name) and _is_plain_file(path))
     return []
+
+
+def _is_plain_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
 
 
 def restored_files(folder: Path, layout: Layout) -> Iterator[Path]:
@@ -302,7 +314,7 @@ def restored_files(folder: Path, layout: Layout) -> Iterator[Path]:
     with suppress(OSError):
         for below in sorted(folder.iterdir()):
             name = below.name.removesuffix(FOLDER_SUFFIX)
-            if below.name != name and layout.is_database(name) and below.is_dir():
+            if below.name != name and layout.is_database(name) and below.is_dir() and not below.is_symlink():
                 yield from sorted(below.glob(f"*{FILE_SUFFIX}"))
 
 
