@@ -17,7 +17,7 @@ def transcript(folder: Path, *records: dict[str, Any]) -> Path:
 def spoke(role: str, said: str | list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     """A record in which somebody says a text, or these blocks."""
     content = [{"type": "text", "text": said}] if isinstance(said, str) else said
-    record = {"type": role, "sessionId": "s", "cwd": "/home/ada", **more}
+    record = {"type": role, "sessionId": "s", "cwd": "/home/ada", "timestamp": "2026-10-20T09:00:00.000Z", **more}
     return {**record, "message": {"role": role, "content": content}}
 
 

@@ -22,6 +22,7 @@ from clew.convert.losses import Loss, Losses
 from clew.io.codec import dumps
 from clew.model import Todo
 from clew.model.json import JSON
+from clew.model.time import parse_time
 from clew.model.unit import Unit
 
 FAILED_MARK = "[failed]"
@@ -345,7 +346,7 @@ class Conversation:
         role = "user" if value["role"] == "system" and not self._own.capacity.instructions else value["role"]
         message = {"index": self._messages, "uuid": uuid, "parent_uuid": self._last_uuid, "role": role}
         self._last_uuid = uuid
-        if value.get("timestamp") is not None:
+        if parse_time(value.get("timestamp")) is not None:
             message["timestamp"] = value["timestamp"]
         message["content"] = content
         metadata = value.get("metadata") or {}

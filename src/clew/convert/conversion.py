@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
@@ -29,6 +30,7 @@ from clew.errors import SourceUnreadable, UsageError
 from clew.io.compress import SUFFIXES
 from clew.model import SCHEMA_VERSION
 from clew.model.json import JSON
+from clew.model.time import canonical_time, parse_time
 
 _KEPT_FIELDS = ("workspace", "started_at", "ended_at", "source", "title")
 REFERRED = "the session only refers to it, and it is missing or has changed"
@@ -102,6 +104,7 @@ class Conversion(Prepared):
             self.session |= {"workspace": workspace, "workspace_encoded": ""}
         if title is not None:
             self.session["title"] = title
+        self._had_start_time = self._add_missing_times()
         self._children: list[Conversion] = []
         self._copies: list[origin.OriginalFile] = []
         self._main: tuple[Path, str] | None = None
@@ -151,6 +154,15 @@ class Conversion(Prepared):
         if self._parent is not None:
             place = {"is_agent_session": True, "agent_id": self._new_id.removeprefix("agent-"), **above}
         return {"id": self._new_id, "workspace_encoded": "", **kept, **place}
+
+    def _add_missing_times(self) -> bool:
+        """Give the session the times that formats demand and it lacks; returns whether it had a start time."""
+        had_start_time = parse_time(self.session.get("started_at")) is not None
+        if not had_start_time:
+            self.session["started_at"] = canonical_time(int(self._source.mtime or time.time()))
+        if parse_time(self.session.get("ended_at")) is None:
+            self.session["ended_at"] = self.session["started_at"]
+        return had_start_time
 
     def _find_compaction(self) -> CompactedSession | Compaction | None:
         units = self._note_first_summary(self._path.in_order(self._history.units()))
@@ -232,6 +244,9 @@ class Conversion(Prepared):
         has_title = facts.titles or is_custom_title(self.session.get("title"), facts.first_prompt)
         if not self._is_same and has_title and not self._profile.capacity.titles:
             yield Loss(None, "the title", f"{self._target.title} has no place for one", is_note=True)
+        if not self._is_same and not self._had_start_time:
+            used = "the modification time of its file" if self._source.mtime else "the time of the conversion"
+            yield Loss(None, "the time of the session", f"it records no valid one; {used} is used", is_note=True)
         if not message_count:
             raise NothingToConvert("the session has no messages to convert")
         if (own := self._agent.target_profile()) is not None:
@@ -398,7 +413,7 @@ class Conversion(Prepared):
         `above`: the main file of the session that started it, and where that belongs below a home.
         """
         path, sha256 = self._main or (folder, "")
-        source = self._source.path
+        source, own = self._source.path, self._agent.target_profile()
         if above is not None and source.is_relative_to(above[0].parent):
             target = (PurePosixPath(above[1]).parent / source.relative_to(above[0].parent)).as_posix()
         else:
@@ -415,6 +430,7 @@ class Conversion(Prepared):
             title=self.session.get("title") if self._profile.capacity.titles else None,
             copies=self._copies,
             logs=self._logs,
+            list_entry=own.list_entry(source) if own is not None else {},
         )
 
 

@@ -90,6 +90,8 @@ class Origin(msgspec.Struct, frozen=True):
     """What its agent keeps for it elsewhere; the bytes of all of these come last."""
     logs: list[OriginalFile] = []
     """The further logs of the converted session, beside its main file, as they were written."""
+    list_entry: dict[str, JSON] = {}
+    """What the agent's list of sessions said about it."""
 
     def family(self) -> list[Origin]:
         """This one and those below it, in the order of the bytes."""

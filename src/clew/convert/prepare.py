@@ -15,6 +15,7 @@ from clew.convert.losses import Converted, Loss
 from clew.convert.restore_original import Restoration, is_unchanged
 from clew.convert.target_files import Prepared as Prepared
 from clew.errors import SourceUnreadable, UsageError
+from clew.model.json import JSON
 
 _ORIGINAL = "the included original"
 _MAX_KINDS_NAMED = 5
@@ -88,7 +89,7 @@ def prepare_original(source: SourceFile, target: str) -> Prepared:
         name = original.origin.agent
         raise UsageError(f"the original of this session belongs to {name!r}; use --to {name}")
     agent = registry.get(target)
-    return Restoration(original, original.lay_out(), agent, _workspace(registry.get(source.agent), source))
+    return Restoration(original, original.lay_out(), agent, _session(registry.get(source.agent), source))
 
 
 def _original(
@@ -104,7 +105,7 @@ def _original(
         comes_back = is_wanted and is_unchanged(source, original.origin)
         members = original.lay_out()
         if comes_back:
-            return Restoration(original, members, target, _workspace(agent, source), home)
+            return Restoration(original, members, target, _session(agent, source), home)
         return [] if agent.id == target.id else _lost_with_original(original, members, agent)
     except origin.Misplaced as error:
         if comes_back:
@@ -114,8 +115,8 @@ def _original(
         return [Loss(None, _ORIGINAL, error.why)]
 
 
-def _workspace(agent: Agent, source: SourceFile) -> str:
-    return str(agent.session(source, agent.facts(source))["workspace"])
+def _session(agent: Agent, source: SourceFile) -> dict[str, JSON]:
+    return agent.session(source, agent.facts(source))
 
 
 def _lost_with_original(original: origin.Original, members: list[origin.Member], agent: Agent) -> list[Loss]:

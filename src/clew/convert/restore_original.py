@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,18 +27,26 @@ from clew.io.compress import SUFFIXES, open_source
 from clew.io.database_paths import is_in_database
 from clew.io.paths import safe_below
 from clew.model import SCHEMA_VERSION
+from clew.model.json import JSON
 
 
 class Restoration(Prepared):
     """The original of a converted session, byte for byte, registered with its agent like any other session."""
 
     def __init__(
-        self, original: Original, members: Sequence[Member], target: Agent, workspace: str, home: Path | None = None
+        self,
+        original: Original,
+        members: Sequence[Member],
+        target: Agent,
+        converted: Mapping[str, JSON],
+        home: Path | None = None,
     ) -> None:
+        """`converted`: the session that carries the original."""
         self._original, self._members = original, members  # the folder of the members is removed with the original
-        self._target, self._workspace = target, workspace
+        self._target, self._workspace = target, str(converted["workspace"])
         self._profile: TargetProfile | None = target.target_profile()
         self._session = members[0].session
+        self._started_at = converted.get("started_at") or self._session.get("started_at")
         self._folder = str(self._session.get("workspace_encoded") or "")
         self._resume: list[str] = []
         self.losses: list[Loss] = []
@@ -111,12 +119,14 @@ class Restoration(Prepared):
     def _header(self, home: Path) -> Header:
         """What the lists that name the session must say: its title only where its own files do not have it."""
         title = self._original.origin.title
-        named = {"id": self._session["id"], "workspace": self._workspace}
+        named: dict[str, JSON] = {"id": self._session["id"], "workspace": self._workspace}
         named["workspace_encoded"] = self._project_folder_name(home) or self._folder
         named["title"] = None
         if isinstance(title, str) and title != self._session.get("title"):
             named["title"] = title if is_custom_title(title, self._members[0].first_prompt) else None
-        named["ended_at"] = self._session.get("ended_at")
+        # Agents whose records have no times know the start from their list alone.
+        named |= {"started_at": self._started_at, "ended_at": self._session.get("ended_at")}
+        named["list_entry"] = self._original.origin.list_entry or {"title": self._session.get("title")}
         return Header(SCHEMA_VERSION, "", self._target.id, named, {})
 
 

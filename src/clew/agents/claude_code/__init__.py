@@ -149,6 +149,9 @@ def _claim_of_line(line: bytes, name: str) -> Claim:
     # Sage Agent uses the same keys, but nests where it was and what it called.
     if name == "messages.jsonl" and record.keys() & {"context", "toolResults", "toolCalls"}:
         return Claim.NO
+    # So does sage-emacs, whose records have a role in place of a type.
+    if kind is None and "role" in record:
+        return Claim.NO
     if record.keys() & _OWN_KEYS or (kind in MESSAGE_TYPES and "uuid" in record):
         return Claim.YES
     if isinstance(kind, str) and kind in RECORD_KINDS and record.keys() & {"sessionId", "messageId", "agentId"}:

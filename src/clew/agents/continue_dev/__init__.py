@@ -73,24 +73,29 @@ class Continue(Agent):
         return f".continue/sessions/{safe_relative(str(header.session['id']))}.json"
 
 
-def created_at(path: Path) -> str | None:
-    """When a session began, by the list beside it."""
+def list_entry(path: Path) -> dict[str, JSON]:
+    """What the list beside a session says about it; empty where it says nothing."""
     index = path.with_name(INDEX)
     try:
         stamp = index.stat().st_mtime_ns
     except OSError:
-        return None
-    time = _read_index(index, stamp).get(file_stem(path))
+        return {}
+    return _read_index(index, stamp).get(file_stem(path), {})
+
+
+def created_at(path: Path) -> str | None:
+    """When a session began, by the list beside it."""
+    time = list_entry(path).get("dateCreated")
     # The client writes milliseconds since 1970 as text.
     return canonical_time(int(time) if isinstance(time, str) and time.isdecimal() else time) or None
 
 
 @lru_cache(16)
-def _read_index(path: Path, _changed: int) -> Mapping[str, JSON]:
-    """The times of creation by session."""
+def _read_index(path: Path, _changed: int) -> Mapping[str, dict[str, JSON]]:
+    """The entries of the list by session."""
     try:
         entries = loads(read_inside(path.parent, path.name) or b"[]")
     except NOT_JSON:
         return {}
     found = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
-    return {str(entry.get("sessionId")): entry.get("dateCreated") for entry in found}
+    return {str(entry.get("sessionId")): entry for entry in found}

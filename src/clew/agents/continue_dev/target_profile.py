@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from clew.agents.continue_dev import INDEX
+from clew.agents.continue_dev import INDEX, list_entry
 from clew.agents.continue_dev.checklist import format_checklist, parse_checklist
 from clew.agents.continue_dev.records import UNTITLED
 from clew.agents.target_profile import Capacity, Header, ReadFile, TargetProfile
@@ -48,12 +48,13 @@ def _register(header: Header, read: ReadFile) -> Iterator[tuple[str, bytes]]:
         entries = None
     if not isinstance(entries, list):
         raise UsageError(f"{name} is not a list: Continue could not read it either")
-    entry = {
+    before, started = session.get("list_entry") or {}, milliseconds(session.get("started_at"))
+    known = {
         "sessionId": session["id"],
-        "title": session.get("title") or UNTITLED,
-        "dateCreated": str(milliseconds(session.get("started_at")) or 0),
+        "title": session.get("title") or before.get("title") or UNTITLED,
         "workspaceDirectory": session["workspace"],
     }
+    entry = {**known, "dateCreated": str(started or 0), **before, **known}
     others = [each for each in entries if not isinstance(each, dict) or each.get("sessionId") != session["id"]]
     yield name, msgspec.json.format(dumps([*others, entry]), indent=2)
 
@@ -68,4 +69,5 @@ TARGET_PROFILE = TargetProfile(
     id_keys=("sessionId",),
     resume=lambda session: ["cn", "--fork", str(session["id"])],
     register=_register,
+    list_entry=list_entry,
 )
