@@ -46,10 +46,24 @@ class SourceUnreadable(ClewError):
     """A source cannot be opened or read."""
 
     exit_code = 3
+    problem_code = "unreadable"
+    """Its code where it is reported as a Problem."""
 
 
 class DatabaseLocked(SourceUnreadable):
     """Another program is writing to the database of a source, and did not finish within the time that is waited."""
+
+
+class DatabaseDamaged(SourceUnreadable):
+    """The file of a database is damaged, or is no database."""
+
+    problem_code = "damaged-database"
+
+
+class DatabaseUnknown(SourceUnreadable):
+    """A database lacks tables or columns that this version reads."""
+
+    problem_code = "unknown-database"
 
 
 class LimitExceeded(SourceUnreadable):

@@ -159,6 +159,8 @@ class UnreadableFolder(NamedTuple):
     """As `path_to_text` gives it."""
     agent: str
     reason: str
+    code: str = "unreadable"
+    """The code of the problem."""
 
     def __str__(self) -> str:
         return f"{escape_controls(path_for_display(self.path))}: {self.reason}"
