@@ -108,6 +108,8 @@ def test_an_archive_without_a_conversation_is_found(tmp_path: Path) -> None:
         ("-p/conversation.jsonl", b'{"type":"user","message":{"role":"user"}}\n', Claim.NO),
         ("-p/history/old.jsonl", b'{"role":"user","content":"x"}\n', Claim.YES),
         ("elsewhere.jsonl", b'{"role":"user","content":"x"}\n', Claim.MAYBE),
+        ("elsewhere.jsonl", b'{"role":"_system_prompt","content":"x"}\n', Claim.NO),
+        ("elsewhere.jsonl", b'{"role":"user","message":{"content":[]}}\n', Claim.NO),
         ("s/messages.jsonl", b'{"role":"user","content":"x"}\n', Claim.NO),
         ("notes.txt", b'{"role":"user","content":"x"}\n', Claim.NO),
     ],

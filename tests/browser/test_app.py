@@ -63,9 +63,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def long_line(number: int, text: str | None = None, session: str = LONG) -> str:
+def long_line(number: int, text: str | None = None, session: str = LONG, prompt_every: int = 10) -> str:
     """A message of a long session; every tenth is a prompt."""
-    who = "user" if number % 10 == 1 else "assistant"
+    who = "user" if number % prompt_every == 1 else "assistant"
     text = text or f"Word {number}. " * 9
     value = {
         "type": who,

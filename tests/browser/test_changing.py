@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _HERE = "(document.querySelector('article.here') || {}).id"
 _TOP = "Math.round(document.querySelector('article.here').getBoundingClientRect().top)"
 
-_ALL_NEAR = """() => [...document.querySelectorAll('.w')].every((el) => {
+_ALL_NEAR = """() => [...document.querySelectorAll('.w:not(.blank)')].every((el) => {
     const box = el.getBoundingClientRect();
     return el.dataset.loaded === '1' || box.bottom < -1200 || box.top > innerHeight + 1200;
 })"""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 SESSION, COUNT = "0f6a1c52-0000-4000-8000-0000000000dd", 4_500
+FEW_PROMPTS = "0f6a1c52-0000-4000-8000-0000000000ef"
 ADDRESS = f"/session/claude-code/{SESSION}"
 SHOWN_PROMPTS = """() => [...document.querySelectorAll('main article.prompt')].filter((each) => {
     const box = each.getBoundingClientRect();
@@ -37,6 +38,8 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     project.mkdir(parents=True)
     with (project / f"{SESSION}.jsonl").open("w") as out:
         out.writelines(long_line(number, None, SESSION) for number in range(1, COUNT + 1))
+    with (project / f"{FEW_PROMPTS}.jsonl").open("w") as out:
+        out.writelines(long_line(number, None, FEW_PROMPTS, 400) for number in range(1, COUNT + 1))
     with shown(folder / "home", folder / "catalog") as running:
         yield running
 
@@ -56,6 +59,21 @@ def test_no_part_of_the_level_prompts_is_blank_and_the_page_keeps_its_height(app
     # The first prompts have one line, and the others two.
     assert max(heights) < 1.2 * min(heights), heights
     assert watched.complaints == []
+
+
+def test_windows_without_prompts_are_not_loaded_at_the_level_prompts(app: Shown, opener: Opener) -> None:
+    page, watched = enter(app, opener(), f"/session/claude-code/{FEW_PROMPTS}")
+    settled(page)
+    page.keyboard.press("1")
+    settled(page)
+    page.keyboard.press("End")
+    page.wait_for_function(f"() => {HERE} === '#m4401'")
+    assert page.evaluate("document.querySelectorAll('main article.prompt').length") == 12
+    assert page.evaluate("document.querySelectorAll('main .w[data-loaded=\"1\"]').length") < 20
+    page.goto(f"{page.url.partition('#')[0]}#m3003")
+    page.locator("#m3003.here").wait_for(state="visible")
+    settled(page)
+    assert page.evaluate(HERE) == "#m2801" and watched.complaints == []
 
 
 def test_another_level_shows_the_same_place(app: Shown, opener: Opener) -> None:

@@ -13,12 +13,12 @@ from clew.agents import registry
 SOURCE = Path(clew.__file__).parent
 MAX_PACKAGE_LINES = 950
 LONG_PACKAGES = {
-    "claude_code": 1990,
+    "claude_code": 1980,
     "cline": 1020,
     "codex": 3030,
     "copilot_cli": 1170,
     "gemini": 2430,
-    "kimi_code": 1300,
+    "kimi_code": 1290,
     "opencode": 1420,
     "sage_agent": 2760,
     "sage_emacs": 1150,

@@ -80,3 +80,16 @@ def test_commands_of_the_model_and_of_the_person_can_change_any_file(tmp_path: P
     history = log.history(tmp_path)
     assert {known(history, index, BELL)[0] for index in (looked, listed, typed)} == {"exact"}
     assert known(history, ran, BELL)[0] == "unproved"
+
+
+def test_an_interrupted_call_may_have_changed_its_file(tmp_path: Path) -> None:
+    log = Log()
+    log.tool("write", path="bell.py", content="one\n")
+    call = {"type": "toolCall", "id": "cut", "name": "write", "arguments": {"path": "bell.py", "content": "two\n"}}
+    called = log.add("assistant", content=[call])
+    prompt = log.add("user", content="Go on.")
+    late = log.add("toolResult", toolCallId="cut", toolName="write", content=[{"type": "text", "text": "ok"}])
+    history = log.history(tmp_path)
+    assert known(history, called, BELL) == ("exact", b"one\n")
+    assert known(history, prompt, BELL) == ("unknown", None)
+    assert known(history, late, BELL) == ("exact", b"two\n")

@@ -23,7 +23,7 @@ from clew.model.time import canonical_time, format_utc
 from clew.model.usage import TokenUsage
 
 R = TypeVar("R")
-Optional: TypeAlias = str | None | UnsetType
+OptionalText: TypeAlias = str | None | UnsetType
 
 _NO_METADATA = Metadata()
 MAX_EPOCH_MILLISECONDS = 1 << 45
@@ -98,8 +98,8 @@ class EventDecoder:
         blocks: list[Block],
         metadata: Metadata | None = None,
         *,
-        uuid: Optional = UNSET,
-        parent: Optional = UNSET,
+        uuid: OptionalText = UNSET,
+        parent: OptionalText = UNSET,
         time: JSON = UNSET,
     ) -> Message:
         """The next message, from the record that is being decoded. Results get the names of their calls."""
@@ -127,8 +127,8 @@ class EventDecoder:
         blocks: list[Block],
         metadata: Metadata | None = None,
         *,
-        uuid: Optional = UNSET,
-        parent: Optional = UNSET,
+        uuid: OptionalText = UNSET,
+        parent: OptionalText = UNSET,
         time: JSON = UNSET,
     ) -> Message:
         """The next message of a log without ids or parents: it gets an id, and follows the last message."""
@@ -139,13 +139,13 @@ class EventDecoder:
     def make_record(
         self,
         kind: str,
-        type: Optional = UNSET,
+        type: OptionalText = UNSET,
         *,
-        text: Optional = UNSET,
+        text: OptionalText = UNSET,
         time: JSON = UNSET,
-        uuid: Optional = UNSET,
-        parent: Optional = UNSET,
-        message_uuid: Optional = UNSET,
+        uuid: OptionalText = UNSET,
+        parent: OptionalText = UNSET,
+        message_uuid: OptionalText = UNSET,
     ) -> Record:
         """What the record that is being decoded becomes if it is no message."""
         return Record(

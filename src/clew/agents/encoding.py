@@ -5,7 +5,7 @@ An encoder gets messages of any session, with content blocks as in the unified d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 
 from msgspec import Struct
@@ -260,6 +260,11 @@ def model_name(metadata: Mapping[str, JSON]) -> str | None:
 def provider_of(model: str) -> str:
     """The provider of a model, by its name."""
     return next((provider for start, provider in _PROVIDERS.items() if model.startswith(start)), UNKNOWN)
+
+
+def joined_text(blocks: Iterable[Mapping[str, JSON]]) -> str:
+    """The texts of a message as one, for agents whose messages have no more."""
+    return "\n\n".join(block["text"] for block in blocks if block["type"] == "text" and block["text"])
 
 
 def call_arguments(block: Mapping[str, JSON]) -> Fields:

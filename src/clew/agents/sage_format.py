@@ -79,6 +79,12 @@ def is_error(success: bool | None | UnsetType) -> bool | UnsetType:
     return UNSET if success is UNSET else not success
 
 
+def encode_call(block: Mapping[str, JSON], arguments_key: str) -> dict[str, JSON]:
+    """A `tool_use` block as a call; what is not known is left out."""
+    call = {"id": block["tool_id"], "name": block["tool_name"], arguments_key: block["input"]}
+    return {name: item for name, item in call.items() if item is not None}
+
+
 def replace_links(record: dict[str, JSON], message: Mapping[str, JSON]) -> None:
     """Give a copied record the uuid and parent of its message, where the record has such keys."""
     if isinstance(record.get("uuid"), str):

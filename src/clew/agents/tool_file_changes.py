@@ -120,6 +120,8 @@ class ToolFileChanges:
     def message(self, unit: Unit) -> Iterator[Event]:
         """The calls and results of a message."""
         self.index = unit.value["index"]
+        if self.is_new_turn(unit.value):
+            yield from self.interrupted(self.index)
         for block in unit.value["content"]:
             if block["type"] == "tool_use":
                 yield from self.called(block)
@@ -132,7 +134,13 @@ class ToolFileChanges:
 
     def finish(self) -> Iterator[Event]:
         """What is known at the end of the session."""
-        return iter(())
+        return self.interrupted(self.index + 1)
+
+    def is_new_turn(self, message: dict[str, JSON]) -> bool:
+        """True for a prompt: every call has its result by then, unless it was interrupted."""
+        types = [block["type"] for block in message["content"]]
+        is_by_person = message["role"] == "user" and metadata_of(message).get("is_meta") is not True
+        return is_by_person and bool(types) and "tool_result" not in types
 
     def called(self, block: dict[str, JSON]) -> Iterator[Event]:
         """A tool was called."""
@@ -161,12 +169,12 @@ class ToolFileChanges:
             yield from self.changes(call)
 
     def interrupted(self, index: int) -> Iterator[Event]:
-        """Calls that have no result by message `index` and get none: what they did to their files is not known."""
-        for call in self.calls.values():
-            if call.path and (call.name in self.writes or call.name in self.edits or call.name in self.deletes):
-                note = "the call that changed it has no result"
-                yield call._replace(done=index).change("change", "edit", note=note)
-        self.calls.clear()
+        """Calls that have no result by message `index`: what they did to their files is not known."""
+        for call in list(self.calls.values()):
+            is_change = call.name in self.writes or call.name in self.edits or call.name in self.deletes
+            if is_change and call.path and not call.done:
+                self.calls[call.id] = call = call._replace(done=index)
+                yield call.change("change", "edit", note="the call that changed it has no result")
 
     def tool_name(self, name: str, given: dict[str, JSON]) -> str:
         """The name that the tables of this class have for a tool."""
@@ -273,14 +281,6 @@ class CommonToolFileChanges(ToolFileChanges):
     new_arguments = ("new_string", "new_str", "new")
 
     _commands_of_editor: ClassVar = {"create": "write", "str_replace": "edit", "view": "read"}
-
-    def interrupted(self, index: int) -> Iterator[Event]:
-        """Calls that have no result by message `index` and get none: what they did to their files is not known."""
-        for call in self.calls.values():
-            if call.path and (call.name in self.writes or call.name in self.edits or call.name in self.deletes):
-                note = "the call that changed it has no result"
-                yield call._replace(done=index).change("change", "edit", note=note)
-        self.calls.clear()
 
     def tool_name(self, name: str, given: dict[str, JSON]) -> str:
         name = name.lower()

@@ -130,6 +130,7 @@ def _file_changes(project: Path) -> tuple[tuple[Call, ...], ...]:
     )
     second = (
         Call("write", {**path("crlf.txt"), "content": "new\nlines\n"}),
+        Call("write", {**path("mark.txt"), "content": "new\nlines\n"}),
         bash("rm horn.py && printf 'x' > new.txt"),
         Call("read", path("new.txt")),
         edit("bell.py", "'not there'", "'x'"),

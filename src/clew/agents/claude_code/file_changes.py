@@ -59,29 +59,21 @@ class _ClaudeFileChanges(BackgroundWriters):
         message, metadata = unit.value, metadata_of(unit.value)
         self._version = metadata.get("agent_version") or self._version
         yield from self._checkpoints.see(message, self.folder, unit.native)
-        if self._is_new_turn(message, metadata):
-            yield from self.interrupted(message["index"])
         types = [block["type"] for block in message["content"]]
-        self._reply = metadata.get("message_id") if "tool_use" in types else self._reply
         self._has_one_result = types.count("tool_result") == 1
         yield from super().message(unit)
+        self._reply = metadata.get("message_id") if "tool_use" in types else self._reply
         yield from self._attached(object_at(unit.native, "attachment"))
 
-    def _is_new_turn(self, message: dict[str, JSON], metadata: dict[str, JSON]) -> bool:
-        """True where every call before must have its result by now, unless it was interrupted."""
-        if message["role"] == "assistant":
-            reply = metadata.get("message_id")
-            return None not in (reply, self._reply) and reply != self._reply
-        if message["role"] != "user" or metadata.get("is_meta") or not message["content"]:
-            return False
-        return all(block["type"] == "text" for block in message["content"])
+    def is_new_turn(self, message: dict[str, JSON]) -> bool:
+        """True also for another reply of the model."""
+        reply = metadata_of(message).get("message_id")
+        return super().is_new_turn(message) or (None not in (reply, self._reply) and reply != self._reply)
 
     def interrupted(self, index: int) -> Iterator[Event]:
         yield from [WriterFinished(call_id, index) for call_id in self.calls]
         yield from super().interrupted(index)
-
-    def finish(self) -> Iterator[Event]:
-        return self.interrupted(self.index + 1)
+        self.calls.clear()
 
     def returned(self, block: dict[str, JSON], native: Mapping[str, JSON]) -> Iterator[Event]:
         is_refused = self._has_one_result and isinstance(native.get("toolUseResult"), str)

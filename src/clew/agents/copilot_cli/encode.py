@@ -14,6 +14,7 @@ from clew.agents.encoding import (
     ApiOrder,
     Fields,
     call_arguments,
+    joined_text,
     json_line,
     model_name,
     output_blocks,
@@ -147,8 +148,7 @@ class _EventWriter:
             yield from self._prompt(message)
 
     def _prompt(self, message: ApiMessage) -> Iterator[bytes]:
-        texts = [block["text"] for block in message.content if block["type"] == "text"]
-        data: Fields = {"content": "\n\n".join(texts)}
+        data: Fields = {"content": joined_text(message.content)}
         images = [_Asset(block) for block in message.content if block["type"] == "image"]
         yield from self._assets(images)
         if images:
@@ -168,14 +168,13 @@ class _EventWriter:
         self._turns += 1
         self._is_turn_open = True
         yield self._event("assistant.turn_start", turn)
-        texts = [block["text"] for block in message.content if block["type"] == "text"]
         thoughts = [block["thinking"] for block in message.content if block["type"] == "thinking"]
         calls = [
             {"toolCallId": block["tool_id"], "name": block["tool_name"], "arguments": call_arguments(block)}
             for block in message.content
             if block["type"] == "tool_use"
         ]
-        reply: Fields = {"messageId": message.uuid, "content": "\n\n".join(filter(None, texts))}
+        reply: Fields = {"messageId": message.uuid, "content": joined_text(message.content)}
         reply["toolRequests"] = [{**call, "type": "function"} for call in calls]
         if model := model_name(message.metadata):
             reply["model"] = model

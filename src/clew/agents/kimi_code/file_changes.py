@@ -70,15 +70,6 @@ class _KimiFileChanges(ToolFileChanges):
             content = ABSENT if key is None else read_copy(self._history, file)
             yield snapshot(absolute(name, self.folder), self.index, content)
 
-    def message(self, unit: Unit) -> Iterator[Event]:
-        is_answer = any(block["type"] == "tool_result" for block in unit.value["content"])
-        if unit.value["role"] == "user" and not is_answer:
-            yield from self.interrupted(self.index)
-        yield from super().message(unit)
-
-    def finish(self) -> Iterator[Event]:
-        return self.interrupted(self.index)
-
     def keeps_running(self, call: ToolCall) -> bool:
         return call.input.get("run_in_background") is True
 

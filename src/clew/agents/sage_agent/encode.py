@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from clew.agents.base import Header, Unit
 from clew.agents.derived_ids import derived_id
-from clew.agents.encoding import UNKNOWN, Fields, json_line, output_text, renamed
+from clew.agents.encoding import UNKNOWN, Fields, joined_text, json_line, output_text, renamed
 from clew.agents.sage_agent.locate import METADATA, SNAPSHOTS
 from clew.agents.sage_agent.metadata import VERSION
 from clew.agents.sage_agent.records import counts_as_message, message_body
-from clew.agents.sage_format import encode_metadata, replace_links
+from clew.agents.sage_format import encode_call, encode_metadata, replace_links
 from clew.agents.tools import RecentCalls
 from clew.model.json import JSON
 
@@ -110,7 +110,7 @@ class _ComposedRecords:
         blocks = message["content"]
         calls = [self._call(block) for block in blocks if block["type"] == "tool_use"]
         results = [self._result(block) for block in blocks if block["type"] == "tool_result"]
-        text = "\n\n".join(block["text"] for block in blocks if block["type"] == "text" and block["text"])
+        text = joined_text(blocks)
         uuid = message.get("uuid") or derived_id(self._session["id"], message["index"])
         parent = message.get("parent_uuid")
         self._time = message.get("timestamp") or self._time
@@ -153,8 +153,7 @@ class _ComposedRecords:
 
     def _call(self, block: Fields) -> Fields:
         self._tool_names[block["tool_id"]] = block["tool_name"]
-        call = {"id": block["tool_id"], "name": block["tool_name"], "arguments": block["input"]}
-        return {name: item for name, item in call.items() if item is not None}
+        return encode_call(block, "arguments")
 
     def _result(self, block: Fields) -> Fields:
         result: Fields = {} if block["tool_id"] is None else {"toolCallId": block["tool_id"]}

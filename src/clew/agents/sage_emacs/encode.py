@@ -9,11 +9,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from clew.agents.base import Header, Unit
-from clew.agents.encoding import Fields, json_line, output_text, renamed
+from clew.agents.encoding import Fields, joined_text, json_line, output_text, renamed
 from clew.agents.sage_emacs import locate
 from clew.agents.sage_emacs.metadata import describe
 from clew.agents.sage_emacs.records import MESSAGES, TOOL
-from clew.agents.sage_format import replace_links
+from clew.agents.sage_format import encode_call, replace_links
 from clew.model.json import JSON
 
 MAX_WAITING_MESSAGES = 64
@@ -93,8 +93,8 @@ class _ComposedRecords:
         """Take the next message; gives the records that are complete."""
         blocks = message["content"]
         results = [block for block in blocks if block["type"] == "tool_result"]
-        text = "\n\n".join(block["text"] for block in blocks if block["type"] == "text" and block["text"])
-        calls = [_call(block) for block in blocks if block["type"] == "tool_use"]
+        text = joined_text(blocks)
+        calls = [encode_call(block, "args") for block in blocks if block["type"] == "tool_use"]
         strays = [result for result in results if not self._answer(result)]
         if not text and not calls:
             self._merge(message, bool(results) and not strays)
@@ -158,8 +158,3 @@ class _ComposedRecords:
             record["timestamp"] = message["timestamp"]
         record |= {"uuid": f"{message.get('uuid') or ''}:r{number}", "parentUuid": self._parent(message)}
         return {**record, "session_id": self._session_id}
-
-
-def _call(block: Fields) -> Fields:
-    call = {"id": block["tool_id"], "name": block["tool_name"], "args": block["input"]}
-    return {name: item for name, item in call.items() if item is not None}

@@ -16,6 +16,7 @@ from clew.io.compress import plain_name
 _BOM = b"\xef\xbb\xbf"
 _LIST_BEGIN = re.compile(rb"\s*\[\s*(?P<end>\])?")
 _ROLE_FIRST = re.compile(rb'\s*\{\s*"(?:role|content|timestamp)"\s*:')
+_ROLES = ("user", "assistant", "system", "tool")
 _KNOWN_KEYS = frozenset("name model provider created_at updated_at message_count total_tokens workspace".split())
 _DISTINCTIVE_KEYS = frozenset("provider message_count total_tokens workspace".split())
 """Known keys that no other program has beside messages."""
@@ -39,12 +40,15 @@ def claims(path: Path, head: bytes) -> Claim:
 
 
 def _is_native(record: bytes) -> bool:
-    """True for a record with a role and without a type, which is how other agents begin; it may be cut off."""
+    """True for a record with a role of sage-emacs and without a type or a message, which other agents have.
+
+    It may be cut off.
+    """
     try:
         value = loads(record)
     except NOT_JSON:
         return _ROLE_FIRST.match(record) is not None
-    return isinstance(value, dict) and "role" in value and "type" not in value
+    return isinstance(value, dict) and value.get("role") in _ROLES and not value.keys() & {"type", "message"}
 
 
 def _claims_document(path: Path, head: bytes) -> Claim:
