@@ -4,6 +4,7 @@ ClewError
   UsageError             exit 2   the request cannot be carried out
     UnknownReference     exit 1   no session matches this reference
     AmbiguousReference   exit 2   several sessions match
+    UnsafeName           exit 4   a name in a record cannot be that of a file
   SourceUnreadable       exit 3   a file or folder cannot be opened
     LimitExceeded        exit 3   a bomb, or larger than a named limit
   InvalidDocument        exit 4   not a unified document, or of another major version
@@ -40,6 +41,12 @@ class AmbiguousReference(UsageError):
     """More than one session matches the reference."""
 
     exit_code = 2
+
+
+class UnsafeName(UsageError):
+    """A name from a record cannot be that of a file, or leads elsewhere."""
+
+    exit_code = 4
 
 
 class SourceUnreadable(ClewError):
