@@ -510,16 +510,22 @@ _NO_METADATA = Metadata()
 
 
 def _usage(tokens: Tokens | None) -> TokenUsage | None:
-    """The counts of a request; an object without any count above zero says nothing."""
+    """The counts of a request; an object without any count above zero says nothing.
+
+    The total of a request is the sum of `input`, `output`, `thoughts` and `tool`: `cached` is a part of `input`, while
+    what tools put into the prompt (`tool`) is apart from it.
+    """
     if tokens is None:
         return None
     given, said, cached, thoughts = map(_count, (tokens.input, tokens.output, tokens.cached, tokens.thoughts))
-    if given is None and said is None and cached is None and thoughts is None:
+    from_tools = _count(tokens.tool)
+    if given is None and said is None and cached is None and thoughts is None and not from_tools:
         return None
-    if not (given or said or cached or thoughts or _count(tokens.tool) or _count(tokens.total)):
+    if not (given or said or cached or thoughts or from_tools or _count(tokens.total)):
         return None
+    is_input_known = given is not None or bool(from_tools)
     return TokenUsage(
-        input_tokens=UNSET if given is None else max(0, given - (cached or 0)),
+        input_tokens=max(0, (given or 0) - (cached or 0)) + (from_tools or 0) if is_input_known else UNSET,
         output_tokens=UNSET if said is None else said + (thoughts or 0),
         cache_read_tokens=UNSET if cached is None else cached,
         reasoning_tokens=UNSET if thoughts is None else thoughts,
