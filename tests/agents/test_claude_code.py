@@ -965,11 +965,13 @@ def test_what_records_say_decides_whose_they_are(name: str, head: bytes, claim: 
 @pytest.mark.parametrize(
     "head",
     [
-        # Factory Droid, its stream, Kimi CLI before Kimi Code, Mistral Vibe, Windsurf, Cursor CLI, Pi.
+        # Factory Droid, its stream, Kimi CLI before Kimi Code, Mistral Vibe, sage-emacs, Windsurf, Cursor CLI, Pi.
         b'{"type":"session_start","id":"d","cwd":"/home/ada"}\n{"type":"message","id":"m","message":{"role":"user"}}',
         b'{"type":"message","session_id":"s","role":"user","text":"Ring."}',
         b'{"protocol_version":1,"type":"hello"}\n{"timestamp":1.5,"message":{"type":"TurnBegin"}}',
         b'{"recovery_journal_record_version":1,"type":"append","entry":{"type":"user","message":{"content":"Ring."}}}',
+        b'{"role":"user","content":"Ring.","uuid":"u","parentUuid":null,"sessionId":"s"}',
+        b'{"role":"user","uuid":"u","parentUuid":null,"content":"cut o',
         b'{"status":"done","type":"user_input","user_input":{"user_response":"Ring."}}',
         b'{"role":"user","message":{"content":[{"type":"text","text":"Ring."}]}}',
         b'{"type":"session","version":3,"id":"p","cwd":"/home/ada"}\n{"type":"message","message":{"role":"user"}}',

@@ -215,7 +215,7 @@ def test_a_result_without_a_name_has_that_of_its_call(
             return gemini(f"g{number}", toolCalls=[call(f"c{number}", "glob", "executing")])
         return gemini(f"g{number}", [{"functionCall": {"id": f"c{number}", "name": "glob", "args": {}}}])
 
-    monkeypatch.setattr("clew.agents.gemini.events.RecentCalls", lambda: RecentCalls(2))
+    monkeypatch.setattr("clew.agents.decoding.RecentCalls", lambda: RecentCalls(2))
     answers = [{"functionResponse": {"id": f"c{number}", "response": {"output": "x"}}} for number in range(3)]
     path = log(tmp_path, header(), user("u"), *(asked(number) for number in range(3)), user("r", answers))
     results = [block for block in messages(path)[-1].content if isinstance(block, ToolResult)]

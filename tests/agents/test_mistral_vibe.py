@@ -129,3 +129,11 @@ def test_the_recorded_session_is_read_whole(shared: Path) -> None:
     # Five requests, each with 900 tokens of input, 600 of them cached, and 42 of output.
     assert facts.ledger.total() == Usage(5, 1500, 210, None, 3000)
     assert (facts.prompts, facts.tool_calls, facts.errors) == (1, 6, 1)
+
+
+def test_the_output_of_a_command_is_what_it_printed() -> None:
+    results = [block for message in messages() for block in message["content"] if block["type"] == "tool_result"]
+    outputs = {block["tool_name"]: block["output"] for block in results}
+    assert outputs["bash"] == "no such file\n"
+    assert outputs["todo"] == "Updated 2 todos"
+    assert json.loads(outputs["write_file"])["bytes_written"] == 14

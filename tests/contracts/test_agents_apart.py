@@ -15,9 +15,9 @@ MAX_PACKAGE_LINES = 950
 LONG_PACKAGES = {
     "claude_code": 1980,
     "cline": 1020,
-    "codex": 3030,
+    "codex": 3020,
     "copilot_cli": 1170,
-    "gemini": 2430,
+    "gemini": 2400,
     "kimi_code": 1290,
     "opencode": 1420,
     "sage_agent": 2760,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections import Counter
 from collections.abc import Mapping
@@ -12,8 +13,14 @@ from clew.io.codec import dumps
 from clew.model.json import JSON
 from clew.model.message import Message
 
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _NAMESPACE = uuid.UUID("8dc8f04f-c1ba-511e-afc7-e3f7724845a9")
 """`uuid5(NAMESPACE_DNS, "clew")`, as a constant: computing it loads all algorithms of OpenSSL."""
+
+
+def is_uuid(name: str) -> bool:
+    """True for a UUID, as sessions have them: no two have the same, unless one is a copy."""
+    return _UUID.fullmatch(name) is not None
 
 
 def derived_id(*facts: JSON) -> str:

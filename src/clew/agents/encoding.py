@@ -90,7 +90,7 @@ class ApiMessage(Struct):
     uuid: str
     metadata: Fields
     end_time: datetime | None = None
-    """Of the last line of a reply."""
+    """The time of a reply's last line."""
     parent_uuid: str | None = None
 
 
@@ -106,7 +106,7 @@ class ApiOrder:
     def __init__(self, session: Mapping[str, JSON], no_result: str = "", *, splits_texts: bool = False) -> None:
         self._session_id, self._no_result, self._splits_texts = session["id"], no_result, splits_texts
         self.time = parse_time(session.get("started_at")) or EPOCH
-        """Of the last message that has one."""
+        """The time of the last message that has one."""
         self._reply: ApiMessage | None = None
         """The reply to which the next message may belong as well."""
         self._open_calls: dict[JSON, Fields] = {}
@@ -114,12 +114,12 @@ class ApiOrder:
         self._waiting: list[ApiMessage] = []
         """Messages that came before the results of the last reply."""
         self._last_uuid: str | None = None
-        """Of the message that was given last."""
+        """The uuid of the last message in the new order."""
         self._source: JSON = None
         """The uuid of the message that was added last."""
         self._piece_count = 0
         self._last_pieces: dict[JSON, str | None] = {None: None}
-        """The uuid of the last message that was made of a message, by the uuid of that."""
+        """By the uuid of a message: the uuid of the last one that was made of it."""
 
     def add(self, message: Fields) -> Iterator[ApiMessage]:
         """The messages that are complete, now that this one is there."""
@@ -192,7 +192,7 @@ class ApiOrder:
         return uuid
 
     def _linked(self, message: ApiMessage) -> ApiMessage:
-        """The message behind the one that was given before."""
+        """Make a message follow the last one."""
         message.parent_uuid, self._last_uuid = self._last_uuid, message.uuid
         return message
 

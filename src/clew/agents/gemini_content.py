@@ -57,7 +57,7 @@ def block_of_part(part: JSON) -> Block:
 
 
 def _result_block(response: dict[str, JSON]) -> ToolResult:
-    block = ToolResult(tool_id=text_or_none(response.get("id")), tool_name=text_or_unset(response.get("name")))
+    block = ToolResult(tool_id=text_or_none(response.get("id")), tool_name=text_or_none(response.get("name")))
     if "response" in response:
         key, text = single_text(response["response"])
         block.output = text if text is not None else dumps(response["response"]).decode()

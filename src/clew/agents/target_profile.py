@@ -1,10 +1,10 @@
-"""What must be known of an agent to write another agent's session for it, or to convert its own for others."""
+"""How sessions are converted to an agent, and from it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 import msgspec
@@ -35,29 +35,35 @@ class Header(NamedTuple):
     main_file: str = ""
     """The path of the file that is written, for agents that keep it in another file; empty where none is written."""
 
+    @property
+    def recorded_path(self) -> PurePosixPath:
+        """The path that the session was read from, on whichever system; empty where none is recorded."""
+        return PurePosixPath(str((self.session.get("source") or {}).get("path") or "").replace("\\", "/"))
+
 
 class RecordText(NamedTuple):
-    """What a record says that messages may not: words that go over, or what is lost, and why."""
+    """The part of a conversation that only a record holds, and no message."""
 
     description: str
+    """What it is, for the list of losses."""
     loss_reason: str = ""
     text: str = ""
-    """Goes over as words where there are some."""
+    """Becomes a message of the converted session; where it is empty, the record is a loss."""
     role: str = "user"
+    """Of that message."""
     call: str | None = None
-    """The call by which the conversation tells it as well, if it has it."""
+    """The id of a call. Where the conversation has this call, the record adds nothing."""
     identifying_texts: tuple[str, ...] = ()
-    """Words by which it is known that the message before or behind says the same."""
+    """Where the message before or behind the record has all of these texts, the record adds nothing."""
     belongs_to_next_message: bool = False
-    """True for what belongs to the message behind it."""
     after: int = 0
-    """Index of the message it stands behind."""
+    """Index of the message before the record."""
     may_be_sent_later: bool = False
     """True for a prompt that any later message may hold."""
     is_thought: bool = False
-    """True for words that a model thought, and did not say."""
+    """True for thinking of a model."""
     is_note: bool = False
-    """True if no model ever saw it, so that its loss needs no consent."""
+    """True if no model ever saw it: then it can be lost without `--allow-loss`."""
 
 
 class Compaction(NamedTuple):
@@ -94,18 +100,18 @@ class Capacity(msgspec.Struct, frozen=True):
     typed_links: bool = False
     """What is attached by its address has a type as well."""
     thinking: bool = False
-    """Another agent's thoughts can be kept; an agent's own always can."""
+    """Thinking of another agent's model can be kept; that of the agent's own always can."""
     failures: bool = False
     """A result says whether the call failed."""
     instructions: bool = False
-    """What the model is told at the outset, or on the way, stands in messages of the role `system`."""
+    """Instructions to the model are messages of the role `system`."""
     titles: bool = False
     subagents: bool = False
-    """The sessions of sub-agents lie beside that of their parent."""
+    """Sub-agents have sessions of their own."""
     todos: tuple[str, ...] = ()
-    """The roles whose messages can carry the todo list as it stood."""
+    """The roles whose messages can carry the current todo list."""
     foreign_lines: bool = False
-    """Lines of a type the agent does not know may stand in its file: it passes over them."""
+    """The agent skips lines of unknown types in its files."""
     compactions: bool = False
     """Messages before a summary stay in the file and are not sent to the model."""
 
@@ -115,7 +121,7 @@ ReadFile = Callable[[str], bytes | None]
 
 
 class TargetProfile(msgspec.Struct, frozen=True):
-    """How clew converts sessions to an agent (what it can hold, where files go, how to resume) and from it (what its
+    """How sessions are converted to an agent (what it can hold, where files go, how to resume) and from it (what its
     records mean).
     """
 
@@ -131,13 +137,13 @@ class TargetProfile(msgspec.Struct, frozen=True):
     If not, the session is written anew in today's form.
     """
     injected_prefixes: tuple[str, ...] = ()
-    """How texts begin in which the agent tells its model of the surroundings; the next agent tells of its own."""
+    """How texts begin that the agent writes for its model, such as the date; other agents write their own."""
     is_command: Callable[[str], bool] = lambda _text: False
-    """Whether a prompt looks like a command to the agent itself. One that the model answered was none."""
+    """Whether a prompt looks like a command to the agent itself. One that the model answered was a prompt."""
     user_note_prefixes: tuple[str, ...] = ()
-    """How notes of the agent begin that are words of the person all the same."""
+    """How notes of the agent begin that the person wrote."""
     aside: Callable[[Unit], RecordText | None] = lambda _record: None
-    """What a record of the agent says that is part of the conversation."""
+    """The part of the conversation that only this record holds."""
     compaction: Callable[[Unit, Unit | None], Compaction | None] = read_summary_message
     """The compaction that a unit records, given also the message before it."""
     unknown_kind: Callable[[Unit], str | None] = lambda _note: None
@@ -145,13 +151,13 @@ class TargetProfile(msgspec.Struct, frozen=True):
     namespace: Callable[[Unit], str | None] = lambda _message: None
     """The prefix for the names of the tools that a message calls, where the record keeps it apart from them."""
     unconvertible: Callable[[Unit], Iterable[str]] = lambda _message: ()
-    """What a message holds beside its texts that no other agent has, in words."""
+    """What a message holds that no other agent has, described for the list of losses."""
     no_result_text: str = ""
     """The text in the place of a result that never came."""
     shows_failure: Callable[[JSON], bool] = lambda _output: False
     """Whether the agent reads from a result, as it writes the one that is given here, that its call failed."""
     text_guard: str = ""
-    """An invisible text before words that the agent would otherwise take for a command."""
+    """An invisible text before a text that the agent would otherwise take for a command."""
     new_id: Callable[[str], str] = lambda identity: identity
     """The id of a converted session, made from a UUID that no other session has."""
     child_id: Callable[[str], str] = lambda identity: identity
@@ -164,9 +170,9 @@ class TargetProfile(msgspec.Struct, frozen=True):
     None where it refers to none, or to what is not here.
     """
     referred_history: Callable[[Mapping[str, JSON]], Sequence[str]] = lambda _session: ()
-    """What a session of the agent refers to and does not hold, in words."""
+    """What a session of the agent refers to and does not hold, described for the list of losses."""
     missing_history: Callable[[Mapping[str, JSON], Path], Sequence[str]] = lambda _session, _home: ()
-    """What a session of the agent refers to and is not below a home folder, in words."""
+    """What a session of the agent refers to and is not below a home folder, described for the list of losses."""
     project_folder_name: Callable[[str, ReadFile], str] = lambda _workspace, _read: ""
     """The name of the folder a workspace's sessions lie in, where a file below the home says so; else empty."""
     main_path: Callable[[str, Host], Path] = lambda place, host: host.home / place

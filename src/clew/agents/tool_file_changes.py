@@ -19,15 +19,14 @@ from clew.agents.file_evidence import (
     How,
     KnownContent,
     WriterFinished,
-    WriterStarted,
     absolute,
     as_bytes,
     first_text,
     tool_call,
+    writer_started,
 )
 from clew.agents.read_only_commands import is_read_only_command
 from clew.analysis.messages import metadata_of
-from clew.analysis.titles import short_command
 from clew.model.json import JSON
 from clew.model.unit import Unit
 
@@ -45,7 +44,7 @@ class ToolCall(NamedTuple):
     at: int
     """The index of the message with the call."""
     done: int = 0
-    """The index of the message with the result."""
+    """The index of the message with the result, or of the prompt that came instead; 0 before."""
     output: JSON = None
     """The result: a text, or a list of blocks."""
     details: Mapping[str, JSON] = MappingProxyType({})
@@ -153,9 +152,7 @@ class ToolFileChanges:
         call = ToolCall(key, self.tool_name(name, given), given, self.folder, path, self.index)
         self.calls[key] = call
         if self.can_change_any_file(call):
-            commands = self.commands(call)
-            what = f"`{short_command(' && '.join(commands))}`" if commands else call.name
-            yield WriterStarted(key, self.index, what)
+            yield writer_started(key, self.index, call.name, " && ".join(self.commands(call)) or None)
 
     def returned(self, block: dict[str, JSON], native: Mapping[str, JSON]) -> Iterator[Event]:
         """The result of a call came in a native record."""

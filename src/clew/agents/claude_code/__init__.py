@@ -9,7 +9,7 @@ from pathlib import Path
 from clew.agents.backups import is_plain_file
 from clew.agents.base import Agent, Claim, Header, SourceFile, first_lines, source_at
 from clew.agents.claude_code.locate import agent_id, home_of, is_agent_file, is_transcript, stem
-from clew.agents.derived_ids import derived_id
+from clew.agents.derived_ids import derived_id, is_uuid
 from clew.agents.folders import files_below
 from clew.agents.native_records import first_value
 from clew.analysis.facts import Facts
@@ -20,11 +20,10 @@ from clew.io.compress import plain_name
 from clew.io.paths import encode_claude, safe_relative
 from clew.model.json import JSON
 
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _PROJECT = re.compile(r"-|[A-Za-z]--")
 """How the encoded name of a folder begins: every path does with a slash, or with a drive."""
 _OWN_KEYS = frozenset({"parentUuid", "isSidechain", "leafUuid"})
-_CUT_RECORD = re.compile(rb'\s*\{[^{}]*"(?:parentUuid|isSidechain|leafUuid)"\s*:')
+_CUT_RECORD = re.compile(rb'\s*\{(?![^{}]*"role"\s*:)[^{}]*"(?:parentUuid|isSidechain|leafUuid)"\s*:')
 _QWEN = re.compile(rb'"message"\s*:\s*\{\s*"role"\s*:\s*"\w+"\s*,\s*"parts"\s*:|"systemPayload"\s*:')
 _CLAIM_LINES = 64
 """So many lines at most decide whether a file is a transcript."""
@@ -59,7 +58,7 @@ class ClaudeCode(Agent):
         if not name.endswith(".jsonl") or name.startswith("rollout-") or name == "history.jsonl":
             return Claim.NO
         if not head.strip():
-            is_place = _UUID.fullmatch(stem(path)) or is_agent_file(path) or home_of(path) is not None
+            is_place = is_uuid(stem(path)) or is_agent_file(path) or home_of(path) is not None
             return Claim.MAYBE if is_place and is_transcript(path) else Claim.NO
         # Qwen Code has the same envelope, but around parts instead of content.
         if _QWEN.search(head):
@@ -75,7 +74,7 @@ class ClaudeCode(Agent):
     def session_id(self, source: SourceFile) -> str:
         """The name of the file, where it looks like an id; else the session that its records name."""
         name = stem(source.path)
-        is_named = is_agent_file(source.path) or _UUID.fullmatch(name)
+        is_named = is_agent_file(source.path) or is_uuid(name)
         return name if is_named else first_value(source.path, "sessionId") or name
 
     def copies(self, source: SourceFile) -> Iterator[Path]:
@@ -117,10 +116,10 @@ class ClaudeCode(Agent):
 
     def target(self, header: Header) -> str:
         session = header.session
-        place = str((session.get("source") or {}).get("path", "")).replace("\\", "/")
+        recorded = header.recorded_path
         folder = safe_relative(session.get("workspace_encoded") or "-")
         encoded = encode_claude(session["workspace"])
-        is_project = (_PROJECT.match(folder) or f"claude/projects/{folder}/" in place) and folder != "-"
+        is_project = (_PROJECT.match(folder) or f"claude/projects/{folder}/" in str(recorded)) and folder != "-"
         if encoded and not is_project:
             # It lies in some folder of the person's own.
             folder = safe_relative(encoded)
@@ -129,7 +128,7 @@ class ClaudeCode(Agent):
             # A file that somebody called otherwise would be taken for another agent's.
             name = f"{derived_id(self.id, name)}.jsonl"
         # Sub-agents of older clients lay beside their session, and go back there.
-        was_flat = Path(place).parent.name == folder
+        was_flat = recorded.parent.name == folder
         if session.get("is_agent_session") and session.get("parent_session_id") and not was_flat:
             return f".claude/projects/{folder}/{safe_relative(session['parent_session_id'])}/subagents/{name}"
         return f".claude/projects/{folder}/{name}"
@@ -143,13 +142,14 @@ def _claim_of_line(line: bytes, name: str) -> Claim:
         record = loads(line)
     except NOT_JSON:
         return Claim.YES if _CUT_RECORD.match(line) else Claim.NO
-    if not isinstance(record, dict):
+    # Records of sage-emacs have the same keys beside a role.
+    if not isinstance(record, dict) or "role" in record:
         return Claim.NO
     kind, message = record.get("type"), record.get("message")
     # Sage Agent uses the same keys, but nests where it was and what it called.
     if name == "messages.jsonl" and record.keys() & {"context", "toolResults", "toolCalls"}:
         return Claim.NO
-    # So does sage-emacs, whose records have a role in place of a type.
+    # sage-emacs names parents too, beside the role of a message.
     if kind is None and "role" in record:
         return Claim.NO
     if record.keys() & _OWN_KEYS or (kind in MESSAGE_TYPES and "uuid" in record):

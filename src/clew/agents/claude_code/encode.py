@@ -11,7 +11,7 @@ from itertools import chain
 
 from clew.agents.claude_code.records import RECORD_FIELDS
 from clew.agents.derived_ids import derived_id
-from clew.agents.encoding import Fields, json_line, renamed
+from clew.agents.encoding import UNKNOWN, Fields, json_line, renamed
 from clew.agents.target_profile import Header
 from clew.model.json import JSON
 from clew.model.unit import Unit
@@ -20,8 +20,6 @@ SESSION_KEYS = ("sessionId", "session_id")
 """The keys under which records name their own session."""
 CLIENT_VERSION = "2.1.0"
 """Records name the version that wrote them; the client asks for no certain one."""
-UNKNOWN_MODEL = "unknown"
-"""Stands in replies of which the source does not say what model gave them."""
 
 # Unified names and native keys, in the order in which the keys are written.
 _ENVELOPE_START = {
@@ -41,13 +39,7 @@ _CACHE_CREATION = {
     "cache_creation_5m_tokens": "ephemeral_5m_input_tokens",
     "cache_creation_1h_tokens": "ephemeral_1h_input_tokens",
 }
-_TODO = {
-    "content": "content",
-    "status": "status",
-    "active_form": "activeForm",
-    "priority": "priority",
-    "id": "id",
-}
+_TODO = {"content": "content", "status": "status", "active_form": "activeForm", "priority": "priority", "id": "id"}
 _THINKING_SETTINGS = {"level": "level", "disabled": "disabled", "triggers": "triggers"}
 _TRACKED_FILE = {"backup": "backupFileName", "version": "version", "time": "backupTime"}
 _BOUNDARY = {"subtype": "compact_boundary", "level": "info", "compactMetadata": {"trigger": "manual", "preTokens": 0}}
@@ -173,7 +165,7 @@ class _Encoder:
             metadata["message_id"] = metadata.get("message_id") or self._reply_id
             has_calls = any(block["type"] == "tool_use" for block in value["content"])
             stop_reason = "tool_use" if has_calls else "end_turn"
-            model = {"name": UNKNOWN_MODEL, "stop_reason": stop_reason, "stop_sequence": None}
+            model = {"name": UNKNOWN, "stop_reason": stop_reason, "stop_sequence": None}
             metadata["model"] = {**model, **(metadata.get("model") or {})}
         return metadata
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import Path, PurePath
 from typing import ClassVar
 
 from clew.agents.backups import is_plain_file
@@ -95,8 +95,7 @@ class Cline(Agent):
 
     def target(self, header: Header) -> str:
         """A session that was read goes back to where it was."""
-        session = header.session
-        recorded = PurePosixPath(str((session.get("source") or {}).get("path") or "").replace("\\", "/"))
+        session, recorded = header.session, header.recorded_path
         identity = safe_relative(str(session["id"]))
         # A task that is converted gets a new id, and becomes a session of Cline 3.
         if locate.is_task(recorded) and recorded.parent.name == session["id"]:

@@ -6,7 +6,6 @@ import re
 import uuid
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 
 from clew.agents.base import Header, Unit
 from clew.agents.codex import locate
@@ -40,7 +39,7 @@ def target(header: Header) -> str:
     """Where the rollout belongs below a home folder: one of Codex's own goes back to where it was."""
     session = header.session
     safe_relative(str(session["id"]))
-    name = Path(str((session.get("source") or {}).get("path", "")).replace("\\", "/")).name
+    name = header.recorded_path.name
     folders = str(session.get("workspace_encoded") or "").split("/")
     is_own = header.agent == locate.AGENT and folders[0] in (locate.SESSIONS, locate.ARCHIVED)
     if is_own and locate.is_rollout(name):
@@ -212,29 +211,20 @@ class _ComposedRecords:
         )
 
     def _content(self, message: Fields, is_meta: bool) -> Iterator[bytes]:
-        """The items of a message: texts and images that stand together are one, every other block is its own."""
-        parts: list[Fields] = []
-        role = message["role"]
-        for block in message["content"]:
-            if block["type"] == "thinking" and not block.get("signature"):
+        """The lines of a message's items."""
+        for item in _items(message):
+            if item["type"] == "message":
+                yield from self._spoken(item["content"], message["role"], is_meta)
+            elif item["type"] == "reasoning" and not item["encrypted_content"]:
                 # The provider takes back only reasoning that it encrypted itself; Codex shows other as an event.
-                yield self._event("agent_reasoning", {"text": block["thinking"]})
-                continue
-            item = _item(block)
-            if item is None:
-                parts += _content_parts(block, role)
-                continue
-            yield from self._spoken(parts, role, is_meta)
-            parts = []
-            yield self._line("response_item", item)
-            if block["type"] == "tool_use":
-                yield from self._subagents_started(block["tool_id"])
-        yield from self._spoken(parts, role, is_meta)
+                yield self._event("agent_reasoning", {"text": "".join(part["text"] for part in item["summary"])})
+            else:
+                yield self._line("response_item", item)
+                if item["type"] == "function_call":
+                    yield from self._subagents_started(item["call_id"])
 
     def _spoken(self, parts: list[Fields], role: str, is_meta: bool) -> Iterator[bytes]:
         """An item of texts and images, and the events that repeat it for user interfaces."""
-        if not parts:
-            return
         texts = [part["text"] for part in parts if "text" in part]
         text = "\n".join(texts)
         if role == "assistant":
@@ -332,7 +322,7 @@ def _agent_path(name: str) -> str:
 
 
 def _items(message: Fields) -> list[Fields]:
-    """The items of a message, without the events for user interfaces."""
+    """The items of a message: texts and images that stand together are one, every other block is its own."""
     items: list[Fields] = []
     for block in message["content"]:
         if (item := _item(block)) is not None:

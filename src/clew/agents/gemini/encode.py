@@ -43,7 +43,7 @@ def target(header: Header) -> str:
     """The path of the session's file below a home folder: that of its source, if it is the same session."""
     session = header.session
     project = f".gemini/tmp/{project_name(session)}"
-    path = Path(str((session.get("source") or {}).get("path") or "").replace("\\", "/"))
+    path = Path(header.recorded_path)
     if is_own_path(path, str(session["id"])):
         return "/".join([project, *map(safe_relative, relative_name(path).split("/"))])
     parent = session.get("parent_session_id")

@@ -15,8 +15,9 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType, to_builtins
 
 from clew.agents.base import SourceFile, masked_text
-from clew.agents.content import text_or_none, text_or_unset
-from clew.agents.derived_ids import derived_id
+from clew.agents.content import content_blocks, output_with_attachments, text_or_none, text_or_unset
+from clew.agents.decoding import EventDecoder, token_usage
+from clew.agents.derived_ids import derived_id, is_uuid
 from clew.agents.gemini import locate
 from clew.agents.gemini.records import (
     CHAT,
@@ -32,7 +33,6 @@ from clew.agents.gemini.records import (
     UsageRecord,
 )
 from clew.agents.gemini_content import block_of_part, is_attachment, single_text
-from clew.agents.tools import RecentCalls
 from clew.io.codec import dumps
 from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse
 from clew.model.codes import problem
@@ -83,7 +83,7 @@ def read_events(source: SourceFile) -> Iterator[Event]:
         replay.add_file(file.steps(CHAT))
     replay.finish()
     later_versions = _find_steps(files, set(replay.later_slots.values()))
-    decoder = EventDecoder(source, replay, later_versions)
+    decoder = _StepDecoder(source, replay, later_versions)
     yield SessionInfo(session_id=decoder.session, leaf_uuid=replay.leaf_uuid(), has_derived_parents=True)
     for file, count in zip(files, replay.step_counts, strict=True):
         # A file may have grown since it was replayed.
@@ -102,7 +102,7 @@ def message_id(record: UsageRecord, file: int, slot: int) -> str:
 
 def call_id(message: str, session: str) -> str:
     """The id of the API call behind a message. Ids that are not random may stand in other sessions too."""
-    return message if locate.is_random_id(message) else f"{session} {message}"
+    return message if is_uuid(message) else f"{session} {message}"
 
 
 class _Version(IntEnum):
@@ -302,21 +302,20 @@ def _find_steps(files: list[ChatFile], slots: set[int]) -> dict[int, Step[ChatRe
     return {slot: step for slot, step in enumerate(versions) if slot in slots}
 
 
-class EventDecoder:
+class _StepDecoder(EventDecoder):
     """Makes events of steps, given their replay."""
 
     def __init__(self, source: SourceFile, replay: Replay, later_versions: dict[int, Step[ChatRecord]]) -> None:
+        super().__init__(source)
         self.session = masked_text(source, locate.session_id(source))
         self._replay, self._later_versions = replay, later_versions
         self._known_chats: frozenset[str] = frozenset()
         if locate.is_log(source.path):
             self._known_chats = locate.known_chats(locate.project_folder(source.path))
-        self._index = self._slot = self._number = 0
-        self._source = SourceRef(0, 0)
+        self._slot = self._number = 0
         self._state: dict[str, JSON] = {}
         self._context: str | None = None
         self._path_hints: list[str] = []
-        self._call_names = RecentCalls()
         self._unnamed_calls: dict[JSON, list[str]] = {}
         self._last_entries: dict[str, str] = {}
         """By session: its last entry in the log of prompts, which is one for all sessions of a project."""
@@ -325,10 +324,10 @@ class EventDecoder:
         """The events of the next step."""
         record = step.record
         if not step.is_inside:
-            self._source = SourceRef(step.file, step.number)
+            self.ref = SourceRef(step.file, step.number)
         if record is None:
             yield from step.problems
-            yield self._record("fragment")
+            yield self.make_record("fragment")
             return
         if step.action is not Action.ADD:
             yield self._state_record(step, record)
@@ -340,20 +339,20 @@ class EventDecoder:
             case _Version.SHOWN:
                 yield from self._message(record)
             case _Version.LAST:
-                yield self._record("link", type="place", message_uuid=record.id)
+                yield self.make_record("link", "place", message_uuid=record.id)
             case fate:
                 if fate == _Version.FIRST:
-                    later, own = self._later_versions.get(self._replay.later_slots[slot], step), self._source
-                    self._source = SourceRef(later.file, later.number)
+                    later, own = self._later_versions.get(self._replay.later_slots[slot], step), self.ref
+                    self.ref = SourceRef(later.file, later.number)
                     yield from self._message(later.record or record)
-                    self._source = own
-                yield self._record("progress", type=text_or_unset(record.type), message_uuid=text_or_unset(record.id))
+                    self.ref = own
+                kind, uuid = text_or_unset(record.type), text_or_unset(record.id)
+                yield self.make_record("progress", kind, message_uuid=uuid)
 
     def last_info(self) -> SessionInfo:
         """What is known of the session once all was read."""
-        title = self._state.get("summary")
         return SessionInfo(
-            title=title if isinstance(title, str) else None,
+            title=text_or_none(self._state.get("summary")),
             extra={
                 "state": self._state,
                 "context": self._context,
@@ -362,16 +361,14 @@ class EventDecoder:
             },
         )
 
-    def _record(self, kind: str, **fields: Any) -> Record:
-        return Record(after=self._index, kind=kind, source=self._source, **fields)
-
     def _state_record(self, step: Step[ChatRecord], record: ChatRecord) -> Record:
         if record.rewind_to is not None:
-            return self._record("rewind", message_uuid=record.rewind_to)
+            return self.make_record("rewind", message_uuid=record.rewind_to)
         state = _state_of(step, record)
         if state is None:
-            is_header = step.is_document_header
-            return self._record("state") if is_header else self._record("other", type=text_or_unset(record.type))
+            if step.is_document_header:
+                return self.make_record("state")
+            return self.make_record("other", text_or_unset(record.type))
         for key in STATE_KEYS:
             if (value := getattr(state, key)) is not UNSET:
                 self._state[key] = value
@@ -380,9 +377,9 @@ class EventDecoder:
             self._state["lastUpdated"] = time
         is_summary = state is record.set and summary is not UNSET
         kind = "summary" if is_summary else "state"
-        if step.action is Action.REPLACE and self._index:
+        if step.action is Action.REPLACE and self.index:
             kind = "rewind"
-        return self._record(kind, timestamp=time, text=summary)
+        return self.make_record(kind, time=state.lastUpdated, text=summary)
 
     def _message(self, record: ChatRecord) -> Iterator[Event]:
         """A message, the sub-agents that it starts, and the message with the results of its calls."""
@@ -396,17 +393,14 @@ class EventDecoder:
         is_reply = _is_reply(record)
         calls = record.toolCalls or [] if is_reply else []
         uses = [_tool_use(call, uuid, at) for at, call in enumerate(calls)]
-        for use in uses:
-            self._call_names[use.tool_id] = use.tool_name
-        blocks = self._blocks(content)
+        blocks = content_blocks([content] if type(content) is dict else content, block_of_part)
         if uses:
             blocks = _without_repeated_calls(blocks, calls)
         if record.thoughts and is_reply:
             blocks = _thoughts(record, blocks) + blocks
         blocks += uses
-        message = self._add(role, uuid, canonical_time(record.timestamp), blocks)
-        self._set_parent(message, record, number)
-        self._set_metadata(message, record, number)
+        known, parent = self._metadata(role, blocks, record, number), self._parent(record, number)
+        message = self.make_message(role, blocks, known, uuid=uuid, parent=parent, time=record.timestamp)
         self._name_parts(message, uuid)
         self._note_hints(message)
         yield message
@@ -419,12 +413,9 @@ class EventDecoder:
             if _is_finished(call) and self._replay.is_unanswered(use.tool_id)
         ]
         if results:
-            answer = self._add("user", uuid + RESULTS_SUFFIX, _last_time(message.timestamp, calls), results)
-            answer.parent_uuid = uuid
-            todos = _todos(calls)
-            if todos is not None:
-                answer.metadata = Metadata(todos=todos)
-            yield answer
+            time, todos = _last_time(message.timestamp, calls), _todos(calls)
+            metadata = Metadata(todos=todos) if todos is not None else None
+            yield self.make_message("user", results, metadata, uuid=uuid + RESULTS_SUFFIX, parent=uuid, time=time)
 
     def _form(self, record: ChatRecord) -> tuple[Role, JSON] | Record:
         """The role and the content of a message; a record for a prompt in the log whose chat is there too."""
@@ -434,54 +425,34 @@ class EventDecoder:
         if not _is_entry(record):
             return _ROLES.get(kind, "system"), record.content
         if str(record.sessionId)[:8] in self._known_chats:
-            time = canonical_time(record.timestamp)
-            return self._record("prompt", timestamp=time, text=text_or_unset(record.message))
+            return self.make_record("prompt", time=record.timestamp, text=text_or_unset(record.message))
         return _ROLES.get(kind, "system"), record.message
 
-    def _add(self, role: Role, uuid: str, time: str | UnsetType, blocks: list[Block]) -> Message:
-        self._index += 1
-        return Message(index=self._index, role=role, uuid=uuid, timestamp=time, content=blocks, source=self._source)
-
-    def _set_parent(self, message: Message, record: ChatRecord, number: int) -> None:
+    def _parent(self, record: ChatRecord, number: int) -> str | UnsetType:
         if _is_entry(record):
             session = str(None if record.sessionId is UNSET else record.sessionId)
-            message.parent_uuid = self._last_entries.get(session, UNSET)
+            last = self._last_entries.get(session, UNSET)
             self._last_entries[session] = self._replay.messages[number].id
-            return
+            return last
         parent = self._replay.messages[number].parent
-        if parent != _ROOT:
-            message.parent_uuid = self._replay.uuid_of_end(parent)
+        return self._replay.uuid_of_end(parent) if parent != _ROOT else UNSET
 
-    def _set_metadata(self, message: Message, record: ChatRecord, number: int) -> None:
-        metadata = Metadata()
-        if message.role == "system" or (message.role == "user" and not is_typed(message.content)):
+    def _metadata(self, role: Role, blocks: list[Block], record: ChatRecord, number: int) -> Metadata:
+        metadata, replayed = Metadata(), self._replay.messages[number]
+        if role == "system" or (role == "user" and not is_typed(blocks)):
             metadata.is_meta = True
-        if message.role == "user" and self._replay.messages[number].is_summary:
+        if role == "user" and replayed.is_summary:
             metadata.is_compact_summary = True
-        if message.role == "assistant" and _is_reply(record):
+        if role == "assistant" and _is_reply(record):
             if type(record.model) is str:
                 metadata.model = ModelUse(name=record.model)
             usage = _usage(record.tokens)
             if usage is not None:
                 metadata.token_usage = usage
-                call = call_id(self._replay.messages[number].id, self.session)
-                if call != message.uuid:
+                call = call_id(replayed.id, self.session)
+                if call != replayed.id:
                     metadata.message_id = call
-        if metadata != _NO_METADATA:
-            message.metadata = metadata
-
-    def _blocks(self, content: JSON) -> list[Block]:
-        """The blocks of a message's content; results without a name get that of their call."""
-        if type(content) is str:
-            return [Text(text=content)] if content else []
-        parts = content if type(content) is list else [content] if type(content) is dict else []
-        blocks = [block_of_part(part) for part in parts]
-        for block in blocks:
-            if type(block) is ToolUse:
-                self._call_names[block.tool_id] = block.tool_name
-            elif type(block) is ToolResult and block.tool_name is UNSET:
-                block.tool_name = self._call_names.get(block.tool_id)
-        return blocks
+        return metadata
 
     def _name_parts(self, message: Message, uuid: str) -> None:
         """Give ids to calls among the parts that have none, and to the responses, which follow in the same order."""
@@ -506,9 +477,6 @@ class EventDecoder:
                 hints += [path for key in _PATH_ARGUMENTS if type(path := block.input.get(key)) is str]
 
 
-_NO_METADATA = Metadata()
-
-
 def _usage(tokens: Tokens | None) -> TokenUsage | None:
     """The counts of a request; an object without any count above zero says nothing.
 
@@ -518,18 +486,14 @@ def _usage(tokens: Tokens | None) -> TokenUsage | None:
     if tokens is None:
         return None
     given, said, cached, thoughts = map(_count, (tokens.input, tokens.output, tokens.cached, tokens.thoughts))
-    from_tools = _count(tokens.tool)
-    if given is None and said is None and cached is None and thoughts is None and not from_tools:
+    if from_tools := _count(tokens.tool):
+        given = (given or 0) + from_tools
+    if given is None and said is None and cached is None and thoughts is None:
         return None
-    if not (given or said or cached or thoughts or from_tools or _count(tokens.total)):
+    if not (given or said or cached or thoughts or _count(tokens.total)):
         return None
-    is_input_known = given is not None or bool(from_tools)
-    return TokenUsage(
-        input_tokens=max(0, (given or 0) - (cached or 0)) + (from_tools or 0) if is_input_known else UNSET,
-        output_tokens=UNSET if said is None else said + (thoughts or 0),
-        cache_read_tokens=UNSET if cached is None else cached,
-        reasoning_tokens=UNSET if thoughts is None else thoughts,
-    )
+    output = None if said is None else said + (thoughts or 0)
+    return token_usage(input=given, output=output, cache_read=cached, reasoning=thoughts, is_cache_in_input=True)
 
 
 def _count(value: JSON) -> int | None:
@@ -662,11 +626,8 @@ def _other_output(call: ToolCall) -> JSON:
     texts += [part["text"] for part in parts if type(part) is dict and type(part.get("text")) is str]
     nested = [part for response in responses if type(response.get("parts")) is list for part in response["parts"]]
     attachments = [part for part in (*nested, *parts) if is_attachment(part)]
-    if attachments:
-        before = [{"type": "text", "text": "\n".join(texts)}] if texts else []
-        return before + [to_builtins(block_of_part(part)) for part in attachments]
-    if texts:
-        return "\n".join(texts)
+    if attachments or texts:
+        return output_with_attachments("\n".join(texts), [block_of_part(part) for part in attachments])
     return UNSET if call.result is None else dumps(call.result).decode()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from clew.agents.base import SourceFile, file_stem
-from clew.agents.derived_ids import derived_id
+from clew.agents.derived_ids import derived_id, is_uuid
 from clew.agents.folders import file_names
 from clew.errors import SourceUnreadable
 from clew.io.compress import open_source, plain_name
@@ -21,7 +21,6 @@ _SESSION = re.compile(r"session-(\d{4}-\d\d-\d\dT\d\d-\d\d)-(.+)\.jsonl?")
 _SAVED = re.compile(r"checkpoint-?(.*)\.json", re.DOTALL)
 _FIRST = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"sessionId"\s*:\s*"([^"\\]+)"')
 _LOGGED = re.compile(rb'"sessionId"\s*:\s*"([^"\\]+)"')
-_RANDOM_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _HEAD_BYTES = 1 << 12
 _MAX_LOG_BYTES = 16 << 20
@@ -165,18 +164,13 @@ def gone_sessions(log: Path) -> set[str]:
     return {session for session in found if session[:8] not in chats}
 
 
-def is_random_id(name: str) -> bool:
-    """True for an id that is the same in no two sessions, unless one was copied."""
-    return _RANDOM_ID.fullmatch(name) is not None
-
-
 def is_own_path(path: Path, session: str) -> bool:
     """True for a path in the place of a file that holds the session with this id; the file need not exist.
 
     A converted session names the path of its original, but has a random id, which the name of its own file ends in.
     """
     if is_chat(path):
-        return not is_random_id(session) or short_id(path.name) in (session[:8], session)
+        return not is_uuid(session) or short_id(path.name) in (session[:8], session)
     return (saved_tag(path) is not None or is_log(path)) and session_id(SourceFile(AGENT, path)) == session
 
 

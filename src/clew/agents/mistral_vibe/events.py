@@ -145,7 +145,7 @@ class _VibeDecoder(EventDecoder):
         if isinstance(structured, dict) and structured.get("returncode"):
             failed = True
         texts = [part.text for part in decode_each(state.output.content, Part) if part.text]
-        output = "\n".join(texts) if texts or structured is None else dumps(structured).decode()
+        output = "\n".join(texts) if texts or structured is None else _structured_text(structured)
         result = ToolResult(tool_id=tool_id, tool_name=name, output=output, is_error=failed)
         yield self._add(entry, "user", [result], _todos(name, given), RESULT_SUFFIX)
 
@@ -188,6 +188,16 @@ def _token_usage(usage: Usage | TotalUsage) -> TokenUsage:
 
 def _texts(content: JSON) -> list[Block]:
     return [Text(text=part.text) for part in decode_each(content, Part) if part.text is not None]
+
+
+def _structured_text(output: JSON) -> str:
+    """What a command printed, or the file that was read; else the whole output as JSON."""
+    if isinstance(output, dict):
+        if isinstance(output.get("content"), str):
+            return str(output["content"])
+        if "returncode" in output:
+            return "".join(text for name in ("stdout", "stderr") if isinstance(text := output.get(name), str))
+    return dumps(output).decode()
 
 
 def _todos(name: str | None, given: JSON) -> Metadata:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from clew.agents.base import Agent, Claim, Header, SourceFile, file_stem, first_lines
@@ -11,7 +11,6 @@ from clew.agents.native_records import first_value
 from clew.host import Host
 from clew.io.compress import plain_name
 from clew.io.paths import safe_relative
-from clew.model.json import JSON
 from clew.model.time import parse_time, spell_milliseconds
 
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z_(.+)\.jsonl")
@@ -51,7 +50,7 @@ class Pi(Agent):
         folder = str(session.get("workspace_encoded") or "")
         if not folder.startswith("--"):
             folder = _project_folder(str(session["workspace"]))
-        name = _own_name(session) or f"{_file_stamp(header)}_{session['id']}.jsonl"
+        name = _own_name(header) or f"{_file_stamp(header)}_{session['id']}.jsonl"
         return f".pi/agent/sessions/{safe_relative(folder)}/{safe_relative(name)}"
 
 
@@ -69,11 +68,11 @@ def _project_folder(workspace: str) -> str:
     return f"--{_SEPARATOR.sub('-', below_root)}--"
 
 
-def _own_name(session: Mapping[str, JSON]) -> str | None:
+def _own_name(header: Header) -> str | None:
     """The name of the file that the session was read from, where it names this session."""
-    name = plain_name(str((session.get("source") or {}).get("path", "")).replace("\\", "/").rpartition("/")[2])
+    name = plain_name(header.recorded_path.name)
     named = _NAME.fullmatch(name)
-    return name if named and named[1] == session["id"] else None
+    return name if named and named[1] == header.session["id"] else None
 
 
 def _file_stamp(header: Header) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from clew.agents.backups import is_plain_file
 from clew.agents.base import Agent, Claim, Header, SourceFile, file_stem, source_at
+from clew.agents.derived_ids import is_uuid
 from clew.agents.gemini_content import OPAQUE_PARTS
 from clew.agents.native_records import first_value
 from clew.agents.qwen_code import locate
@@ -18,7 +19,6 @@ from clew.host import Host
 from clew.io.paths import safe_relative
 from clew.model.json import JSON
 
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _PROJECT = re.compile(r"-|[A-Za-z]--")
 """How the name of a project folder begins: every path does with a slash, or with a drive."""
 _NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]")
@@ -62,7 +62,7 @@ class QwenCode(Agent):
 
     def session_id(self, source: SourceFile) -> str:
         path, name = source.path, file_stem(source.path)
-        is_named = locate.is_agent_file(path) or _UUID.fullmatch(name)
+        is_named = locate.is_agent_file(path) or is_uuid(name)
         return name if is_named else first_value(path, "sessionId") or name
 
     def copies(self, source: SourceFile) -> Iterator[Path]:
@@ -100,7 +100,7 @@ class QwenCode(Agent):
     def target(self, header: Header) -> str:
         session = header.session
         project, name = f".qwen/{PROJECTS}/{_project_name(session)}", safe_relative(f"{session['id']}.jsonl")
-        folder = PurePosixPath(str((session.get("source") or {}).get("path", "")).replace("\\", "/")).parent
+        folder = header.recorded_path.parent
         parent = session.get("parent_session_id")
         if session.get("is_agent_session") and parent:
             # Sub-agents of sub-agents lie in the folder of the session that a person started.

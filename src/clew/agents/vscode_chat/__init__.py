@@ -88,8 +88,7 @@ class VSCodeChat(Agent):
 
     def target(self, header: Header) -> str:
         session = header.session
-        name = Path(str((session.get("source") or {}).get("path") or "").replace("\\", "/")).name
-        suffix = ".json" if name.endswith(".json") else ".jsonl"
+        suffix = ".json" if header.recorded_path.suffix == ".json" else ".jsonl"
         folder = str(session.get("workspace_encoded") or "")
         if not folder.startswith((f"{WORKSPACES}/", "globalStorage/")):
             folder = GLOBAL_CHATS[0]
