@@ -1,6 +1,7 @@
 """Record a session with each real client, and write what clew and other tools say is in it: docs/agents/conformance.md.
 
-    python -m scripts.conformance [--agentsview PATH] [--ccusage PATH] [--session-migrate PATH] [CLIENT...]
+    python -m scripts.conformance [--agentsview PATH] [--claude-code-log PATH] [--ccusage PATH]
+        [--session-migrate PATH] [CLIENT...]
 
 It needs the lab (`make test-real` installs it). The scripted model of the lab knows what it was asked and what it
 answered, so every figure has a truth. Tools are taken from PATH or from the options; a missing one is left out. Those
@@ -17,11 +18,12 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from clew.agents import registry
 from tests.realclients.clients import CLIENTS, STORIES
@@ -44,10 +46,18 @@ wrong figure is **bold**, ours too; a dash means that the tool does not say.
 
 Recorded {date} on Linux with {tools}.
 
+- **sub-agents** have a session of their own, or their messages are in the file of the session that started them, as
+  those of GitHub Copilot CLI are.
+- **branches** are ways that a conversation went. No story goes back, so there is one; calls that a model makes at the
+  same time are no branches.
 - **input** is without what was read from a cache; **output** is with reasoning. Sub-agents are included.
 - **prompts** were typed by a person. **failed** calls asked for something that does not exist.
-- clew: `clew stats --json`. agentsview: `usage daily`, and the tables of its database after one `sync`. ccusage:
-  `daily`. session-migrate: `inspect` of the main session, without sub-agents that are in other files.
+- clew: `clew stats --json`; branches, and sub-agents in the file of their session, from `clew export`. agentsview:
+  `usage daily`, and the tables of its database after one `sync`. claude-code-log, which reads Claude Code and Codex:
+  its JSON, and the tables of its cache. ccusage: `daily`. session-migrate: `inspect` of the main session, without
+  sub-agents that are in other files.
+- Mistral Vibe removes older requests and keeps the sum of their tokens, so that clew knows how many requests there were
+  and what all of them took, but not each of them.
 - All requests take the same number of tokens, so that a tool which drops what looks like a repetition drops requests.
 - What a client does not write, no tool can read: the page of each agent says what its format does not tell.
 
@@ -60,6 +70,7 @@ class Figures(NamedTuple):
 
     sessions: int | None = None
     subagents: int | None = None
+    branches: int | None = None
     requests: int | None = None
     input: int | None = None
     cache_read: int | None = None
@@ -69,7 +80,18 @@ class Figures(NamedTuple):
     failed: int | None = None
 
 
-HEADINGS = ("sessions", "sub-agents", "requests", "input", "cache read", "output", "prompts", "calls", "failed")
+HEADINGS = (
+    "sessions",
+    "sub-agents",
+    "branches",
+    "requests",
+    "input",
+    "cache read",
+    "output",
+    "prompts",
+    "calls",
+    "failed",
+)
 
 
 class Tools:
@@ -106,6 +128,7 @@ def truth(recording: Recording) -> Figures:
     return Figures(
         sessions=1,
         subagents=sum(bool(part.subagent_turns) for part in parts),
+        branches=1,
         requests=len(turns),
         input=sum(turn.usage.input for turn in turns),
         cache_read=sum(turn.usage.cached for turn in turns),
@@ -125,8 +148,20 @@ def _fails(calls: list[Call], number: int) -> bool:
 def ask_clew(tools: Tools, recording: Recording) -> Figures:
     home = tools.copy("clew", recording)
     row = json.loads(tools.run("clew", home, "stats", "--home", home, "--json"))["totals"]
-    names = ("sessions", "subagents", "calls", "input_tokens", "cache_read_tokens", "output_tokens", "turns")
-    return Figures(*(row.get(name) for name in (*names, "tool_calls", "tool_errors")))
+    document = json.loads(tools.run("clew", home, "export", recording.session, "--no-native", "--home", home))
+    links, forks = document["session"].get("subagents") or (), document["graph"]["fork_points"]
+    return Figures(
+        sessions=row["sessions"],
+        subagents=row["subagents"] + sum(link["session_id"] is None for link in links),
+        branches=1 + sum(len(fork["branches"]) - 1 for fork in forks),
+        requests=row["calls"],
+        input=row["input_tokens"],
+        cache_read=row["cache_read_tokens"],
+        output=row["output_tokens"],
+        prompts=row["turns"],
+        calls=row["tool_calls"],
+        failed=row["tool_errors"],
+    )
 
 
 def ask_agentsview(tools: Tools, recording: Recording) -> Figures:
@@ -135,15 +170,47 @@ def ask_agentsview(tools: Tools, recording: Recording) -> Figures:
     usage = tools.run("agentsview", home, "usage", "daily", "--all", "--offline", "--json", "--no-sync")
     row = json.loads(usage)["totals"]
     is_subagent = "relationship_type = 'subagent' AND parent_session_id IS NOT NULL"
-    query = f"""SELECT sum(NOT ({is_subagent})), sum({is_subagent}), sum(tool_failure_signal_count),
-        sum(CASE WHEN {is_subagent} THEN 0 ELSE user_message_count END) FROM sessions"""
+    is_fork = "relationship_type = 'fork'"
+    query = f"""SELECT sum(NOT ({is_subagent}) AND NOT ({is_fork})), sum({is_subagent}), sum({is_fork}),
+        sum(tool_failure_signal_count), sum(CASE WHEN {is_subagent} THEN 0 ELSE user_message_count END) FROM sessions"""
     with closing(sqlite3.connect(home.parent / "agentsview" / "sessions.db")) as database:
-        main, below, failed, prompts = database.execute(query).fetchone()
+        main, below, forks, failed, prompts = database.execute(query).fetchone()
         (calls,) = database.execute("SELECT count(*) FROM tool_calls").fetchone()
     if not main:
         return Figures(0)
     given, read, output = (row[f"{name}Tokens"] for name in ("input", "cacheRead", "output"))
-    return Figures(main, below, None, given, read, output, prompts, calls, failed)
+    return Figures(main, below, 1 + forks, None, given, read, output, prompts, calls, failed)
+
+
+def ask_claude_code_log(tools: Tools, recording: Recording) -> Figures | None:
+    """It reads Claude Code, and sessions of Codex that it is given, but no token counts of those."""
+    if recording.client.agent not in ("claude-code", "codex"):
+        return None
+    home = tools.copy("claude-code-log", recording)
+    given = read = output = None
+    if recording.client.agent == "codex":
+        path = home / "claude-code-log.json"
+        chosen = ("--provider", "codex", "--session-id", recording.session)
+        tools.run("claude-code-log", home, "convert", *chosen, "--format", "json", "-o", path)
+    else:
+        tools.run("claude-code-log", home, "convert", "--all-projects", "--format", "json")
+        (path,) = home.glob(".claude/projects/*/combined_transcripts.json")
+        query = "SELECT sum(total_input_tokens), sum(total_cache_read_tokens), sum(total_output_tokens) FROM projects"
+        with closing(sqlite3.connect(home / ".claude" / "projects" / "claude-code-log-cache.db")) as database:
+            given, read, output = database.execute(query).fetchone()
+    document = json.loads(path.read_text(encoding="utf-8"))
+    messages = list(_with_children(document["messages"]))
+    kinds = Counter(message["type"] for message in messages)
+    subagents = {message["session_id"] for message in messages if "#agent-" in (message["session_id"] or "")}
+    forks = sum(session["parent_session_id"] is not None for session in document["sessions"])
+    main = len(document["sessions"]) - forks
+    return Figures(main, len(subagents), 1 + forks, None, given, read, output, kinds["user"], kinds["tool_use"])
+
+
+def _with_children(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for message in messages:
+        yield message
+        yield from _with_children(message.get("children") or [])
 
 
 def ask_ccusage(tools: Tools, recording: Recording) -> Figures:
@@ -167,9 +234,10 @@ def ask_session_migrate(tools: Tools, recording: Recording) -> Figures:
     return Figures(0)
 
 
-TOOLS: dict[str, Callable[[Tools, Recording], Figures]] = {
+TOOLS: dict[str, Callable[[Tools, Recording], Figures | None]] = {
     "clew": ask_clew,
     "agentsview": ask_agentsview,
+    "claude-code-log": ask_claude_code_log,
     "ccusage": ask_ccusage,
     "session-migrate": ask_session_migrate,
 }
@@ -180,18 +248,16 @@ def table(tools: Tools, recording: Recording) -> Iterator[str]:
     right = truth(recording)
     client = recording.client
     version = next(iter((*client.npm.items(), *client.pip.items())))
-    title = registry.get(client.agent).title if client.agent in registry.names() else client.agent
-    yield f"\n## {title}\n\nRecorded with `{version[0]}` {version[1]}.\n"
+    yield f"\n## {registry.get(client.agent).title}\n\nRecorded with `{version[0]}` {version[1]}.\n"
     yield f"| | {' | '.join(HEADINGS)} |"
     yield f"|---|{'---:|' * len(HEADINGS)}"
     yield _row("truth", right, right)
     for name, ask in TOOLS.items():
         if name not in tools.commands:
             continue
-        if name == "clew" and client.agent not in registry.names():
-            found = Figures(0)
-        else:
-            found = ask(tools, recording)
+        found = ask(tools, recording)
+        if found is None:
+            continue
         if found.sessions == 0:
             yield f"| {name} | finds no session |{' |' * (len(HEADINGS) - 1)}"
         else:

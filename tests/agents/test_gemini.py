@@ -196,6 +196,10 @@ def test_a_command_fails_by_its_exit_code(tmp_path: Path, tool: str, output: str
     assert result["output"] == output
     assert result["is_error"] is is_error
     proved(path)
+    own_message = user("c", ran["result"])
+    path = log(tmp_path, header(), gemini("b", toolCalls=[ran]), own_message)
+    (result,) = values(path)[1]["content"]
+    assert (values(path)[1]["uuid"], result.get("is_error", False)) == ("c", is_error)
 
 
 @pytest.mark.parametrize("status", ["validating", "scheduled", "executing", "awaiting_approval"])

@@ -17,7 +17,7 @@ LONG_PACKAGES = {
     "cline": 1020,
     "codex": 3020,
     "copilot_cli": 1170,
-    "gemini": 2400,
+    "gemini": 2380,
     "kimi_code": 1290,
     "opencode": 1420,
     "sage_agent": 2760,

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tests.realclients.history import JSON, Entry
 from tests.realclients.script import DONE, Call, Script, Turn
-from tests.realclients.wire import Answer, Wire, json_answer
+from tests.realclients.wire import Answer, Wire, json_answer, new_id
 
 PORT = 8787
 
@@ -127,6 +127,8 @@ def serve(model: Model) -> ThreadingHTTPServer:
             self.send_response(status)
             self.send_header("content-type", answer.media_type)
             self.send_header("content-length", str(len(answer.body)))
+            # Clients record it, and readers know the lines of one reply by it.
+            self.send_header("request-id", new_id("req_"))
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(answer.body)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from msgspec import UnsetType
+
 from clew.agents.content import attachment_block, text_or_none, text_or_unset
 from clew.agents.encoding import UNKNOWN, output_attachments, output_text
 from clew.io.codec import dumps
@@ -17,6 +19,14 @@ OPAQUE_PARTS = frozenset({"executableCode", "codeExecutionResult", "videoMetadat
 DOCUMENT_TYPES = ("application/pdf", "text/", "audio/", "video/")
 """How the types of documents begin that parts can hold."""
 _COMMAND = re.compile(r"\?|/[A-Za-z][\w:-]*(?:\s.*)?", re.DOTALL)
+_SHELL_TOOL = "run_shell_command"
+_FAILED_COMMAND = re.compile(
+    r"^(?:Exit Code: -?[1-9]\d*|Signal: \w+)(?:\n(?:Signal|Background PIDs|Process Group PGID): .*)*"
+    r"(?:\n</untrusted_context>)?\s*\Z",
+    re.MULTILINE,
+)
+"""The last lines of the output of a command that failed."""
+_MAX_COMMAND_STATUS_CHARS = 2_000
 _PART_KEYS = {
     "functionCall": ("id", "name", "args"),
     "functionResponse": ("id", "name", "response", "parts", "willContinue", "scheduling"),
@@ -61,9 +71,16 @@ def _result_block(response: dict[str, JSON]) -> ToolResult:
     if "response" in response:
         key, text = single_text(response["response"])
         block.output = text if text is not None else dumps(response["response"]).decode()
-        if key == "error":
+        if key == "error" or is_failed_command(block.tool_name, block.output):
             block.is_error = True
     return block
+
+
+def is_failed_command(tool: str | None | UnsetType, output: JSON) -> bool:
+    """True for the output of a shell command that failed; to the client the call was a success."""
+    if tool != _SHELL_TOOL or type(output) is not str:
+        return False
+    return _FAILED_COMMAND.search(output[-_MAX_COMMAND_STATUS_CHARS:]) is not None
 
 
 def single_text(said: JSON) -> tuple[str | None, str | None]:

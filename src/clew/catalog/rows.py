@@ -8,11 +8,10 @@ from typing import Any, TypeAlias
 
 from msgspec import UNSET
 
-from clew.analysis.prompts import is_prompt_message
 from clew.catalog import tool_arguments
 from clew.catalog.ids import event_key, key_of, packed_uuid
 from clew.catalog.schema import KEYS_PER_SOURCE, SESSION_BLOCKS
-from clew.catalog.searchable_text import FILE, TITLE, BlockText, block_texts, metadata_of
+from clew.catalog.searchable_text import FILE, TITLE, BlockText, block_texts, is_injected, metadata_of
 from clew.catalog.sync_level import SyncLevel
 from clew.model.message import Message
 from clew.model.time import microseconds
@@ -225,6 +224,5 @@ def _message_kind(message: Message, blocks: list[BlockText]) -> str:
         return "tool_result"
     if metadata.is_compact_summary is True:
         return "summary"
-    if message.role == "user" and metadata.is_sidechain is not True and not is_prompt_message(message):
-        return "meta"
-    return "meta" if metadata.is_meta is True and message.role == "user" else message.role
+    is_meta = is_injected(message) or (metadata.is_meta is True and message.role == "user")
+    return "meta" if is_meta else message.role

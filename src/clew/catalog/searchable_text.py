@@ -35,10 +35,14 @@ def metadata_of(message: Message) -> Metadata:
     return message.metadata if message.metadata is not UNSET else _NO_METADATA
 
 
+def is_injected(message: Message) -> bool:
+    """True for a user message that neither a person wrote nor the agent that asks a sub-agent."""
+    return message.role == "user" and metadata_of(message).is_sidechain is not True and not is_prompt_message(message)
+
+
 def block_texts(message: Message) -> list[BlockText]:
     """The blocks of a message, with their text."""
-    is_typed = message.role != "user" or metadata_of(message).is_sidechain is True or is_prompt_message(message)
-    kind = text_kind(message.role) if is_typed else OUTPUT
+    kind = OUTPUT if is_injected(message) else text_kind(message.role)
     return [_block_text(block, kind) for block in message.content]
 
 

@@ -149,7 +149,7 @@ def _claim_of_line(line: bytes, name: str) -> Claim:
     # Sage Agent uses the same keys, but nests where it was and what it called.
     if name == "messages.jsonl" and record.keys() & {"context", "toolResults", "toolCalls"}:
         return Claim.NO
-    # sage-emacs names parents too, beside the role of a message.
+    # So does sage-emacs, whose records have a role in place of a type.
     if kind is None and "role" in record:
         return Claim.NO
     if record.keys() & _OWN_KEYS or (kind in MESSAGE_TYPES and "uuid" in record):

@@ -6,7 +6,6 @@ the place where it was first written and with its last version, so all records a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from itertools import takewhile
@@ -32,7 +31,7 @@ from clew.agents.gemini.records import (
     ToolCall,
     UsageRecord,
 )
-from clew.agents.gemini_content import block_of_part, is_attachment, single_text
+from clew.agents.gemini_content import block_of_part, is_attachment, is_failed_command, single_text
 from clew.io.codec import dumps
 from clew.model.blocks import Block, DocumentBlock, Image, Text, Thinking, ToolResult, ToolUse
 from clew.model.codes import problem
@@ -62,14 +61,6 @@ _NUDGE = "System: Please continue."
 # What a JavaScript engine trims.
 _JS_SPACE = "\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))
 _TODO_TOOL = "write_todos"
-_SHELL_TOOL = "run_shell_command"
-_FAILED_COMMAND = re.compile(
-    r"^(?:Exit Code: -?[1-9]\d*|Signal: \w+)(?:\n(?:Signal|Background PIDs|Process Group PGID): .*)*"
-    r"(?:\n</untrusted_context>)?\s*\Z",
-    re.MULTILINE,
-)
-"""The last lines of the output of a command that failed. Its call has the status `success`."""
-_MAX_COMMAND_STATUS_CHARS = 2_000
 _PATH_ARGUMENTS = ("file_path", "absolute_path", "dir_path", "path", "directory")
 _ROOT = -1
 """The parent of a message that follows no other."""
@@ -552,8 +543,7 @@ def _tool_use(call: ToolCall, uuid: str, position: int) -> ToolUse:
 def _tool_result(call: ToolCall, use: ToolUse) -> ToolResult:
     output = _output(call)
     is_error = _IS_ERROR[call.status] if type(call.status) is str else UNSET
-    last_lines = output[-_MAX_COMMAND_STATUS_CHARS:] if use.tool_name == _SHELL_TOOL and type(output) is str else ""
-    if _FAILED_COMMAND.search(last_lines):
+    if is_failed_command(use.tool_name, output):
         is_error = True
     return ToolResult(tool_id=use.tool_id, tool_name=use.tool_name, output=output, is_error=is_error)
 
