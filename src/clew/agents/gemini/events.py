@@ -471,8 +471,7 @@ class _StepDecoder(EventDecoder):
 def _usage(tokens: Tokens | None) -> TokenUsage | None:
     """The counts of a request; an object without any count above zero says nothing.
 
-    The total of a request is the sum of `input`, `output`, `thoughts` and `tool`: `cached` is a part of `input`, while
-    what tools put into the prompt (`tool`) is apart from it.
+    `total` shows that `cached` is a part of `input`, and that `tool`, what tools put into the prompt, is not.
     """
     if tokens is None:
         return None
