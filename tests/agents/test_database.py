@@ -232,12 +232,18 @@ def test_links_to_databases_are_not_followed(written: Database, own_home: Path, 
     assert listed() == set()
 
 
+def doctor_codes() -> set[str]:
+    """The problems of databases that `clew doctor` reports."""
+    return {row["code"] for row in clew("doctor", "--json").json if row["file"].endswith("opencode.db")}
+
+
 def test_a_corrupt_database_is_reported(written: Database) -> None:
     written.close()
     written.path.write_bytes(b"no database" * 1000)
     found = clew("list")
     assert "opencode.db: file is not a database" in found.err
     assert "opencode.db: error: file is not a database" in clew("doctor").out
+    assert doctor_codes() == {"damaged-database"}
     shutil.copyfile(__file__, written.path)
     assert "file is not a database" in clew("sync").err
 
@@ -246,8 +252,10 @@ def test_a_missing_table_is_reported(written: Database) -> None:
     written.db.execute("DROP TABLE part")
     assert "no such table: part" in clew("list").err
     assert "schema 20260622202450" in clew("list").err
+    assert doctor_codes() == {"unknown-database"}
     written.db.execute("DROP TABLE session")
     assert "no table of sessions that this version of clew knows" in clew("list").err
+    assert doctor_codes() == {"unknown-database"}
 
 
 def test_unknown_tables_of_sessions_are_reported(written: Database) -> None:
@@ -257,6 +265,7 @@ def test_unknown_tables_of_sessions_are_reported(written: Database) -> None:
     assert {row["id"] for row in found.json} == {SESSION, CHILD}
     assert "does not know: session_v3; their content is not shown" in found.err
     assert "weather" not in found.err
+    assert doctor_codes() == {"unknown-database"}
 
 
 def test_a_view_is_no_table(written: Database) -> None:

@@ -23,7 +23,7 @@ from typing import BinaryIO, NamedTuple, TypeAlias, cast
 
 import msgspec
 
-from clew.errors import DatabaseLocked, SourceUnreadable
+from clew.errors import DatabaseDamaged, DatabaseLocked, DatabaseUnknown, SourceUnreadable
 from clew.io.database_paths import FILE_SUFFIX, FOLDER_SUFFIX
 from clew.io.paths import escape_controls
 from clew.model.json import JSON
@@ -37,6 +37,13 @@ IN_MEMORY_BYTES = 4 << 20
 """A session up to this size is read at once."""
 CHANGE_TOKEN_BYTES = 16
 _FETCHED_ROWS = 64
+_ERRORS: dict[int, type[SourceUnreadable]] = {
+    sqlite3.SQLITE_BUSY: DatabaseLocked,
+    sqlite3.SQLITE_CORRUPT: DatabaseDamaged,
+    sqlite3.SQLITE_NOTADB: DatabaseDamaged,
+    sqlite3.SQLITE_ERROR: DatabaseUnknown,
+}
+"""By the code of SQLite; `SQLITE_ERROR` is that of a missing table or column."""
 
 Schema: TypeAlias = Mapping[str, frozenset[str]]
 """The columns of each table of a database."""
@@ -157,7 +164,7 @@ class Snapshot:
     def _sessions_query(self) -> str:
         query = self.layout.sessions(self.schema)
         if not query:
-            raise SourceUnreadable(f"{_shown(self.path)}: no table of sessions that this version of clew knows")
+            raise DatabaseUnknown(f"{_shown(self.path)}: no table of sessions that this version of clew knows")
         return query
 
     def unknown_tables(self) -> list[str]:
@@ -217,9 +224,9 @@ class Snapshot:
 
     def _unreadable(self, error: sqlite3.Error) -> SourceUnreadable:
         version = f" (schema {self.version})" if getattr(self, "version", "") not in ("", "0") else ""
-        # The lowest byte is the code, the others say more about it.
-        is_locked = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-        return (DatabaseLocked if is_locked else SourceUnreadable)(f"{_shown(self.path)}: {error}{version}")
+        # The lowest byte is the kind of an error, the others tell more about it.
+        kind = _ERRORS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, SourceUnreadable)
+        return kind(f"{_shown(self.path)}: {error}{version}")
 
 
 def _stored_rows(row: tuple[object, ...]) -> StoredRows:
@@ -318,18 +325,21 @@ def restored_files(folder: Path, layout: Layout) -> Iterator[Path]:
                 yield from sorted(below.glob(f"*{FILE_SUFFIX}"))
 
 
-def database_problem(path: Path, layout: Layout) -> str:
-    """Why sessions of a database cannot be read, or may be missing; "" where nothing is known to be wrong."""
+def database_problem(path: Path, layout: Layout) -> SourceUnreadable | None:
+    """Why sessions of a database cannot be read, or may be missing; None where nothing is known to be wrong."""
     try:
         with closing(Snapshot(path, layout)) as snapshot:
             snapshot.sessions()
             unknown = snapshot.unknown_tables()
     except SourceUnreadable as error:
-        return str(error).removeprefix(f"{_shown(path)}: ")
+        return type(error)(str(error).removeprefix(f"{_shown(path)}: "))
     if not unknown:
-        return ""
+        return None
     version = f" of schema {snapshot.version}" if snapshot.version not in ("", "0") else ""
-    return f"tables{version} that this version of clew does not know: {', '.join(unknown)}; their content is not shown"
+    names = ", ".join(unknown)
+    return DatabaseUnknown(
+        f"tables{version} that this version of clew does not know: {names}; their content is not shown"
+    )
 
 
 def _json_value(value: object) -> JSON:
