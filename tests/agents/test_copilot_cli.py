@@ -13,7 +13,7 @@ from clew import Host
 from clew.agents import registry
 from clew.agents.base import Agent, Claim, Header, Unit
 from clew.agents.copilot_cli import CopilotCli
-from clew.agents.file_evidence import WriterFinished, WriterStarted
+from clew.agents.file_evidence import FileChange, WriterFinished, WriterStarted
 from clew.analysis.todos import progression
 from clew.analysis.usage import Usage
 from clew.convert.prepare import prepare
@@ -128,6 +128,20 @@ def test_a_command_with_an_exit_code_has_failed() -> None:
     assert AGENT.facts(AGENT.locate(SESSION)).errors == 2
 
 
+@pytest.mark.parametrize(
+    ("data", "output"),
+    [
+        ({"result": {"content": ""}}, ""),
+        ({"result": {"content": ""}, "error": {"message": "No such host."}}, "No such host."),
+        ({"error": "No such host."}, "No such host."),
+        ({}, None),
+    ],
+)
+def test_an_empty_output_is_not_an_unknown_one(tmp_path: Path, data: dict[str, JSON], output: str | None) -> None:
+    path = write(tmp_path, ("tool.execution_complete", {"toolCallId": "a", "success": True, **data}))
+    assert block(path, "a", "tool_result").get("output") == output
+
+
 def test_a_picture_comes_from_the_asset_before_it() -> None:
     text, image = block(SESSION, "call-9", "tool_result")["output"]
     assert text["text"] == "Viewed image file successfully."
@@ -194,6 +208,9 @@ def test_the_todo_list_follows_the_statements_of_the_model() -> None:
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) INSERT INTO todos SELECT i, i FROM n",
         "SELECT randomblob(1000000000) FROM todos, sqlite_master",
         "no SQL about todos",
+        "CREATE TEMP TABLE big (a); INSERT INTO todos (id, title) VALUES ('a', 'b')",
+        "CREATE TEMP VIEW some AS SELECT 1; INSERT INTO todos (id, title) VALUES ('a', 'b')",
+        "CREATE TEMP TRIGGER t AFTER INSERT ON todos BEGIN SELECT 1; END; INSERT INTO todos (id, title) VALUES (1, 2)",
     ],
 )
 def test_a_statement_can_neither_leave_the_database_nor_fill_it(
@@ -289,6 +306,14 @@ def test_a_shell_that_goes_on_can_change_files_until_a_result_says_that_it_ended
     started, finished = events
     assert isinstance(started, WriterStarted) and started.call == 1
     assert finished == WriterFinished("a", 4)
+
+
+def test_an_edit_without_a_result_is_a_change_of_unknown_content(tmp_path: Path) -> None:
+    call = {"toolCallId": "a", "name": "edit", "arguments": {"path": "/home/ada/bell.py", "old_str": "a"}}
+    source = AGENT.locate(write(tmp_path, ("assistant.message", {"toolRequests": [call]})))
+    (change,) = AGENT.file_changes(source, AGENT.units(source))
+    assert isinstance(change, FileChange)
+    assert (change.path, change.action, change.after) == ("/home/ada/bell.py", "change", None)
 
 
 def test_a_patch_is_read_from_its_text(tmp_path: Path) -> None:

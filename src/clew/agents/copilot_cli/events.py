@@ -41,8 +41,11 @@ def read_events(source: SourceFile) -> Iterator[Event]:
     """Decode a session, in file order."""
     decoder = _CopilotDecoder(source)
     yield SessionInfo(has_derived_parents=True)
-    yield from decoder.read_lines(EVENTS.decode_file, decoder.decode)
-    yield from decoder.finish()
+    try:
+        yield from decoder.read_lines(EVENTS.decode_file, decoder.decode)
+        yield from decoder.finish()
+    finally:
+        decoder.close()
 
 
 class _AgentState:
@@ -107,6 +110,9 @@ class _CopilotDecoder(EventDecoder):
     def finish(self) -> Iterator[Event]:
         """What is known once all records were read."""
         yield from self._usage.finish(self._session, self._last_reply)
+
+    def close(self) -> None:
+        self._todos.close()
 
     # Messages
 
@@ -181,11 +187,12 @@ class _CopilotDecoder(EventDecoder):
     def _output(self, data: EventData) -> JSON:
         """What a tool gave back: a text, or with pictures a list of blocks."""
         result, error = data.result, data.error
-        text = (result.content or result.text_result_for_llm) if result is not None else None
-        if text is None:
-            text = error.message if isinstance(error, Failure) else error
+        texts = [result.content, result.text_result_for_llm] if result is not None else []
+        texts.append(error.message if isinstance(error, Failure) else error)
+        known = [text for text in texts if text is not None]
+        text: str | UnsetType = next(filter(None, known), "" if known else UNSET)
         items = decode_each(result.binaryResultsForLlm, BinaryReference) if result is not None else []
-        return output_with_attachments(text_or_unset(text), [self._embedded(item) for item in items])
+        return output_with_attachments(text, [self._embedded(item) for item in items])
 
     def _attachment(self, item: JSON) -> Block:
         """What a prompt has beside its text: content that the log holds, else what the client calls it."""

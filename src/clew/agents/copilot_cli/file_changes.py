@@ -67,7 +67,7 @@ class _CopilotFileChanges(ToolFileChanges):
     def message(self, unit: Unit) -> Iterator[Event]:
         uuid = unit.value.get("uuid")
         if uuid in self._prompts:
-            yield from self.finish()
+            yield from self._states_after_prompt()
             self._prompt = uuid
             for path, file in self._prompts[uuid]:
                 if image := object_at(file, "preimage"):
@@ -76,7 +76,11 @@ class _CopilotFileChanges(ToolFileChanges):
         yield from super().message(unit)
 
     def finish(self) -> Iterator[Event]:
-        """The files as they were when all was done that a prompt asked for."""
+        yield from self._states_after_prompt()
+        yield from super().finish()
+
+    def _states_after_prompt(self) -> Iterator[Event]:
+        """The files as they were at the end of the last prompt with snapshots."""
         for path, file in self._prompts.get(self._prompt, ()):
             image = object_at(file, "postimage")
             digest = image.get("contentHash")

@@ -24,14 +24,26 @@ CREATE TABLE todos (
 );
 CREATE TABLE todo_deps (todo_id TEXT NOT NULL, depends_on TEXT NOT NULL, PRIMARY KEY (todo_id, depends_on));
 PRAGMA max_page_count = 1000;
+PRAGMA temp_store = MEMORY;
 """
 """The tables as the client makes them."""
 _NAMES_TODOS = re.compile(r"\btodos\b", re.IGNORECASE)
 _STATUSES = {"done": "completed"}
-_MAX_VALUE_BYTES = 1 << 20
-_STEPS_PER_CHECK, _MAX_CHECKS = 10_000, 200
+_MAX_VALUE_BYTES = 64 << 10
+_STEPS_PER_CHECK, _MAX_CHECKS = 1000, 50
 """A statement is stopped after this many steps of the database engine, times this many checks."""
-_DENIED_ACTIONS = frozenset({sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA})
+_DENIED_ACTIONS = frozenset(
+    {
+        sqlite3.SQLITE_ATTACH,
+        sqlite3.SQLITE_DETACH,
+        sqlite3.SQLITE_PRAGMA,
+        # `max_page_count` does not limit temporary tables.
+        sqlite3.SQLITE_CREATE_TEMP_TABLE,
+        sqlite3.SQLITE_CREATE_TEMP_INDEX,
+        sqlite3.SQLITE_CREATE_TEMP_TRIGGER,
+        sqlite3.SQLITE_CREATE_TEMP_VIEW,
+    }
+)
 
 
 class TodoDatabase:
@@ -57,6 +69,10 @@ class TodoDatabase:
             Todo(content=str(title), status=_STATUSES.get(str(status), str(status)), id=str(key))
             for key, title, status in rows
         ]
+
+    def close(self) -> None:
+        if self._database is not None:
+            self._database.close()
 
 
 def _open() -> sqlite3.Connection:
