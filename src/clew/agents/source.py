@@ -15,6 +15,8 @@ from clew.errors import SourceUnreadable
 from clew.host import Origin
 from clew.io.compress import SUFFIXES, damage, open_source
 from clew.io.database_paths import database_of, session_of
+from clew.io.filesystem import SYSTEM, open_regular
+from clew.io.paths import escape_controls
 from clew.io.records import RawRecord
 from clew.model import Problem, Record, SourceRef
 from clew.model.codes import problem
@@ -179,8 +181,15 @@ def open_file(source: SourceFile, name: str) -> BinaryIO:
     if not name:
         return open_main(source)
     path = source.path.parent / name
-    opened: Callable[[], BinaryIO] = (lambda: open_source(path)) if name in source.parts else lambda: path.open("rb")
+    opened = partial(open_source if name in source.parts else _open_side, path)
     return opened() if source.mask is None else source.mask.open(opened)
+
+
+def _open_side(path: Path) -> BinaryIO:
+    try:
+        return open(open_regular(SYSTEM, path, os.O_RDONLY), "rb")
+    except OSError as error:
+        raise SourceUnreadable(f"{escape_controls(str(path))}: {error.strerror or error}") from error
 
 
 def fragment_events(

@@ -34,7 +34,7 @@ def _main_path(place: str, host: Host) -> Path:
     """The folder that the environment names, else the usual one."""
     home = host.env.get("QWEN_RUNTIME_DIR") or host.env.get("QWEN_HOME")
     below = PurePosixPath(place).relative_to(".qwen")
-    return Path(home).expanduser() / below if home else host.home / place
+    return host.expand(home) / below if home else host.home / place
 
 
 TARGET_PROFILE = TargetProfile(
