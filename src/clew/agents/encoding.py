@@ -44,7 +44,7 @@ def json_line(record: Mapping[str, JSON]) -> bytes:
     return dumps(record) + b"\n"
 
 
-def renamed(values: Mapping[str, JSON], names: Mapping[str, str]) -> Fields:
+def select_renamed(values: Mapping[str, JSON], names: Mapping[str, str]) -> Fields:
     """Those of the named values that are there, under their native keys, in the order of the names."""
     return {native: values[name] for name, native in names.items() if name in values}
 
@@ -73,7 +73,12 @@ def row_line(table: str, row: Mapping[str, JSON]) -> bytes:
 
 def import_file(main_file: str) -> str:
     """The file that the agent imports, beside the rows of a session."""
-    return main_file.removesuffix(FILE_SUFFIX) + IMPORT_SUFFIX
+    return import_file_name(main_file.removesuffix(FILE_SUFFIX))
+
+
+def import_file_name(session_id: str) -> str:
+    """The name of the file that the agent imports."""
+    return session_id + IMPORT_SUFFIX
 
 
 # Messages in the order of models' APIs

@@ -20,7 +20,7 @@ from clew.agents.encoding import (
     model_name,
     output_blocks,
     provider_of,
-    renamed,
+    select_renamed,
     text_or_image,
 )
 from clew.agents.pi.records import HEADER
@@ -142,8 +142,8 @@ def _reply(message: ApiMessage) -> Fields:
 
 
 def _usage(counts: Mapping[str, JSON]) -> Fields:
-    usage = dict.fromkeys(_USAGE.values(), 0) | renamed(counts, _USAGE)
-    optional = renamed(counts, _OPTIONAL_USAGE)
+    usage = dict.fromkeys(_USAGE.values(), 0) | select_renamed(counts, _USAGE)
+    optional = select_renamed(counts, _OPTIONAL_USAGE)
     return {**usage, **optional, "totalTokens": sum(usage.values()), "cost": dict.fromkeys(_COSTS, 0)}
 
 
