@@ -1,7 +1,7 @@
 """Messages and records as the lines that Pi reads.
 
-A unit with a native record gives that record. Other messages are composed. Pi answers calls itself that have no result
-before the next message, so results are written right behind the reply that called for them.
+A unit with a native record gives that record. Other messages are composed. Pi inserts a result for every call without
+one before the next message, so results are written directly after the reply with their calls.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _copied(unit: Unit, session: Mapping[str, JSON]) -> Fields:
 
 
 class _Composer:
-    """Composes entries, each with an id of its own."""
+    """Composes entries with new ids."""
 
     def __init__(self, session: Mapping[str, JSON]) -> None:
         self._session_id = session["id"]

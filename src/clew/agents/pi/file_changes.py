@@ -17,7 +17,7 @@ from clew.agents.tool_file_changes import ToolCall, ToolFileChanges
 from clew.model.json import JSON, object_at
 
 _IMAGE_NOTE = "Read image file ["
-"""How the answer of `read` begins for a picture, which may stand in it without the picture."""
+"""How the output of `read` begins for an image."""
 
 
 def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:

@@ -72,7 +72,7 @@ class SessionRecord(Struct, gc=False):
     cwd: str | None = None
     parentSession: str | None = None
     branchedFrom: str | None = None
-    """Its name in version 1."""
+    """`parentSession` in version 1."""
     modelId: str | None = None
     model: str | None = None
     usage: Usage | None = None
@@ -135,7 +135,7 @@ _USAGE_KEYS = frozenset(("totalTokens", "cost"))
 
 
 def find_unknown_keys(record: Mapping[str, JSON]) -> Iterator[str]:
-    """The keys of a record that are not known, each behind the name of the object that holds it."""
+    """The unknown keys of a record, as `object.key`."""
     kind = record.get("type")
     if kind not in _ENTRY_KEYS:
         yield from unknown_in("unknown", record, known=_ENTRY.split())
