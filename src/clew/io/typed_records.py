@@ -8,7 +8,7 @@ import types
 import typing
 from collections.abc import Container, Iterator, Mapping
 from functools import cache
-from typing import Any, BinaryIO, Generic, TypeVar
+from typing import Any, BinaryIO, Generic, TypeAlias, TypeVar
 
 import msgspec
 
@@ -16,6 +16,8 @@ from clew.io.records import TOO_LONG, RawRecord, read_chunks, read_line
 from clew.model.json import JSON
 
 T = TypeVar("T", bound=msgspec.Struct)
+OptionalText: TypeAlias = str | None | msgspec.UnsetType
+"""The type of a field with a text, with `null`, or absent."""
 _BLANK_START = re.compile(rb"\n[ \t\r\n]").search
 """Finds a line that is blank or begins with a space. To msgspec a line feed is white space like any other, so a blank
 line and two records on one line would make up for each other."""
