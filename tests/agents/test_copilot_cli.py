@@ -431,7 +431,13 @@ def test_copied_and_composed_events_keep_their_order() -> None:
         return Unit(True, {"index": index, "uuid": text, "role": role, "content": text_block(text)}, 0, 0, 0, ())
 
     def copied(kind: str, name: str) -> Unit:
-        native = {"type": kind, "data": {}, "id": name, "timestamp": "2026-11-10T09:00:00.000Z", "parentId": None}
+        native: dict[str, JSON] = {
+            "type": kind,
+            "data": {},
+            "id": name,
+            "timestamp": "2026-11-10T09:00:00.000Z",
+            "parentId": None,
+        }
         return Unit(False, {"kind": "state"}, 1, 0, 1, (), native=native)
 
     units = [

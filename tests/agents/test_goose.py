@@ -211,6 +211,14 @@ def test_an_error_of_any_shape_is_converted(
     assert kept in Path(written.files[0]).read_text()
 
 
+def test_counts_out_of_range_are_unknown(database: Database) -> None:
+    database.session()
+    usage = {"inputTokens": 10**30, "outputTokens": 42, "cacheReadTokens": -5}
+    database.reply(SESSION, {"type": "text", "text": "Dong."}, in_ledger=False, usage=usage)
+    database.request(SESSION, input_tokens=-5, cache_read_tokens=2**60)
+    assert stored(database).facts.ledger.total() == Usage(1, None, 42, None, None, None, None, None)
+
+
 def test_an_image_without_a_type_has_none(database: Database) -> None:
     database.session()
     database.prompt(SESSION, "Look.", {"type": "image", "data": "iVBORw0KGgo="})

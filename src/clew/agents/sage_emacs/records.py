@@ -19,7 +19,7 @@ from clew.agents.source import SINGLE_PASS_BYTES, SourceFile, open_main
 from clew.io.compress import damage
 from clew.io.json_document import DocumentRecord, read_document_stream
 from clew.io.records import RawRecord
-from clew.io.typed_records import RecordDecoder, decode_value, unknown_in
+from clew.io.typed_records import RecordDecoder, TokenCount, decode_value, unknown_in
 from clew.model.json import JSON
 from clew.model.message import SourceRef
 
@@ -32,7 +32,6 @@ _LEFT_OVER = frozenset({"torn-tail", "nul-run", "trailing-bytes"})
 """Findings of bytes after the list of a torn document, or after a complete document."""
 
 Text = str | None | UnsetType
-Count = int | UnsetType
 
 
 class ToolCall(Struct, gc=False):
@@ -47,13 +46,13 @@ class ToolCall(Struct, gc=False):
 
 
 class TokenEstimate(Struct, gc=False):
-    estimated: Count = UNSET
+    estimated: TokenCount | UnsetType = UNSET
 
 
 class Usage(Struct, gc=False):
-    input_tokens: Count = UNSET
-    output_tokens: Count = UNSET
-    cache_read_tokens: Count = UNSET
+    input_tokens: TokenCount | UnsetType = UNSET
+    output_tokens: TokenCount | UnsetType = UNSET
+    cache_read_tokens: TokenCount | UnsetType = UNSET
 
 
 class ConversationRecord(Struct, gc=False):
