@@ -4,6 +4,7 @@ ClewError
   UsageError             exit 2   the request cannot be carried out
     UnknownReference     exit 1   no session matches this reference
     AmbiguousReference   exit 2   several sessions match
+    UnsafeName           exit 4   a name in a record cannot be that of a file
   SourceUnreadable       exit 3   a file or folder cannot be opened
     LimitExceeded        exit 3   a bomb, or larger than a named limit
   InvalidDocument        exit 4   not a unified document, or of another major version
@@ -42,14 +43,34 @@ class AmbiguousReference(UsageError):
     exit_code = 2
 
 
+class UnsafeName(UsageError):
+    """A name from a record cannot be that of a file, or leads elsewhere."""
+
+    exit_code = 4
+
+
 class SourceUnreadable(ClewError):
     """A source cannot be opened or read."""
 
     exit_code = 3
+    problem_code = "unreadable"
+    """Its code where it is reported as a Problem."""
 
 
 class DatabaseLocked(SourceUnreadable):
     """Another program is writing to the database of a source, and did not finish within the time that is waited."""
+
+
+class DatabaseDamaged(SourceUnreadable):
+    """The file of a database is damaged, or is no database."""
+
+    problem_code = "damaged-database"
+
+
+class DatabaseUnknown(SourceUnreadable):
+    """A database lacks tables or columns that this version reads."""
+
+    problem_code = "unknown-database"
 
 
 class LimitExceeded(SourceUnreadable):

@@ -206,12 +206,44 @@ def test_a_locked_database_is_waited_for_once(written: Database, monkeypatch: py
     assert time.monotonic() - started < 15
 
 
+def test_a_damaged_page_is_reported(written: Database) -> None:
+    """Any page may be damaged, also one that is read when the first rows are there already."""
+    for number in range(400):
+        written.prompt(written.session(f"ses_{number:04}"), "Ring it.")
+    written.close()
+    listed()
+    whole = written.path.read_bytes()
+    page_bytes = int.from_bytes(whole[16:18])
+    unreadable = 0
+    for start in range(page_bytes, len(whole), page_bytes):
+        written.path.write_bytes(whole[:start] + b"\xff" * page_bytes + whole[start + page_bytes :])
+        if not list(AGENT.discover(written.path.parent)):
+            unreadable += 1
+            if unreadable == 2:
+                assert "opencode.db: database disk image is malformed" in clew("list").err
+    assert unreadable > 10
+
+
+def test_links_to_databases_are_not_followed(written: Database, own_home: Path, tmp_path: Path) -> None:
+    written.close()
+    elsewhere = tmp_path / "elsewhere.db"
+    written.path.rename(elsewhere)
+    written.path.symlink_to(elsewhere)
+    assert listed() == set()
+
+
+def doctor_codes() -> set[str]:
+    """The problems of databases that `clew doctor` reports."""
+    return {row["code"] for row in clew("doctor", "--json").json if row["file"].endswith("opencode.db")}
+
+
 def test_a_corrupt_database_is_reported(written: Database) -> None:
     written.close()
     written.path.write_bytes(b"no database" * 1000)
     found = clew("list")
     assert "opencode.db: file is not a database" in found.err
     assert "opencode.db: error: file is not a database" in clew("doctor").out
+    assert doctor_codes() == {"damaged-database"}
     shutil.copyfile(__file__, written.path)
     assert "file is not a database" in clew("sync").err
 
@@ -220,8 +252,10 @@ def test_a_missing_table_is_reported(written: Database) -> None:
     written.db.execute("DROP TABLE part")
     assert "no such table: part" in clew("list").err
     assert "schema 20260622202450" in clew("list").err
+    assert doctor_codes() == {"unknown-database"}
     written.db.execute("DROP TABLE session")
     assert "no table of sessions that this version of clew knows" in clew("list").err
+    assert doctor_codes() == {"unknown-database"}
 
 
 def test_unknown_tables_of_sessions_are_reported(written: Database) -> None:
@@ -231,6 +265,7 @@ def test_unknown_tables_of_sessions_are_reported(written: Database) -> None:
     assert {row["id"] for row in found.json} == {SESSION, CHILD}
     assert "does not know: session_v3; their content is not shown" in found.err
     assert "weather" not in found.err
+    assert doctor_codes() == {"unknown-database"}
 
 
 def test_a_view_is_no_table(written: Database) -> None:

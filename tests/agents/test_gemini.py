@@ -352,6 +352,17 @@ def test_zero_tokens_are_unknown_and_absent_ones_stay_absent(tmp_path: Path) -> 
     proved(path)
 
 
+def test_tokens_that_tools_put_into_the_prompt_are_input(tmp_path: Path) -> None:
+    """The total is the sum of input, output, thoughts and tool: what tools put into the prompt is apart from input."""
+    counted = {"input": 100, "output": 7, "cached": 40, "thoughts": 3, "tool": 78, "total": 188}
+    path = log(tmp_path, header(), gemini("b", tokens=counted, model="m"), gemini("c", tokens={"tool": 4}, model="m"))
+    first, second = (message["metadata"]["token_usage"] for message in values(path))
+    assert first == {"input_tokens": 138, "output_tokens": 10, "cache_read_tokens": 40, "reasoning_tokens": 3}
+    assert first["input_tokens"] + first["output_tokens"] + first["cache_read_tokens"] == counted["total"]
+    assert second == {"input_tokens": 4}
+    proved(path)
+
+
 def test_the_header_of_a_session(tmp_path: Path) -> None:
     scratchpad = {
         "version": 1,

@@ -257,7 +257,7 @@ def test_a_message_written_again_after_a_rewind_keeps_its_place(tmp_path: Path, 
 @pytest.mark.slow
 @given(st.lists(EVENTS, max_size=12))
 def test_any_copy_replays_to_the_same_list(tmp_path_factory: pytest.TempPathFactory, events: list[Record]) -> None:
-    path = log(tmp_path_factory.mktemp("log"), header(), *events)
+    path = log(tmp_path_factory.mktemp("log"), header(), user("first"), *events)
     written = copied(path, tmp_path_factory.mktemp("copy"))
     assert active(written) == active(path)
     assert contents(written).keys() == contents(path).keys()

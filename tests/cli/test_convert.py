@@ -259,8 +259,17 @@ def test_nothing_said_is_nothing_to_convert(tmp_path: Path) -> None:
     path = tmp_path / "11111111-2222-4333-8444-555555555555.jsonl"
     path.write_text('{"type":"summary","summary":"Nothing","leafUuid":"x"}\n')
     done = clew("convert", path, "--to", "codex", "--home", tmp_path / "home")
-    assert done.code == 2
+    assert done.code == 1
     assert "the session has no messages to convert" in done.err
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_recorded_folder_that_cannot_be_a_file_name_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "11111111-2222-4333-8444-555555555555.jsonl"
+    message = {"role": "user", "content": "Hello"}
+    path.write_text(json.dumps({"type": "user", "uuid": "u1", "cwd": f"/{'x' * 300}", "message": message}) + "\n")
+    done = clew("convert", path, "--to", "pi", "--home", tmp_path / "home")
+    assert done.code == 4 and "not a safe file name" in done.err
     assert not (tmp_path / "home").exists()
 
 

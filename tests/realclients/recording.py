@@ -85,7 +85,7 @@ class Recordings:
                 try:
                     stored = make()
                 except Exception as error:
-                    stored = StoredRuns(failure=str(error))
+                    stored = StoredRuns(failure=repr(error))
                 path.write_bytes(msgspec.json.encode(stored))
         stored = msgspec.json.decode(path.read_bytes(), type=StoredRuns)
         assert not stored.failure, f"{name} failed: {stored.failure}"

@@ -23,7 +23,7 @@ from typing import BinaryIO, NamedTuple, TypeAlias, cast
 
 import msgspec
 
-from clew.errors import DatabaseLocked, SourceUnreadable
+from clew.errors import DatabaseDamaged, DatabaseLocked, DatabaseUnknown, SourceUnreadable
 from clew.io.database_paths import FILE_SUFFIX, FOLDER_SUFFIX
 from clew.io.paths import escape_controls
 from clew.model.json import JSON
@@ -37,6 +37,13 @@ IN_MEMORY_BYTES = 4 << 20
 """A session up to this size is read at once."""
 CHANGE_TOKEN_BYTES = 16
 _FETCHED_ROWS = 64
+_ERRORS: dict[int, type[SourceUnreadable]] = {
+    sqlite3.SQLITE_BUSY: DatabaseLocked,
+    sqlite3.SQLITE_CORRUPT: DatabaseDamaged,
+    sqlite3.SQLITE_NOTADB: DatabaseDamaged,
+    sqlite3.SQLITE_ERROR: DatabaseUnknown,
+}
+"""By the code of SQLite; `SQLITE_ERROR` is that of a missing table or column."""
 
 Schema: TypeAlias = Mapping[str, frozenset[str]]
 """The columns of each table of a database."""
@@ -94,8 +101,8 @@ class Snapshot:
         self._db = self._connect()
         try:
             self.schema = self._read_schema()
-            (version,) = self._query(layout.version(self.schema)).fetchone() or ("",)
-            self.version = str(version)
+            versions = self._query(layout.version(self.schema))
+            self.version = str(versions[0][0]) if versions else ""
         except BaseException:
             self.close()
             raise
@@ -126,11 +133,14 @@ class Snapshot:
         if not has_log:
             self._state = _file_state(self.path)
         address = f"{self.path.absolute().as_uri()}?mode=ro" + ("" if has_log else "&immutable=1")
+        db = None
         try:
             db = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             db.text_factory = _decode_text
             db.execute("BEGIN")
         except sqlite3.Error as error:
+            if db is not None:
+                db.close()
             raise self._unreadable(error) from error
         return db
 
@@ -148,13 +158,13 @@ class Snapshot:
     def find(self, session: str) -> StoredRows | None:
         """One session; None where there is none with this id."""
         query = f"SELECT * FROM ({self._sessions_query()}) WHERE id = ?"
-        row = self._query(query, (session,)).fetchone()
-        return _stored_rows(row) if row is not None else None
+        rows = self._query(query, (session,))
+        return _stored_rows(rows[0]) if rows else None
 
     def _sessions_query(self) -> str:
         query = self.layout.sessions(self.schema)
         if not query:
-            raise SourceUnreadable(f"{_shown(self.path)}: no table of sessions that this version of clew knows")
+            raise DatabaseUnknown(f"{_shown(self.path)}: no table of sessions that this version of clew knows")
         return query
 
     def unknown_tables(self) -> list[str]:
@@ -181,7 +191,7 @@ class Snapshot:
         if table.is_optional and table.name not in self.schema:
             return
         selected = table.columns or f'"{table.name}".*'
-        cursor = self._query(f'SELECT {selected} FROM "{table.name}" {table.rows}', values)
+        cursor = self._execute(f'SELECT {selected} FROM "{table.name}" {table.rows}', values)
         names = [column[0] for column in cursor.description]
         for row in self._rows(cursor):
             columns = {name: _json_value(value) for name, value in zip(names, row, strict=True)}
@@ -192,11 +202,14 @@ class Snapshot:
     def _read_schema(self) -> dict[str, frozenset[str]]:
         """The columns of all tables. Views and virtual tables are none: they could compute anything."""
         query = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'"
-        tables = [name for (name,) in self._query(query).fetchall()]
+        tables = [str(name) for (name,) in self._query(query)]
         columns = "SELECT name FROM pragma_table_info(?)"
-        return {table: frozenset(name for (name,) in self._query(columns, (table,))) for table in tables}
+        return {table: frozenset(str(name) for (name,) in self._query(columns, (table,))) for table in tables}
 
-    def _query(self, query: str, values: Sequence[str] | Mapping[str, str] = ()) -> sqlite3.Cursor:
+    def _query(self, query: str, values: Sequence[str] = ()) -> list[tuple[object, ...]]:
+        return list(self._rows(self._execute(query, values)))
+
+    def _execute(self, query: str, values: Sequence[str] | Mapping[str, str]) -> sqlite3.Cursor:
         try:
             return self._db.execute(query, values)
         except sqlite3.Error as error:
@@ -211,14 +224,16 @@ class Snapshot:
 
     def _unreadable(self, error: sqlite3.Error) -> SourceUnreadable:
         version = f" (schema {self.version})" if getattr(self, "version", "") not in ("", "0") else ""
-        is_locked = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
-        return (DatabaseLocked if is_locked else SourceUnreadable)(f"{_shown(self.path)}: {error}{version}")
+        # The lowest byte is the kind of an error, the others tell more about it.
+        kind = _ERRORS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, SourceUnreadable)
+        return kind(f"{_shown(self.path)}: {error}{version}")
 
 
 def _stored_rows(row: tuple[object, ...]) -> StoredRows:
     session, changed_ms, row_count, *_ = row
     token = blake2b(repr(row).encode(), digest_size=CHANGE_TOKEN_BYTES).digest()
-    mtime = changed_ms / 1000 if isinstance(changed_ms, int | float) else 0.0
+    is_time = isinstance(changed_ms, int | float) and math.isfinite(changed_ms)
+    mtime = cast(float, changed_ms) / 1000 if is_time else 0.0
     return StoredRows(str(session), mtime, row_count if isinstance(row_count, int) else 0, token)
 
 
@@ -293,8 +308,12 @@ class _Header(msgspec.Struct):
 def databases_in(folder: Path, layout: Layout) -> list[Path]:
     """The databases of an agent in a folder."""
     with suppress(OSError):
-        return sorted(path for path in folder.iterdir() if layout.is_database(path.name) and path.is_file())
+        return sorted(path for path in folder.iterdir() if layout.is_database(path.name) and _is_plain_file(path))
     return []
+
+
+def _is_plain_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
 
 
 def restored_files(folder: Path, layout: Layout) -> Iterator[Path]:
@@ -302,22 +321,25 @@ def restored_files(folder: Path, layout: Layout) -> Iterator[Path]:
     with suppress(OSError):
         for below in sorted(folder.iterdir()):
             name = below.name.removesuffix(FOLDER_SUFFIX)
-            if below.name != name and layout.is_database(name) and below.is_dir():
+            if below.name != name and layout.is_database(name) and below.is_dir() and not below.is_symlink():
                 yield from sorted(below.glob(f"*{FILE_SUFFIX}"))
 
 
-def database_problem(path: Path, layout: Layout) -> str:
-    """Why sessions of a database cannot be read, or may be missing; "" where nothing is known to be wrong."""
+def database_problem(path: Path, layout: Layout) -> SourceUnreadable | None:
+    """Why sessions of a database cannot be read, or may be missing; None where nothing is known to be wrong."""
     try:
         with closing(Snapshot(path, layout)) as snapshot:
             snapshot.sessions()
             unknown = snapshot.unknown_tables()
     except SourceUnreadable as error:
-        return str(error).removeprefix(f"{_shown(path)}: ")
+        return type(error)(str(error).removeprefix(f"{_shown(path)}: "))
     if not unknown:
-        return ""
+        return None
     version = f" of schema {snapshot.version}" if snapshot.version not in ("", "0") else ""
-    return f"tables{version} that this version of clew does not know: {', '.join(unknown)}; their content is not shown"
+    names = ", ".join(unknown)
+    return DatabaseUnknown(
+        f"tables{version} that this version of clew does not know: {names}; their content is not shown"
+    )
 
 
 def _json_value(value: object) -> JSON:

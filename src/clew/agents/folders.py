@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase, translate
 from pathlib import Path
 
-from clew.agents.backups import is_plain_file
+from clew.agents.backups import is_link
 from clew.host import Host
 from clew.io.compress import plain_name
 from clew.io.paths import walk
@@ -37,7 +37,7 @@ def files_below(root: Path, patterns: Sequence[str]) -> Iterator[Path]:
             plain = plain_name(name)
             if any(pattern.match(plain) for pattern in name_patterns):
                 path = place / name
-                if is_plain_file(path):
+                if not is_link(path):
                     yield path
 
 

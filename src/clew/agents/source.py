@@ -108,7 +108,11 @@ class SourceState(NamedTuple):
 def source_state(source: SourceFile) -> SourceState:
     """The state of the main file of a session, or of its rows in a database. Raises OSError where there is none."""
     if (snapshot := _snapshot(source)) is not None:
-        rows = snapshot.find(session_of(source.path))
+        try:
+            rows = snapshot.find(session_of(source.path))
+        finally:
+            if source.snapshot is None:
+                snapshot.close()
         if rows is not None:
             mtime_ns = int(rows.mtime * 1000) * 1_000_000
             changes = int.from_bytes(rows.change_token[:7])
@@ -168,9 +172,18 @@ def open_main(source: SourceFile) -> BinaryIO:
 
 
 def _open_main(source: SourceFile) -> BinaryIO:
-    snapshot, session = _snapshot(source), session_of(source.path)
-    if snapshot is not None and snapshot.find(session) is not None:
-        return open_rows(snapshot, source.agent, session, closes_snapshot=source.snapshot is None)
+    snapshot, session, is_own = _snapshot(source), session_of(source.path), source.snapshot is None
+    if snapshot is not None:
+        try:
+            has_rows = snapshot.find(session) is not None
+        except SourceUnreadable:
+            if is_own:
+                snapshot.close()
+            raise
+        if has_rows:
+            return open_rows(snapshot, source.agent, session, closes_snapshot=is_own)
+        if is_own:
+            snapshot.close()
     return open_source(source.path, source.size if source.frozen else None, is_read_whole=True)
 
 

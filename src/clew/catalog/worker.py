@@ -136,7 +136,7 @@ class IngestWorker:
         self._db = open_writer(folder)
         self._level = level
         self._writer = RowWriter(self._db)
-        self._locked_databases: dict[Path, DatabaseLocked] = {}
+        self._locked_databases: dict[Path, str] = {}
         """Databases that another program writes to: waiting for them once is enough."""
 
     def close(self) -> None:
@@ -170,7 +170,7 @@ class IngestWorker:
         database = database_of(task.source.path)
         try:
             if database in self._locked_databases:
-                raise self._locked_databases[database]
+                raise DatabaseLocked(self._locked_databases[database])
             source = with_current_size(task.source)
             try:
                 read.state = source_state(source)
@@ -183,7 +183,7 @@ class IngestWorker:
             raise
         except SOURCE_ERRORS as error:
             if database is not None and isinstance(error, DatabaseLocked):
-                self._locked_databases[database] = error
+                self._locked_databases[database] = str(error)
             read.discard_rows()
             read.end = None
             read.text_writer = SourceTextWriter(self._db, task.id)

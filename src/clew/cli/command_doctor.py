@@ -75,7 +75,7 @@ def _source_problems(context: click.Context, homes: tuple[str, ...], is_elsewher
     if is_elsewhere:
         return []
     unreadable = unreadable_folders(open_library(context, homes).hosts)
-    folders = [problem("unreadable", one.reason, file=path_for_display(one.path)) for one in unreadable]
+    folders = [problem(one.code, one.reason, file=path_for_display(one.path)) for one in unreadable]
     db = database.open_reader(database.catalog_folder((*context.find_root().obj["homes"], *homes)))
     if db is None:
         return folders

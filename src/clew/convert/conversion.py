@@ -26,7 +26,7 @@ from clew.convert.history import SessionWithHistory
 from clew.convert.losses import Converted, Damage, Loss
 from clew.convert.origin import ORIGINAL_FILE_SUFFIX, Origin
 from clew.convert.target_files import Prepared, SessionFiles, file_reader, register_session
-from clew.errors import SourceUnreadable, UsageError
+from clew.errors import ClewError, SourceUnreadable, UsageError
 from clew.io.compress import SUFFIXES
 from clew.model import SCHEMA_VERSION
 from clew.model.json import JSON
@@ -41,7 +41,7 @@ Find = Callable[[str], SourceFile | None]
 """Gives the session of a sub-agent by its id."""
 
 
-class NothingToConvert(UsageError):
+class NothingToConvert(ClewError):
     """A session without words, calls or results."""
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from clew.errors import PathRefused, UsageError
+from clew.errors import PathRefused, UnsafeName
 
 _CLAUDE_LIMIT = 200
 _NAME_LIMIT = 200
@@ -105,7 +105,7 @@ def safe_relative(name: str) -> str:
     """
     name = _MARKER.sub(r"[REDACTED-\1-\2]", name)
     if not name or name in (".", "..") or _UNSAFE.search(name) or len(name.encode("utf-8", "replace")) > 255:
-        raise UsageError(f"not a safe file name: {name!r}")
+        raise UnsafeName(f"not a safe file name: {name!r}")
     return name
 
 
@@ -159,6 +159,8 @@ class UnreadableFolder(NamedTuple):
     """As `path_to_text` gives it."""
     agent: str
     reason: str
+    code: str = "unreadable"
+    """The code of the problem."""
 
     def __str__(self) -> str:
         return f"{escape_controls(path_for_display(self.path))}: {self.reason}"

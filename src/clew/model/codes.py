@@ -134,7 +134,19 @@ CODES: dict[str, Code] = {
     "quarantined": Code(
         "note", "Incomplete records were moved to this file.", "They were never acknowledged; the file can be removed."
     ),
-    "unreadable": Code("error", "The file or folder cannot be read.", "See the message: permissions or limits."),
+    "unreadable": Code(
+        "error", "The file or folder cannot be read.", "See the message: permissions, limits or damage."
+    ),
+    "damaged-database": Code(
+        "error",
+        "The database of an agent is damaged, or is no database.",
+        "Restore it from a backup or with the agent; `.recover` of the sqlite3 program may save rows.",
+    ),
+    "unknown-database": Code(
+        "error",
+        "The database of an agent does not have the tables that this version of clew knows.",
+        "Another version of the agent wrote it; a newer clew may know it.",
+    ),
     "bad-settings": Code("error", "The store's settings cannot be read.", "Repair or remove the file."),
     "snapshots-missing": Code(
         "error", "The log of the snapshots is missing, but copies of files exist.", "No copy is removed."

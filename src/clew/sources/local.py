@@ -47,9 +47,9 @@ def folders_below(root: Path, agent: Agent, unreadable: list[UnreadableFolder]) 
             if agent.layout is not None and agent.layout.is_database(name):
                 path = f"{folder}{os.sep}{name}"
                 yield from (path, f"{path}-wal")
-                reason = database_problem(Path(path), agent.layout)
-                if reason:
-                    unreadable.append(UnreadableFolder(path_to_text(path), agent.id, reason))
+                error = database_problem(Path(path), agent.layout)
+                if error is not None:
+                    unreadable.append(UnreadableFolder(path_to_text(path), agent.id, str(error), error.problem_code))
 
 
 def unreadable_folders(hosts: Iterable[Host], agents: Iterable[str] | None = None) -> list[UnreadableFolder]:

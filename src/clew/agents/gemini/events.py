@@ -469,13 +469,18 @@ class _StepDecoder(EventDecoder):
 
 
 def _usage(tokens: Tokens | None) -> TokenUsage | None:
-    """The counts of a request; an object without any count above zero says nothing."""
+    """The counts of a request; an object without any count above zero says nothing.
+
+    `total` shows that `cached` is a part of `input`, and that `tool`, what tools put into the prompt, is not.
+    """
     if tokens is None:
         return None
     given, said, cached, thoughts = map(_count, (tokens.input, tokens.output, tokens.cached, tokens.thoughts))
+    if from_tools := _count(tokens.tool):
+        given = (given or 0) + from_tools
     if given is None and said is None and cached is None and thoughts is None:
         return None
-    if not (given or said or cached or thoughts or _count(tokens.tool) or _count(tokens.total)):
+    if not (given or said or cached or thoughts or _count(tokens.total)):
         return None
     output = None if said is None else said + (thoughts or 0)
     return token_usage(input=given, output=output, cache_read=cached, reasoning=thoughts, is_cache_in_input=True)

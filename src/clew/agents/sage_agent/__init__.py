@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from clew.agents.backups import is_plain_file
 from clew.agents.base import Agent, Claim, Header, SourceFile
 from clew.agents.sage_agent import locate
 from clew.analysis.facts import Facts
@@ -32,6 +33,9 @@ class SageAgent(Agent):
 
     def roots(self, host: Host) -> Iterator[Path]:
         yield host.home / ".sage" / "sessions"
+
+    def discover(self, root: Path) -> Iterator[SourceFile]:
+        return (source for source in super().discover(root) if is_plain_file(source.path))
 
     def copies(self, source: SourceFile) -> Iterator[Path]:
         return iter(locate.backup_folders(source))
