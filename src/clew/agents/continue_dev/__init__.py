@@ -89,8 +89,9 @@ def created_at(path: Path) -> str | None:
     """When a session began, by the list beside it."""
     time = list_entry(path).get("dateCreated")
     # The client writes milliseconds since 1970 as text.
-    is_number = isinstance(time, str) and time.isdecimal() and len(time) <= _MAX_TIME_DIGITS
-    return canonical_time(int(time) if is_number else time) or None
+    if isinstance(time, str) and time.isdecimal() and len(time) <= _MAX_TIME_DIGITS:
+        time = int(time)
+    return canonical_time(time) or None
 
 
 @lru_cache(16)
