@@ -50,10 +50,15 @@ class Host(NamedTuple):
         """A named home folder: environment variables of the running user do not apply to it."""
         return cls(home)
 
+    def expand(self, text: str) -> Path:
+        """A configured path, with the home in place of a leading `~`. The name of another user stays as it is."""
+        path = Path(text)
+        return self.home.joinpath(*path.parts[1:]) if path.parts[:1] == ("~",) else path
+
     def configured_folder(self, variable: str, usual: str) -> Path:
         """The folder that a variable of the environment names, else the usual one below the home."""
         configured = self.env.get(variable)
-        return Path(configured).expanduser() if configured else self.home / usual
+        return self.expand(configured) if configured else self.home / usual
 
     def origin(self, path: Path) -> Origin:
         """Where a file of this host was written; of a copy, its place on the other machine."""

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from clew.convert.prepare import prepare
+from clew.host import Host
+from clew.library import Library
 from tests.cli.running import clew
 from tests.receivers import RECEIVERS
 
@@ -89,3 +94,13 @@ def test_the_list_of_continue_has_the_entry_of_a_session_that_comes_back(tmp_pat
     convert(tmp_path / "there", there["session_id"], "continue", tmp_path / "back")
     (restored,) = json.loads((tmp_path / "back" / ".continue" / "sessions" / "sessions.json").read_text())
     assert restored == entry
+
+
+def test_a_session_without_any_time_gets_that_of_the_conversion(tmp_path: Path) -> None:
+    write_session(tmp_path / "home", None)
+    (found,) = Library(Host.at(tmp_path / "home")).sources()
+    source = msgspec.structs.replace(found.source, mtime=0.0)
+    prepared = prepare(found.agent, source, "codex", now=lambda: datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC))
+    assert "it records no valid one; the time of the conversion is used" in [loss.why for loss in prepared.losses]
+    converted = Path(prepared.write(tmp_path / "out", allow_loss=True).files[0])
+    assert "2026-03-04T05:06:07" in converted.read_text()

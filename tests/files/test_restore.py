@@ -184,7 +184,14 @@ def test_R13_the_settings_of_agents_do(path: str) -> None:
 
 def test_R13_folders_that_variables_name_do() -> None:
     variables = {"CLAUDE_CONFIG_DIR": "/home/ada/c", "VIBE_HOME": "/data/vibe", "XDG_DATA_HOME": "/data/share"}
-    assert {"home/ada/c", "data/vibe", "data/share/goose", "data/share/opencode"} <= set(agent_folders(variables))
+    assert {"home/ada/c", "data/vibe", "data/share/goose", "data/share/opencode"} <= set(
+        agent_folders(Host(Path("/home/ada"), variables))
+    )
+
+
+def test_R13_folders_of_the_home_that_variables_name_do() -> None:
+    variables = {"CODEX_HOME": "~/c", "PI_CODING_AGENT_DIR": "~nobodyhere/pi"}
+    assert "home/ada/c" in agent_folders(Host(Path("/home/ada"), variables))
 
 
 @pytest.mark.parametrize("name", [".config/git", ".git/hooks", ".local/bin"])
@@ -200,7 +207,7 @@ def test_R13_a_folder_that_is_trusted_itself_needs_it_too(target: Path, name: st
 def test_R13_the_documentation_lists_what_is_protected() -> None:
     text = (ROOT / "docs" / "reference" / "protected-files.md").read_text()
     assert [entry for group in PROTECTED.values() for entry in group if f"`{entry}`" not in text] == []
-    names = {folder.rpartition("/")[2] for folder in agent_folders({})}
+    names = {folder.rpartition("/")[2] for folder in agent_folders(Host.at(Path("/home/ada")))}
     assert sorted(name for name in names if f"`{name}`" not in text) == []
 
 

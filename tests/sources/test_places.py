@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from clew.agents.source import SourceFile, open_file
 from clew.errors import SourceUnreadable
 from clew.host import Host
 from clew.library import Library
@@ -52,3 +54,29 @@ def test_a_configured_folder_counts_too(tmp_path: Path) -> None:
     path.write_bytes(b"garbage\n")
     (found,) = at_path(path, [host])
     assert found.agent.id == "codex"
+
+
+@pytest.mark.parametrize(
+    ("value", "folder"), [("~", "/home/ada"), ("~//c/d", "/home/ada/c/d"), ("/c/~", "/c/~"), ("~nobodyhere/c",) * 2]
+)
+def test_a_tilde_is_the_home_of_the_host(value: str, folder: str) -> None:
+    assert Host(Path("/home/ada"), {"X": value}).configured_folder("X", ".usual") == Path(folder)
+
+
+@pytest.mark.parametrize("variable", ["CODEX_HOME", "CLAUDE_CONFIG_DIR", "PI_CODING_AGENT_SESSION_DIR", "QWEN_HOME"])
+def test_a_folder_may_be_that_of_an_unknown_user(home: Path, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "~nobodyhere/sessions")
+    assert list(Library(Host.local()).sources()) == []
+
+
+@pytest.mark.parametrize("kind", ["missing", "link", "pipe"])
+def test_a_side_file_that_is_no_regular_file_is_unreadable(tmp_path: Path, kind: str) -> None:
+    side = tmp_path / "metadata.json"
+    if kind == "link":
+        (tmp_path / "elsewhere").write_bytes(b"{}")
+        side.symlink_to("elsewhere")
+    elif kind == "pipe":
+        os.mkfifo(side)
+    source = SourceFile("sage-agent", tmp_path / "messages.jsonl", sides=(side.name,))
+    with pytest.raises(SourceUnreadable, match=r"metadata\.json"):
+        open_file(source, side.name)

@@ -1,4 +1,4 @@
-"""Work beside the pages: the sync and the scan run in processes of their own."""
+"""Background work of the web server: the sync and the scan run in processes of their own."""
 
 from __future__ import annotations
 
@@ -133,10 +133,11 @@ def test_an_update_follows_the_first_at_once_however_short_the_machine_runs(monk
     assert len(ran) == 2
 
 
-def test_an_update_is_run_again_at_once_while_another_process_updates_the_catalog(
+def test_an_update_is_run_again_soon_while_another_process_updates_the_catalog(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(background, "POLL_MS", 10)
+    monkeypatch.setattr(background, "BUSY_RETRY_SECONDS", 0.1)
     outcomes: list[Outcome] = ["busy", "busy", "busy", "fresh"]
     states: list[tuple[str, bool]] = []
 
@@ -155,6 +156,53 @@ def test_an_update_is_run_again_at_once_while_another_process_updates_the_catalo
     wait_for(lambda: updater.state == "fresh")
     updater.stop()
     assert states == [("working", False)] * 4 and updater.has_finished
+
+
+def test_while_another_process_updates_the_catalog_tries_are_seconds_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "POLL_MS", 10)
+    monkeypatch.setattr(background, "BUSY_RETRY_SECONDS", 3600.0)
+    outcomes: list[Outcome] = ["fresh", "busy", "fresh"]
+
+    class Another:
+        progress: background.Progress | None = None
+
+        def run(self) -> Outcome:
+            return outcomes.pop(0)
+
+        def cancel(self) -> None:
+            pass
+
+    updater = CatalogUpdater(Another())
+    updater.start()
+    wait_for(lambda: len(outcomes) == 1 and updater.state == "fresh")
+    time.sleep(0.2)
+    updater.stop()
+    assert outcomes == ["fresh"] and updater.state == "fresh"
+
+
+def test_an_unexpected_error_is_a_failed_update(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(background, "POLL_MS", 10)
+    ran: list[bool] = []
+
+    class Broken:
+        progress: background.Progress | None = None
+
+        def run(self) -> Outcome:
+            ran.append(True)
+            if len(ran) == 1:
+                raise RuntimeError("the disk is gone")
+            return "fresh"
+
+        def cancel(self) -> None:
+            pass
+
+    updater = CatalogUpdater(Broken())
+    updater.start()
+    wait_for(lambda: updater.state == "fresh")
+    updater.stop()
+    assert "the disk is gone" in caplog.text
 
 
 @pytest.mark.slow

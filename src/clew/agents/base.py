@@ -1,4 +1,4 @@
-"""What an agent must offer: where its sessions lie, how they are decoded, and how one is written for it."""
+"""Base class of agents: where their sessions are, how they are decoded and written."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _long_lines(stream: BinaryIO) -> dict[int, int]:
 
 
 class Agent(ABC):
-    """One coding agent: where its sessions lie, how they are decoded, and how a session is written for it.
+    """One coding agent: where its sessions are, how they are decoded and written.
 
     A new agent implements the abstract methods; everything else has a default. Listing sessions must not import
     decoders, so the defaults for reading and writing import the modules of `package` when they are called.
@@ -99,8 +99,8 @@ class Agent(ABC):
     homepage: ClassVar[str]
     package: ClassVar[str] = ""
     """The package with `events.read_events`, `records.find_unknown_keys`, `file_changes.file_changes`, `check.check`,
-    `encode.encode` and `target_profile.TARGET_PROFILE`, as far as there are such; empty for an agent that overrides
-    the methods instead."""
+    `encode.encode` and `target_profile.TARGET_PROFILE`, each optional; empty for an agent that overrides the methods
+    instead."""
     has_message_times: ClassVar[bool] = True
     """False where no message has a time: statistics then use the time of the file."""
     newest_tested_version: ClassVar[str] = ""
@@ -133,7 +133,7 @@ class Agent(ABC):
         return source_at(self.id, path)
 
     def session_id(self, source: SourceFile) -> str:
-        """The id of the session; looks inside the file only where its name does not tell."""
+        """The session id; reads the file only if its name does not contain the id."""
         return file_stem(source.path)
 
     def companions(self, host: Host) -> Iterator[Path]:
@@ -141,9 +141,9 @@ class Agent(ABC):
         return iter(())
 
     def copies(self, source: SourceFile) -> Iterator[Path]:
-        """Files that the agent keeps for a session beside its records, such as backups of files it changed.
+        """Paths (existing or not) outside the transcript that belong to the session, such as backups.
 
-        A folder holds nothing else. They may not exist.
+        A folder listed here belongs to it entirely.
         """
         return iter(())
 
@@ -190,13 +190,12 @@ class Agent(ABC):
         """The `session` object of the unified document."""
         extra = facts.extra
         started_at = facts.first_time or extra.get("started_at")
-        last_time = facts.last_time or extra.get("ended_at")
         session: dict[str, JSON] = {
             "id": self.session_id(source),
             "workspace": facts.cwd or extra.get("cwd") or "",
             "workspace_encoded": self.workspace_folder(source),
             "started_at": started_at,
-            "ended_at": last_time or (started_at and (extra.get("last_record_time") or started_at)),
+            "ended_at": _end_time(facts, started_at),
             "source": {"type": "local", "host": None, "path": str(source.path)},
             "is_agent_session": extra.get("is_subagent", False),
             "parent_session_id": extra.get("parent_session_id"),
@@ -269,6 +268,13 @@ class Agent(ABC):
         return _import(self.package, module, name)
 
 
+def _end_time(facts: Facts, started_at: str | None) -> str | None:
+    """The time of the last message, else of the last record; None for a session without any time."""
+    if last_time := facts.last_time or facts.extra.get("ended_at"):
+        return str(last_time)
+    return started_at and (facts.extra.get("last_record_time") or started_at)
+
+
 @cache
 def _import(package: str, module: str, name: str) -> Any:
     if not _has_module(package, module):
@@ -298,7 +304,7 @@ def main_file(agent: Agent, header: Header, home: Path) -> Path:
 
 
 def session_object(agent: Agent, source: SourceFile, facts: Facts) -> dict[str, JSON]:
-    """The `session` of the unified document. An agent knows paths only; whose machine they are of is said here."""
+    """The `session` object; adds the origin of a session from another machine."""
     session = agent.session(source, facts)
     if source.origin is not None:
         session["source"] = source.origin._asdict()

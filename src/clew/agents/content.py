@@ -18,12 +18,12 @@ _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*?;base64,")
 
 
 def text_or_none(value: JSON) -> str | None:
-    """The value if it is a text."""
+    """The value if it is a str, else None."""
     return value if type(value) is str else None
 
 
 def text_or_unset(value: JSON) -> str | UnsetType:
-    """The value if it is a text."""
+    """The value if it is a str, else UNSET."""
     return value if type(value) is str else UNSET
 
 

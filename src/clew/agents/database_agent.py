@@ -31,7 +31,7 @@ class DatabaseAgent(Agent):
 
     layout: ClassVar[Layout]
     database: ClassVar[Path]
-    """The usual place of the database below a home."""
+    """Default path below a home."""
 
     def discover(self, root: Path) -> Iterator[SourceFile]:
         """The sessions in the databases of a folder, and those that were restored beside them as files.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import BinaryIO, TypeAlias, TypeVar
+from typing import BinaryIO, TypeVar
 
 from msgspec import UNSET, UnsetType
 
@@ -13,6 +13,7 @@ from clew.agents.tools import RecentCalls
 from clew.io.compress import damage
 from clew.io.json_document import read_document_stream
 from clew.io.records import RawRecord
+from clew.io.typed_records import OptionalText
 from clew.model.blocks import Block, ToolResult, ToolUse
 from clew.model.codes import problem
 from clew.model.events import Event, SubagentStarted
@@ -23,7 +24,6 @@ from clew.model.time import canonical_time, format_utc
 from clew.model.usage import TokenUsage
 
 R = TypeVar("R")
-OptionalText: TypeAlias = str | None | UnsetType
 
 _NO_METADATA = Metadata()
 MAX_EPOCH_MILLISECONDS = 1 << 45

@@ -22,11 +22,11 @@ Fields = dict[str, JSON]
 NO_RESULT = "no result was recorded"
 """The result of a call that has none, for agents that need one: the APIs of models refuse calls without a result."""
 IMPORT_SUFFIX = ".json"
-"""Of the file that an agent with a database imports."""
+"""Suffix of the file that a database agent imports."""
 MAX_HELD_RECORDS = 100
-"""How many records wait for the results of their calls."""
+"""Records held back at most while their calls have no results."""
 UNKNOWN = "unknown"
-"""The name of a tool, model or provider that the session does not tell."""
+"""Used where the session does not name the tool, model or provider."""
 
 _PROVIDERS = {
     "claude": "anthropic",
@@ -44,7 +44,7 @@ def json_line(record: Mapping[str, JSON]) -> bytes:
     return dumps(record) + b"\n"
 
 
-def renamed(values: Mapping[str, JSON], names: Mapping[str, str]) -> Fields:
+def select_renamed(values: Mapping[str, JSON], names: Mapping[str, str]) -> Fields:
     """Those of the named values that are there, under their native keys, in the order of the names."""
     return {native: values[name] for name, native in names.items() if name in values}
 
@@ -73,7 +73,12 @@ def row_line(table: str, row: Mapping[str, JSON]) -> bytes:
 
 def import_file(main_file: str) -> str:
     """The file that the agent imports, beside the rows of a session."""
-    return main_file.removesuffix(FILE_SUFFIX) + IMPORT_SUFFIX
+    return import_file_name(main_file.removesuffix(FILE_SUFFIX))
+
+
+def import_file_name(session_id: str) -> str:
+    """The name of the file that the agent imports."""
+    return session_id + IMPORT_SUFFIX
 
 
 # Messages in the order of models' APIs
@@ -97,10 +102,10 @@ class ApiMessage(Struct):
 class ApiOrder:
     """Puts messages into the order that the APIs of models demand, which sessions of other agents may not have.
 
-    What the model says in a row is one message. The results of all its calls follow at once; what came between waits.
-    A result whose call is not in the last reply becomes text. A call that nothing answers gets `no_result` as its
-    result, or none where that is empty. Messages keep their branches. With `splits_texts`, a text behind another text
-    of the model is a message of its own, unless calls wait for their results.
+    Consecutive assistant messages become one reply. Tool results directly follow the reply with their calls; other
+    messages wait until all results are written. A result without an open call becomes text. A call without a result
+    gets `no_result`, unless that is empty. Messages keep their branches. With `splits_texts`, a second text of the
+    model starts a new reply if no call is open.
     """
 
     def __init__(self, session: Mapping[str, JSON], no_result: str = "", *, splits_texts: bool = False) -> None:
@@ -297,7 +302,7 @@ def output_attachments(output: JSON) -> list[Fields]:
 
 
 def text_or_image(block: Mapping[str, JSON], media_type_key: str = "mimeType") -> Fields | None:
-    """A text or an image with its bytes, as many agents spell them; of an image elsewhere the address as text."""
+    """A text, or an image with its bytes; an image by URL becomes its address as text."""
     if block["type"] == "text":
         return {"type": "text", "text": block["text"]}
     if block["type"] != "image" or not block.get("image"):

@@ -27,9 +27,9 @@ How = Literal["backup", "record", "edit", "read"]
 
 
 class FileContent(NamedTuple):
-    """The content of a file. Where it is not exact, its characters are known, but not how lines end and it begins.
+    """The content of a file.
 
-    Inexact content is spelled in UTF-8 with "\\n", and without a byte order mark.
+    If not exact, line endings and byte order mark are unknown; the body then is UTF-8 with "\\n" and without a mark.
     """
 
     body: bytes
@@ -49,7 +49,7 @@ Edit: TypeAlias = Callable[[KnownContent | None], KnownContent | None]
 
 
 OTHER = "other"
-"""In the place of a digest: nothing tells that it was still what was there before; it may be a link or a folder."""
+"""In place of a digest: the path existed, but nothing proves that it still had the earlier content."""
 
 
 class FileChange(NamedTuple):
@@ -72,11 +72,11 @@ class FileChange(NamedTuple):
     digest: str | None = None
     """SHA-256 of the content after it, where the record tells no more."""
     found: str | None = None
-    """The same of the content before it; "" where there was something, and no more is known; `OTHER`."""
+    """SHA-256 of the content before; "" if a file existed and no more is known; or `OTHER`."""
     note: str | None = None
     """Why there is less evidence than there could be."""
     modes: tuple[int, int] | None = None
-    """Who may do what with it, before and after; None where the record does not tell."""
+    """Permission bits before and after; None if not recorded."""
     leaves_other: bool = False
     """What it left is known to be no file, such as a link."""
 
@@ -88,9 +88,9 @@ class WriterStarted(NamedTuple):
     call: int
     what: str
     observed_paths: frozenset[str] = frozenset()
-    """Files that were watched meanwhile: whatever happened to them stands in a touch."""
+    """Files that the agent watched while it ran: each change of them has a `FileChange` of its own."""
     is_cut_off: bool = False
-    """It was to be watched, and was cut off: nothing tells which files it changed."""
+    """The watch was interrupted: the list of changed files is incomplete."""
     only: frozenset[str] | None = None
     """The files that it can have changed, where not any."""
 
@@ -103,14 +103,16 @@ class WriterFinished(NamedTuple):
 
 
 class NoExternalRestore(NamedTuple):
-    """Between the message before and this one no file went elsewhere with the conversation, but as touches tell."""
+    """Between the previous message and this one no file was restored, except as `FileChange`s say."""
 
     message: int
 
 
 class WrittenDuringRun(NamedTuple):
-    """A message that was written while a tool of message `call` was at work on files that were watched: looks before
-    and behind it do not tell what they were just then."""
+    """A message written while a tool of message `call` was changing watched files.
+
+    Snapshots before and after it do not show the files at this message.
+    """
 
     message: int
     call: int
@@ -167,7 +169,7 @@ def as_bytes(text: JSON) -> FileContent | None:
 
 
 def absolute(path: str, folder: str | None) -> str:
-    """One spelling for a path in a record: absolute where it can be, with `/`; nothing is looked up on disk."""
+    """Normalize a recorded path: absolute if possible, with `/`; does not touch the disk."""
     uri = _URI.match(path)
     if uri is not None:
         path = unquote(path[uri.end() :])

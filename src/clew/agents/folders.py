@@ -1,13 +1,10 @@
-"""The files in the folders of agents, and where editors of the VS Code family keep theirs.
-
-No link is followed: it could lead anywhere.
-"""
+"""Find files below agent folders without following links; user folders of VS Code editors."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase, translate
 from pathlib import Path
 
@@ -56,16 +53,18 @@ def _fits(folders: Sequence[str], path: Sequence[str]) -> bool:
 
 def file_names(folder: Path) -> list[str]:
     """The files in a folder, in order; none where it cannot be read."""
-    try:
-        return sorted(entry.name for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False))
-    except OSError:
-        return []
+    return _entry_names(folder, lambda entry: entry.is_file(follow_symlinks=False))
 
 
 def subfolders(folder: Path) -> list[Path]:
     """The folders in a folder, in order; none where it cannot be read."""
+    return [folder / name for name in _entry_names(folder, lambda entry: entry.is_dir(follow_symlinks=False))]
+
+
+def _entry_names(folder: Path, is_wanted: Callable[[os.DirEntry[str]], bool]) -> list[str]:
     try:
-        return sorted(Path(entry.path) for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if is_wanted(entry))
     except OSError:
         return []
 

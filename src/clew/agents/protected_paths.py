@@ -10,7 +10,6 @@ import itertools
 import os
 import re
 import unicodedata
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path, PurePath
 
@@ -126,15 +125,15 @@ def _folded(name: str) -> str:
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    listed = itertools.chain(*PROTECTED.values(), agent_folders(os.environ))
+    listed = itertools.chain(*PROTECTED.values(), agent_folders(Host.local()))
     entries = ["/".join(map(_folded, entry.split("/"))) for entry in listed]
     # A file or link in the place of a protected folder decides what that folder holds, so it counts as well.
     choices = "|".join(re.escape(entry).replace(r"\*", "[^/]*") for entry in entries)
     return re.compile(rf"/(?:{choices})(?:/|\Z)")
 
 
-def agent_folders(variables: Mapping[str, str]) -> list[str]:
-    """The folders of agents, with sessions and settings: in any home, and those that environment variables name."""
+def agent_folders(host: Host) -> list[str]:
+    """The folders of agents, with sessions and settings: in any home, and those that `host` configures."""
     found: set[str] = set()
     for agent in registry.load_all():
         defaults = list(agent.roots(Host.at(_ANY_HOME)))
@@ -143,11 +142,10 @@ def agent_folders(variables: Mapping[str, str]) -> list[str]:
             above, _, name = folder.rpartition("/")
             # An application has folders of the same name for data and settings: `.local/share/goose`, `.config/goose`.
             found |= {f"{each}/{name}" for each in _APPLICATION_FOLDERS} if above else {folder}
-        for root in agent.roots(Host(_ANY_HOME, variables)):
-            if not root.is_relative_to(_ANY_HOME):
-                path = root.resolve().as_posix()
-                ends = [f"/{below}" for _, below in split if below and path.endswith(f"/{below}")]
-                found.add(path.removesuffix(min(ends, key=len, default="")).strip("/"))
+        for root in set(agent.roots(host)) - set(agent.roots(Host.at(host.home))):
+            path = root.resolve().as_posix()
+            ends = [f"/{below}" for _, below in split if below and path.endswith(f"/{below}")]
+            found.add(path.removesuffix(min(ends, key=len, default="")).strip("/"))
     return sorted(found - {""})
 
 

@@ -1,4 +1,4 @@
-"""The files of one session: which there are, in which state, and how they are opened."""
+"""The files of a session: names, state, opening."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from clew.errors import SourceUnreadable
 from clew.host import Origin
 from clew.io.compress import SUFFIXES, damage, open_source
 from clew.io.database_paths import database_of, session_of
+from clew.io.filesystem import SYSTEM, open_regular
+from clew.io.paths import escape_controls
 from clew.io.records import RawRecord
 from clew.model import Problem, Record, SourceRef
 from clew.model.codes import problem
@@ -33,7 +35,7 @@ class SourceFile(msgspec.Struct, frozen=True):
     parts: tuple[str, ...] = ()
     """Further JSONL files of the session, relative to the main file's folder."""
     sides: tuple[str, ...] = ()
-    """Small files that travel with the session as they are, relative likewise."""
+    """Small files copied unchanged, relative to the main file's folder."""
     size: int = 0
     mtime: float = 0.0
     frozen: bool = False
@@ -79,7 +81,7 @@ class Mask(Protocol):
 def source_at(agent: str, path: Path, sides: Sequence[str] = (), parts: Sequence[str] = ()) -> SourceFile:
     """The session with this main file, with its size and time; it need not exist."""
     try:
-        stat = os.stat(path)  # noqa: PTH116 - there are many
+        stat = os.stat(path)  # noqa: PTH116 - called for every file found; os.stat is faster than Path.stat
     except OSError:
         return SourceFile(agent, path, tuple(parts), tuple(sides))
     return SourceFile(agent, path, tuple(parts), tuple(sides), stat.st_size, stat.st_mtime)
@@ -115,6 +117,7 @@ def source_state(source: SourceFile) -> SourceState:
                 snapshot.close()
         if rows is not None:
             mtime_ns = int(rows.mtime * 1000) * 1_000_000
+            # A database has no ctime: seven bytes of the token take its place, so that the value fits 64 bits.
             changes = int.from_bytes(rows.change_token[:7])
             return SourceState(estimated_bytes(rows.row_count), mtime_ns, changes, 0, rows.change_token)
     found = source.path.stat()
@@ -138,7 +141,7 @@ def file_states(source: SourceFile) -> FileStates:
 
 
 ROW_BYTES = 2048
-"""About the size of a row: databases tell how many there are, and counting their bytes would be reading them."""
+"""Estimated bytes per row: SQLite counts rows cheaply, but not their bytes."""
 
 
 def estimated_bytes(row_count: int) -> int:
@@ -192,14 +195,21 @@ def open_file(source: SourceFile, name: str) -> BinaryIO:
     if not name:
         return open_main(source)
     path = source.path.parent / name
-    opened: Callable[[], BinaryIO] = (lambda: open_source(path)) if name in source.parts else lambda: path.open("rb")
+    opened = partial(open_source if name in source.parts else _open_side, path)
     return opened() if source.mask is None else source.mask.open(opened)
+
+
+def _open_side(path: Path) -> BinaryIO:
+    try:
+        return open(open_regular(SYSTEM, path, os.O_RDONLY), "rb")
+    except OSError as error:
+        raise SourceUnreadable(f"{escape_controls(str(path))}: {error.strerror or error}") from error
 
 
 def fragment_events(
     source: SourceFile, record: RawRecord, line: int, *, after: int, file: int = 0, number: int | None = None
 ) -> Iterator[Problem | Record]:
-    """What a decoder yields for a piece of a file that is no record: its problems, and a fragment in its place.
+    """Events for a part of a file that is not a record: its problems and one `fragment` record.
 
     `number` is that of a record of a JSON document; other records are numbered by their lines.
     """

@@ -50,7 +50,7 @@ class RecordText(NamedTuple):
     text: str = ""
     """Becomes a message of the converted session; where it is empty, the record is a loss."""
     role: str = "user"
-    """Of that message."""
+    """The role of that message."""
     call: str | None = None
     """The id of a call. Where the conversation has this call, the record adds nothing."""
     identifying_texts: tuple[str, ...] = ()
@@ -70,23 +70,23 @@ class Compaction(NamedTuple):
     """A summary that an agent sends to its model in place of all messages before it."""
 
     messages: tuple[dict[str, JSON], ...] = ()
-    """Role and content of what is sent instead; empty where the record is a message that says it."""
+    """The messages sent instead; empty if the summary itself is a message."""
     first_kept: str | None = None
     """The uuid of the first of the earlier messages that are still sent, behind the summary."""
     last_kept: str | None = None
-    """The last of them; None: the last one before the summary."""
+    """Uuid of the last kept message; None: the last one before the summary."""
     is_unreadable: bool = False
     """True for a summary that only the provider of its model can decrypt."""
 
 
 def read_summary_message(unit: Unit, _before: Unit | None) -> Compaction | None:
-    """The compaction of agents whose summary is a message and stands for everything before it."""
+    """The compaction of agents whose summary message replaces all earlier messages."""
     is_summary = unit.is_message and (unit.value.get("metadata") or {}).get("is_compact_summary")
     return Compaction() if is_summary else None
 
 
 class Capacity(msgspec.Struct, frozen=True):
-    """What the sessions of an agent can hold of a conversation beside texts, calls and results."""
+    """What the sessions of an agent can hold of a conversation in addition to texts, calls and results."""
 
     images: bool = False
     documents: bool = False
@@ -95,10 +95,10 @@ class Capacity(msgspec.Struct, frozen=True):
     images_in_replies: bool = False
     """What the model says may hold pictures and documents."""
     image_types: tuple[str, ...] = ("image/png", "image/jpeg", "image/gif", "image/webp")
-    """How the types of pictures begin that the provider of its model takes; these are what nearly every one takes."""
+    """Prefixes of accepted image types; the default is accepted by nearly all providers."""
     document_types: tuple[str, ...] = ("",)
     typed_links: bool = False
-    """What is attached by its address has a type as well."""
+    """An attachment by URL needs a media type."""
     thinking: bool = False
     """Thinking of another agent's model can be kept; that of the agent's own always can."""
     failures: bool = False
@@ -134,7 +134,7 @@ class TargetProfile(msgspec.Struct, frozen=True):
     resumes_file: Callable[[Path, Sequence[str]], bool] = lambda _path, _parts: True
     """Whether today's version of the agent resumes a file, and its further parts, as they are.
 
-    If not, the session is written anew in today's form.
+    If not, the session is converted to the current format.
     """
     injected_prefixes: tuple[str, ...] = ()
     """How texts begin that the agent writes for its model, such as the date; other agents write their own."""
@@ -155,7 +155,7 @@ class TargetProfile(msgspec.Struct, frozen=True):
     no_result_text: str = ""
     """The text in the place of a result that never came."""
     shows_failure: Callable[[JSON], bool] = lambda _output: False
-    """Whether the agent reads from a result, as it writes the one that is given here, that its call failed."""
+    """True if the agent recognizes from this output that the call failed."""
     text_guard: str = ""
     """An invisible text before a text that the agent would otherwise take for a command."""
     new_id: Callable[[str], str] = lambda identity: identity
@@ -190,7 +190,7 @@ class TargetProfile(msgspec.Struct, frozen=True):
     import_command: Callable[[Path], list[str]] | None = None
     """The command by which the agent takes over a session, given its main file, to be run in the session's folder.
 
-    None where the agent finds the file by itself. Otherwise its own sessions are written anew like those of others.
+    None where the agent finds the file by itself. Otherwise its own sessions are re-encoded like those of others.
     """
     can_find_by_id: Callable[[Path, str], bool] = lambda path, _identity: path.suffix not in SUFFIXES
     """Whether the agent finds a session by its id in a file that lies among its own."""

@@ -32,7 +32,7 @@ from clew.model.unit import Unit
 
 
 class ToolCall(NamedTuple):
-    """A call of a tool, and what its result tells once there is one."""
+    """A call of a tool, and what its result contains once there is one."""
 
     id: str
     name: str
@@ -48,7 +48,7 @@ class ToolCall(NamedTuple):
     output: JSON = None
     """The result: a text, or a list of blocks."""
     details: Mapping[str, JSON] = MappingProxyType({})
-    """What the record with the result tells apart from the output."""
+    """What the record with the result contains apart from the output."""
 
     def text(self, *names: str) -> str | None:
         """The first of the named arguments that is a text."""
@@ -187,7 +187,7 @@ class ToolFileChanges:
         return [command] if command is not None else []
 
     def details(self, native: Mapping[str, JSON], call_id: str) -> Mapping[str, JSON]:
-        """What a native record tells of the result of a call apart from its output."""
+        """What a native record contains of the result of a call apart from its output."""
         return {}
 
     def can_change_any_file(self, call: ToolCall) -> bool:
@@ -204,7 +204,7 @@ class ToolFileChanges:
             yield WriterFinished(call.id, self.index)
 
     def keeps_running(self, call: ToolCall) -> bool:
-        """True where what the call began goes on behind its result."""
+        """True if what the call began continues after its result."""
         return False
 
     def changes(self, call: ToolCall) -> Iterator[FileChange]:
@@ -237,7 +237,7 @@ class ToolFileChanges:
         return writing(content, verbatim=True)
 
     def content_before(self, call: ToolCall) -> KnownContent | None:
-        """What the file was before, where the result tells it."""
+        """What the file was before, if the result contains it."""
         return None
 
     def edited(self, call: ToolCall) -> FileChange:

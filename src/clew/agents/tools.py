@@ -22,6 +22,9 @@ glob: pattern, path; grep: pattern, path, glob; list: path; fetch: url, prompt; 
 todos: todos, a list of {content, status, active_form?}.
 """
 
+EDIT_ARGUMENTS = {"old": "old_string", "new": "new_string", "all": "replace_all"}
+"""Arguments of `edit` as Claude Code names them, and agents that follow it."""
+
 FILE_WRITE_TOOLS = frozenset({"write", "write_file", "create", "create_file"})
 """Names of tools, of all agents, that write whole files. This and the sets below are in lower case."""
 FILE_EDIT_TOOLS = frozenset(
@@ -88,16 +91,16 @@ class Translator:
         source, target = self._known.get(name or ""), self._target_by_kind.get(self.kind(name) or "")
         if source is None or target is None or type(arguments) is not dict:
             return arguments
-        common = _renamed(arguments, {own: name for name, own in source.arguments.items()})
+        common = _rename_keys(arguments, {own: name for name, own in source.arguments.items()})
         if len(common) < len(arguments):
             return arguments
         common = source.read(common) if source.read is not None else common
         common = target.write(common) if target.write is not None else common
-        translated = _renamed(common, target.arguments)
+        translated = _rename_keys(common, target.arguments)
         return translated if len(translated) == len(common) else arguments
 
 
-def _renamed(arguments: Arguments, names: Mapping[str, str]) -> Arguments:
+def _rename_keys(arguments: Arguments, names: Mapping[str, str]) -> Arguments:
     return {names.get(name, name): value for name, value in arguments.items()}
 
 
@@ -152,7 +155,7 @@ def _renamed_todo(entry: Arguments, names: Mapping[str, str], states: Mapping[st
     """An entry with other keys and another state; where two values would get one key, the keys stay as they are."""
     if (status := str(entry.get("status"))) in states:
         entry = {**entry, "status": states[status]}
-    renamed = _renamed(entry, names)
+    renamed = _rename_keys(entry, names)
     return renamed if len(renamed) == len(entry) else entry
 
 

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from clew.catalog import tool_arguments
 from clew.catalog.ids import event_key, key_of, packed_uuid
-from clew.catalog.schema import KEYS_PER_SOURCE, SESSION_BLOCKS
+from clew.catalog.schema import KEYS_PER_SOURCE, META_FLAG, SESSION_BLOCKS, SIDECHAIN_FLAG
 from clew.catalog.searchable_text import FILE, TITLE, BlockText, block_texts, is_injected, metadata_of
 from clew.catalog.sync_level import SyncLevel
 from clew.model.message import Message
@@ -25,7 +25,6 @@ MAX_OPEN_CALLS = 10_000
 """Tool calls that wait for their result."""
 CREATED_MESSAGE_CHARS = 200
 """The result of a write says within this many characters that the file is new."""
-_SIDECHAIN, _META = 1, 2
 
 
 class Rows:
@@ -111,7 +110,7 @@ class RowBuilder:
         uuid, event = self._ids(message, (time if message.timestamp else 0) or chars)
         parent = self._parent_event(message.parent_uuid or None)
         model = (metadata.model.name if metadata.model is not UNSET else None) or ""
-        flags = (metadata.is_sidechain is True) * _SIDECHAIN | (metadata.is_meta is True) * _META
+        flags = (metadata.is_sidechain is True) * SIDECHAIN_FLAG | (metadata.is_meta is True) * META_FLAG
         kind = _message_kind(message, blocks)
         row = (key, 1, event, uuid, parent, time, gap, kind, message.role, model, branch, flags, chars)
         self.rows.messages.append(row)

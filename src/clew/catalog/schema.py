@@ -158,7 +158,9 @@ index, or differently; `removed_text` names ranges of blocks that may be in it, 
 
 _SOURCE = f"id / {KEYS_PER_SOURCE} AS source"
 _QUARTER_HOUR = f"ts_us / {QUARTER_HOUR_US} AS quarter_hour"
-_IS_TURN = "m.is_visible = 1 AND k.text = 'user' AND m.flags & 1 = 0 AND s.is_agent_session = 0"
+SIDECHAIN_FLAG, META_FLAG = 1, 2
+"""Bits of `message.flags`."""
+_IS_TURN = f"m.is_visible = 1 AND k.text = 'user' AND m.flags & {SIDECHAIN_FLAG} = 0 AND s.is_agent_session = 0"
 SUMS = {
     "usage_by_quarter_hour": f"""
 INSERT INTO usage_by_quarter_hour
@@ -204,9 +206,8 @@ CREATE VIEW messages AS SELECT
     substr(hex(m.uuid), 13, 4) || '-' || substr(hex(m.uuid), 17, 4) || '-' || substr(hex(m.uuid), 21))
     ELSE m.uuid END AS native_uuid,
   lower(hex(m.parent)) AS parent_event_id, m.id % {KEYS_PER_SOURCE} AS seq, m.ts_us, d.day_utc, m.gap_us,
-  k.text AS kind,
-  r.text AS role, o.text AS model, b.text AS git_branch, m.flags & 1 AS is_sidechain, m.flags >> 1 & 1 AS is_meta,
-  m.text_chars
+  k.text AS kind, r.text AS role, o.text AS model, b.text AS git_branch,
+  m.flags & {SIDECHAIN_FLAG} != 0 AS is_sidechain, m.flags & {META_FLAG} != 0 AS is_meta, m.text_chars
 FROM message m JOIN session s ON s.id = m.id / {KEYS_PER_SOURCE} LEFT JOIN day d ON d.id = m.ts_us / {DAY_US}
   LEFT JOIN string k ON k.id = m.kind LEFT JOIN string r ON r.id = m.role LEFT JOIN string o ON o.id = m.model
   LEFT JOIN string b ON b.id = m.git_branch

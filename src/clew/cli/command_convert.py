@@ -127,6 +127,7 @@ def command(
             workspace=workspace,
             full_history=full_history,
             title=title,
+            now=host.now,
         )
     refused = bool(serious(prepared.losses)) and not allow_loss and not dry_run
     agent = registry.get(target)

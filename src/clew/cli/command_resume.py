@@ -111,6 +111,7 @@ def command(
             home=host.home,
             workspace=folder if is_moved else None,
             full_history=full_history,
+            now=host.now,
         )
         described = prepared.describe(host.home)
         was_converted = is_converted(agent, described)

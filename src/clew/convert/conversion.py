@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from datetime import datetime
 from itertools import chain
 from pathlib import Path, PurePosixPath
 
@@ -26,11 +26,16 @@ from clew.convert.history import SessionWithHistory
 from clew.convert.losses import Converted, Damage, Loss
 from clew.convert.origin import ORIGINAL_FILE_SUFFIX, Origin
 from clew.convert.target_files import Prepared, SessionFiles, file_reader, register_session
+<<<<<<< HEAD
 from clew.errors import ClewError, SourceUnreadable, UsageError
+=======
+from clew.errors import SourceUnreadable, UsageError
+from clew.host import current_time
+>>>>>>> rev2-green
 from clew.io.compress import SUFFIXES
 from clew.model import SCHEMA_VERSION
 from clew.model.json import JSON
-from clew.model.time import canonical_time, parse_time
+from clew.model.time import parse_time, spell_time
 
 _KEPT_FIELDS = ("workspace", "started_at", "ended_at", "source", "title")
 REFERRED = "the session only refers to it, and it is missing or has changed"
@@ -41,7 +46,24 @@ Find = Callable[[str], SourceFile | None]
 """Gives the session of a sub-agent by its id."""
 
 
+<<<<<<< HEAD
 class NothingToConvert(ClewError):
+=======
+def has_start_time(session: Mapping[str, JSON]) -> bool:
+    """True if the session records a valid start time."""
+    return parse_time(session.get("started_at")) is not None
+
+
+def fill_missing_times(session: dict[str, JSON], default: datetime) -> None:
+    """Add the start and end times that formats demand; a session without a start time gets the default."""
+    if not has_start_time(session):
+        session["started_at"] = spell_time(default)
+    if parse_time(session.get("ended_at")) is None:
+        session["ended_at"] = session["started_at"]
+
+
+class NothingToConvert(UsageError):
+>>>>>>> rev2-green
     """A session without words, calls or results."""
 
 
@@ -63,6 +85,7 @@ class Conversion(Prepared):
         workspace: str | None = None,
         full_history: bool = False,
         title: str | None = None,
+        now: Callable[[], datetime] = current_time,
     ) -> None:
         """`full_history`: the target's model also gets the messages before a compaction; `title`: a new one."""
         profile = target.target_profile()
@@ -75,7 +98,7 @@ class Conversion(Prepared):
         self._is_whole_copy = self._is_same and branch is None
         if title is not None and self._is_same:
             raise UsageError(f"--title is for another agent; rename the session in {target.title} itself")
-        self._parent, self._find_child, self._with_original = parent, find, with_original
+        self._parent, self._find_child, self._with_original, self._now = parent, find, with_original, now
         self._moved_to = workspace
         """The project's folder in the new session, where it is not the recorded one."""
         if parent is None and find is not None:
@@ -104,7 +127,9 @@ class Conversion(Prepared):
             self.session |= {"workspace": workspace, "workspace_encoded": ""}
         if title is not None:
             self.session["title"] = title
-        self._had_start_time = self._add_missing_times()
+        self._had_start_time = has_start_time(self.session)
+        file_time = parse_time(int(self._source.mtime)) if self._source.mtime else None
+        fill_missing_times(self.session, file_time or now())
         self._children: list[Conversion] = []
         self._copies: list[origin.OriginalFile] = []
         self._main: tuple[Path, str] | None = None
@@ -154,15 +179,6 @@ class Conversion(Prepared):
         if self._parent is not None:
             place = {"is_agent_session": True, "agent_id": self._new_id.removeprefix("agent-"), **above}
         return {"id": self._new_id, "workspace_encoded": "", **kept, **place}
-
-    def _add_missing_times(self) -> bool:
-        """Give the session the times that formats demand and it lacks; returns whether it had a start time."""
-        had_start_time = parse_time(self.session.get("started_at")) is not None
-        if not had_start_time:
-            self.session["started_at"] = canonical_time(int(self._source.mtime or time.time()))
-        if parse_time(self.session.get("ended_at")) is None:
-            self.session["ended_at"] = self.session["started_at"]
-        return had_start_time
 
     def _find_compaction(self) -> CompactedSession | Compaction | None:
         units = self._note_first_summary(self._path.in_order(self._history.units()))
@@ -325,6 +341,7 @@ class Conversion(Prepared):
                 with_original=self._with_original,
                 workspace=self._moved_to,
                 full_history=self._has_full_history,
+                now=self._now,
             )
         except (NothingToConvert, SourceUnreadable) as error:
             yield Loss(None, f"the sub-agent {name}", str(error))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 from clew.agents import registry
@@ -15,6 +17,7 @@ from clew.convert.losses import Converted, Loss
 from clew.convert.restore_original import Restoration, is_unchanged
 from clew.convert.target_files import Prepared as Prepared
 from clew.errors import SourceUnreadable, UsageError
+from clew.host import current_time
 from clew.model.json import JSON
 
 _ORIGINAL = "the included original"
@@ -34,6 +37,7 @@ def prepare(
     workspace: str | None = None,
     full_history: bool = False,
     title: str | None = None,
+    now: Callable[[], datetime] = current_time,
 ) -> Prepared:
     """The conversion of a session for the agent of that name; its unchanged original is restored where it carries it.
 
@@ -71,6 +75,7 @@ def prepare(
         workspace=workspace,
         full_history=full_history,
         title=title,
+        now=now,
     )
 
 

@@ -8,7 +8,7 @@ import types
 import typing
 from collections.abc import Container, Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any, BinaryIO, Generic, TypeVar
+from typing import Annotated, Any, BinaryIO, Generic, TypeAlias, TypeVar
 
 import msgspec
 
@@ -18,6 +18,8 @@ from clew.model.json import JSON
 T = TypeVar("T", bound=msgspec.Struct)
 TokenCount = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 """A number of tokens. Any other number in a record is left out like a value of another type."""
+OptionalText: TypeAlias = str | None | msgspec.UnsetType
+"""The type of a field with a text, with `null`, or absent."""
 _BLANK_START = re.compile(rb"\n[ \t\r\n]").search
 """Finds a line that is blank or begins with a space. To msgspec a line feed is white space like any other, so a blank
 line and two records on one line would make up for each other."""

@@ -1,4 +1,4 @@
-"""Work beside the pages: keeps the catalog up to date, and scans sessions for secrets.
+"""Background work of the web server: keeps the catalog up to date, and scans sessions for secrets.
 
 Both run in a process of their own, so that pages need not wait for them. Run as a module, this file is that process: it
 reads a pickled call of one of its own functions from standard input and writes to standard output, pickled, how far it
@@ -7,6 +7,7 @@ is and then the result.
 
 from __future__ import annotations
 
+import logging
 import math
 import pickle
 import subprocess
@@ -23,11 +24,14 @@ from clew.catalog.sync_level import SyncLevel
 from clew.errors import Busy, ClewError, SourceUnreadable
 from clew.host import Host
 
+_LOG = logging.getLogger(__name__)
 DEBOUNCE_MS = 400
 """Changes within this time lead to one update."""
 POLL_MS = 1_000
 MAX_SECONDS_BETWEEN_UPDATES = 60.0
 """An update runs at least this often, because some file systems report no changes."""
+BUSY_RETRY_SECONDS = 5.0
+"""Time to the next try while another process updates the catalog."""
 STOP_TIMEOUT_SECONDS = 5.0
 SECONDS_BETWEEN_PROGRESS = 0.25
 
@@ -101,22 +105,27 @@ class CatalogUpdater:
         while not self._stop.is_set():
             folders = self._folders()
             # An update comes at once: files may have changed before they were watched.
-            updated_at = -math.inf
+            next_update = -math.inf
             for has_changes in self._watch(folders):
                 if self._stop.is_set():
                     return
                 has_changes |= settings != (settings := self._settings_state())
-                if has_changes or time.monotonic() - updated_at > MAX_SECONDS_BETWEEN_UPDATES:
+                if has_changes or time.monotonic() >= next_update:
                     is_done = self._run_once(update)
-                    updated_at = time.monotonic() if is_done else -math.inf
+                    next_update = time.monotonic() + (MAX_SECONDS_BETWEEN_UPDATES if is_done else BUSY_RETRY_SECONDS)
                     if self._folders() != folders:
                         break
 
     def _run_once(self, update: Update) -> bool:
         """Run the update; False if another process is updating the catalog, so that it has to be run again."""
-        self.state = "working"
-        outcome = update.run()
+        previous, self.state = self.state, "working"
+        try:
+            outcome = update.run()
+        except Exception:
+            _LOG.exception("The update of the catalog failed.")
+            outcome = "failed"
         if outcome == "busy":
+            self.state = previous
             return False
         self.state = outcome
         self.has_finished = True

@@ -44,7 +44,7 @@ class ClaudeCode(Agent):
         """The configured folders; else the usual one, and the one that very old installations used."""
         entries = map(str.strip, host.env.get("CLAUDE_CONFIG_DIR", "").split(","))
         if configured := [entry for entry in entries if entry]:
-            yield from (Path(folder).expanduser() / "projects" for folder in configured)
+            yield from (host.expand(folder) / "projects" for folder in configured)
             return
         yield host.home / ".claude" / "projects"
         yield host.home / ".config" / "claude" / "projects"
@@ -142,15 +142,12 @@ def _claim_of_line(line: bytes, name: str) -> Claim:
         record = loads(line)
     except NOT_JSON:
         return Claim.YES if _CUT_RECORD.match(line) else Claim.NO
-    # Records of sage-emacs have the same keys beside a role.
+    # sage-emacs writes the same keys, with a `role` in every record.
     if not isinstance(record, dict) or "role" in record:
         return Claim.NO
     kind, message = record.get("type"), record.get("message")
     # Sage Agent uses the same keys, but nests where it was and what it called.
     if name == "messages.jsonl" and record.keys() & {"context", "toolResults", "toolCalls"}:
-        return Claim.NO
-    # So does sage-emacs, whose records have a role in place of a type.
-    if kind is None and "role" in record:
         return Claim.NO
     if record.keys() & _OWN_KEYS or (kind in MESSAGE_TYPES and "uuid" in record):
         return Claim.YES

@@ -11,7 +11,7 @@ from itertools import chain
 
 from clew.agents.claude_code.records import RECORD_FIELDS
 from clew.agents.derived_ids import derived_id
-from clew.agents.encoding import UNKNOWN, Fields, json_line, renamed
+from clew.agents.encoding import UNKNOWN, Fields, json_line, select_renamed
 from clew.agents.target_profile import Header
 from clew.model.json import JSON
 from clew.model.unit import Unit
@@ -136,11 +136,11 @@ class _Encoder:
         self._reply_id = (self._reply_id or f"msg_{self._last_uuid}") if role == "assistant" else None
         metadata = self._metadata(value)
         record: Fields = {"parentUuid": value.get("parent_uuid")}
-        record |= renamed(metadata, _ENVELOPE_START)
+        record |= select_renamed(metadata, _ENVELOPE_START)
         record |= self._session_field()
-        record |= renamed(metadata, _ENVELOPE_MIDDLE)
+        record |= select_renamed(metadata, _ENVELOPE_MIDDLE)
         record |= self._names()
-        record |= renamed(metadata, _ENVELOPE_END)
+        record |= select_renamed(metadata, _ENVELOPE_END)
         record |= {"type": role, "uuid": self._last_uuid}
         if self._time is not None or "timestamp" in value:
             record["timestamp"] = self._time
@@ -184,15 +184,15 @@ class _Encoder:
 
     def _bookkeeping(self, value: Fields, kind: str) -> Fields:
         """A title, summary, link or snapshot: a record that is no message."""
-        record = renamed(value, _RECORD_START) | self._session_field() | self._names()
-        record |= renamed(value, RECORD_FIELDS[kind])
+        record = select_renamed(value, _RECORD_START) | self._session_field() | self._names()
+        record |= select_renamed(value, RECORD_FIELDS[kind])
         snapshot = value.get("snapshot") or {}
         if kind == "file-history-snapshot":
             record |= _snapshot_fields(snapshot)
         elif kind == "file-history-delta":
-            record |= renamed(snapshot, {"message_uuid": "snapshotMessageId"})
+            record |= select_renamed(snapshot, {"message_uuid": "snapshotMessageId"})
             for path, file in (snapshot.get("files") or {}).items():
-                record |= {"trackingPath": path, "backup": renamed(file, _TRACKED_FILE)}
+                record |= {"trackingPath": path, "backup": select_renamed(file, _TRACKED_FILE)}
         return record
 
 
@@ -202,31 +202,31 @@ def _user_fields(metadata: Fields) -> Fields:
         fields["origin"] = {"kind": metadata["origin"]}
     if "is_compact_summary" in metadata:
         fields["isCompactSummary"] = metadata["is_compact_summary"]
-    if settings := renamed(metadata.get("thinking") or {}, _THINKING_SETTINGS):
+    if settings := select_renamed(metadata.get("thinking") or {}, _THINKING_SETTINGS):
         fields["thinkingMetadata"] = settings
     if metadata.get("todos") is not None:
-        fields["todos"] = [renamed(todo, _TODO) for todo in metadata["todos"]]
+        fields["todos"] = [select_renamed(todo, _TODO) for todo in metadata["todos"]]
     return fields
 
 
 def _api_message(role: str, content: list[Fields], metadata: Fields) -> Fields:
     model = metadata.get("model") or {}
-    message = renamed(model, {"name": "model"}) | renamed(metadata, {"message_id": "id"})
+    message = select_renamed(model, {"name": "model"}) | select_renamed(metadata, {"message_id": "id"})
     message |= {"role": role, "content": _content(content)}
-    message |= renamed(model, {"stop_reason": "stop_reason", "stop_sequence": "stop_sequence"})
+    message |= select_renamed(model, {"stop_reason": "stop_reason", "stop_sequence": "stop_sequence"})
     if usage := _usage(metadata.get("token_usage") or {}):
         message["usage"] = usage
     return message | ({"type": "message"} if role == "assistant" else {})
 
 
 def _usage(counts: Fields) -> Fields:
-    usage = renamed(counts, _USAGE_START)
-    if created := renamed(counts, _CACHE_CREATION):
+    usage = select_renamed(counts, _USAGE_START)
+    if created := select_renamed(counts, _CACHE_CREATION):
         usage["cache_creation"] = created
-    usage |= renamed(counts, {"output_tokens": "output_tokens"})
+    usage |= select_renamed(counts, {"output_tokens": "output_tokens"})
     if "reasoning_tokens" in counts:
         usage["output_tokens_details"] = {"thinking_tokens": counts["reasoning_tokens"]}
-    return usage | renamed(counts, {"service_tier": "service_tier"})
+    return usage | select_renamed(counts, {"service_tier": "service_tier"})
 
 
 def _content(blocks: list[Fields]) -> JSON:
@@ -240,11 +240,11 @@ def _block(block: JSON) -> JSON:
     kind = block["type"] if isinstance(block, dict) else None
     match kind:
         case "text":
-            return {"type": kind, **renamed(block, {"text": "text"})}
+            return {"type": kind, **select_renamed(block, {"text": "text"})}
         case "thinking":
-            return {"type": kind, **renamed(block, {"thinking": "thinking", "signature": "signature"})}
+            return {"type": kind, **select_renamed(block, {"thinking": "thinking", "signature": "signature"})}
         case "tool_use":
-            return {"type": kind, **renamed(block, {"tool_id": "id", "tool_name": "name", "input": "input"})}
+            return {"type": kind, **select_renamed(block, {"tool_id": "id", "tool_name": "name", "input": "input"})}
         case "tool_result":
             return _tool_result(block)
         case "image" | "document":
@@ -255,28 +255,28 @@ def _block(block: JSON) -> JSON:
 
 
 def _tool_result(block: Fields) -> Fields:
-    result: Fields = {**renamed(block, {"tool_id": "tool_use_id"}), "type": "tool_result"}
+    result: Fields = {**select_renamed(block, {"tool_id": "tool_use_id"}), "type": "tool_result"}
     output = block.get("output")
     if output is not None:
         result["content"] = [_block(item) for item in output] if isinstance(output, list) else output
-    return result | renamed(block, {"is_error": "is_error"})
+    return result | select_renamed(block, {"is_error": "is_error"})
 
 
 def _embedded(block: Fields, kind: str) -> Fields:
     """An image or a document: its bytes, or its address."""
-    source = renamed(block, {"encoding": "type"})
+    source = select_renamed(block, {"encoding": "type"})
     if block.get("encoding") == "url" and block.get(kind) is not None:
         source["url"] = block[kind]
     else:
-        source |= renamed(block, {"media_type": "media_type", kind: "data"})
+        source |= select_renamed(block, {"media_type": "media_type", kind: "data"})
     embedded: Fields = {"type": kind, **({"source": source} if source else {})}
-    return embedded | (renamed(block, {"title": "title"}) if kind == "document" else {})
+    return embedded | (select_renamed(block, {"title": "title"}) if kind == "document" else {})
 
 
 def _snapshot_fields(snapshot: Fields) -> Fields:
-    inner = renamed(snapshot, {"message_uuid": "messageId"})
+    inner = select_renamed(snapshot, {"message_uuid": "messageId"})
     files = snapshot.get("files")
     if files is not None:
-        inner["trackedFileBackups"] = {path: renamed(file, _TRACKED_FILE) for path, file in files.items()}
-    inner |= renamed(snapshot, {"timestamp": "timestamp"})
-    return ({"snapshot": inner} if inner else {}) | renamed(snapshot, {"is_update": "isSnapshotUpdate"})
+        inner["trackedFileBackups"] = {path: select_renamed(file, _TRACKED_FILE) for path, file in files.items()}
+    inner |= select_renamed(snapshot, {"timestamp": "timestamp"})
+    return ({"snapshot": inner} if inner else {}) | select_renamed(snapshot, {"is_update": "isSnapshotUpdate"})

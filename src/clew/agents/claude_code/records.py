@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from clew.io.typed_records import KeysByType, RecordDecoder, TokenCount, unknown_in
+from clew.io.typed_records import KeysByType, OptionalText, RecordDecoder, TokenCount, unknown_in
 from clew.model.json import JSON
 from clew.model.message import ThinkingSettings
 
@@ -50,7 +50,6 @@ RECORD_FIELDS = {
 }
 """By type of record: the fields of a `Record` of the document, each with the native key."""
 
-Text = str | None | UnsetType
 Flag = bool | UnsetType
 
 
@@ -72,13 +71,13 @@ class ApiUsage(Struct, gc=False):
     cache_read_input_tokens: TokenCount | UnsetType = UNSET
     cache_creation: CacheCreation | None = None
     output_tokens_details: OutputDetails | None = None
-    service_tier: Text = UNSET
+    service_tier: OptionalText = UNSET
 
 
 class ReplyHead(Struct, gc=False):
     """What token usage needs of a message."""
 
-    model: Text = UNSET
+    model: OptionalText = UNSET
     id: str | UnsetType = UNSET
     usage: ApiUsage | None = None
 
@@ -87,9 +86,9 @@ class ApiMessage(ReplyHead, gc=False):
     """The message as the API has it; `content` is a text or a list of blocks."""
 
     content: Any = None
-    stop_reason: Text = UNSET
-    stopReason: Text = UNSET
-    stop_sequence: Text = UNSET
+    stop_reason: OptionalText = UNSET
+    stopReason: OptionalText = UNSET
+    stop_sequence: OptionalText = UNSET
 
 
 class Origin(Struct, gc=False):
@@ -99,7 +98,7 @@ class Origin(Struct, gc=False):
 class Attachment(Struct, gc=False):
     """A file, a setting, or a prompt that was typed while a turn was running (`queued_command`)."""
 
-    type: Text = UNSET
+    type: OptionalText = UNSET
     prompt: Any = UNSET
     origin: Origin | None = None
     content: Raw = Raw(b"null")
@@ -109,19 +108,19 @@ class Attachment(Struct, gc=False):
 class TodoItem(Struct, gc=False):
     content: str | UnsetType = UNSET
     status: str | UnsetType = UNSET
-    activeForm: Text = UNSET
-    priority: Text = UNSET
-    id: Text = UNSET
+    activeForm: OptionalText = UNSET
+    priority: OptionalText = UNSET
+    id: OptionalText = UNSET
 
 
 class FileBackup(Struct, gc=False):
-    backupFileName: Text = UNSET
+    backupFileName: OptionalText = UNSET
     version: int | UnsetType = UNSET
-    backupTime: Text = UNSET
+    backupTime: OptionalText = UNSET
 
 
 class FileHistorySnapshot(Struct, gc=False):
-    messageId: Text = UNSET
+    messageId: OptionalText = UNSET
     trackedFileBackups: dict[str, FileBackup] | UnsetType = UNSET
     timestamp: Any = UNSET
 
@@ -129,7 +128,7 @@ class FileHistorySnapshot(Struct, gc=False):
 class StartedAgent(Struct, gc=False):
     """The part of a tool's result, or of a progress record, that names a sub-agent."""
 
-    agentId: Text = UNSET
+    agentId: OptionalText = UNSET
 
 
 class StructuredResult(StartedAgent, gc=False):
@@ -141,17 +140,17 @@ class StructuredResult(StartedAgent, gc=False):
 class UsageRecord(Struct, gc=False):
     """What token usage needs of a line. The fields stand in the order of most lines, which decodes fastest."""
 
-    parentUuid: Text = UNSET
+    parentUuid: OptionalText = UNSET
     isSidechain: Flag = UNSET
-    cwd: Text = UNSET
+    cwd: OptionalText = UNSET
     sessionId: str | None = None
-    version: Text = UNSET
-    gitBranch: Text = UNSET
+    version: OptionalText = UNSET
+    gitBranch: OptionalText = UNSET
     slug: str | None = None
     agentId: str | None = None
     type: str | None = None
     message: ReplyHead | None = None
-    uuid: Text = UNSET
+    uuid: OptionalText = UNSET
     timestamp: Any = UNSET
     usage: ApiUsage | None = None
     """Some writers put it beside the message instead of inside."""
@@ -162,26 +161,26 @@ class TranscriptRecord(UsageRecord, gc=False):
 
     message: ApiMessage | None = None
     toolUseResult: StructuredResult | str | list[Raw] | None = None
-    requestId: Text = UNSET
-    userType: Text = UNSET
+    requestId: OptionalText = UNSET
+    userType: OptionalText = UNSET
     isMeta: Flag = UNSET
     isCompactSummary: Flag = UNSET
-    logicalParentUuid: Text = UNSET
+    logicalParentUuid: OptionalText = UNSET
     origin: Origin | None = None
     thinkingMetadata: ThinkingSettings | None = None
     todos: list[TodoItem] | UnsetType = UNSET
     attachment: Attachment | None = None
     content: Any = None
-    operation: Text = UNSET
+    operation: OptionalText = UNSET
     data: StartedAgent | None = None
     parentToolUseID: str | None = None
-    messageId: Text = UNSET
+    messageId: OptionalText = UNSET
     snapshot: FileHistorySnapshot | None = None
     isSnapshotUpdate: Flag = UNSET
-    snapshotMessageId: Text = UNSET
-    trackingPath: Text = UNSET
+    snapshotMessageId: OptionalText = UNSET
+    trackingPath: OptionalText = UNSET
     backup: FileBackup | None = None
-    leafUuid: Text = UNSET
+    leafUuid: OptionalText = UNSET
     summary: str | UnsetType = UNSET
     aiTitle: str | UnsetType = UNSET
     customTitle: str | UnsetType = UNSET
@@ -190,7 +189,7 @@ class TranscriptRecord(UsageRecord, gc=False):
     prUrl: str | UnsetType = UNSET
     frameUrl: str | UnsetType = UNSET
     continuedInSessionId: str | UnsetType = UNSET
-    parentLastUuid: Text = UNSET
+    parentLastUuid: OptionalText = UNSET
 
 
 TRANSCRIPT = RecordDecoder(TranscriptRecord)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from clew.agents.claude_code.encode import SESSION_KEYS
 from clew.agents.claude_code.queued_prompts import is_typed_by_person
 from clew.agents.target_profile import Capacity, Compaction, RecordText, TargetProfile, read_summary_message
-from clew.agents.tools import Arguments, Tool, todos_from, todos_into
+from clew.agents.tools import EDIT_ARGUMENTS, Arguments, Tool, todos_from, todos_into
 from clew.model.unit import Unit
 
 CAPACITY = Capacity(
@@ -34,7 +34,7 @@ TOOLS = (
     Tool("shell", "Bash"),
     Tool("read", "Read", _PATH),
     Tool("write", "Write", _PATH),
-    Tool("edit", "Edit", {**_PATH, "old": "old_string", "new": "new_string", "all": "replace_all"}),
+    Tool("edit", "Edit", {**_PATH, **EDIT_ARGUMENTS}),
     Tool("glob", "Glob"),
     Tool("grep", "Grep"),
     Tool("list", "LS"),

@@ -10,7 +10,7 @@ from clew.agents.continue_dev import INDEX, list_entry
 from clew.agents.continue_dev.checklist import format_checklist, parse_checklist
 from clew.agents.continue_dev.records import UNTITLED
 from clew.agents.target_profile import Capacity, Header, ReadFile, TargetProfile
-from clew.agents.tools import Arguments, Tool
+from clew.agents.tools import EDIT_ARGUMENTS, Arguments, Tool
 from clew.errors import UsageError
 from clew.io.codec import NOT_JSON, dumps, loads
 from clew.model.time import milliseconds
@@ -31,7 +31,7 @@ TOOLS = (
     Tool("shell", "Bash"),
     Tool("read", "Read", _PATH),
     Tool("write", "Write", _PATH),
-    Tool("edit", "Edit", {"path": "file_path", "old": "old_string", "new": "new_string", "all": "replace_all"}),
+    Tool("edit", "Edit", {"path": "file_path", **EDIT_ARGUMENTS}),
     Tool("grep", "Search", {"glob": "file_pattern"}),
     Tool("list", "List", {"path": "dirpath"}),
     Tool("fetch", "Fetch"),

@@ -18,7 +18,7 @@ from clew.agents.encoding import (
     model_name,
     output_blocks,
     output_text,
-    renamed,
+    select_renamed,
     subagents_by_call,
 )
 from clew.agents.kimi_code import locate
@@ -289,7 +289,7 @@ class _Composer:
 
 def _usage(usage: Mapping[str, JSON]) -> JSON:
     has_counts = "input_tokens" in usage or "output_tokens" in usage
-    return dict.fromkeys(_USAGE.values(), 0) | renamed(usage, _USAGE) if has_counts else None
+    return dict.fromkeys(_USAGE.values(), 0) | select_renamed(usage, _USAGE) if has_counts else None
 
 
 def _todo(todo: Mapping[str, JSON]) -> Fields:

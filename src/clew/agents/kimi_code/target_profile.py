@@ -9,7 +9,7 @@ from clew.agents.kimi_code import locate
 from clew.agents.kimi_code.encode import ID_KEYS, OWN_TODO_STATES
 from clew.agents.kimi_code.events import TODO_STATES
 from clew.agents.target_profile import Capacity, TargetProfile
-from clew.agents.tools import Tool, todos_from, todos_into
+from clew.agents.tools import EDIT_ARGUMENTS, Tool, todos_from, todos_into
 
 _read_todos = todos_from({"title": "content"}, TODO_STATES)
 _write_todos = todos_into({"content": "title"}, OWN_TODO_STATES)
@@ -17,7 +17,7 @@ TOOLS = (
     Tool("shell", "Bash"),
     Tool("read", "Read", {"offset": "line_offset", "limit": "n_lines"}),
     Tool("write", "Write"),
-    Tool("edit", "Edit", {"old": "old_string", "new": "new_string", "all": "replace_all"}),
+    Tool("edit", "Edit", EDIT_ARGUMENTS),
     Tool("glob", "Glob"),
     Tool("grep", "Grep"),
     Tool("fetch", "FetchURL"),

@@ -13,7 +13,6 @@ from uuid import UUID
 
 from clew.agents.base import Header
 from clew.agents.encoding import (
-    IMPORT_SUFFIX,
     NO_RESULT,
     UNKNOWN,
     Fields,
@@ -21,6 +20,7 @@ from clew.agents.encoding import (
     attachment_url,
     call_arguments,
     header_line,
+    import_file_name,
     model_name,
     output_attachments,
     output_text,
@@ -58,7 +58,7 @@ def session_id(identity: str) -> str:
 def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]:
     """The rows of the session as the main file, and the file to import beside it."""
     session = header.session
-    imported = f"{session['id']}{IMPORT_SUFFIX}"
+    imported = import_file_name(session["id"])
     composer = _Composer(session)
     info = _session_info(session)
     yield "", header_line(header.agent, "", session["id"])

@@ -16,7 +16,7 @@ from clew.model.time import parse_time, spell_milliseconds
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z_(.+)\.jsonl")
 _HEADER = re.compile(rb'\{\s*"type"\s*:\s*"session"\s*,[^\n]*"(?:cwd|version)"\s*:')
 _HEADER_SEARCH_RECORDS = 8
-"""The header is the first line; blank or damaged lines may stand before it."""
+"""The header is the first line; blank or damaged lines may precede it."""
 _SEPARATOR = re.compile(r"[/\\:]")
 
 
@@ -31,7 +31,7 @@ class Pi(Agent):
 
     def roots(self, host: Host) -> Iterator[Path]:
         if sessions := host.env.get("PI_CODING_AGENT_SESSION_DIR"):
-            yield Path(sessions).expanduser()
+            yield host.expand(sessions)
         yield host.configured_folder("PI_CODING_AGENT_DIR", ".pi/agent") / "sessions"
 
     def claims(self, path: Path, head: bytes) -> Claim:
@@ -76,6 +76,6 @@ def _own_name(header: Header) -> str | None:
 
 
 def _file_stamp(header: Header) -> str:
-    """The time at which the session began, as it stands in file names."""
+    """The start time in the form used in file names."""
     started = parse_time(header.session.get("started_at")) or parse_time(header.export_timestamp)
     return spell_milliseconds(started).replace(":", "-").replace(".", "-")

@@ -1,7 +1,7 @@
 """Messages and records as the lines that Pi reads.
 
-A unit with a native record gives that record. Other messages are composed. Pi answers calls itself that have no result
-before the next message, so results are written right behind the reply that called for them.
+A unit with a native record gives that record. Other messages are composed. Pi inserts a result for every call without
+one before the next message, so results are written directly after the reply with their calls.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clew.agents.encoding import (
     model_name,
     output_blocks,
     provider_of,
-    renamed,
+    select_renamed,
     text_or_image,
 )
 from clew.agents.pi.records import HEADER
@@ -92,7 +92,7 @@ def _copied(unit: Unit, session: Mapping[str, JSON]) -> Fields:
 
 
 class _Composer:
-    """Composes entries, each with an id of its own."""
+    """Composes entries with new ids."""
 
     def __init__(self, session: Mapping[str, JSON]) -> None:
         self._session_id = session["id"]
@@ -142,8 +142,8 @@ def _reply(message: ApiMessage) -> Fields:
 
 
 def _usage(counts: Mapping[str, JSON]) -> Fields:
-    usage = dict.fromkeys(_USAGE.values(), 0) | renamed(counts, _USAGE)
-    optional = renamed(counts, _OPTIONAL_USAGE)
+    usage = dict.fromkeys(_USAGE.values(), 0) | select_renamed(counts, _USAGE)
+    optional = select_renamed(counts, _OPTIONAL_USAGE)
     return {**usage, **optional, "totalTokens": sum(usage.values()), "cost": dict.fromkeys(_COSTS, 0)}
 
 

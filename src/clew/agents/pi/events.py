@@ -64,7 +64,7 @@ class _PiDecoder(EventDecoder):
                     yield from self._usage_report(record, record.usage, record.model)
 
     def leaf(self) -> Iterator[SessionInfo]:
-        """Where the conversation stands: at the last entry, or at the message above it."""
+        """The current leaf: the last entry, or its nearest message ancestor."""
         at = self._last_id
         if at is None:
             return
@@ -167,7 +167,7 @@ def _call_id(record: SessionRecord, index: int) -> str:
 
 
 def _usage(usage: Usage | None) -> TokenUsage | None:
-    """The counts of a call; zeros alone stand for a call that was aborted, or whose counts are not known."""
+    """The counts of a call; all zeros mean an aborted call or unknown counts."""
     if usage is None or not any((usage.input, usage.output, usage.cacheRead, usage.cacheWrite)):
         return None
     return TokenUsage(

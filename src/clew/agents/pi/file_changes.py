@@ -10,15 +10,14 @@ from collections.abc import Iterator, Mapping
 
 from clew.agents.base import SourceFile, Unit
 from clew.agents.edits import parse_hunks, patching
-from clew.agents.file_evidence import Event, FileChange, WriterFinished, WriterStarted, as_bytes, first_text
+from clew.agents.file_evidence import Event, FileChange, WriterFinished, as_bytes, first_text, writer_started
 from clew.agents.pi.records import HEADER
 from clew.agents.read_only_commands import is_read_only_command
 from clew.agents.tool_file_changes import ToolCall, ToolFileChanges
-from clew.analysis.titles import short_command
 from clew.model.json import JSON, object_at
 
 _IMAGE_NOTE = "Read image file ["
-"""How the answer of `read` begins for a picture, which may stand in it without the picture."""
+"""How the output of `read` begins for an image."""
 
 
 def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
@@ -49,7 +48,7 @@ class _PiFileChanges(ToolFileChanges):
         if command is not None and not is_read_only_command(command):
             # The person ran it; it was over when its entry was written.
             key = f"message {self.index}"
-            yield WriterStarted(key, self.index - 1, f"`{short_command(command)}`")
+            yield writer_started(key, self.index - 1, "bash", command)
             yield WriterFinished(key, self.index)
 
     def read(self, call: ToolCall) -> FileChange:

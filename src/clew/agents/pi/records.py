@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from clew.io.typed_records import KeysByType, RecordDecoder, TokenCount, unknown_in
+from clew.io.typed_records import KeysByType, OptionalText, RecordDecoder, TokenCount, unknown_in
 from clew.model.json import JSON
 
 HEADER = "session"
@@ -28,8 +28,6 @@ RECORD_KINDS = {
     "session_info": "title",
 }
 """The types of entries that are no messages, each with the kind it has in the document."""
-
-Text = str | None | UnsetType
 
 
 class Usage(Struct, gc=False):
@@ -49,9 +47,9 @@ class AgentMessage(Struct, gc=False):
     role: str | None = None
     content: Any = None
     timestamp: Any = UNSET
-    model: Text = UNSET
+    model: OptionalText = UNSET
     usage: Usage | None = None
-    stopReason: Text = UNSET
+    stopReason: OptionalText = UNSET
     errorMessage: str | None = None
     thinkingLevel: str | None = None
     toolCallId: str | None = None
@@ -67,21 +65,21 @@ class SessionRecord(Struct, gc=False):
 
     type: str | None = None
     id: str | UnsetType = UNSET
-    parentId: Text = UNSET
+    parentId: OptionalText = UNSET
     timestamp: Any = UNSET
     message: AgentMessage | None = None
     version: int | None = None
     cwd: str | None = None
     parentSession: str | None = None
     branchedFrom: str | None = None
-    """Its name in version 1."""
+    """`parentSession` in version 1."""
     modelId: str | None = None
     model: str | None = None
     usage: Usage | None = None
     summary: str | None = None
     fromHook: bool | None = None
     content: Any = None
-    targetId: Text = UNSET
+    targetId: OptionalText = UNSET
     label: str | None = None
     name: str | None = None
 
@@ -137,7 +135,7 @@ _USAGE_KEYS = frozenset(("totalTokens", "cost"))
 
 
 def find_unknown_keys(record: Mapping[str, JSON]) -> Iterator[str]:
-    """The keys of a record that are not known, each behind the name of the object that holds it."""
+    """The unknown keys of a record, as `object.key`."""
     kind = record.get("type")
     if kind not in _ENTRY_KEYS:
         yield from unknown_in("unknown", record, known=_ENTRY.split())

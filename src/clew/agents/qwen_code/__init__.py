@@ -42,7 +42,7 @@ class QwenCode(Agent):
         """The place of the projects can be configured together with the settings, or alone."""
         homes = [host.env.get("QWEN_RUNTIME_DIR"), host.env.get("QWEN_HOME") or str(host.home / ".qwen")]
         for home in dict.fromkeys(filter(None, homes)):
-            yield Path(home).expanduser() / PROJECTS
+            yield host.expand(home) / PROJECTS
 
     def discover(self, root: Path) -> Iterator[SourceFile]:
         return (source for source in super().discover(root) if locate.is_transcript_name(source.path.name))

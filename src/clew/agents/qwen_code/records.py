@@ -17,7 +17,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 from clew.agents.backups import read_inside
 from clew.agents.gemini_content import find_unknown_part_keys
 from clew.agents.qwen_code.locate import meta_name
-from clew.io.typed_records import RecordDecoder, TokenCount, unknown_in
+from clew.io.typed_records import OptionalText, RecordDecoder, TokenCount, unknown_in
 from clew.model.json import JSON
 
 _KINDS = {
@@ -35,8 +35,6 @@ RECORD_KINDS = {name: kind for kind, names in _KINDS.items() for name in names.s
 ARTIFACT_SUBTYPES = ("session_artifact_event", "session_artifact_snapshot")
 """Records that are no part of the parent chain to the client."""
 _MAX_META_BYTES = 1 << 20
-
-Text = str | None | UnsetType
 
 
 class Content(Struct, gc=False):
@@ -83,8 +81,8 @@ class UiEvent(UsageMetadata, gc=False):
 class SystemPayload(Struct, gc=False):
     """What a record holds beside a message, as far as it is decoded."""
 
-    customTitle: Text = UNSET
-    rawCommand: Text = UNSET
+    customTitle: OptionalText = UNSET
+    rawCommand: OptionalText = UNSET
     phase: str | None = None
     parentSessionId: str | None = None
     compressedHistory: Any = UNSET
@@ -94,17 +92,17 @@ class SystemPayload(Struct, gc=False):
 class ChatRecord(Struct):
     """One line."""
 
-    uuid: Text = UNSET
-    parentUuid: Text = UNSET
+    uuid: OptionalText = UNSET
+    parentUuid: OptionalText = UNSET
     sessionId: str | None = None
     timestamp: Any = UNSET
     type: str | None = None
     subtype: str | None = None
     provenance: str | None = None
-    cwd: Text = UNSET
-    version: Text = UNSET
-    gitBranch: Text = UNSET
-    model: Text = UNSET
+    cwd: OptionalText = UNSET
+    version: OptionalText = UNSET
+    gitBranch: OptionalText = UNSET
+    model: OptionalText = UNSET
     message: Content | None = None
     usageMetadata: UsageMetadata | None = None
     toolCallResult: ToolCallResult | None = None

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from clew.agents.gemini_content import DOCUMENT_TYPES, is_command
 from clew.agents.qwen_code.locate import ARCHIVE, CHATS
 from clew.agents.target_profile import Capacity, TargetProfile
-from clew.agents.tools import Tool, todos_from, todos_into
+from clew.agents.tools import EDIT_ARGUMENTS, Tool, todos_from, todos_into
 from clew.host import Host
 
 _INJECTED = ("<system-reminder>", "<qwen:user-prompt-submit-context>")
@@ -20,7 +20,7 @@ TOOLS = (
     Tool("shell", "run_shell_command", {"cwd": "directory"}),
     Tool("read", "read_file", _PATH),
     Tool("write", "write_file", _PATH),
-    Tool("edit", "edit", {**_PATH, "old": "old_string", "new": "new_string", "all": "replace_all"}),
+    Tool("edit", "edit", {**_PATH, **EDIT_ARGUMENTS}),
     Tool("glob", "glob"),
     Tool("grep", "grep_search"),
     Tool("list", "list_directory"),
@@ -34,7 +34,7 @@ def _main_path(place: str, host: Host) -> Path:
     """The folder that the environment names, else the usual one."""
     home = host.env.get("QWEN_RUNTIME_DIR") or host.env.get("QWEN_HOME")
     below = PurePosixPath(place).relative_to(".qwen")
-    return Path(home).expanduser() / below if home else host.home / place
+    return host.expand(home) / below if home else host.home / place
 
 
 TARGET_PROFILE = TargetProfile(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from clew.agents.base import Header, Unit
 from clew.agents.derived_ids import derived_id
-from clew.agents.encoding import UNKNOWN, Fields, joined_text, json_line, output_text, renamed
+from clew.agents.encoding import UNKNOWN, Fields, joined_text, json_line, output_text, select_renamed
 from clew.agents.sage_agent.locate import METADATA, SNAPSHOTS
 from clew.agents.sage_agent.metadata import VERSION
 from clew.agents.sage_agent.records import counts_as_message, message_body
@@ -144,10 +144,10 @@ class _ComposedRecords:
         fields: Fields = {"version": metadata.get("agent_version") or VERSION, "context": context}
         usage = metadata.get("token_usage") or {}
         if "input_tokens" in usage and "output_tokens" in usage:
-            fields["usage"] = renamed(usage, _USAGE_KEYS)
+            fields["usage"] = select_renamed(usage, _USAGE_KEYS)
         if metadata.get("thinking"):
-            fields["thinkingMetadata"] = renamed(metadata["thinking"], _THINKING_KEYS)
-        fields["todos"] = [renamed(todo, _TODO_KEYS) for todo in self._todos or []]
+            fields["thinkingMetadata"] = select_renamed(metadata["thinking"], _THINKING_KEYS)
+        fields["todos"] = [select_renamed(todo, _TODO_KEYS) for todo in self._todos or []]
         fields["isSidechain"] = metadata.get("is_branch") is True
         return fields
 
@@ -186,5 +186,5 @@ def platform_of(cwd: str) -> str:
 
 def _file_map(files: Mapping[str, Fields], keys: Mapping[str, str]) -> Fields:
     """The files of a snapshot that have any of these fields."""
-    found = {path: renamed(file, keys) for path, file in files.items()}
+    found = {path: select_renamed(file, keys) for path, file in files.items()}
     return {path: file for path, file in found.items() if file}

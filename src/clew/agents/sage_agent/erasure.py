@@ -78,11 +78,6 @@ class ErasedSnapshots:
                 self.names.discard(name)
                 self.digests -= _file_digests(record, name)
 
-    def workspaces(self) -> set[str]:
-        """The workspace folders of the snapshots."""
-        roots = (_object(record, "metadata", "clew").get("root") for record in self.records)
-        return {root for root in roots if isinstance(root, str)}
-
     def created(self) -> set[str]:
         """The files that did not exist before the message."""
         tracked = (_object(record, "snapshot", "trackedFiles") for record in self.records)

@@ -15,7 +15,7 @@ from msgspec import UNSET, Struct, UnsetType, json
 
 from clew.agents.sage_format import text_objects
 from clew.io.codec import NOT_JSON
-from clew.io.typed_records import RecordDecoder, TokenCount, unknown_in
+from clew.io.typed_records import OptionalText, RecordDecoder, TokenCount, unknown_in
 from clew.model.json import JSON
 from clew.model.message import Role
 
@@ -41,7 +41,6 @@ _UNDO_ACTIONS = ("undo", "redo")
 OLD_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "tool": "user"}
 """The roles of the older form, likewise."""
 
-Text = str | None | UnsetType
 Flag = bool | UnsetType
 
 
@@ -78,10 +77,10 @@ class InnerMessage(Struct, gc=False):
 
 
 class Context(Struct, gc=False):
-    cwd: Text = UNSET
-    gitBranch: Text = UNSET
-    platform: Text = UNSET
-    userType: Text = UNSET
+    cwd: OptionalText = UNSET
+    gitBranch: OptionalText = UNSET
+    platform: OptionalText = UNSET
+    userType: OptionalText = UNSET
 
 
 class Usage(Struct, gc=False):
@@ -92,7 +91,7 @@ class Usage(Struct, gc=False):
 
 
 class ThinkingMetadata(Struct, gc=False):
-    level: Text = UNSET
+    level: OptionalText = UNSET
     disabled: Flag = UNSET
     triggers: list[Any] | UnsetType = UNSET
 
@@ -100,21 +99,21 @@ class ThinkingMetadata(Struct, gc=False):
 class TodoItem(Struct, gc=False):
     content: str | UnsetType = UNSET
     status: str | UnsetType = UNSET
-    activeForm: Text = UNSET
-    priority: Text = UNSET
-    id: Text = UNSET
+    activeForm: OptionalText = UNSET
+    priority: OptionalText = UNSET
+    id: OptionalText = UNSET
 
 
 class TrackedFile(Struct, gc=False):
-    originalContent: Text = UNSET
-    contentHash: Text = UNSET
+    originalContent: OptionalText = UNSET
+    contentHash: OptionalText = UNSET
     size: int | UnsetType = UNSET
     state: str | UnsetType = UNSET
 
 
 class FileBackup(Struct, gc=False):
-    backupPath: Text = UNSET
-    originalHash: Text = UNSET
+    backupPath: OptionalText = UNSET
+    originalHash: OptionalText = UNSET
 
 
 class FileSnapshot(Struct, gc=False):
@@ -129,9 +128,9 @@ class MessageRecord(Struct, gc=False):
 
     type: Any = UNSET
     uuid: str | UnsetType = UNSET
-    parentUuid: Text = UNSET
+    parentUuid: OptionalText = UNSET
     timestamp: Any = UNSET
-    version: Text = UNSET
+    version: OptionalText = UNSET
     context: Context | None = None
     message: InnerMessage | None = None
     toolResults: list[Any] | None = None
@@ -157,7 +156,7 @@ class LogRecord(MessageRecord, gc=False):
     content: Any = None
     tool_calls: list[Any] | None = None
     tool_results: list[Any] | None = None
-    messageId: Text = UNSET
+    messageId: OptionalText = UNSET
     isSnapshotUpdate: Flag = UNSET
     snapshot: FileSnapshot | None = None
     name: str | UnsetType = UNSET

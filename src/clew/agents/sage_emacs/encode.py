@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from clew.agents.base import Header, Unit
-from clew.agents.encoding import Fields, joined_text, json_line, output_text, renamed
+from clew.agents.encoding import Fields, joined_text, json_line, output_text, select_renamed
 from clew.agents.sage_emacs import locate
 from clew.agents.sage_emacs.metadata import describe
 from clew.agents.sage_emacs.records import MESSAGES, TOOL
@@ -136,7 +136,7 @@ class _ComposedRecords:
         record |= {name: message[name] for name in ("timestamp", "uuid") if name in message}
         record |= {"parentUuid": self._parent(message), "session_id": self._session_id}
         metadata = message.get("metadata") or {}
-        record |= renamed(metadata, _METADATA_KEYS)
+        record |= select_renamed(metadata, _METADATA_KEYS)
         if "name" in (model := metadata.get("model") or {}):
             record["model"] = model["name"]
         if calls:

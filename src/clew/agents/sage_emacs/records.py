@@ -19,7 +19,7 @@ from clew.agents.source import SINGLE_PASS_BYTES, SourceFile, open_main
 from clew.io.compress import damage
 from clew.io.json_document import DocumentRecord, read_document_stream
 from clew.io.records import RawRecord
-from clew.io.typed_records import RecordDecoder, TokenCount, decode_value, unknown_in
+from clew.io.typed_records import OptionalText, RecordDecoder, TokenCount, decode_value, unknown_in
 from clew.model.json import JSON
 from clew.model.message import SourceRef
 
@@ -30,8 +30,6 @@ MESSAGES = "messages"
 """The key of the list of messages in a saved session."""
 _LEFT_OVER = frozenset({"torn-tail", "nul-run", "trailing-bytes"})
 """Findings of bytes after the list of a torn document, or after a complete document."""
-
-Text = str | None | UnsetType
 
 
 class ToolCall(Struct, gc=False):
@@ -62,13 +60,13 @@ class ConversationRecord(Struct, gc=False):
     content: Any = None
     timestamp: Any = UNSET
     uuid: str | UnsetType = UNSET
-    parentUuid: Text = UNSET
+    parentUuid: OptionalText = UNSET
     session_id: str | None = None
     sessionId: str | None = None
-    cwd: Text = UNSET
-    gitBranch: Text = UNSET
-    version: Text = UNSET
-    model: Text = UNSET
+    cwd: OptionalText = UNSET
+    gitBranch: OptionalText = UNSET
+    version: OptionalText = UNSET
+    model: OptionalText = UNSET
     tool_calls: list[Any] | None = None
     tokens: TokenEstimate | None = None
     usage: Usage | None = None

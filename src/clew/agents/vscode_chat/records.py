@@ -101,10 +101,6 @@ class ChatRequest(Struct, gc=False):
     shouldBeRemovedOnSend: Any = None
 
 
-class TerminalState(Struct, gc=False):
-    exitCode: int | None = None
-
-
 class DisplayedCall(Struct, gc=False):
     """A call among the parts of a response."""
 
