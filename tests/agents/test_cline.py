@@ -119,6 +119,12 @@ def test_counts_that_exclude_the_cache_are_taken_as_they_are(tmp_path: Path) -> 
     assert CLINE.facts(CLINE.locate(path)).ledger.total() == Usage(1, 5, 2, None, 100, None, None, None)
 
 
+def test_counts_out_of_range_are_unknown(tmp_path: Path) -> None:
+    metrics = {"inputTokens": 10**30, "outputTokens": 2, "cacheReadTokens": -1}
+    path = write_session(tmp_path, [{"id": "m1", "role": "assistant", "content": "Ding.", "metrics": metrics}])
+    assert messages(path)[0]["metadata"]["token_usage"] == {"output_tokens": 2}
+
+
 def test_sub_agents_are_linked_on_both_sides() -> None:
     child = "1793520000000_b3ll5__agent_1793520001050_w0rds"
     assert session(SESSION)["subagents"] == [

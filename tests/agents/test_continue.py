@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from clew.agents.base import Agent, Header, Unit
-from clew.agents.continue_dev import Continue
+from clew.agents.continue_dev import Continue, created_at
 from clew.analysis.usage import Usage
 from clew.convert.prepare import prepare
 from clew.export.verify import verify
@@ -42,6 +42,13 @@ def test_the_header_takes_the_time_from_the_list_of_sessions() -> None:
     assert session["workspace"] == "/home/ada/tidebell"
     assert session["title"] == "Make the bell ring."
     assert session["started_at"] == "2026-11-01T08:00:00Z"
+
+
+def test_a_time_of_very_many_digits_is_unknown(tmp_path: Path) -> None:
+    path = tmp_path / SESSION.name
+    path.write_bytes(SESSION.read_bytes())
+    (tmp_path / "sessions.json").write_text(json.dumps([{"sessionId": path.stem, "dateCreated": "1" * 5000}]))
+    assert created_at(path) is None
 
 
 def test_messages_and_results_follow_each_other() -> None:

@@ -104,6 +104,25 @@ def test_id_place_times_and_title() -> None:
     assert session(FLAT)["title"] == "List the files"
 
 
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("'a' # c", "a"),
+        ("'it''s a bell' ", "it's a bell"),
+        ('"a \\"bell\\"" # c', 'a "bell"'),
+        ("a bell # c", "a bell"),
+        ("issue#7", "issue#7"),
+        ("null", "hello"),
+        ("~", "hello"),
+        ("|", "hello"),
+    ],
+)
+def test_the_title_is_the_name_of_the_workspace(tmp_path: Path, name: str, title: str) -> None:
+    path = write(tmp_path, ("user.message", {"content": "hello"}))
+    (path.parent / "workspace.yaml").write_text(f"id: made\nname: {name}\ncwd: /home/ada\n")
+    assert session(path)["title"] == title
+
+
 # Messages
 
 
@@ -392,6 +411,48 @@ def test_parallel_calls_of_several_replies_are_one_reply() -> None:
     results = [event["data"] for event in events if event["type"] == "tool.execution_complete"]
     assert [(result["toolCallId"], result["success"]) for result in results] == [("a", False), ("b", False)]
     assert b'name: "A \\"bell\\""\n' in workspace
+
+
+def test_an_image_by_address_is_written_as_its_address() -> None:
+    image: dict[str, JSON] = {"type": "image", "encoding": "url", "image": "https://example.org/bell.png"}
+    events, _ = encoded(
+        ("user", [*text_block("Look"), image], {}),
+        ("assistant", [{"type": "tool_use", "tool_id": "a", "tool_name": "view", "input": {}}], {}),
+        ("user", [{"type": "tool_result", "tool_id": "a", "output": [image]}], {}),
+    )
+    data = {event["type"]: event["data"] for event in events}
+    assert "session.binary_asset" not in data
+    assert data["user.message"] == {"content": "Look\n\nhttps://example.org/bell.png"}
+    assert data["tool.execution_complete"]["result"] == {"content": "https://example.org/bell.png"}
+
+
+def test_copied_and_composed_events_keep_their_order() -> None:
+    def composed(index: int, role: str, text: str) -> Unit:
+        return Unit(True, {"index": index, "uuid": text, "role": role, "content": text_block(text)}, 0, 0, 0, ())
+
+    def copied(kind: str, name: str) -> Unit:
+        native: dict[str, JSON] = {
+            "type": kind,
+            "data": {},
+            "id": name,
+            "timestamp": "2026-11-10T09:00:00.000Z",
+            "parentId": None,
+        }
+        return Unit(False, {"kind": "state"}, 1, 0, 1, (), native=native)
+
+    units = [
+        copied("session.start", "e1"),
+        composed(1, "assistant", "Held"),
+        copied("session.info", "e2"),
+        composed(2, "assistant", "Also held"),
+    ]
+    made = {"id": "made", "workspace": "/home/ada/tide"}
+    pieces = list(AGENT.encode(Header("1.2", "", AGENT.id, made, {}), units))
+    events = [json.loads(piece) for name, piece in pieces if not name]
+    assert [event["type"].partition(".")[2] for event in events] == (
+        "start turn_start message turn_end info turn_start message turn_end".split()
+    )
+    assert [event["parentId"] for event in events] == [None, *(event["id"] for event in events[:-1])]
 
 
 def test_a_summary_is_a_compaction_between_turns() -> None:

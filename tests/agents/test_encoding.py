@@ -8,7 +8,7 @@ import pytest
 
 from clew.agents import registry
 from clew.agents.base import Header, Unit
-from clew.agents.encoding import ApiMessage, ApiOrder, Fields
+from clew.agents.encoding import ApiMessage, ApiOrder, Fields, output_blocks, output_text
 from clew.model.json import JSON
 from tests.receivers import RECEIVERS
 
@@ -57,6 +57,30 @@ def test_results_follow_their_reply() -> None:
 def test_a_result_without_a_call_becomes_text() -> None:
     (found,) = ordered(message(1, "user", result("c1")))
     assert (found.role, found.content) == ("user", [text("c1")])
+
+
+@pytest.mark.parametrize(
+    ("output", "texts"),
+    [
+        (None, [""]),
+        ("a", ["a"]),
+        ({"a": 1}, ['{"a":1}']),
+        (["a", 1, {"b": 2}], ["a", "1", '{"b":2}']),
+        (
+            [text("a"), {"type": "text"}, {"type": "text", "text": 1}],
+            ["a", '{"type":"text"}', '{"type":"text","text":1}'],
+        ),
+    ],
+)
+def test_outputs_of_any_shape_become_blocks(output: JSON, texts: list[str]) -> None:
+    assert output_blocks(output) == [text(each) for each in texts]
+    assert output_text(output) == "\n".join(texts)
+
+
+def test_an_output_keeps_its_images() -> None:
+    image = {"type": "image", "encoding": "base64", "image": "AAAA"}
+    assert output_blocks([text("a"), image]) == [text("a"), image]
+    assert output_text([text("a"), image]) == "a"
 
 
 def test_a_call_without_a_result_gets_one_where_the_agent_needs_it() -> None:

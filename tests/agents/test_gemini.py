@@ -90,7 +90,7 @@ def test_a_whole_message_in_the_words_of_the_model(tmp_path: Path) -> None:
         (["a", {"text": "b"}], [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]),
         ([], []),
         (None, []),
-        (5, []),
+        (5, [{"type": "unknown", "value": 5}]),
     ],
 )
 def test_content_in_every_shape(tmp_path: Path, content: JSON, expected: list[Block]) -> None:

@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from clew.analysis.usage import Usage, UsageLedger
+from clew.convert.prepare import prepare
 from clew.export.verify import verify
 from clew.library import Library
 from clew.model import Message
+from clew.model.blocks import Image
+from clew.model.json import JSON
 from clew.stored_session import StoredSession
 from clew.testing import AgentConformance
 from tests.agents.goose_database import (
@@ -190,6 +193,36 @@ def test_a_call_that_never_ended_has_no_result(database: Database) -> None:
     database.session()
     database.reply(SESSION, tool("call_1", "shell", {"command": "ring"}))
     assert [problem.code for problem in stored(database).problems()] == ["unanswered-call"]
+
+
+@pytest.mark.parametrize(
+    ("error", "kept"), [([{"type": "text"}, {"type": "text", "text": "no bell"}], "no bell"), (["broken"], "broken")]
+)
+@pytest.mark.parametrize("target", ["claude-code", "goose", "pi"])
+def test_an_error_of_any_shape_is_converted(
+    database: Database, tmp_path: Path, target: str, error: JSON, kept: str
+) -> None:
+    database.session()
+    database.prompt(SESSION, "Ring.")
+    database.reply(SESSION, tool("call_1", "shell", {"command": "ring"}))
+    failure = {"status": "error", "error": error}
+    database.message(SESSION, "user", {"type": "toolResponse", "id": "call_1", "toolResult": failure})
+    written = prepare(AGENT, source(database.path), target).write(tmp_path / "new", allow_loss=True)
+    assert kept in Path(written.files[0]).read_text()
+
+
+def test_counts_out_of_range_are_unknown(database: Database) -> None:
+    database.session()
+    usage = {"inputTokens": 10**30, "outputTokens": 42, "cacheReadTokens": -5}
+    database.reply(SESSION, {"type": "text", "text": "Dong."}, in_ledger=False, usage=usage)
+    database.request(SESSION, input_tokens=-5, cache_read_tokens=2**60)
+    assert stored(database).facts.ledger.total() == Usage(1, None, 42, None, None, None, None, None)
+
+
+def test_an_image_without_a_type_has_none(database: Database) -> None:
+    database.session()
+    database.prompt(SESSION, "Look.", {"type": "image", "data": "iVBORw0KGgo="})
+    assert messages(database)[0].content[1] == Image(encoding="base64", image="iVBORw0KGgo=")
 
 
 def test_sessions_are_found(database: Database) -> None:

@@ -114,6 +114,13 @@ def test_an_entry_that_a_fork_copied_is_the_same_call(tmp_path: Path) -> None:
     assert calls[0] == calls[1] == ["e2 2026-11-01T08:00:00.000Z"]
 
 
+def test_counts_out_of_range_are_unknown(tmp_path: Path) -> None:
+    usage = {"input": -5, "output": 2, "cacheRead": 10**30, "cacheWrite": 3}
+    path = write(tmp_path, entry("e1", None), entry("e2", "e1", "assistant", model="m", usage=usage))
+    counts = messages(path)["e2"]["metadata"]["token_usage"]
+    assert counts == {"output_tokens": 2, "cache_creation_tokens": 3}
+
+
 def test_branches_and_the_active_path_follow_the_tree() -> None:
     graph = PI.facts(PI.locate(TREE)).tree.graph()
     assert [(fork.uuid, [branch.uuid for branch in fork.branches]) for fork in graph.fork_points] == [

@@ -120,6 +120,13 @@ def test_a_file_written_over_is_exact_only_where_line_ends_cannot_differ(tmp_pat
     assert over("2.1.325", "old\r\n") == ("exact", b"new\n")
 
 
+def test_a_version_of_any_length_is_read(tmp_path: Path) -> None:
+    said = Transcript("9" * 5000)
+    said.prompt()
+    done = said.tool("Write", {"file_path": BELL, "content": "new\n"}, {"type": "update", "filePath": BELL})
+    assert known(said.write(tmp_path), done, BELL) == ("text", b"new\n")
+
+
 def test_a_notebook_is_known_where_the_record_holds_it(tmp_path: Path) -> None:
     said = Transcript()
     said.prompt()

@@ -40,6 +40,7 @@ def test_hunks_must_fit() -> None:
     assert changing(str.upper)(ABSENT) is None
     assert parse_hunks("nothing") is None
     assert parse_hunks("@@ -1 +1 @@\n!a\n") is None
+    assert parse_hunks(f"@@ -1,{'9' * 5000} +1 @@\n-a\n+b\n") is None
 
 
 def test_a_replacement_must_be_the_only_one() -> None:

@@ -54,7 +54,10 @@ def text_block(item: JSON) -> Block:
 
 def content_blocks(content: JSON, decode_block: Callable[[JSON], Block] = text_block) -> list[Block]:
     """The blocks of content that is a text or a list."""
-    return [decode_block(item) for item in content] if type(content) is list else text_blocks(content)
+    if type(content) is list:
+        return [decode_block(item) for item in content]
+    is_text = content is None or content is UNSET or type(content) is str
+    return text_blocks(content) if is_text else [Unknown(value=content)]
 
 
 def attachment_block(
@@ -70,7 +73,7 @@ def attachment_block(
 def split_data_url(url: str) -> tuple[str | UnsetType, str, str]:
     """The media type, the encoding and the content of a URL that may hold the content itself."""
     found = _DATA_URL.match(url)
-    return (found[1], "base64", url[found.end() :]) if found else (UNSET, "url", url)
+    return (found[1] or UNSET, "base64", url[found.end() :]) if found else (UNSET, "url", url)
 
 
 # The output of tools

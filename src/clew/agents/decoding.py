@@ -187,13 +187,14 @@ def token_usage(
     is_cache_in_input: bool = False,
 ) -> TokenUsage:
     """The counts of a request in the document's form: input without what was cached. Unknown counts stay unset."""
+    cache_read, cache_write = _known(cache_read), _known(cache_write)
     if is_cache_in_input and isinstance(input, int):
         input = max(0, input - (cache_read or 0) - (cache_write or 0))
     return TokenUsage(
         input_tokens=_known(input),
         output_tokens=_known(output),
-        cache_read_tokens=_known(cache_read),
-        cache_creation_tokens=_known(cache_write),
+        cache_read_tokens=cache_read,
+        cache_creation_tokens=cache_write,
         reasoning_tokens=_known(reasoning),
     )
 

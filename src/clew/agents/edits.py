@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from clew.agents.file_evidence import Absent, Edit, FileContent, KnownContent, as_text
 
-_HEAD = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_HEAD = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _NO_NEWLINE = "\\"
 _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 """Byte order marks of UTF-8 and UTF-16."""

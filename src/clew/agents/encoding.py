@@ -279,17 +279,21 @@ def call_arguments(block: Mapping[str, JSON]) -> Fields:
 
 def output_text(output: JSON) -> str:
     """The output of a tool as one text, without its images and documents."""
-    if isinstance(output, list):
-        texts = [block.get("text") for block in output if isinstance(block, dict)]
-        return "\n".join(text for text in texts if isinstance(text, str))
-    return "" if output is None else output if isinstance(output, str) else dumps(output).decode()
+    texts = [block.get("text") for block in output_blocks(output)]
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def output_blocks(output: JSON) -> list[Fields]:
-    """The output of a tool as blocks."""
-    if isinstance(output, list):
-        return [block for block in output if isinstance(block, dict) and "type" in block]
-    return [{"type": "text", "text": output_text(output)}]
+    """The output of a tool as blocks; what is no block becomes text."""
+    return [_output_block(item) for item in (output if isinstance(output, list) else [output])]
+
+
+def _output_block(item: JSON) -> Fields:
+    is_block = isinstance(item, dict) and "type" in item
+    if is_block and (item["type"] != "text" or isinstance(item.get("text"), str)):
+        return dict(item)
+    text = "" if item is None else item if isinstance(item, str) else dumps(item).decode()
+    return {"type": "text", "text": text}
 
 
 def output_attachments(output: JSON) -> list[Fields]:

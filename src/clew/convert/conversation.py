@@ -451,7 +451,7 @@ class Conversation:
         kept: list[JSON] = []
         for block in output:
             kind = block.get("type") if isinstance(block, dict) else None
-            if kind == "text":
+            if kind == "text" and isinstance(block.get("text"), str):
                 kept.append({"type": "text", "text": block["text"]})
             elif kind == "image":
                 kept += self._attachment(block, index, pictures, "a picture in a tool's result")

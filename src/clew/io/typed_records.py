@@ -8,7 +8,7 @@ import types
 import typing
 from collections.abc import Container, Iterator, Mapping
 from functools import cache
-from typing import Any, BinaryIO, Generic, TypeAlias, TypeVar
+from typing import Annotated, Any, BinaryIO, Generic, TypeAlias, TypeVar
 
 import msgspec
 
@@ -16,6 +16,8 @@ from clew.io.records import TOO_LONG, RawRecord, read_chunks, read_line
 from clew.model.json import JSON
 
 T = TypeVar("T", bound=msgspec.Struct)
+TokenCount = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+"""A number of tokens. Any other number in a record is left out like a value of another type."""
 OptionalText: TypeAlias = str | None | msgspec.UnsetType
 """The type of a field with a text, with `null`, or absent."""
 _BLANK_START = re.compile(rb"\n[ \t\r\n]").search

@@ -110,7 +110,7 @@ class _ClaudeFileChanges(BackgroundWriters):
 
     def edit_by_writing(self, call: ToolCall, content: str) -> Edit:
         parts = self._version.split(".")
-        is_new = all(part.isdecimal() for part in parts) and tuple(map(int, parts)) >= _VERBATIM
+        is_new = all(part.isdecimal() and len(part) < 10 for part in parts) and tuple(map(int, parts)) >= _VERBATIM
         return writing(content, verbatim=is_new)
 
     def content_before(self, call: ToolCall) -> KnownContent | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from clew.io.typed_records import KeysByType, OptionalText, RecordDecoder, unknown_in
+from clew.io.typed_records import KeysByType, OptionalText, RecordDecoder, TokenCount, unknown_in
 from clew.model.json import JSON
 from clew.model.message import ThinkingSettings
 
@@ -54,21 +54,21 @@ Flag = bool | UnsetType
 
 
 class CacheCreation(Struct, gc=False):
-    ephemeral_5m_input_tokens: int | UnsetType = UNSET
-    ephemeral_1h_input_tokens: int | UnsetType = UNSET
+    ephemeral_5m_input_tokens: TokenCount | UnsetType = UNSET
+    ephemeral_1h_input_tokens: TokenCount | UnsetType = UNSET
 
 
 class OutputDetails(Struct, gc=False):
-    thinking_tokens: int | UnsetType = UNSET
+    thinking_tokens: TokenCount | UnsetType = UNSET
 
 
 class ApiUsage(Struct, gc=False):
     """`input_tokens` excludes what was read from a cache or written to it."""
 
-    input_tokens: int | UnsetType = UNSET
-    output_tokens: int | UnsetType = UNSET
-    cache_creation_input_tokens: int | UnsetType = UNSET
-    cache_read_input_tokens: int | UnsetType = UNSET
+    input_tokens: TokenCount | UnsetType = UNSET
+    output_tokens: TokenCount | UnsetType = UNSET
+    cache_creation_input_tokens: TokenCount | UnsetType = UNSET
+    cache_read_input_tokens: TokenCount | UnsetType = UNSET
     cache_creation: CacheCreation | None = None
     output_tokens_details: OutputDetails | None = None
     service_tier: OptionalText = UNSET

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from clew.io.typed_records import KeysByType, unknown_in
+from clew.io.typed_records import KeysByType, TokenCount, unknown_in
 from clew.model.json import JSON
 
 
@@ -25,10 +25,10 @@ class ModelInfo(Struct, gc=False):
 class Metrics(Struct, gc=False):
     """Counts of one request. `inputTokens` includes what was read from and written to a cache."""
 
-    inputTokens: int | None = None
-    outputTokens: int | None = None
-    cacheReadTokens: int | None = None
-    cacheWriteTokens: int | None = None
+    inputTokens: TokenCount | None = None
+    outputTokens: TokenCount | None = None
+    cacheReadTokens: TokenCount | None = None
+    cacheWriteTokens: TokenCount | None = None
 
 
 class MessageRecord(Struct, gc=False):
@@ -99,10 +99,10 @@ class DisplayRecord(Struct, gc=False):
 class RequestCosts(Struct, gc=False):
     """The text of a display record about a request, as JSON. `tokensIn` excludes the cache."""
 
-    tokensIn: int | None = None
-    tokensOut: int | None = None
-    cacheWrites: int | None = None
-    cacheReads: int | None = None
+    tokensIn: TokenCount | None = None
+    tokensOut: TokenCount | None = None
+    cacheWrites: TokenCount | None = None
+    cacheReads: TokenCount | None = None
 
 
 class HistoryItem(Struct, gc=False):

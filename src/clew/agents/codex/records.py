@@ -10,13 +10,13 @@ the key names, and no others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Any
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from clew.agents.base import SourceFile
 from clew.io.compress import plain_name
-from clew.io.typed_records import RecordDecoder, unknown_in
+from clew.io.typed_records import RecordDecoder, TokenCount, unknown_in
 from clew.model.json import JSON
 
 ITEM_KINDS = (
@@ -91,7 +91,6 @@ PART_KEYS = {
 }
 """The known parts of a message or a result by their type: a name, and the known keys."""
 
-_Count = Annotated[int, Meta(ge=0, le=2**53)] | None
 """A count below zero or beyond this is no count."""
 
 
@@ -110,12 +109,12 @@ class TokenCounts(
 ):
     """Token counts. `input` includes what was read from a cache or written to it; `output` includes reasoning."""
 
-    input: _Count = None
-    cached: _Count = None
-    written: _Count = None
-    output: _Count = None
-    reasoning: _Count = None
-    total: _Count = None
+    input: TokenCount | None = None
+    cached: TokenCount | None = None
+    written: TokenCount | None = None
+    output: TokenCount | None = None
+    reasoning: TokenCount | None = None
+    total: TokenCount | None = None
 
 
 NO_TOKENS = TokenCounts()

@@ -20,6 +20,8 @@ from clew.model.time import canonical_time
 
 INDEX = "sessions.json"
 """The list of all sessions, in their folder."""
+_MAX_TIME_DIGITS = 17
+"""A longer number is no time, and `int` refuses very long ones."""
 _HEAD = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,')
 _HISTORY = re.compile(rb'"(?:history|workspaceDirectory)"\s*:')
 
@@ -87,7 +89,9 @@ def created_at(path: Path) -> str | None:
     """When a session began, by the list beside it."""
     time = list_entry(path).get("dateCreated")
     # The client writes milliseconds since 1970 as text.
-    return canonical_time(int(time) if isinstance(time, str) and time.isdecimal() else time) or None
+    if isinstance(time, str) and time.isdecimal() and len(time) <= _MAX_TIME_DIGITS:
+        time = int(time)
+    return canonical_time(time) or None
 
 
 @lru_cache(16)

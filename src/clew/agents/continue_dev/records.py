@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from clew.io.typed_records import KeysByType, unknown_in
+from clew.io.typed_records import KeysByType, TokenCount, unknown_in
 from clew.model.json import JSON
 
 HISTORY = ("history",)
@@ -22,19 +22,19 @@ UNTITLED = "Untitled Session"
 
 
 class PromptDetails(Struct):
-    cached_tokens: int | UnsetType = UNSET
-    cache_write_tokens: int | UnsetType = UNSET
+    cached_tokens: TokenCount | UnsetType = UNSET
+    cache_write_tokens: TokenCount | UnsetType = UNSET
 
 
 class CompletionDetails(Struct):
-    reasoning_tokens: int | UnsetType = UNSET
+    reasoning_tokens: TokenCount | UnsetType = UNSET
 
 
 class Usage(Struct):
     """`prompt_tokens` includes what was read from a cache or written to it."""
 
-    prompt_tokens: int | UnsetType = UNSET
-    completion_tokens: int | UnsetType = UNSET
+    prompt_tokens: TokenCount | UnsetType = UNSET
+    completion_tokens: TokenCount | UnsetType = UNSET
     prompt_tokens_details: PromptDetails | None = None
     completion_tokens_details: CompletionDetails | None = None
     model: str | None = None

@@ -20,9 +20,14 @@ _SESSIONS = "session-state"
 _CLAIM_LINES = 8
 """So many lines at most decide whether a file is a session."""
 _EVENT = re.compile(rb'\{\s*"type"\s*:\s*"(?:session|user|assistant|tool|system|subagent|hook)\.[a-z_]+"\s*,\s*"')
-_WORKSPACE_NAME = re.compile(r"^name:[ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
+_WORKSPACE_NAME = re.compile(
+    r"""^name:[ \t]+(?:'(?P<single>(?:[^'\n]|'')*)'|(?P<double>"(?:[^"\\\n]|\\.)*")|(?P<plain>[^\s'"#].*?))"""
+    r"[ \t]*(?:[ \t]\#.*)?$",
+    re.MULTILINE,
+)
 _MAX_WORKSPACE_BYTES = 1 << 20
-_BLOCK_SCALARS = ("|", ">", "&", "*", "!")
+_UNSUPPORTED_YAML_STARTS = ("|", ">", "&", "*", "!")
+_YAML_NULLS = ("null", "Null", "NULL", "~")
 
 
 class CopilotCli(Agent):
@@ -89,15 +94,15 @@ def _workspace_title(source: SourceFile) -> str | None:
         return None
     text = read_inside(source.path.parent, WORKSPACE_FILE, _MAX_WORKSPACE_BYTES)
     found = _WORKSPACE_NAME.search(text.decode(errors="replace")) if text is not None else None
-    if found is None or found[1].startswith(_BLOCK_SCALARS):
+    if found is None:
         return None
-    name = found[1]
-    if name[:1] == '"':
+    if found["single"] is not None:
+        return str(found["single"]).replace("''", "'")
+    if found["double"] is not None:
         # Texts in double quotes are spelled as in JSON, but for a few escapes that nobody types.
         try:
-            name = str(loads(name))
+            return str(loads(found["double"]))
         except NOT_JSON:
             return None
-    elif name[:1] == "'":
-        name = name[1:-1].replace("''", "'")
-    return name
+    name = str(found["plain"])
+    return None if name in _YAML_NULLS or name.startswith(_UNSUPPORTED_YAML_STARTS) else name

@@ -18,7 +18,7 @@ from clew.agents.encoding import (
     json_line,
     model_name,
     output_blocks,
-    output_text,
+    text_or_image,
 )
 from clew.agents.target_profile import Header
 from clew.io.codec import dumps
@@ -34,15 +34,12 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
     """The events of a session, and the file that describes its workspace."""
     session = header.session
     writer = _EventWriter(session)
-    has_own = False
     for unit in units:
         if unit.native:
-            has_own = True
-            yield "", writer.copied(unit.native)
+            yield from (("", line) for line in writer.copied(unit.native))
         elif unit.is_message:
             yield from (("", line) for line in writer.message(unit.value))
-    if not has_own:
-        yield from (("", line) for line in writer.finish())
+    yield from (("", line) for line in writer.finish())
     yield locate.WORKSPACE_FILE, _workspace(session)
 
 
@@ -69,6 +66,7 @@ class _EventWriter:
         self._order = ApiOrder(session, NO_RESULT, splits_texts=True)
         self._last_id: str | None = None
         self._count = 0
+        self._has_started = False
         self._turns = 0
         self._is_turn_open = False
         self._time = spell_milliseconds(session.get("started_at"))
@@ -76,19 +74,21 @@ class _EventWriter:
         self._summary: list[str] = []
         """The texts of a summary, until all of it is known."""
 
-    def copied(self, record: Mapping[str, JSON]) -> bytes:
-        """An event of the client itself, behind the event that was written last."""
+    def copied(self, record: Mapping[str, JSON]) -> Iterator[bytes]:
+        """An event of the client itself, behind the events that were held back."""
+        yield from self._end_messages()
+        yield from self._compaction()
+        self._has_started = True
         event = dict(record)
         if "parentId" in event:
             event["parentId"] = self._last_id
         if isinstance(event.get("id"), str):
             self._last_id = event["id"]
-        return json_line(event)
+        yield json_line(event)
 
     def message(self, message: Fields) -> Iterator[bytes]:
         """The events that are complete, now that this message is there."""
-        if not self._count:
-            yield self._start()
+        yield from self._start()
         if (message.get("metadata") or {}).get("is_compact_summary"):
             yield from self._end_messages()
             self._time = spell_milliseconds(message.get("timestamp") or self._time)
@@ -100,8 +100,7 @@ class _EventWriter:
 
     def finish(self) -> Iterator[bytes]:
         """The events that were held back."""
-        if not self._count:
-            yield self._start()
+        yield from self._start()
         yield from self._end_messages()
         yield from self._compaction()
 
@@ -123,7 +122,10 @@ class _EventWriter:
         self._last_id = name
         return json_line(event)
 
-    def _start(self) -> bytes:
+    def _start(self) -> Iterator[bytes]:
+        if self._has_started:
+            return
+        self._has_started = True
         data = {
             "sessionId": self._session["id"],
             "version": 1,
@@ -132,7 +134,7 @@ class _EventWriter:
             "startTime": self._time,
             "context": {"cwd": self._session["workspace"]},
         }
-        return self._event("session.start", data)
+        yield self._event("session.start", data)
 
     def _message(self, message: ApiMessage) -> Iterator[bytes]:
         if message.role == "assistant":
@@ -148,8 +150,9 @@ class _EventWriter:
             yield from self._prompt(message)
 
     def _prompt(self, message: ApiMessage) -> Iterator[bytes]:
-        data: Fields = {"content": joined_text(message.content)}
-        images = [_Asset(block) for block in message.content if block["type"] == "image"]
+        parts = _parts(message.content)
+        data: Fields = {"content": joined_text(parts)}
+        images = [_Asset(part) for part in parts if part["type"] == "image"]
         yield from self._assets(images)
         if images:
             data["attachments"] = [{"type": "blob", "displayName": "image", **image.reference} for image in images]
@@ -191,31 +194,36 @@ class _EventWriter:
             yield self._event("assistant.turn_end", {"turnId": str(self._turns - 1)})
 
     def _result(self, block: Fields) -> Iterator[bytes]:
-        text = output_text(block.get("output"))
+        parts = _parts(output_blocks(block.get("output")))
+        text = "\n".join(part["text"] for part in parts if part["type"] == "text")
         data: Fields = {"toolCallId": block["tool_id"], "turnId": str(self._turns - 1)}
         if block.get("is_error") is True:
             data |= {"success": False, "error": {"message": text, "code": "failure"}}
             yield self._event("tool.execution_complete", data)
             return
         result: Fields = {"content": text}
-        images = [_Asset(item) for item in output_blocks(block.get("output")) if item["type"] == "image"]
+        images = [_Asset(part) for part in parts if part["type"] == "image"]
         yield from self._assets(images)
         if images:
             result["binaryResultsForLlm"] = [{"type": "image", **image.reference} for image in images]
         yield self._event("tool.execution_complete", {**data, "success": True, "result": result})
 
 
-class _Asset:
-    """An image, and how events refer to it."""
+def _parts(blocks: Iterable[Fields]) -> list[Fields]:
+    return [part for block in blocks if (part := text_or_image(block)) is not None]
 
-    def __init__(self, block: Fields) -> None:
-        self.data = str(block.get("image") or "")
+
+class _Asset:
+    """An image with its bytes, and how events refer to it."""
+
+    def __init__(self, part: Fields) -> None:
+        self.data = str(part["data"])
         try:
             content = base64.b64decode(self.data)
         except ValueError:
             content = self.data.encode()
         self.reference: Fields = {
             "assetId": f"sha256:{hashlib.sha256(content).hexdigest()}",
-            "mimeType": block.get("media_type"),
+            "mimeType": part["mimeType"],
             "byteLength": len(content),
         }

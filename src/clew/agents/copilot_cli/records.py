@@ -9,11 +9,11 @@ event belongs to. The types of events are those of the npm package @github/copil
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Any
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
-from clew.io.typed_records import RecordDecoder, unknown_in
+from clew.io.typed_records import RecordDecoder, TokenCount, unknown_in
 from clew.model.json import JSON
 
 _KINDS = {
@@ -58,8 +58,6 @@ _UNUSED_KEYS = {
 """Keys of messages that clew knows and does not decode, by the type of the event."""
 _CALL_KEYS = frozenset("type intentionSummary toolTitle caller mcpServerName mcpToolName".split())
 
-_Count = Annotated[int, Meta(ge=0, le=2**53)] | None
-
 
 class Usage(Struct, gc=False):
     """The usage of one request, or of all requests to a model.
@@ -69,11 +67,11 @@ class Usage(Struct, gc=False):
 
     model: str | None = None
     apiCallId: str | None = None
-    inputTokens: _Count = None
-    outputTokens: _Count = None
-    cacheReadTokens: _Count = None
-    cacheWriteTokens: _Count = None
-    reasoningTokens: _Count = None
+    inputTokens: TokenCount | None = None
+    outputTokens: TokenCount | None = None
+    cacheReadTokens: TokenCount | None = None
+    cacheWriteTokens: TokenCount | None = None
+    reasoningTokens: TokenCount | None = None
 
 
 class ModelMetric(Struct, gc=False):
@@ -136,7 +134,7 @@ class EventData(Struct, gc=False):
     toolRequests: Any = None
     reasoningText: str | None = None
     reasoningOpaque: str | None = None
-    outputTokens: _Count = None
+    outputTokens: TokenCount | None = None
     parentToolCallId: str | None = None
     # Tools
     toolCallId: str | None = None

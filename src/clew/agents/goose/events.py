@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from clew.agents.base import SourceFile
-from clew.agents.content import joined_output, text_block, text_or_none
+from clew.agents.content import joined_output, text_block, text_or_none, text_or_unset
 from clew.agents.database_rows import LINES, RESULT_SUFFIX, RowDecoder, decode_json, decode_row, parse_json
 from clew.agents.decoding import known_facts, time_of_seconds, token_usage
 from clew.agents.goose.encode import NO_TITLE, name_suffix
@@ -34,7 +34,7 @@ from clew.agents.goose.records import (
 from clew.io.typed_records import decode_value
 from clew.model.blocks import Block, Image, Text, Thinking, ToolResult, ToolUse, Unknown
 from clew.model.events import Event, SessionInfo, UsageReport
-from clew.model.json import JSON
+from clew.model.json import JSON, object_at
 from clew.model.message import Metadata, ModelUse
 from clew.model.time import canonical_time
 from clew.model.todo import Todo
@@ -190,7 +190,7 @@ class _GooseDecoder(RowDecoder):
         uuid = self.unused_uuid(row.message_id or f"row {row.id}")
         blocks = [_block(item, value) for item, value in zip(items, values, strict=True)]
         results: list[Block] = [block for block in blocks if isinstance(block, ToolResult)]
-        content: list[Block] = [block for block in blocks if block and not isinstance(block, ToolResult)]
+        content: list[Block] = [block for block in blocks if block is not None and not isinstance(block, ToolResult)]
         details = decode_json(row.metadata_json, MessageMetadata) or MessageMetadata()
         metadata, time = self._metadata(row, details, items), time_of_seconds(row.created_timestamp)
         if row.role == "assistant":
@@ -271,7 +271,7 @@ def _block(item: Item, value: JSON) -> Block | None:
         case "text":
             return Text(text=item.text or "")
         case "image" if isinstance(item.data, str):
-            return Image(media_type=item.mimeType, encoding="base64", image=item.data)
+            return Image(media_type=text_or_unset(item.mimeType), encoding="base64", image=item.data)
         case "thinking":
             return Thinking(thinking=item.thinking or "", signature=item.signature or UNSET)
         case "reasoning":
@@ -293,7 +293,7 @@ def _result(item: Item) -> ToolResult:
     outcome = item.toolResult or Outcome()
     value = _result_value(outcome)
     failed = outcome.status == "error" or value.isError is True
-    output = outcome.error if outcome.error is not None else _output(value.content)
+    output = _output(outcome.error if outcome.error is not None else value.content)
     return ToolResult(tool_id=item.id, output=output, is_error=failed)
 
 
@@ -316,24 +316,24 @@ def _output(content: JSON) -> JSON:
     """What the model was shown of a result: its text, or blocks where there are pictures."""
     if not isinstance(content, list):
         return content
-    items = [item for item in content if isinstance(item, dict)]
-    shown = [item for item in items if _is_for_model(item)] or items
+    shown = [item for item in content if _is_for_model(item)] or content
     return joined_output([_output_block(item) for item in shown])
 
 
-def _output_block(item: dict[str, JSON]) -> Block:
+def _output_block(item: JSON) -> Block:
+    if not isinstance(item, dict):
+        return Unknown(value=item)
     resource = item.get("resource")
     if item.get("type") == "image" and isinstance(item.get("data"), str):
-        return Image(media_type=text_or_none(item.get("mimeType")), encoding="base64", image=item["data"])
+        return Image(media_type=text_or_unset(item.get("mimeType")), encoding="base64", image=item["data"])
     if isinstance(resource, dict) and isinstance(resource.get("text"), str):
         return Text(text=resource["text"])
     return text_block(item)
 
 
-def _is_for_model(item: dict[str, JSON]) -> bool:
+def _is_for_model(item: JSON) -> bool:
     """Older tools answer twice: once for the model, and once for the person."""
-    annotations = item.get("annotations")
-    audience = annotations.get("audience") if isinstance(annotations, dict) else None
+    audience = object_at(item, "annotations").get("audience")
     return not isinstance(audience, list) or "assistant" in audience
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from clew.agents.database_rows import json_in_column
 from clew.agents.goose.layout import CONVERTED_KEY
-from clew.io.typed_records import KeysByType, unknown_in
+from clew.io.typed_records import KeysByType, TokenCount, unknown_in
 from clew.model.json import JSON
 
 
@@ -26,10 +26,10 @@ class SessionRow(msgspec.Struct):
     session_type: str | None = None
     working_dir: str | None = None
     created_at: str | None = None
-    accumulated_input_tokens: int | None = None
-    accumulated_output_tokens: int | None = None
-    accumulated_cache_read_tokens: int | None = None
-    accumulated_cache_write_tokens: int | None = None
+    accumulated_input_tokens: TokenCount | None = None
+    accumulated_output_tokens: TokenCount | None = None
+    accumulated_cache_read_tokens: TokenCount | None = None
+    accumulated_cache_write_tokens: TokenCount | None = None
     extension_data: str | None = None
     provider_name: str | None = None
     model_config_json: str | None = None
@@ -55,10 +55,10 @@ class LedgerRow(msgspec.Struct):
     id: int | None = None
     created_timestamp: int | None = None
     model: str | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_tokens: int | None = None
-    cache_write_tokens: int | None = None
+    input_tokens: TokenCount | None = None
+    output_tokens: TokenCount | None = None
+    cache_read_tokens: TokenCount | None = None
+    cache_write_tokens: TokenCount | None = None
 
 
 class Converted(msgspec.Struct):
@@ -89,10 +89,10 @@ class Inference(msgspec.Struct):
 class MessageUsage(msgspec.Struct):
     """What the request behind a reply used; `inputTokens` includes what was read from a cache or written to it."""
 
-    inputTokens: int | None = None
-    outputTokens: int | None = None
-    cacheReadTokens: int | None = None
-    cacheWriteTokens: int | None = None
+    inputTokens: TokenCount | None = None
+    outputTokens: TokenCount | None = None
+    cacheReadTokens: TokenCount | None = None
+    cacheWriteTokens: TokenCount | None = None
 
 
 class MessageMetadata(msgspec.Struct):

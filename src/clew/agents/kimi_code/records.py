@@ -9,11 +9,11 @@ modules of this package know the key names, and no others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Any
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
-from clew.io.typed_records import RecordDecoder, unknown_in, unknown_keys
+from clew.io.typed_records import RecordDecoder, TokenCount, unknown_in, unknown_keys
 from clew.model.json import JSON
 from clew.model.record import ORIGIN
 
@@ -21,17 +21,16 @@ STATE_ARRAY = ("records",)
 """`state.json` has no such array, so that all of it is one record."""
 REPEATED_MESSAGE = "agent.message.appended"
 
-_Count = Annotated[int, Meta(ge=0, le=2**53)] | UnsetType
 """A count below zero or beyond this is no count."""
 
 
 class Usage(Struct, gc=False):
     """The tokens of one request. Input from a cache is no part of `inputOther`; `output` includes reasoning."""
 
-    inputOther: _Count = UNSET
-    output: _Count = UNSET
-    inputCacheRead: _Count = UNSET
-    inputCacheCreation: _Count = UNSET
+    inputOther: TokenCount | UnsetType = UNSET
+    output: TokenCount | UnsetType = UNSET
+    inputCacheRead: TokenCount | UnsetType = UNSET
+    inputCacheCreation: TokenCount | UnsetType = UNSET
 
 
 class Origin(Struct, gc=False):

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from clew.io.typed_records import RecordDecoder, unknown_in
+from clew.io.typed_records import RecordDecoder, TokenCount, unknown_in
 from clew.model.json import JSON
 
 NO_ARRAY = ("records",)
@@ -67,17 +67,17 @@ class Manifest(Struct):
 class Usage(Struct):
     """`input_tokens` includes what was read from a cache."""
 
-    input_tokens: int | UnsetType = UNSET
-    output_tokens: int | UnsetType = UNSET
-    cached_input_tokens: int | UnsetType = UNSET
+    input_tokens: TokenCount | UnsetType = UNSET
+    output_tokens: TokenCount | UnsetType = UNSET
+    cached_input_tokens: TokenCount | UnsetType = UNSET
 
 
 class TotalUsage(Struct, rename="camel"):
     """The same for the whole session, as the projection has it."""
 
-    input_tokens: int | UnsetType = UNSET
-    output_tokens: int | UnsetType = UNSET
-    cached_input_tokens: int | UnsetType = UNSET
+    input_tokens: TokenCount | UnsetType = UNSET
+    output_tokens: TokenCount | UnsetType = UNSET
+    cached_input_tokens: TokenCount | UnsetType = UNSET
 
 
 class ProjectedSession(Struct, rename="camel"):

@@ -13,7 +13,7 @@ import msgspec
 
 from clew.agents.database import HEADER_KEY
 from clew.agents.database_rows import json_in_column
-from clew.io.typed_records import unknown_in, unknown_keys
+from clew.io.typed_records import TokenCount, unknown_in, unknown_keys
 from clew.model.json import JSON
 
 
@@ -60,16 +60,16 @@ class Times(msgspec.Struct):
 class CacheTokens(msgspec.Struct):
     """Input that was read from a cache or written to it; `Tokens.input` is without both."""
 
-    read: int | None = None
-    write: int | None = None
+    read: TokenCount | None = None
+    write: TokenCount | None = None
 
 
 class Tokens(msgspec.Struct):
     """Token counts of one request; `output` is without `reasoning`."""
 
-    input: int | None = None
-    output: int | None = None
-    reasoning: int | None = None
+    input: TokenCount | None = None
+    output: TokenCount | None = None
+    reasoning: TokenCount | None = None
     cache: CacheTokens | None = None
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from clew.io.typed_records import KeysByType, OptionalText, RecordDecoder, unknown_in
+from clew.io.typed_records import KeysByType, OptionalText, RecordDecoder, TokenCount, unknown_in
 from clew.model.json import JSON
 
 HEADER = "session"
@@ -33,12 +33,12 @@ RECORD_KINDS = {
 class Usage(Struct, gc=False):
     """`input` excludes what was read from a cache or written to it; `reasoning` is part of `output`."""
 
-    input: int | UnsetType = UNSET
-    output: int | UnsetType = UNSET
-    cacheRead: int | UnsetType = UNSET
-    cacheWrite: int | UnsetType = UNSET
-    cacheWrite1h: int | UnsetType = UNSET
-    reasoning: int | UnsetType = UNSET
+    input: TokenCount | UnsetType = UNSET
+    output: TokenCount | UnsetType = UNSET
+    cacheRead: TokenCount | UnsetType = UNSET
+    cacheWrite: TokenCount | UnsetType = UNSET
+    cacheWrite1h: TokenCount | UnsetType = UNSET
+    reasoning: TokenCount | UnsetType = UNSET
 
 
 class AgentMessage(Struct, gc=False):

@@ -17,7 +17,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 from clew.agents.backups import read_inside
 from clew.agents.gemini_content import find_unknown_part_keys
 from clew.agents.qwen_code.locate import meta_name
-from clew.io.typed_records import OptionalText, RecordDecoder, unknown_in
+from clew.io.typed_records import OptionalText, RecordDecoder, TokenCount, unknown_in
 from clew.model.json import JSON
 
 _KINDS = {
@@ -46,11 +46,11 @@ class Content(Struct, gc=False):
 class UsageMetadata(Struct, gc=False):
     """Counts of one request. What was cached is part of the prompt."""
 
-    promptTokenCount: int | None = None
-    cachedContentTokenCount: int | None = None
-    candidatesTokenCount: int | None = None
-    thoughtsTokenCount: int | None = None
-    totalTokenCount: int | None = None
+    promptTokenCount: TokenCount | None = None
+    cachedContentTokenCount: TokenCount | None = None
+    candidatesTokenCount: TokenCount | None = None
+    thoughtsTokenCount: TokenCount | None = None
+    totalTokenCount: TokenCount | None = None
 
 
 class ToolCallResult(Struct, gc=False):
@@ -67,11 +67,11 @@ class ForkedFrom(Struct, gc=False):
 class UiEvent(UsageMetadata, gc=False):
     """A request or a call as the client's telemetry counts it, under other names."""
 
-    promptTokenCount: int | None = field(default=None, name="input_token_count")
-    cachedContentTokenCount: int | None = field(default=None, name="cached_content_token_count")
-    candidatesTokenCount: int | None = field(default=None, name="output_token_count")
-    thoughtsTokenCount: int | None = field(default=None, name="thoughts_token_count")
-    totalTokenCount: int | None = field(default=None, name="total_token_count")
+    promptTokenCount: TokenCount | None = field(default=None, name="input_token_count")
+    cachedContentTokenCount: TokenCount | None = field(default=None, name="cached_content_token_count")
+    candidatesTokenCount: TokenCount | None = field(default=None, name="output_token_count")
+    thoughtsTokenCount: TokenCount | None = field(default=None, name="thoughts_token_count")
+    totalTokenCount: TokenCount | None = field(default=None, name="total_token_count")
     name: str | None = field(default=None, name="event.name")
     model: str | None = None
     prompt_id: str = ""

@@ -15,7 +15,7 @@ from msgspec import UNSET, Struct, UnsetType, json
 
 from clew.agents.sage_format import text_objects
 from clew.io.codec import NOT_JSON
-from clew.io.typed_records import OptionalText, RecordDecoder, unknown_in
+from clew.io.typed_records import OptionalText, RecordDecoder, TokenCount, unknown_in
 from clew.model.json import JSON
 from clew.model.message import Role
 
@@ -42,7 +42,6 @@ OLD_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system"
 """The roles of the older form, likewise."""
 
 Flag = bool | UnsetType
-Count = int | UnsetType
 
 
 class ToolCall(Struct, gc=False):
@@ -85,10 +84,10 @@ class Context(Struct, gc=False):
 
 
 class Usage(Struct, gc=False):
-    inputTokens: Count = UNSET
-    outputTokens: Count = UNSET
-    cacheReadTokens: Count = UNSET
-    cacheWriteTokens: Count = UNSET
+    inputTokens: TokenCount | UnsetType = UNSET
+    outputTokens: TokenCount | UnsetType = UNSET
+    cacheReadTokens: TokenCount | UnsetType = UNSET
+    cacheWriteTokens: TokenCount | UnsetType = UNSET
 
 
 class ThinkingMetadata(Struct, gc=False):
@@ -108,7 +107,7 @@ class TodoItem(Struct, gc=False):
 class TrackedFile(Struct, gc=False):
     originalContent: OptionalText = UNSET
     contentHash: OptionalText = UNSET
-    size: Count = UNSET
+    size: int | UnsetType = UNSET
     state: str | UnsetType = UNSET
 
 

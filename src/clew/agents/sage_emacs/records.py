@@ -19,7 +19,7 @@ from clew.agents.source import SINGLE_PASS_BYTES, SourceFile, open_main
 from clew.io.compress import damage
 from clew.io.json_document import DocumentRecord, read_document_stream
 from clew.io.records import RawRecord
-from clew.io.typed_records import OptionalText, RecordDecoder, decode_value, unknown_in
+from clew.io.typed_records import OptionalText, RecordDecoder, TokenCount, decode_value, unknown_in
 from clew.model.json import JSON
 from clew.model.message import SourceRef
 
@@ -30,8 +30,6 @@ MESSAGES = "messages"
 """The key of the list of messages in a saved session."""
 _LEFT_OVER = frozenset({"torn-tail", "nul-run", "trailing-bytes"})
 """Findings of bytes after the list of a torn document, or after a complete document."""
-
-Count = int | UnsetType
 
 
 class ToolCall(Struct, gc=False):
@@ -46,13 +44,13 @@ class ToolCall(Struct, gc=False):
 
 
 class TokenEstimate(Struct, gc=False):
-    estimated: Count = UNSET
+    estimated: TokenCount | UnsetType = UNSET
 
 
 class Usage(Struct, gc=False):
-    input_tokens: Count = UNSET
-    output_tokens: Count = UNSET
-    cache_read_tokens: Count = UNSET
+    input_tokens: TokenCount | UnsetType = UNSET
+    output_tokens: TokenCount | UnsetType = UNSET
+    cache_read_tokens: TokenCount | UnsetType = UNSET
 
 
 class ConversationRecord(Struct, gc=False):

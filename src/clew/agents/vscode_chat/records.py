@@ -7,13 +7,13 @@ model with its calls, and the results; `response` is what the editor displays, f
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Any
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from clew.agents.vscode_chat.mutation_log import DELETE, INITIAL, PUSH, SET
 from clew.io.compress import plain_name
-from clew.io.typed_records import unknown_in
+from clew.io.typed_records import TokenCount, unknown_in
 from clew.model.json import JSON
 
 DOCUMENT_REQUESTS = "requests"
@@ -25,8 +25,6 @@ _REQUEST_KEYS = frozenset(
     "isCompleteAddedRequest locationData userSelectedTools elapsedMs completionTokens promptTokens "
     "promptTokenDetails completedAt isSystemInitiated systemInitiatedLabel isSteering".split()
 )
-
-_Count = Annotated[int, Meta(ge=0, le=2**53)] | None
 
 
 class Prompt(Struct, gc=False):
@@ -68,8 +66,8 @@ class Round(Struct, gc=False):
 class ResultMetadata(Struct, gc=False):
     toolCallRounds: list[Round] | None = None
     toolCallResults: dict[str, Any] | None = None
-    promptTokens: _Count = None
-    outputTokens: _Count = None
+    promptTokens: TokenCount | None = None
+    outputTokens: TokenCount | None = None
     resolvedModel: str | None = None
 
 
