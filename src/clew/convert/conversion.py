@@ -26,12 +26,8 @@ from clew.convert.history import SessionWithHistory
 from clew.convert.losses import Converted, Damage, Loss
 from clew.convert.origin import ORIGINAL_FILE_SUFFIX, Origin
 from clew.convert.target_files import Prepared, SessionFiles, file_reader, register_session
-<<<<<<< HEAD
 from clew.errors import ClewError, SourceUnreadable, UsageError
-=======
-from clew.errors import SourceUnreadable, UsageError
 from clew.host import current_time
->>>>>>> rev2-green
 from clew.io.compress import SUFFIXES
 from clew.model import SCHEMA_VERSION
 from clew.model.json import JSON
@@ -46,9 +42,6 @@ Find = Callable[[str], SourceFile | None]
 """Gives the session of a sub-agent by its id."""
 
 
-<<<<<<< HEAD
-class NothingToConvert(ClewError):
-=======
 def has_start_time(session: Mapping[str, JSON]) -> bool:
     """True if the session records a valid start time."""
     return parse_time(session.get("started_at")) is not None
@@ -62,8 +55,7 @@ def fill_missing_times(session: dict[str, JSON], default: datetime) -> None:
         session["ended_at"] = session["started_at"]
 
 
-class NothingToConvert(UsageError):
->>>>>>> rev2-green
+class NothingToConvert(ClewError):
     """A session without words, calls or results."""
 
 
