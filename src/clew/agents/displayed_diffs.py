@@ -31,9 +31,11 @@ class DisplayedFileChanges(ToolFileChanges):
         is_content = not call.output_text.lstrip().startswith(self.not_content)
         return call.read(as_text(call.output) if is_whole and is_content else None)
 
-    def written(self, call: ToolCall) -> FileChange:
+    def change_by_write(self, call: ToolCall) -> FileChange:
         shown = _displayed(call, "newContent")
-        return super().written(call._replace(input={**call.input, "content": shown}) if shown is not None else call)
+        return super().change_by_write(
+            call._replace(input={**call.input, "content": shown}) if shown is not None else call
+        )
 
     def edit_by_writing(self, call: ToolCall, content: str) -> Edit:
         return writing(content)
@@ -50,16 +52,16 @@ class DisplayedFileChanges(ToolFileChanges):
         """True where the result says that there was no such file."""
         return False
 
-    def edited(self, call: ToolCall) -> FileChange:
+    def change_by_edit(self, call: ToolCall) -> FileChange:
         before, shown = self.content_before(call), _displayed(call, "newContent")
         if shown is not None and before is ABSENT:
             return call.change("create", "record", before, as_bytes(shown))
         if shown is not None:
             return call.change("change", "record", before, edit=rewriting(shown))
-        return super().edited(call) if self.edits_as_asked else call.change("change", "record", before)
+        return super().change_by_edit(call) if self.edits_as_asked else call.change("change", "record", before)
 
 
 def _displayed(call: ToolCall, name: str) -> str | None:
     """The file before or after a change; None where it is not displayed, or too long to be displayed whole."""
-    text = None if call.details.get(f"{name}Truncated") is True else call.details.get(name)
+    text = None if call.result_details.get(f"{name}Truncated") is True else call.result_details.get(name)
     return text if isinstance(text, str) else None

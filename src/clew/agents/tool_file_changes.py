@@ -41,13 +41,13 @@ class ToolCall(NamedTuple):
     """Where the session worked: paths are relative to it."""
     path: str
     """The file that the arguments name; empty where they name none."""
-    at: int
+    call_index: int
     """The index of the message with the call."""
-    done: int = 0
+    result_index: int = 0
     """The index of the message with the result, or of the prompt that came instead; 0 before."""
     output: JSON = None
     """The result: a text, or a list of blocks."""
-    details: Mapping[str, JSON] = MappingProxyType({})
+    result_details: Mapping[str, JSON] = MappingProxyType({})
     """What the record with the result contains apart from the output."""
 
     def text(self, *names: str) -> str | None:
@@ -69,7 +69,7 @@ class ToolCall(NamedTuple):
         note: str | None = None,
     ) -> FileChange:
         """What the call did to its file."""
-        return FileChange(self.path, action, self.at, self.done, how, before, after, edit, note=note)
+        return FileChange(self.path, action, self.call_index, self.result_index, how, before, after, edit, note=note)
 
     def read(self, content: KnownContent | None, note: str | None = None) -> FileChange:
         """What the call read of its file; None where it does not show all of it."""
@@ -89,13 +89,13 @@ class ToolFileChanges:
     edits: ClassVar[Collection[str]] = ()
     deletes: ClassVar[Collection[str]] = ()
     """Tools that read, replace, edit or delete the file that they name, and touch no other."""
-    harmless: ClassVar[Collection[str]] = ()
+    read_only_tools: ClassVar[Collection[str]] = ()
     """Tools that change no file."""
     path_arguments: ClassVar[tuple[str, ...]] = ("path",)
     content_arguments: ClassVar[tuple[str, ...]] = ("content",)
     old_arguments: ClassVar[tuple[str, ...]] = ("old_string",)
     new_arguments: ClassVar[tuple[str, ...]] = ("new_string",)
-    every_arguments: ClassVar[tuple[str, ...]] = ("replace_all",)
+    replace_all_arguments: ClassVar[tuple[str, ...]] = ("replace_all",)
 
     def __init__(self, folder: str | None = None) -> None:
         self.folder = folder
@@ -110,7 +110,7 @@ class ToolFileChanges:
         for unit in units:
             self.folder = self.folder_of(unit) or self.folder
             yield from self.message(unit) if unit.is_message else self.record(unit)
-        yield from self.finish()
+        yield from self.on_end()
 
     def folder_of(self, unit: Unit) -> str | None:
         """The folder that the session works in from here on; None where the record names none."""
@@ -120,20 +120,20 @@ class ToolFileChanges:
         """The calls and results of a message."""
         self.index = unit.value["index"]
         if self.is_new_turn(unit.value):
-            yield from self.interrupted(self.index)
+            yield from self.unanswered_changes(self.index)
         for block in unit.value["content"]:
             if block["type"] == "tool_use":
-                yield from self.called(block)
+                yield from self.on_call(block)
             elif block["type"] == "tool_result":
-                yield from self.returned(block, unit.native)
+                yield from self.on_result(block, unit.native)
 
     def record(self, unit: Unit) -> Iterator[Event]:
         """What a record proves that is no message, such as the name of a copy."""
         return iter(())
 
-    def finish(self) -> Iterator[Event]:
+    def on_end(self) -> Iterator[Event]:
         """What is known at the end of the session."""
-        return self.interrupted(self.index + 1)
+        return self.unanswered_changes(self.index + 1)
 
     def is_new_turn(self, message: dict[str, JSON]) -> bool:
         """True for a prompt: every call has its result by then, unless it was interrupted."""
@@ -141,52 +141,54 @@ class ToolFileChanges:
         is_by_person = message["role"] == "user" and metadata_of(message).get("is_meta") is not True
         return is_by_person and bool(types) and "tool_result" not in types
 
-    def called(self, block: dict[str, JSON]) -> Iterator[Event]:
+    def on_call(self, block: dict[str, JSON]) -> Iterator[Event]:
         """A tool was called."""
         found = tool_call(block)
         if found is None:
             return
-        key, name, given = found
-        named = self.named_path(given)
+        key, name, arguments = found
+        named = self.named_path(arguments)
         path = absolute(named, self.folder) if named else ""
-        call = ToolCall(key, self.tool_name(name, given), given, self.folder, path, self.index)
+        call = ToolCall(key, self.tool_name(name, arguments), arguments, self.folder, path, self.index)
         self.calls[key] = call
         if self.can_change_any_file(call):
             yield writer_started(key, self.index, call.name, " && ".join(self.commands(call)) or None)
 
-    def returned(self, block: dict[str, JSON], native: Mapping[str, JSON]) -> Iterator[Event]:
+    def on_result(self, block: dict[str, JSON], native: Mapping[str, JSON]) -> Iterator[Event]:
         """The result of a call came in a native record."""
         key = block.get("tool_id")
         call = self.calls.pop(key, None) if isinstance(key, str) else None
         if call is None:
             return
-        call = call._replace(done=self.index, output=block.get("output"), details=self.details(native, call.id))
-        yield from self.finished(call)
+        call = call._replace(
+            result_index=self.index, output=block.get("output"), result_details=self.result_details(native, call.id)
+        )
+        yield from self.ended_writers(call)
         if block.get("is_error") is not True:
             yield from self.changes(call)
 
-    def interrupted(self, index: int) -> Iterator[Event]:
+    def unanswered_changes(self, index: int) -> Iterator[Event]:
         """Calls that have no result by message `index`: what they did to their files is not known."""
         for call in list(self.calls.values()):
             is_change = call.name in self.writes or call.name in self.edits or call.name in self.deletes
-            if is_change and call.path and not call.done:
-                self.calls[call.id] = call = call._replace(done=index)
+            if is_change and call.path and not call.result_index:
+                self.calls[call.id] = call = call._replace(result_index=index)
                 yield call.change("change", "edit", note="the call that changed it has no result")
 
-    def tool_name(self, name: str, given: dict[str, JSON]) -> str:
+    def tool_name(self, name: str, arguments: dict[str, JSON]) -> str:
         """The name that the tables of this class have for a tool."""
         return name
 
-    def named_path(self, given: dict[str, JSON]) -> str | None:
+    def named_path(self, arguments: dict[str, JSON]) -> str | None:
         """The file that the arguments of a call name."""
-        return first_text(given, *self.path_arguments)
+        return first_text(arguments, *self.path_arguments)
 
     def commands(self, call: ToolCall) -> list[str]:
         """The shell commands of a call; none where they are not plain text."""
         command = call.text("command")
         return [command] if command is not None else []
 
-    def details(self, native: Mapping[str, JSON], call_id: str) -> Mapping[str, JSON]:
+    def result_details(self, native: Mapping[str, JSON], call_id: str) -> Mapping[str, JSON]:
         """What a native record contains of the result of a call apart from its output."""
         return {}
 
@@ -195,10 +197,10 @@ class ToolFileChanges:
         if call.name in self.shells:
             commands = self.commands(call)
             return not commands or not all(map(is_read_only_command, commands))
-        known = (self.harmless, self.reads, self.writes, self.edits, self.deletes)
+        known = (self.read_only_tools, self.reads, self.writes, self.edits, self.deletes)
         return not any(call.name in names for names in known)
 
-    def finished(self, call: ToolCall) -> Iterator[Event]:
+    def ended_writers(self, call: ToolCall) -> Iterator[Event]:
         """The writers that are over when a call returned."""
         if self.can_change_any_file(call) and not self.keeps_running(call):
             yield WriterFinished(call.id, self.index)
@@ -214,9 +216,9 @@ class ToolFileChanges:
         if call.name in self.reads:
             yield self.read(call)
         elif call.name in self.writes:
-            yield self.written(call)
+            yield self.change_by_write(call)
         elif call.name in self.edits:
-            yield self.edited(call)
+            yield self.change_by_edit(call)
         elif call.name in self.deletes:
             yield call.change("delete", "record", after=ABSENT)
 
@@ -224,7 +226,7 @@ class ToolFileChanges:
         """What a tool read of a file."""
         return call.read(None)
 
-    def written(self, call: ToolCall) -> FileChange:
+    def change_by_write(self, call: ToolCall) -> FileChange:
         """What a tool wrote to a file."""
         content, before = call.text(*self.content_arguments), self.content_before(call)
         if before is ABSENT:
@@ -240,7 +242,7 @@ class ToolFileChanges:
         """What the file was before, if the result contains it."""
         return None
 
-    def edited(self, call: ToolCall) -> FileChange:
+    def change_by_edit(self, call: ToolCall) -> FileChange:
         """What a tool changed in a file."""
         replacements = self.replacements(call)
         edit = replacing(replacements) if replacements else None
@@ -255,7 +257,7 @@ class ToolFileChanges:
             new = first_text(edit, *self.new_arguments) if isinstance(edit, dict) else None
             if not old or new is None:
                 return []
-            found.append(Replacement(old, new, any(edit.get(name) is True for name in self.every_arguments)))
+            found.append(Replacement(old, new, any(edit.get(name) is True for name in self.replace_all_arguments)))
         return found
 
 
@@ -267,7 +269,7 @@ class CommonToolFileChanges(ToolFileChanges):
     writes = ("write", "write_file", "create_file")
     edits = ("edit", "edit_file", "str_replace", "replace")
     deletes = ("delete_file", "remove_file")
-    harmless = frozenset(
+    read_only_tools = frozenset(
         "glob grep ls list list_files list_directory search search_files code_search find_files todo_write todowrite "
         "todo_read web_fetch web_search webfetch websearch git_status git_log git_diff git_branch git_blame "
         "sequential_thinking sequentialthinking task_done ask_user askuserquestion lsp todo".split()
@@ -279,10 +281,10 @@ class CommonToolFileChanges(ToolFileChanges):
 
     _commands_of_editor: ClassVar = {"create": "write", "str_replace": "edit", "view": "read"}
 
-    def tool_name(self, name: str, given: dict[str, JSON]) -> str:
+    def tool_name(self, name: str, arguments: dict[str, JSON]) -> str:
         name = name.lower()
         if name == "str_replace_based_edit_tool":
-            return self._commands_of_editor.get(str(given.get("command")), name)
+            return self._commands_of_editor.get(str(arguments.get("command")), name)
         return name
 
     def commands(self, call: ToolCall) -> list[str]:

@@ -30,7 +30,7 @@ class BackgroundWriters(ToolFileChanges):
     """Tells when something begins that can change any file, and when it is over."""
 
     shells = ("Bash", "PowerShell")
-    harmless = frozenset(
+    read_only_tools = frozenset(
         "Glob Grep LS NotebookRead TodoRead TodoWrite TaskCreate TaskUpdate TaskGet TaskList TaskOutput TaskStop "
         "BashOutput KillShell KillBash WebFetch WebSearch ToolSearch AskUserQuestion ExitPlanMode EnterPlanMode "
         "exit_plan_mode SendMessage ListMcpResourcesTool ReadMcpResourceTool LSP ReportFindings "
@@ -73,7 +73,7 @@ class BackgroundWriters(ToolFileChanges):
     def _hook(self, call_id: JSON, index: int) -> Iterator[Event]:
         call = self.calls.get(call_id) if isinstance(call_id, str) else None
         key = f"hook {index}"
-        yield WriterStarted(key, call.at if call is not None else min(self.last_reply, index - 1), "a hook")
+        yield WriterStarted(key, call.call_index if call is not None else min(self.last_reply, index - 1), "a hook")
         yield WriterFinished(key, index)
 
     def _notice(self, text: str, index: int) -> Iterator[Event]:
@@ -91,29 +91,34 @@ class BackgroundWriters(ToolFileChanges):
         self._typed = f"typed {index}"
         yield WriterStarted(self._typed, index - 1, what)
 
-    def finished(self, call: ToolCall) -> Iterator[Event]:
+    def ended_writers(self, call: ToolCall) -> Iterator[Event]:
         if self.can_change_any_file(call) and self.keeps_running(call):
-            names = [call.details.get(word) for word in ("backgroundTaskId", "agentId", "taskId", "shellId")]
+            names = [call.result_details.get(word) for word in ("backgroundTaskId", "agentId", "taskId", "shellId")]
             self._names.update({name: call.id for name in names if isinstance(name, str)})
-        yield from super().finished(call)
+        yield from super().ended_writers(call)
         yield from self._finish_background_tasks(call)
 
     def keeps_running(self, call: ToolCall) -> bool:
         if call.name in ("Task", "Agent"):
-            return call.details.get("isAsync") is True or call.details.get("status") not in (None, "completed")
-        return call.input.get("run_in_background") is True or isinstance(call.details.get("backgroundTaskId"), str)
+            return call.result_details.get("isAsync") is True or call.result_details.get("status") not in (
+                None,
+                "completed",
+            )
+        return call.input.get("run_in_background") is True or isinstance(
+            call.result_details.get("backgroundTaskId"), str
+        )
 
     def _finish_background_tasks(self, call: ToolCall) -> Iterator[Event]:
         """The person or the model looked after what runs, or stopped it."""
-        task = object_at(call.details, "task") or call.details
+        task = object_at(call.result_details, "task") or call.result_details
         stopped = call.name in ("KillShell", "KillBash", "TaskStop")
         if not stopped and task.get("status") not in _FINISHED_STATUSES:
             return
-        for holder in (call.details, task, call.input):
+        for holder in (call.result_details, task, call.input):
             for word in ("shellId", "shell_id", "bash_id", "task_id", "taskId"):
                 key = self._names.get(str(holder.get(word)))
                 if key is not None:
-                    yield WriterFinished(key, call.done)
+                    yield WriterFinished(key, call.result_index)
 
 
 def _texts(message: dict[str, JSON], attachment: Mapping[str, JSON]) -> Iterator[str]:

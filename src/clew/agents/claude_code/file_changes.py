@@ -40,7 +40,7 @@ class _ClaudeFileChanges(BackgroundWriters):
     reads, writes, edits = ("Read",), ("Write",), ("Edit", "MultiEdit", "NotebookEdit")
     path_arguments = ("file_path", "notebook_path")
     old_arguments, new_arguments = ("oldString", "old_string"), ("newString", "new_string")
-    every_arguments = ("replaceAll", "replace_all")
+    replace_all_arguments = ("replaceAll", "replace_all")
 
     def __init__(self, checkpoints: Checkpoints) -> None:
         super().__init__()
@@ -70,24 +70,24 @@ class _ClaudeFileChanges(BackgroundWriters):
         reply = metadata_of(message).get("message_id")
         return super().is_new_turn(message) or (None not in (reply, self._reply) and reply != self._reply)
 
-    def interrupted(self, index: int) -> Iterator[Event]:
+    def unanswered_changes(self, index: int) -> Iterator[Event]:
         yield from [WriterFinished(call_id, index) for call_id in self.calls]
-        yield from super().interrupted(index)
+        yield from super().unanswered_changes(index)
         self.calls.clear()
 
-    def returned(self, block: dict[str, JSON], native: Mapping[str, JSON]) -> Iterator[Event]:
+    def on_result(self, block: dict[str, JSON], native: Mapping[str, JSON]) -> Iterator[Event]:
         is_refused = self._has_one_result and isinstance(native.get("toolUseResult"), str)
-        return super().returned({**block, "is_error": True} if is_refused else block, native)
+        return super().on_result({**block, "is_error": True} if is_refused else block, native)
 
-    def details(self, native: Mapping[str, JSON], call_id: str) -> Mapping[str, JSON]:
+    def result_details(self, native: Mapping[str, JSON], call_id: str) -> Mapping[str, JSON]:
         return object_at(native, "toolUseResult") if self._has_one_result else {}
 
     def changes(self, call: ToolCall) -> Iterator[FileChange]:
         # What the result tells goes before what was asked for.
-        return super().changes(call._replace(input={**call.input, **call.details}))
+        return super().changes(call._replace(input={**call.input, **call.result_details}))
 
     def read(self, call: ToolCall) -> FileChange:
-        content = _shown(call.details)
+        content = _shown(call.result_details)
         return call.read(content, None if content is not None else _NOT_SHOWN)
 
     def _attached(self, attachment: Mapping[str, JSON]) -> Iterator[Event]:
@@ -104,9 +104,9 @@ class _ClaudeFileChanges(BackgroundWriters):
             note = "it was changed from outside"
             yield FileChange(path, "change", self.last_reply, self.index, "record", note=note)
 
-    def written(self, call: ToolCall) -> FileChange:
-        is_altered = call.details.get("userModified") is True
-        return call.change("change", "record") if is_altered else super().written(call)
+    def change_by_write(self, call: ToolCall) -> FileChange:
+        is_altered = call.result_details.get("userModified") is True
+        return call.change("change", "record") if is_altered else super().change_by_write(call)
 
     def edit_by_writing(self, call: ToolCall, content: str) -> Edit:
         parts = self._version.split(".")
@@ -114,21 +114,24 @@ class _ClaudeFileChanges(BackgroundWriters):
         return writing(content, verbatim=is_new)
 
     def content_before(self, call: ToolCall) -> KnownContent | None:
-        if call.name == "Write" and call.details.get("type") == "create":
+        if call.name == "Write" and call.result_details.get("type") == "create":
             return ABSENT
-        return as_text(call.details.get("originalFileContents", call.details.get("originalFile")))
+        return as_text(call.result_details.get("originalFileContents", call.result_details.get("originalFile")))
 
-    def edited(self, call: ToolCall) -> FileChange:
+    def change_by_edit(self, call: ToolCall) -> FileChange:
         if call.name == "NotebookEdit":
-            before, after = as_text(call.details.get("original_file")), as_text(call.details.get("updated_file"))
+            before, after = (
+                as_text(call.result_details.get("original_file")),
+                as_text(call.result_details.get("updated_file")),
+            )
             return call.change("change", "record", before, after)
         old, new = call.text(*self.old_arguments), call.text(*self.new_arguments)
-        if old == "" and new is not None and call.details.get("originalFile") in (None, ""):
+        if old == "" and new is not None and call.result_details.get("originalFile") in (None, ""):
             return call.change("create", "record", after=as_bytes(new))
         # The client's own account of the change comes first; of what the person altered, the call knows nothing.
-        is_altered = call.details.get("userModified") is True
+        is_altered = call.result_details.get("userModified") is True
         replacements = [] if is_altered else self.replacements(call)
-        edit = patching(_hunks(call.details.get("structuredPatch")), replacements)
+        edit = patching(_hunks(call.result_details.get("structuredPatch")), replacements)
         return call.change("change", "edit", self.content_before(call), edit=edit)
 
 

@@ -37,7 +37,7 @@ class _ClineFileChanges(ToolFileChanges):
     shells = ("run_commands", "execute_command")
     reads = ("read_files", "read_file")
     edits = ("editor", "write_to_file", "replace_in_file", "apply_diff", "insert_content", "search_and_replace")
-    harmless = frozenset(
+    read_only_tools = frozenset(
         "search_codebase fetch_web_content ask_question skills submit_and_exit list_files search_files codebase_search "
         "list_code_definition_names attempt_completion ask_followup_question plan_mode_respond update_todo_list "
         "web_fetch web_search fetch_instructions switch_mode access_mcp_resource load_mcp_documentation".split()
@@ -71,7 +71,7 @@ class _ClineFileChanges(ToolFileChanges):
         )
         return (call._replace(path=absolute(path, call.folder)).read(None) for path in paths if isinstance(path, str))
 
-    def edited(self, call: ToolCall) -> FileChange:
+    def change_by_edit(self, call: ToolCall) -> FileChange:
         new = call.text("new_text")
         if call.name != "editor" or new is None:
             saved = _SAVED.search(call.output_text)
@@ -82,7 +82,7 @@ class _ClineFileChanges(ToolFileChanges):
             return call.change("change", "edit", edit=_inserting(line, new))
         if call.output_text.startswith("File created"):
             return call.change("create", "record", ABSENT, as_bytes(new))
-        return super().edited(call)
+        return super().change_by_edit(call)
 
 
 def _inserting(line: int, new: str) -> Edit:

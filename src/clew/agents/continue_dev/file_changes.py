@@ -23,7 +23,7 @@ def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
 class _ContinueFileChanges(ToolFileChanges):
     shells = ("Bash",)
     reads, writes, edits = ("Read",), ("Write",), ("Edit", "MultiEdit")
-    harmless = ("List", "Search", "Fetch", "Checklist", "Skills", "Diff", "Status", "AskQuestion")
+    read_only_tools = ("List", "Search", "Fetch", "Checklist", "Skills", "Diff", "Status", "AskQuestion")
     path_arguments = ("filepath", "file_path")
 
     def folder_of(self, unit: Unit) -> str | None:
@@ -34,7 +34,7 @@ class _ContinueFileChanges(ToolFileChanges):
         head, _, content = call.output_text.partition("\n")
         return call.read(as_bytes(content) if head.startswith("Content of ") else None)
 
-    def edited(self, call: ToolCall) -> FileChange:
+    def change_by_edit(self, call: ToolCall) -> FileChange:
         hunks = parse_hunks(call.output_text.partition("\nDiff:\n")[2])
         edit = changing(lambda text: patched(text, hunks)) if hunks is not None else None
         return call.change("change", "edit", edit=edit)

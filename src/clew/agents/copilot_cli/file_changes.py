@@ -47,7 +47,7 @@ def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
 class _CopilotFileChanges(ToolFileChanges):
     shells = ("bash",)
     reads, writes, edits = ("view",), ("create",), ("edit", "apply_patch")
-    harmless = frozenset(
+    read_only_tools = frozenset(
         "glob grep sql session_store_sql read_bash list_bash read_agent list_agents skill web_fetch web_search "
         "ask_user fetch_copilot_cli_documentation report_intent exit_plan_mode lsp".split()
     )
@@ -76,9 +76,9 @@ class _CopilotFileChanges(ToolFileChanges):
                     yield snapshot(path, unit.value["index"], ABSENT if image.get("kind") == "absent" else copy)
         yield from super().message(unit)
 
-    def finish(self) -> Iterator[Event]:
+    def on_end(self) -> Iterator[Event]:
         yield from self._states_after_prompt()
-        yield from super().finish()
+        yield from super().on_end()
 
     def _states_after_prompt(self) -> Iterator[Event]:
         """The files as they were at the end of the last prompt with snapshots."""
@@ -90,7 +90,7 @@ class _CopilotFileChanges(ToolFileChanges):
             elif isinstance(digest, str):
                 yield FileChange(path, "snapshot", self.index, self.index, "backup", digest=digest, found=digest)
 
-    def finished(self, call: ToolCall) -> Iterator[Event]:
+    def ended_writers(self, call: ToolCall) -> Iterator[Event]:
         """A shell can outlive its call: a later result says when it ended."""
         ended, started = _FINISHED.findall(call.output_text), _STARTED.search(call.output_text)
         for shell in ended:
@@ -99,11 +99,15 @@ class _CopilotFileChanges(ToolFileChanges):
         if call.name in self.shells and started is not None and not ended:
             self._shells[started[1]] = call.id
         elif (call.name, call.input.get("mode")) != ("task", "background"):
-            yield from super().finished(call)
+            yield from super().ended_writers(call)
 
     def changes(self, call: ToolCall) -> Iterator[FileChange]:
         patch = call.text("input") if call.name == "apply_patch" else None
-        return super().changes(call) if patch is None else patch_changes(patch, call.folder, call.at, call.done)
+        return (
+            super().changes(call)
+            if patch is None
+            else patch_changes(patch, call.folder, call.call_index, call.result_index)
+        )
 
     def read(self, call: ToolCall) -> FileChange:
         """What `view` shows: all of a file, unless a range was asked for or it is long."""

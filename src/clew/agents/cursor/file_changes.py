@@ -25,7 +25,7 @@ class _CursorFileChanges(ToolFileChanges):
     shells = ("run_terminal_cmd",)
     reads, writes, deletes = ("read_file",), ("write",), ("delete_file",)
     edits = ("search_replace", "edit_file", "apply_patch")
-    harmless = frozenset(
+    read_only_tools = frozenset(
         "grep grep_search glob_file_search file_search list_dir codebase_search read_lints todo_write web_search "
         "fetch_rules fetch_pull_request".split()
     )
@@ -35,7 +35,7 @@ class _CursorFileChanges(ToolFileChanges):
     def edit_by_writing(self, call: ToolCall, content: str) -> Edit:
         return writing(content)
 
-    def edited(self, call: ToolCall) -> FileChange:
+    def change_by_edit(self, call: ToolCall) -> FileChange:
         if call.name == "search_replace":
-            return super().edited(call)
+            return super().change_by_edit(call)
         return call.change("change", "record", note="the call does not hold the content")

@@ -24,7 +24,7 @@ def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
 
 class _GeminiFileChanges(DisplayedFileChanges):
     edits = ("replace", "edit")
-    harmless = frozenset(
+    read_only_tools = frozenset(
         "glob search_file_content grep_search list_directory read_many_files web_fetch google_web_search "
         "write_todos update_topic ask_user enter_plan_mode exit_plan_mode activate_skill get_internal_docs "
         "complete_task list_background_processes read_background_output".split()
@@ -64,18 +64,18 @@ class _GeminiFileChanges(DisplayedFileChanges):
                     self._displays[call_id] = call["resultDisplay"]
         yield from super().message(unit)
 
-    def called(self, block: dict[str, JSON]) -> Iterator[Event]:
+    def on_call(self, block: dict[str, JSON]) -> Iterator[Event]:
         call = tool_call(block)
         if call is not None and call[0] not in self._done:
             yield from self._checkpoints.before(call[1], call[2], self.index)
-            yield from super().called(block)
+            yield from super().on_call(block)
 
-    def returned(self, block: dict[str, JSON], native: Mapping[str, JSON]) -> Iterator[Event]:
+    def on_result(self, block: dict[str, JSON], native: Mapping[str, JSON]) -> Iterator[Event]:
         if block.get("tool_id") in self.calls:
             self._done.add(block["tool_id"])
-        yield from super().returned(block, native)
+        yield from super().on_result(block, native)
 
-    def details(self, native: Mapping[str, JSON], call_id: str) -> Mapping[str, JSON]:
+    def result_details(self, native: Mapping[str, JSON], call_id: str) -> Mapping[str, JSON]:
         return object_at(self._displays.pop(call_id, None))
 
     def keeps_running(self, call: ToolCall) -> bool:
@@ -88,7 +88,7 @@ class _GeminiFileChanges(DisplayedFileChanges):
         return call.read(None) if "Output too large" in call.output_text[:40] else super().read(call)
 
     def is_new_file(self, call: ToolCall) -> bool:
-        return call.details.get("isNewFile") is True
+        return call.result_details.get("isNewFile") is True
 
 
 def _native_calls(unit: Unit) -> Iterator[tuple[str, Mapping[str, JSON]]]:

@@ -26,7 +26,7 @@ class _GooseFileChanges(ToolFileChanges):
     reads = ("text_editor view",)
     writes = ("write", "text_editor write")
     edits = ("edit", "text_editor")
-    harmless = frozenset("tree read_image load load_skill analyze todo_write todo__todo_write".split())
+    read_only_tools = frozenset("tree read_image load load_skill analyze todo_write todo__todo_write".split())
     content_arguments = ("content", "file_text")
     old_arguments, new_arguments = ("before", "old_str"), ("after", "new_str")
 
@@ -34,8 +34,8 @@ class _GooseFileChanges(ToolFileChanges):
         is_session = unit.value.get("type") == "sessions"
         return first_text(object_at(unit.native, "row"), "working_dir") if is_session else None
 
-    def tool_name(self, name: str, given: dict[str, JSON]) -> str:
-        name, command = name.removeprefix("developer__"), given.get("command")
+    def tool_name(self, name: str, arguments: dict[str, JSON]) -> str:
+        name, command = name.removeprefix("developer__"), arguments.get("command")
         return f"{name} {command}" if name == "text_editor" and command in ("view", "write") else name
 
     def edit_by_writing(self, call: ToolCall, content: str) -> Edit:

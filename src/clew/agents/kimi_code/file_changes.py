@@ -37,7 +37,7 @@ def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
 class _KimiFileChanges(ToolFileChanges):
     shells = ("Bash",)
     reads, writes, edits = ("Read",), ("Write",), ("Edit",)
-    harmless = frozenset(
+    read_only_tools = frozenset(
         "ReadMediaFile Glob Grep TodoList FetchURL WebSearch AskUserQuestion EnterPlanMode ExitPlanMode CreateGoal "
         "GetGoal UpdateGoal SetGoalBudget CronCreate CronDelete CronList TaskList TaskOutput WaitFor NotifyUser "
         "Skill".split()
@@ -76,7 +76,7 @@ class _KimiFileChanges(ToolFileChanges):
     def edit_by_writing(self, call: ToolCall, content: str) -> Edit:
         return _appending(content) if call.input.get("mode") == "append" else super().edit_by_writing(call, content)
 
-    def edited(self, call: ToolCall) -> FileChange:
+    def change_by_edit(self, call: ToolCall) -> FileChange:
         replacements = self.replacements(call)
         return call.change("change", "edit", edit=_replacing(replacements) if replacements else None)
 

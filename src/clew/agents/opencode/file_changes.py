@@ -49,11 +49,11 @@ def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
 class _OpenCodeFileChanges(ToolFileChanges):
     shells = ("bash",)
     reads, writes, edits = ("read",), ("write",), ("edit", "multiedit", *_PATCHES)
-    harmless = frozenset(
+    read_only_tools = frozenset(
         "glob grep list webfetch websearch codesearch todowrite todoread skill question lsp invalid".split()
     )
     path_arguments = ("filePath", "path")
-    old_arguments, new_arguments, every_arguments = ("oldString",), ("newString",), ("replaceAll",)
+    old_arguments, new_arguments, replace_all_arguments = ("oldString",), ("newString",), ("replaceAll",)
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class _OpenCodeFileChanges(ToolFileChanges):
         is_session = unit.value.get("type") in ("session", "session_v2")
         return first_text(object_at(unit.native, "row"), "directory") if is_session else None
 
-    def details(self, native: Mapping[str, JSON], call_id: str) -> Mapping[str, JSON]:
+    def result_details(self, native: Mapping[str, JSON], call_id: str) -> Mapping[str, JSON]:
         """What a tool tells of a call apart from its output: in a part, in the log of events, or in a message."""
         data = data_of(native)
         parts = data.get("content")
@@ -81,33 +81,33 @@ class _OpenCodeFileChanges(ToolFileChanges):
         return {}
 
     def read(self, call: ToolCall) -> FileChange:
-        if call.details.get("encoding") == "utf8" and not {"offset", "limit"} & call.input.keys():
-            return call.read(as_text(call.details.get("content")))
-        display = object_at(call.details, "display")
+        if call.result_details.get("encoding") == "utf8" and not {"offset", "limit"} & call.input.keys():
+            return call.read(as_text(call.result_details.get("content")))
+        display = object_at(call.result_details, "display")
         text = first_text(display, "text")
         is_whole = display.get("lineStart") == 1 and display.get("lineEnd") == display.get("totalLines")
         if text is not None and is_whole and not _has_long_line(text):
             self._shown[call.path] = text
         return call.read(None)
 
-    def written(self, call: ToolCall) -> FileChange:
+    def change_by_write(self, call: ToolCall) -> FileChange:
         self._shown.pop(call.path, None)
-        return super().written(call)
+        return super().change_by_write(call)
 
     def content_before(self, call: ToolCall) -> KnownContent | None:
-        return ABSENT if False in (call.details.get("exists"), call.details.get("existed")) else None
+        return ABSENT if False in (call.result_details.get("exists"), call.result_details.get("existed")) else None
 
     def edit_by_writing(self, call: ToolCall, content: str) -> Edit:
         return writing_behind_mark(content)
 
-    def edited(self, call: ToolCall) -> FileChange:
-        before, after = (object_at(call.details, "filediff").get(name) for name in ("before", "after"))
+    def change_by_edit(self, call: ToolCall) -> FileChange:
+        before, after = (object_at(call.result_details, "filediff").get(name) for name in ("before", "after"))
         if isinstance(before, str) and isinstance(after, str):
             self._shown.pop(call.path, None)
             # An edit of no text wrote the whole file, whatever was there.
             found = as_text(before) if call.text("oldString") else None
             return call.change("change", "edit", found, edit=writing_behind_mark(after))
-        hunks = _hunks(first_text(call.details, "diff"))
+        hunks = _hunks(first_text(call.result_details, "diff"))
         edit = patching(hunks, self.replacements(call))
         return call.change("change", "edit", self._text_before(call.path, hunks), edit=edit)
 
@@ -129,7 +129,7 @@ class _OpenCodeFileChanges(ToolFileChanges):
             return
         sections = {section.path: section.content for section in parse(call.text("patchText") or "") or ()}
         added = {absolute(path, call.folder): content for path, content in sections.items()}
-        files = call.details.get("files")
+        files = call.result_details.get("files")
         for file in files if isinstance(files, list) else ():
             named = first_text(file, "filePath", "file") if isinstance(file, dict) else None
             if named is not None:
@@ -152,7 +152,7 @@ def _patched(call: ToolCall, file: dict[str, JSON], target: str | None, asked: s
         case _:
             hunks = _hunks(patch)
             edit = changing(lambda text: patched(text, hunks)) if hunks else None
-            yield from moved_file(call.path, target, edit, call.at, call.done)
+            yield from moved_file(call.path, target, edit, call.call_index, call.result_index)
 
 
 def _hunks(patch: str | None) -> list[Hunk]:

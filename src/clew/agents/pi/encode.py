@@ -30,13 +30,13 @@ from clew.model.time import spell_milliseconds, to_milliseconds
 from clew.model.unit import Unit
 
 FORMAT_VERSION = 3
-_INTERFACES = {
+_API_NAMES = {
     "anthropic": "anthropic-messages",
     "google": "google-generative-ai",
     "openai": "openai-responses",
 }
 """Pi's names for the interfaces of providers. It resumes with the provider and model of the last reply if it can."""
-_OTHER_INTERFACE = "openai-completions"
+_OTHER_API_NAME = "openai-completions"
 _USAGE = {
     "input_tokens": "input",
     "output_tokens": "output",
@@ -133,7 +133,7 @@ def _reply(message: ApiMessage) -> Fields:
     return {
         "role": "assistant",
         "content": content,
-        "api": _INTERFACES.get(provider, _OTHER_INTERFACE),
+        "api": _API_NAMES.get(provider, _OTHER_API_NAME),
         "provider": provider,
         "model": model,
         "usage": _usage(message.metadata.get("token_usage") or {}),

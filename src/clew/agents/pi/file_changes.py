@@ -28,17 +28,17 @@ def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
 class _PiFileChanges(ToolFileChanges):
     shells = ("bash", "powershell")
     reads, writes, edits = ("read",), ("write",), ("edit",)
-    harmless = ("grep", "find", "ls")
+    read_only_tools = ("grep", "find", "ls")
     old_arguments, new_arguments = ("oldText",), ("newText",)
 
     def folder_of(self, unit: Unit) -> str | None:
         return first_text(unit.native, "cwd") if unit.value.get("type") == HEADER else None
 
-    def named_path(self, given: dict[str, JSON]) -> str | None:
-        path = super().named_path(given)
+    def named_path(self, arguments: dict[str, JSON]) -> str | None:
+        path = super().named_path(arguments)
         return path.removeprefix("@") if path is not None else None
 
-    def details(self, native: Mapping[str, JSON], call_id: str) -> Mapping[str, JSON]:
+    def result_details(self, native: Mapping[str, JSON], call_id: str) -> Mapping[str, JSON]:
         return object_at(native, "message", "details")
 
     def message(self, unit: Unit) -> Iterator[Event]:
@@ -52,12 +52,12 @@ class _PiFileChanges(ToolFileChanges):
             yield WriterFinished(key, self.index)
 
     def read(self, call: ToolCall) -> FileChange:
-        is_cut = "truncation" in call.details or "offset" in call.input or "limit" in call.input
+        is_cut = "truncation" in call.result_details or "offset" in call.input or "limit" in call.input
         is_image = call.output_text.startswith(_IMAGE_NOTE)
         content = as_bytes(call.output) if not is_cut and not is_image else None
         return call.read(content, None if content is not None else "what was read of it is not all, or not text")
 
-    def edited(self, call: ToolCall) -> FileChange:
-        patch = first_text(call.details, "patch")
+    def change_by_edit(self, call: ToolCall) -> FileChange:
+        patch = first_text(call.result_details, "patch")
         hunks = parse_hunks(patch) if patch is not None else None
         return call.change("change", "edit", edit=patching(hunks or [], self.replacements(call)))

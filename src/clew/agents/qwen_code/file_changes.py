@@ -28,7 +28,7 @@ def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
 
 class _QwenFileChanges(DisplayedFileChanges):
     edits = ("edit", "notebook_edit")
-    harmless = frozenset(
+    read_only_tools = frozenset(
         "zoom_image display_image glob grep_search list_directory lsp web_fetch web_search todo_write "
         "task_create task_update task_list ask_user_question enter_plan_mode exit_plan_mode tool_search skill "
         "read_mcp_resource list_agents get_goal update_goal cron_create cron_list cron_delete loop_wakeup "
@@ -67,11 +67,11 @@ class _QwenFileChanges(DisplayedFileChanges):
                     content = ABSENT if backup is None else read_copy(self._backups, backup)
                     yield snapshot(absolute(name, self.folder), self.index, content)
 
-    def details(self, native: Mapping[str, JSON], call_id: str) -> Mapping[str, JSON]:
+    def result_details(self, native: Mapping[str, JSON], call_id: str) -> Mapping[str, JSON]:
         return object_at(native, "toolCallResult", "resultDisplay")
 
     def keeps_running(self, call: ToolCall) -> bool:
-        return call.input.get("is_background") is True or call.details.get("executionMode") == "background"
+        return call.input.get("is_background") is True or call.result_details.get("executionMode") == "background"
 
     def is_new_file(self, call: ToolCall) -> bool:
         return call.output_text.startswith(_NEW_FILE)

@@ -110,7 +110,7 @@ class _SageFileChanges(CommonToolFileChanges):
         for block in results:
             self._answer_index = self.index
             self._observed.answer(block.get("tool_id"))
-            for event in self.returned(block, unit.native):
+            for event in self.on_result(block, unit.native):
                 if not isinstance(event, FileChange):
                     yield event
                 elif not self._observed.add(event):
@@ -119,7 +119,7 @@ class _SageFileChanges(CommonToolFileChanges):
         yield from self._called(message.get("uuid"), [block for block in blocks if block["type"] == "tool_use"])
 
     def _called(self, uuid: JSON, calls: list[dict[str, JSON]]) -> Iterator[Event]:
-        events = [event for block in calls for event in self.called(block)]
+        events = [event for block in calls for event in self.on_call(block)]
         if not isinstance(uuid, str):
             yield from events
             return
@@ -194,7 +194,7 @@ class _SageFileChanges(CommonToolFileChanges):
         self._unknown_writers[key] = until
         return WriterStarted(key, self.index, what)
 
-    def finish(self) -> Iterator[Event]:
+    def on_end(self) -> Iterator[Event]:
         """The end of the session."""
         yield from self._observed.finish(self.index)
         yield from self._finish_turn(self.index + 1)

@@ -25,7 +25,7 @@ def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
 class _ChatFileChanges(ToolFileChanges):
     shells = ("run_in_terminal",)
     reads, writes, edits = ("read_file",), ("create_file",), ("replace_string_in_file", _SEVERAL, _PARTIAL)
-    harmless = frozenset(
+    read_only_tools = frozenset(
         "list_dir file_search grep_search semantic_search get_errors fetch_webpage manage_todo_list view_image "
         "get_changed_files get_terminal_output terminal_last_command terminal_selection list_code_usages github_repo "
         "test_search test_failure get_search_view_results get_vscode_api think ask_questions".split()
@@ -43,10 +43,10 @@ class _ChatFileChanges(ToolFileChanges):
             if path is not None:
                 yield from super().changes(call._replace(input=given, path=absolute(path, call.folder)))
 
-    def written(self, call: ToolCall) -> FileChange:
+    def change_by_write(self, call: ToolCall) -> FileChange:
         return call.change("create", "record", after=as_text(call.input.get("content")))
 
-    def edited(self, call: ToolCall) -> FileChange:
+    def change_by_edit(self, call: ToolCall) -> FileChange:
         if call.name == _PARTIAL:
             return call.change("change", "edit", note="the call shows only a part of the file")
-        return super().edited(call)
+        return super().change_by_edit(call)
