@@ -26,6 +26,7 @@ _WORKSPACE_NAME = re.compile(
     re.MULTILINE,
 )
 _MAX_WORKSPACE_BYTES = 1 << 20
+"""A longer workspace file is not read: the title then comes from the events."""
 _UNSUPPORTED_YAML_STARTS = ("|", ">", "&", "*", "!")
 _YAML_NULLS = ("null", "Null", "NULL", "~")
 
@@ -99,7 +100,7 @@ def _workspace_title(source: SourceFile) -> str | None:
     if found["single"] is not None:
         return str(found["single"]).replace("''", "'")
     if found["double"] is not None:
-        # Texts in double quotes are spelled as in JSON, but for a few escapes that nobody types.
+        # Nearly all texts in double quotes are JSON string literals.
         try:
             return str(loads(found["double"]))
         except NOT_JSON:

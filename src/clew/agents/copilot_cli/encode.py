@@ -1,4 +1,4 @@
-"""Sessions as events that GitHub Copilot CLI lists and resumes: its own under another id, or composed anew."""
+"""Encode sessions as events: copied records of its own sessions, or composed ones."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def encode(header: Header, units: Iterable[Unit]) -> Iterator[tuple[str, bytes]]
 
 
 def _workspace(session: Mapping[str, JSON]) -> bytes:
-    """The description of the workspace. Texts are spelled as in JSON, which YAML reads as they are."""
+    """The description of the workspace. Texts are JSON string literals, which are valid YAML."""
     started = spell_milliseconds(session.get("started_at"))
     ended = spell_milliseconds(session.get("ended_at")) if session.get("ended_at") else started
     lines = {"id": session["id"], "cwd": _spell_text(session["workspace"])}

@@ -35,6 +35,7 @@ MAIN = ""
 """The name of the main agent, whose events name none."""
 TODO_TOOL = "sql"
 _MAX_ASSETS = 1000
+"""So many assets are kept at most: a reference to an older one has no content."""
 
 
 def read_events(source: SourceFile) -> Iterator[Event]:
@@ -60,7 +61,7 @@ class _AgentState:
 
 
 class _CopilotDecoder(EventDecoder):
-    """The messages of a sub-agent stand between those of the main agent. Each agent's messages follow one another."""
+    """Sub-agent messages are interleaved; each agent has a separate chain."""
 
     def __init__(self, source: SourceFile) -> None:
         super().__init__(source)
@@ -195,7 +196,7 @@ class _CopilotDecoder(EventDecoder):
         return output_with_attachments(text, [self._embedded(item) for item in items])
 
     def _attachment(self, item: JSON) -> Block:
-        """What a prompt has beside its text: content that the log holds, else what the client calls it."""
+        """Attachment of a prompt: embedded content, else an `Unknown` block."""
         if isinstance(item, dict):
             if item.get("type") == "selection" and isinstance(item.get("text"), str):
                 title = text_or_unset(item.get("filePath"))
@@ -252,9 +253,9 @@ class _CopilotDecoder(EventDecoder):
         if event.type == "session.usage_record" and data.usage is not None:
             report = self._usage.add_request(data.usage, call, time or None)
         elif event.type == "session.compaction_complete" and data.compactionTokensUsed is not None:
-            # The request for the summary has no record of its own, and ends of the client do not count it.
+            # The request for the summary has no record of its own, and shutdown events do not count it.
             report = usage_report(call, data.compactionTokensUsed, time or None, self._last_reply)
         elif event.type == "session.shutdown" and data.modelMetrics is not None:
-            self._usage.add_end(data.modelMetrics)
+            self._usage.add_shutdown_totals(data.modelMetrics)
         if report is not None:
             yield report

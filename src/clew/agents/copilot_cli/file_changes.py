@@ -36,6 +36,7 @@ _STARTED = re.compile(r"shellId: ([^\s,>]+)")
 _MAX_VIEW_BYTES = 20 << 10
 """The client cuts files that are longer than this."""
 _MAX_INDEX_BYTES = 64 << 20
+"""A longer index of snapshots is not read: file changes then come from calls alone."""
 
 
 def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:

@@ -1,7 +1,7 @@
 """Token usage of a session, each request counted once.
 
 Since about version 1.0.90 every request leaves a `session.usage_record`, before the reply that it belongs to. Earlier
-versions wrote the output tokens of a reply into it, and all counts by model when the client ended. What an end states
+versions wrote the output tokens of a reply into it, and all counts by model into a shutdown event. What that states
 beyond the requests counted so far goes to the last of them, or is reported as one request.
 """
 
@@ -14,6 +14,7 @@ from clew.model.usage import TokenUsage
 
 _COUNTS = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens")
 _MAX_WAITING_RECORDS = 1000
+"""So many replies at most wait for a usage record: usage of an older one is reported with the last reply."""
 
 
 def token_usage(usage: Usage) -> TokenUsage:
@@ -29,7 +30,7 @@ def token_usage(usage: Usage) -> TokenUsage:
 
 
 class SessionUsage:
-    """Usage by request, and what only the ends of the client state."""
+    """Usage by request, and what only shutdown events state."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, tuple[Usage, str | None]] = {}
@@ -41,10 +42,10 @@ class SessionUsage:
         self._counted: dict[str, list[int]] = {}
         """The counts so far, by model, in the order of `_COUNTS`."""
         self._earlier: dict[str, list[int]] = {}
-        """Of old versions, whose ends state only the last run: the sum of the runs before it."""
-        self._last_end: dict[str, list[int]] = {}
+        """Of old versions, whose shutdown events state only the last run: the sum of the runs before it."""
+        self._last_shutdown: dict[str, list[int]] = {}
         self._missing: dict[str, list[int]] = {}
-        """What the last end states beyond the counts by then."""
+        """What the last shutdown event states beyond the counts by then."""
 
     def add_request(self, usage: Usage, record: str, time: str | None) -> UsageReport | None:
         """Note the usage of a request from a record; returns a report where its reply stands before it."""
@@ -73,13 +74,13 @@ class SessionUsage:
                 del self._messages[next(iter(self._messages))]
         return None
 
-    def add_end(self, metrics: dict[str, ModelMetric]) -> None:
-        """Note the counts that the client states when it ends. Today they are of the whole session."""
+    def add_shutdown_totals(self, metrics: dict[str, ModelMetric]) -> None:
+        """Note the counts of a shutdown event. Today they are of the whole session."""
         totals = {model: _counts(metric.usage) for model, metric in metrics.items() if metric.usage is not None}
-        if any(sum(totals.get(model, ())) < sum(counts) for model, counts in self._last_end.items()):
-            for model, counts in self._last_end.items():
+        if any(sum(totals.get(model, ())) < sum(counts) for model, counts in self._last_shutdown.items()):
+            for model, counts in self._last_shutdown.items():
                 self._earlier[model] = _sum(self._earlier.get(model), counts)
-        self._last_end = totals
+        self._last_shutdown = totals
         self._missing = {}
         for model in {**self._earlier, **totals}:
             stated = _sum(self._earlier.get(model), totals.get(model))
@@ -91,7 +92,7 @@ class SessionUsage:
             self._missing[model] = [max(0, most - known) for most, known in zip(stated, counted, strict=True)]
 
     def finish(self, session: str, last_reply: int) -> list[UsageReport]:
-        """Reports of requests without a reply, and of what only the last end states; they go to the last reply."""
+        """Reports for the last reply: requests without a reply, and what only the last shutdown event states."""
         reports = [usage_report(call, usage, time, last_reply) for call, (usage, time) in self._waiting.items()]
         for model, counts in self._missing.items():
             if any(counts):

@@ -1,8 +1,8 @@
-"""Sessions that the client imports, written twice: as its rows, which clew reads, and as the file that it imports.
+"""Sessions for import, as two files: rows (for clew) and the JSON file that `goose session import` reads.
 
-clew writes nothing into the database. `goose session import` reads the second file. It keeps messages with their ids
-and times, and gives the session an id of its own. So the file names the id that clew knows the session by in
-`extension_data`, which the client keeps; see `clew.agents.goose.layout`.
+clew writes nothing into the database. The import keeps messages with their ids and times, and gives the session an id
+of its own. So the file names the id that clew knows the session by in `extension_data`, which the client keeps; see
+`clew.agents.goose.layout`.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class _Composer:
             case "text":
                 return {"type": "text", "text": block["text"]} if block["text"] else None
             case "thinking":
-                # A signature holds for the provider that gave it; without one, others can be sent the thought.
+                # Signatures are valid for one provider only, so it is omitted.
                 thought = block["thinking"]
                 return {"type": "thinking", "thinking": thought, "signature": ""} if thought else None
             case "tool_use":

@@ -41,7 +41,7 @@ from clew.model.todo import Todo
 from clew.model.usage import TokenUsage
 
 UNTITLED = frozenset(("", "CLI Session", "New Chat", "ACP Session", "New session", "Delegated task"))
-"""The names that the client gives before there is one."""
+"""Default names that Goose gives before a title exists."""
 _TODO_TOOL = "todo_write"
 _TODO = re.compile(r"^\s*[-*] \[([ xX])\] (.+)$", re.MULTILINE)
 _NOTICES = {
@@ -52,7 +52,7 @@ _NOTICES = {
     "contextLengthExceeded": "progress",
     "conversationCompacted": "state",
 }
-"""Items that are no part of the conversation, with the kind of record that a row becomes which holds nothing else."""
+"""Item types outside the conversation, with the record kind of a row that holds only such items."""
 
 
 def read_events(source: SourceFile) -> Iterator[Event]:
@@ -88,16 +88,16 @@ class _Counts(msgspec.Struct, frozen=True):
         """What is left of each count; never less than nothing."""
         return _Counts(
             *(
-                None if mine is None else max(mine - (theirs or 0), 0)
-                for mine, theirs in zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
+                None if left is None else max(left - (right or 0), 0)
+                for left, right in zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
             )
         )
 
     def plus(self, other: _Counts) -> _Counts:
         return _Counts(
             *(
-                (mine or 0) + (theirs or 0)
-                for mine, theirs in zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
+                (left or 0) + (right or 0)
+                for left, right in zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
             )
         )
 
@@ -110,7 +110,7 @@ class _GooseDecoder(RowDecoder):
         """The `message_id` of the last reply."""
         self._is_after_compacted = False
         self._ledger: list[LedgerRow] = []
-        """Requests whose message was not met yet."""
+        """Requests whose message has not been read yet."""
         self._accumulated = _Counts(None, None, None, None)
         self._counted = _Counts(0, 0, 0, 0)
 
@@ -128,7 +128,7 @@ class _GooseDecoder(RowDecoder):
                 yield from self.unknown_row(table)
 
     def end(self) -> Iterator[Event]:
-        """Requests without a message, such as those of compactions, and those that only the sums know of."""
+        """Report ledger requests without a message, and the remainder of the session's totals."""
         for row in self._ledger:
             counts = _ledger_counts(row)
             if counts.is_known:
@@ -184,8 +184,8 @@ class _GooseDecoder(RowDecoder):
             return
         items = [decode_value(value, Item) if isinstance(value, dict) else Item() for value in values]
         if items and all(item.type in _NOTICES for item in items):
-            said = "\n".join(item.msg for item in items if item.msg)
-            yield self.make_record(_NOTICES[str(items[0].type)], items[0].type, text=said or UNSET)
+            text = "\n".join(item.msg for item in items if item.msg)
+            yield self.make_record(_NOTICES[str(items[0].type)], items[0].type, text=text or UNSET)
             return
         uuid = self.unused_uuid(row.message_id or f"row {row.id}")
         blocks = [_block(item, value) for item, value in zip(items, values, strict=True)]

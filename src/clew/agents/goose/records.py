@@ -87,7 +87,7 @@ class Inference(msgspec.Struct):
 
 
 class MessageUsage(msgspec.Struct):
-    """What the request behind a reply used; `inputTokens` includes what was read from a cache or written to it."""
+    """The usage of a reply; `inputTokens` includes what was read from a cache or written to it."""
 
     inputTokens: TokenCount | None = None
     outputTokens: TokenCount | None = None
@@ -127,7 +127,7 @@ class CallValue(msgspec.Struct):
 
 
 class ResultMeta(msgspec.Struct):
-    """What a tool tells of its result."""
+    """The metadata of a tool result."""
 
     subagent_session_id: str | None = None
 

@@ -28,7 +28,7 @@ def _main_path(place: str, host: Host) -> Path:
 
 
 def _resume(session: Mapping[str, JSON]) -> list[str]:
-    """The client has an id of its own for a session that it has imported; until then, the name tells which it is."""
+    """Goose assigns its own id on import; before that, resume by name."""
     own = ((session.get("extensions") or {}).get(AGENT) or {}).get("id")
     found = ["--session-id", str(own)] if own is not None else [f"--name={session_name(session)}"]
     return ["goose", "session", "--resume", *found]
