@@ -16,7 +16,7 @@ LONG_PACKAGES = {
     "claude_code": 1980,
     "cline": 1020,
     "codex": 3020,
-    "copilot_cli": 1210,
+    "copilot_cli": 1220,
     "gemini": 2380,
     "kimi_code": 1290,
     "opencode": 1420,
