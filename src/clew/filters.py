@@ -88,7 +88,7 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
             words["agent"] = tuple(map(registry.match, words["agent"]))
         for value in words.get("has", ()):
             if value not in HAS:
-                raise UsageError(f"unknown value {value!r} of the filter has; choose from {', '.join(HAS)}")
+                raise UsageError(f"unknown value {value!r} for `has`; choose from {', '.join(HAS)}")
         return cls(**words)
 
     @property

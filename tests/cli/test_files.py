@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from clew.agents.base import Agent
 from clew.agents.claude_code import ClaudeCode
 from clew.library import Library
 from tests.cli.running import Ran, clew, state
@@ -347,7 +346,10 @@ def test_blame_names_a_session_that_cannot_be_read(world: World) -> None:
 
 
 def test_an_agent_whose_files_nobody_can_tell_is_a_clear_error(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ClaudeCode, "file_changes", Agent.file_changes)
+    find = ClaudeCode._find
+    monkeypatch.setattr(
+        ClaudeCode, "_find", lambda agent, module, name: find(agent, module, name) if module != "file_changes" else None
+    )
     done = world.run("files", SESSION)
     assert done.code == 2 and "Claude Code" in done.err
 

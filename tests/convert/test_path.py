@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from clew.convert.conversion import NothingToConvert
 from clew.convert.prepare import prepare
-from clew.errors import UsageError, WouldLose
+from clew.errors import WouldLose
 from clew.store import Session, Store
 from tests.convert.said import only, said
 from tests.convert.transcripts import helped, spoke, transcript, tried
@@ -124,7 +125,7 @@ class TestResultsWithoutCalls:
     @pytest.mark.parametrize("target", OTHERS)
     def test_one_that_says_nothing_is_no_session(self, tmp_path: Path, target: str) -> None:
         found = only(transcript(tmp_path, self.result("")))
-        with pytest.raises(UsageError, match="the session has no messages to convert"):
+        with pytest.raises(NothingToConvert, match="the session has no messages to convert"):
             prepare(found.agent, found.source, target)
 
     @pytest.mark.parametrize("target", OTHERS)
@@ -141,7 +142,7 @@ class TestResultsWithoutCalls:
     def test_thoughts_alone_are_no_session(self, tmp_path: Path) -> None:
         thought = {"type": "thinking", "thinking": "hm", "signature": "x"}
         found = only(transcript(tmp_path, spoke("assistant", [thought])))
-        with pytest.raises(UsageError, match="the session has no messages to convert"):
+        with pytest.raises(NothingToConvert, match="the session has no messages to convert"):
             prepare(found.agent, found.source, "codex")
 
 

@@ -151,7 +151,7 @@ def test_nothing_is_no_filter() -> None:
     ("words", "message"),
     [
         ({"colour": "red"}, "unknown filter 'colour'; known: agent, branch, file, has"),
-        ({"has": "nothing"}, "unknown value 'nothing' of the filter has; choose from error, thinking, subagent, edit"),
+        ({"has": "nothing"}, "unknown value 'nothing' for `has`; choose from error, thinking, subagent, edit"),
         ({"has": ["error", "x"]}, "unknown value 'x'"),
         ({"since": "soon"}, "unknown time 'soon'"),
         ({"until": "never"}, "unknown time 'never'"),
