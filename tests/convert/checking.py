@@ -32,6 +32,8 @@ _GUARD = "\u200b"
 """What it is told before words that it would take for a command."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _FAILED = re.compile(r"that (\d+|a) calls? failed")
+_MADE_ID = re.compile(r"call_[0-9a-f]{24}")
+"""The id that a conversion gives to a call without one."""
 _LINE = re.compile(r"line \d+")
 _EMPTY = {"blank-line", "nul-run", "byte-order-mark"}
 _SHELL = ("bash", "/bin/bash", "sh", "zsh", "-lc", "-c")
@@ -97,13 +99,20 @@ def unnamed(session: StoredSession, copy: StoredSession, losses: list[Loss]) -> 
     """What is in the original and neither in the copy nor among the losses, or the other way round."""
     before, after = spoken(session), held(*spoken(copy))
     if session.agent.id == copy.agent.id:
-        # Calls without an id have none in the copy either, and are known by their messages, which have new ids.
-        before, after = _without_nameless(before), held(*_without_nameless(spoken(copy)))
+        # Calls without an id have none in the copy either, or a new one where the records had to be written again.
+        ids = {
+            call_id(message, number)
+            for message in before
+            for number, block in enumerate(message["content"])
+            if block["type"] == "tool_use" and block["tool_id"] is not None
+        }
+        before, after = _without_nameless(before, ids), held(*_without_nameless(spoken(copy), ids))
     after.lines.pop(_UNANSWERED, None)
     after.lines.pop(FAILED_MARK, None)
     # What is on the path stands behind what was left for it, should both say the same.
     absent = [message for message in reversed(before) if _is_said(held(message)) and not _take(held(message), after)]
-    silent = sum(not _is_said(held(message)) for message in before)
+    # Commands and other notes on other branches are counted with the messages there.
+    silent = sum(unit.is_message for unit in session.units()) - sum(_is_said(held(message)) for message in before)
     told = sum(int(found[1]) for loss in losses if (found := _BRANCHES.match(loss.what)))
     if not len(absent) <= told <= len(absent) + silent:
         yield f"{len(absent)} messages are absent, {told} are named: #{[each['index'] for each in absent][:5]}"
@@ -142,13 +151,14 @@ def _joined_thoughts(before: list[dict[str, Any]], after: list[dict[str, Any]]) 
     return inside - len([longer for longer in kept if longer not in thoughts])
 
 
-def _without_nameless(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The messages without the calls that have no id."""
-    nameless = {"type": "tool_use", "tool_id": None}
-    return [
-        {**each, "content": [block for block in each["content"] if not nameless.items() <= block.items()]}
-        for each in messages
-    ]
+def _without_nameless(messages: list[dict[str, Any]], original_ids: set[str]) -> list[dict[str, Any]]:
+    """The messages without the calls that had no id in the original."""
+
+    def is_named(block: dict[str, Any]) -> bool:
+        call = block["tool_id"] if block["type"] == "tool_use" else ""
+        return call in original_ids or (call is not None and not _MADE_ID.fullmatch(call))
+
+    return [{**each, "content": list(filter(is_named, each["content"]))} for each in messages]
 
 
 def _named(losses: list[Loss], name: str) -> int:
@@ -222,6 +232,10 @@ def _of_the_way_back(session: StoredSession, copy: StoredSession, home: Path) ->
 
 
 def _content(source: SourceFile, name: str) -> bytes:
+    """A file as it is, compressed or not; of a session in a database, its rows."""
+    path = origin.file_path(source, name)
+    if path.is_file():
+        return path.read_bytes()
     with open_file(source, name) as stream:
         return stream.read()
 

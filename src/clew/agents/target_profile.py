@@ -108,6 +108,8 @@ class Capacity(msgspec.Struct, frozen=True):
     titles: bool = False
     subagents: bool = False
     """Sub-agents have sessions of their own."""
+    subagents_by_call: bool = False
+    """The record of a call links to the sub-agent that it started: one that no call started cannot be linked."""
     todos: tuple[str, ...] = ()
     """The roles whose messages can carry the current todo list."""
     foreign_lines: bool = False

@@ -345,6 +345,9 @@ class Conversion(Prepared):
             started = {"session_id": child._new_id, "agent_id": child.session["agent_id"]}
             self.session.setdefault("subagents", []).append({**started, "tool_id": call})
             child.session["parent_tool_id"] = call
+            if call is None and self._profile.capacity.subagents_by_call:
+                why = f"no call started it, and {self._target.title} has no other link; its session is converted"
+                yield Loss(None, f"the sub-agent {name}", why, is_note=True)
         for loss in child.losses:
             yield Loss(None, f"{loss.what}, in the sub-agent {name}", loss.why, loss.is_note)
 

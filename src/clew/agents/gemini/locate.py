@@ -99,7 +99,9 @@ def relative_name(path: Path) -> str:
     name = plain_name(path.name)
     if path.parent.name == CHATS:
         return f"{CHATS}/{name}"
-    return f"{CHATS}/{path.parent.name}/{name}" if path.parent.parent.name == CHATS else name
+    if path.parent.parent.name == CHATS:
+        return f"{CHATS}/{path.parent.name}/{name}"
+    return LOG if is_log(path) else name
 
 
 def saved_tag(path: Path) -> str | None:

@@ -42,6 +42,7 @@ TARGET_PROFILE = TargetProfile(
         failures=True,
         titles=True,
         subagents=True,
+        subagents_by_call=True,
         foreign_lines=True,
     ),
     tools=TOOLS,

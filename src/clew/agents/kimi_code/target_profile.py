@@ -39,6 +39,7 @@ TARGET_PROFILE = TargetProfile(
         failures=True,
         titles=True,
         subagents=True,
+        subagents_by_call=True,
         todos=("user", "assistant"),
     ),
     tools=TOOLS,

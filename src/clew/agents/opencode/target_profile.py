@@ -54,6 +54,7 @@ def make_profile(name: str, layout: Layout) -> TargetProfile:
             failures=True,
             titles=True,
             subagents=True,
+            subagents_by_call=True,
             foreign_lines=True,
         ),
         tools=TOOLS,
