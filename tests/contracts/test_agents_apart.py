@@ -17,7 +17,7 @@ LONG_PACKAGES = {
     "cline": 1020,
     "codex": 3020,
     "copilot_cli": 1220,
-    "gemini": 2380,
+    "gemini": 2390,
     "kimi_code": 1290,
     "opencode": 1420,
     "sage_agent": 2760,
