@@ -23,7 +23,7 @@ from clew.catalog.sessions import open_session
 from clew.catalog.sync import forget, forget_gone, is_up_to_date, move_aside, sync
 from clew.catalog.sync_level import SyncLevel
 from clew.catalog.text_index import TextWriter, unindexed_text
-from clew.catalog.text_store import TextStore
+from clew.catalog.text_store import TextStore, mark_unindexed
 from clew.errors import Busy, SourceUnreadable
 from clew.host import Host
 from tests.catalog.worlds import (
@@ -966,3 +966,26 @@ def _one(folder: Path, query: str, *values: str) -> object:
 
 def _problems(folder: Path) -> list[str]:
     return [str(problem["code"]) for problem in json.loads(str(_one(folder, "SELECT max(problems) FROM sources")))]
+
+
+def test_text_of_hidden_copies_is_found_without_reading_all_text(tmp_path: Path) -> None:
+    """The steps of SQLite for one message must not grow with the number of stored texts."""
+    steps = 0
+
+    def count() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    with closing(database.open_writer(tmp_path)) as db:
+        doc, chunks = KEYS_PER_SOURCE, 20_000
+        db.executemany("INSERT INTO text_chunk VALUES (?, ?, x'', x'')", ((first, first) for first in range(chunks)))
+        columns = [name for (name,) in db.execute("SELECT name FROM pragma_table_info('block')")]
+        values = {"id": doc, "message": doc, "chars": 1}
+        row = [values.get(name, 0) for name in columns]
+        db.execute(f"INSERT INTO block VALUES ({', '.join('?' * len(columns))})", row)
+        db.set_progress_handler(count, 1)
+        mark_unindexed(db, [doc])
+        db.set_progress_handler(None, 1)
+        assert db.execute("SELECT first FROM unindexed_text").fetchall() == [(chunks - 1,)]
+    assert steps < 1_000

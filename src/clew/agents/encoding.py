@@ -72,7 +72,7 @@ def row_line(table: str, row: Mapping[str, JSON]) -> bytes:
 
 
 def import_file(main_file: str) -> str:
-    """The file that the agent imports, beside the rows of a session."""
+    """The file that the agent imports, next to the rows of a session."""
     return import_file_name(main_file.removesuffix(FILE_SUFFIX))
 
 

@@ -275,7 +275,7 @@ def sync_catalog(hosts: Sequence[Host], folder: Path, levels: Sequence[SyncLevel
 
 
 def _progress_sender(level: SyncLevel) -> Callable[[str, int, int], None]:
-    """A function that tells the parent process, not too often, how far a sync of this level is."""
+    """A function that reports the progress of a sync of this level to the parent process, not too often."""
     tasks = {"sessions": "sessions" if level == SyncLevel.SESSIONS else "messages", "text": "text for the search"}
     sent_at = -math.inf
 

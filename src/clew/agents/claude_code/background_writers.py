@@ -48,7 +48,7 @@ class BackgroundWriters(ToolFileChanges):
         """The command that the person typed last, until it is over."""
 
     def message(self, unit: Unit) -> Iterator[Event]:
-        """What a message tells: a notice of the client, a command of the person, a hook; then its calls and results."""
+        """Events of a notice of the client, a command of the person or a hook; then those of calls and results."""
         index = unit.value["index"]
         if unit.value["role"] == "assistant":
             self.last_reply = index
@@ -65,7 +65,7 @@ class BackgroundWriters(ToolFileChanges):
         yield from super().message(unit)
 
     def record(self, unit: Unit) -> Iterator[Event]:
-        # An older client tells of a hook while it runs.
+        # An older client records a hook while it runs.
         is_hook = object_at(unit.native, "data").get("type") == "hook_progress"
         if unit.value.get("kind") == "progress" and is_hook:
             yield from self._hook(unit.native.get("parentToolUseID"), self.index + 1)

@@ -1,4 +1,4 @@
-"""The sub-agents of a session: in its own folder, beside it, or inside of its own file."""
+"""The sub-agents of a session: in its folder, next to it, or in its own file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of threads, which Codex keeps beside the rollouts, in a database and in a list."""
+"""The names of threads, which Codex keeps in a database and in a list, apart from the rollouts."""
 
 from __future__ import annotations
 

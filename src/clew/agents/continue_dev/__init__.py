@@ -76,7 +76,7 @@ class Continue(Agent):
 
 
 def list_entry(path: Path) -> dict[str, JSON]:
-    """What the list beside a session says about it; empty where it says nothing."""
+    """The entry of a session in `sessions.json`; empty where there is none."""
     index = path.with_name(INDEX)
     try:
         stamp = index.stat().st_mtime_ns
@@ -86,7 +86,7 @@ def list_entry(path: Path) -> dict[str, JSON]:
 
 
 def created_at(path: Path) -> str | None:
-    """When a session began, by the list beside it."""
+    """When a session began, by its entry in `sessions.json`."""
     time = list_entry(path).get("dateCreated")
     # The client writes milliseconds since 1970 as text.
     if isinstance(time, str) and time.isdecimal() and len(time) <= _MAX_TIME_DIGITS:

@@ -90,7 +90,7 @@ def _is_event(line: bytes) -> bool:
 
 
 def _workspace_title(source: SourceFile) -> str | None:
-    """The name of the session in the file beside it, which is YAML of one level."""
+    """The name of the session in its YAML file, which has one level."""
     if WORKSPACE_FILE not in source.sides:
         return None
     text = read_inside(source.path.parent, WORKSPACE_FILE, _MAX_WORKSPACE_BYTES)

@@ -96,7 +96,7 @@ class Gemini(Agent):
         return Claim.MAYBE if is_place and (not head.strip() or first == b"{") else Claim.NO
 
     def locate(self, path: Path) -> SourceFile:
-        """The session a file belongs to, with the other files of it beside."""
+        """The session that a file belongs to, with its other files."""
         folder, short_id = path.parent, locate.short_id(path.name)
         if locate.is_chat(path):
             alike = [name for name in locate.chat_names(folder) if locate.short_id(name) == short_id]

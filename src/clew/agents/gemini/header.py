@@ -1,4 +1,4 @@
-"""What only Gemini CLI tells of a session: its folder and times, and the links to sub-agents."""
+"""What only Gemini CLI records about a session: its folder and times, and the links to sub-agents."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class _OpenCodeFileChanges(ToolFileChanges):
         return first_text(object_at(unit.native, "row"), "directory") if is_session else None
 
     def result_details(self, native: Mapping[str, JSON], call_id: str) -> Mapping[str, JSON]:
-        """What a tool tells of a call apart from its output: in a part, in the log of events, or in a message."""
+        """What a tool records about a call apart from its output: in a part, in the log of events, or in a message."""
         data = data_of(native)
         parts = data.get("content")
         for part in (data, data.get("part"), *(parts if isinstance(parts, list) else ())):

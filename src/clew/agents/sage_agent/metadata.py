@@ -1,4 +1,4 @@
-"""What metadata.json tells of a session, and how it is written."""
+"""What metadata.json contains about a session, and how it is written."""
 
 from __future__ import annotations
 

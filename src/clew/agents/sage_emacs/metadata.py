@@ -1,4 +1,4 @@
-"""What metadata.json of a project tells of its conversation, and how it is written."""
+"""What metadata.json of a project contains about its conversation, and how it is written."""
 
 from __future__ import annotations
 
