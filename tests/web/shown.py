@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from xml.etree.ElementTree import Element
 from clew.catalog import database
 from clew.catalog.sync import sync
 from clew.host import Host
+from clew.model.json import JSON
 from clew.web.app import static_url
 from clew.web.context import AppContext
 from clew.web.routes import pages
@@ -46,6 +48,13 @@ class Shown(Served):
         if self._cookie is None:
             self._cookie = self.cookie()
         return self.ask(path, "GET", None, Cookie=self._cookie, **headers)
+
+    def post(self, path: str, body: JSON, **headers: str) -> Answer:
+        """Post JSON, as the app's own scripts do."""
+        if self._cookie is None:
+            self._cookie = self.cookie()
+        sent = {"Content_Type": "application/json", "X_Clew": "1", **headers}
+        return self.ask(path, "POST", json.dumps(body).encode(), Cookie=self._cookie, **sent)
 
     def catalog_row(self, query: str) -> tuple[Any, ...]:
         """One row of the catalog."""

@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from clew.errors import UsageError
-from clew.web.app import MEDIA_TYPES, static_url
+from clew.web.app import STATIC_FILES, media_type, static_url
 from clew.web.auth import SessionTokens
 from clew.web.server import bind
 from tests.web.served import Served, served
@@ -205,7 +205,7 @@ def test_W06_every_answer_has_its_headers(app: Served, cookie: str) -> None:
 
 
 def test_W06_only_static_files_are_cached_and_never_a_refusal(app: Served, cookie: str) -> None:
-    for name in MEDIA_TYPES:
+    for name in STATIC_FILES:
         assert app.ask(static_url(name), Cookie=cookie).headers["cache-control"].endswith("immutable")
     not_cached = ("/", "/enter", static_url("nothing"), "/static/0123456789abcdef/app.js", "/nowhere", "/broken")
     for path, visitor in ((static_url("app.js"), ""), *((path, cookie) for path in not_cached)):
@@ -214,11 +214,11 @@ def test_W06_only_static_files_are_cached_and_never_a_refusal(app: Served, cooki
 
 def test_scripts_import_each_other_from_the_folder_of_their_version(app: Served, cookie: str) -> None:
     """A script of another version would be another module, with variables of its own."""
-    for name, media_type in MEDIA_TYPES.items():
+    for name in STATIC_FILES:
         answer = app.ask(static_url(name), Cookie=cookie)
-        assert answer.status == 200 and answer.headers["content-type"].startswith(media_type)
+        assert answer.status == 200 and answer.headers["content-type"].startswith(media_type(name))
         for imported in re.findall(r'^import .*?"([^"]+)";$', answer.body.decode(), re.MULTILINE):
-            assert imported.startswith("./") and imported.removeprefix("./") in MEDIA_TYPES, (name, imported)
+            assert imported.startswith("./") and imported.removeprefix("./") in STATIC_FILES, (name, imported)
 
 
 def test_W07_a_long_body_is_refused(app: Served) -> None:

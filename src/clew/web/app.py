@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import files
+from pathlib import PurePosixPath
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -18,26 +19,22 @@ from starlette.types import ASGIApp
 
 from clew.web.auth import LoginRoutes, RequestGuard, SessionTokens
 
-MEDIA_TYPES = {
-    "app.css": "text/css",
-    "app.js": "text/javascript",
-    "code.js": "text/javascript",
-    "entry.js": "text/javascript",
-    "forms.js": "text/javascript",
-    "fragments.js": "text/javascript",
-    "icon.svg": "image/svg+xml",
-    "keyboard.js": "text/javascript",
-    "live.js": "text/javascript",
-    "page.css": "text/css",
-    "selection.js": "text/javascript",
-    "transcript.js": "text/javascript",
-    "view.js": "text/javascript",
-}
-"""All static files; no other name is served."""
-IMPORTED_MODULES = ("forms.js", "fragments.js", "keyboard.js", "live.js", "selection.js", "transcript.js")
-"""ES modules that app.js imports; pages preload them."""
-SHARED_WITH_EXPORT = frozenset({"code.js", "page.css", "view.js"})
+STATIC_FOLDER = files("clew.web") / "static"
+SHARED_WITH_EXPORT = ("code.js", "page.css", "view.js")
 """Static files that exported pages use as well."""
+STATIC_FILES = tuple(sorted({*SHARED_WITH_EXPORT, *(file.name for file in STATIC_FOLDER.iterdir())}))
+"""All static files; no other name is served."""
+MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+STYLE_SHEETS = (
+    "page.css",
+    "app.css",
+    *(name for name in STATIC_FILES if name.endswith(".css") and name not in {"page.css", "app.css"}),
+)
+"""Style sheets of every page; later ones add to the first two."""
+IMPORTED_MODULES = tuple(
+    name for name in STATIC_FILES if name.endswith(".js") and name not in {*SHARED_WITH_EXPORT, "app.js", "entry.js"}
+)
+"""ES modules that app.js imports; pages preload them."""
 LOGIN_FILES = ("entry.js", "page.css", "app.css", "icon.svg")
 """Static files that the login page needs before there is a cookie."""
 
@@ -73,7 +70,7 @@ def make_app(
 @lru_cache
 def static_file(name: str) -> bytes:
     """Read a static file of the package."""
-    folder = files("clew.render") / "page" if name in SHARED_WITH_EXPORT else files("clew.web") / "static"
+    folder = files("clew.render") / "page" if name in SHARED_WITH_EXPORT else STATIC_FOLDER
     return (folder / name).read_bytes()
 
 
@@ -81,7 +78,7 @@ def static_file(name: str) -> bytes:
 def static_version() -> str:
     """Hash the content of all static files. One version for all, because ES modules import each other by name."""
     digest = sha256()
-    for name in sorted(MEDIA_TYPES):
+    for name in STATIC_FILES:
         digest.update(static_file(name))
     return digest.hexdigest()[:16]
 
@@ -94,9 +91,14 @@ def static_url(name: str) -> str:
 async def serve_static(request: Request) -> Response:
     """Serve a static file of the current version."""
     name = request.path_params["name"]
-    if name not in MEDIA_TYPES or request.path_params["version"] != static_version():
+    if name not in STATIC_FILES or request.path_params["version"] != static_version():
         raise HTTPException(404)
-    return Response(static_file(name), media_type=MEDIA_TYPES[name])
+    return Response(static_file(name), media_type=media_type(name))
+
+
+def media_type(name: str) -> str:
+    """The media type of a static file."""
+    return MEDIA_TYPES[PurePosixPath(name).suffix]
 
 
 async def _http_error(_request: Request, error: Exception) -> Response:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
+import msgspec
 from markupsafe import Markup, escape
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from clew.catalog.queries import Entry
 from clew.catalog.sessions import MessagesNotRead
 from clew.errors import ClewError, SourceUnreadable, UnknownReference, UsageError
 from clew.filters import FILTER_NAMES, Filters
+from clew.model.json import JSON
 from clew.redact.findings import PROFILES
 from clew.web.context import NO_MASKING, AppContext, Masking, NoCatalog, masking, resolve_reference, use_redactor
 from clew.web.templates import render
@@ -109,6 +111,37 @@ def route(context: AppContext, path: str, view: View) -> Route:
         return await context.run(_call_view, PageRequest(context, request), view)
 
     return Route(path, endpoint)
+
+
+Body = TypeVar("Body", bound=msgspec.Struct)
+Action = Callable[[PageRequest, Body], JSON]
+
+
+def action(context: AppContext, path: str, body_type: type[Body], perform: Action[Body]) -> Route:
+    """A route by which the app's own scripts change something: they post JSON and get JSON.
+
+    `RequestGuard` has checked that the request comes from a page of this app.
+    """
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            body = msgspec.json.decode(await request.body(), type=body_type)
+        except (msgspec.MsgspecError, ClientDisconnect, UnicodeDecodeError):
+            return JSONResponse({"error": "The request is not what this address expects."}, 400)
+        return await context.run(_perform_action, PageRequest(context, request), perform, body)
+
+    return Route(path, endpoint, methods=["POST"])
+
+
+def _perform_action(request: PageRequest, perform: Action[Body], body: Body) -> Response:
+    try:
+        return JSONResponse(perform(request, body))
+    except (UnknownReference, NoCatalog):
+        return JSONResponse({"error": "Nothing in the catalog has this address."}, 404)
+    except UsageError as error:
+        return JSONResponse({"error": request.masking.text(str(error))}, 400)
+    except ClewError:
+        return JSONResponse({"error": "This failed; `clew doctor` shows what is wrong."}, 503)
 
 
 def _call_view(request: PageRequest, view: View) -> Response:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from starlette.routing import Route
 
 from clew.web.context import AppContext
 from clew.web.live import LiveStreams
 from clew.web.pages import files, graph, home, panels, search, secrets, session, sessions, sources, usage
-from clew.web.request import not_found, route
+from clew.web.request import Action, action, not_found, route
 
 VIEWS = {
     "/": home.view,
@@ -30,6 +32,8 @@ VIEWS = {
     "/secrets": secrets.view,
     "/sources": sources.view,
 }
+ACTIONS: dict[str, tuple[type[Any], Action[Any]]] = {}
+"""What the app's scripts may change: by address, the type of the JSON they post and the function that gets it."""
 
 
 def pages(context: AppContext) -> list[Route]:
@@ -38,6 +42,7 @@ def pages(context: AppContext) -> list[Route]:
     views = {path: view for path, view in VIEWS.items() if path != "/secrets" or not context.engine}
     return [
         *(route(context, path, view) for path, view in views.items()),
+        *(action(context, path, body_type, perform) for path, (body_type, perform) in ACTIONS.items()),
         Route("/session/{agent}/{identity}/live", LiveStreams(context).session),
         route(context, "/{rest:path}", not_found),
     ]

@@ -21,7 +21,7 @@ from clew.render.tables import ago, size, time_range
 from clew.render.text_safety import escape as escape_text
 from clew.render.text_safety import visible
 from clew.timezone import format_minute, zone_label
-from clew.web.app import IMPORTED_MODULES, static_url
+from clew.web.app import IMPORTED_MODULES, STYLE_SHEETS, static_url
 from clew.web.context import masking
 
 PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
@@ -77,6 +77,7 @@ def _environment(profile: str) -> Environment:
         "cost_of": format_cost,
         "static": static_url,
         "imported_modules": IMPORTED_MODULES,
+        "style_sheets": STYLE_SHEETS,
         "quoted": shell_word,
         "link": lambda path, /, **params: link(path, profile, **params),
         "theme": Markup(theme()),

@@ -23,6 +23,22 @@ export async function fetchPart(url, signal) {
   return response;
 }
 
+/**
+ * Ask the server to change something.
+ * @param {string} url
+ * @param {object} body
+ * @returns {Promise<any>} the answer; rejected with the server's own text if it refuses
+ */
+export async function postJson(url, body) {
+  const headers = { "X-Clew": "1", "Content-Type": "application/json" };
+  const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) {
+    throw new Error(answer.error || NO_ANSWER);
+  }
+  return answer;
+}
+
 async function fetchHtml(url, signal) {
   const response = await fetchPart(url, signal);
   return response.text();
