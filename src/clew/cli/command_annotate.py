@@ -41,12 +41,16 @@ STAR = "★"
 
 
 @click.group("annotate")
-def command() -> None:
+@as_json_option
+@click.pass_context
+def command(context: click.Context, /, as_json: bool) -> None:
     """Add stars, labels and notes to sessions and messages, and find them again.
 
     They are kept in clew's data folder, apart from agents' files and from the catalog. They stay when a session is
     renamed, moved, archived or deleted. `--label` and `--starred` choose sessions in every command with filters.
     """
+    if as_json:
+        context.find_root().obj["json"] = True
 
 
 @command.command("set")
@@ -84,9 +88,10 @@ def set_command(
     homes: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Set the star, labels or note of a session, or of one message (REF#12). What is not named stays as it is.
+    """Set the star, labels or note of a session or message.
 
-    A label has up to 60 characters; its case does not matter. A note has up to 10,000 characters.
+    REF#12 is message 12 of the session. What is not named stays as it is. A label has up to 60 characters; its case
+    does not matter. A note has up to 10,000 characters.
     """
     if starred is None and not add_labels and not remove_labels and note is None:
         raise UsageError("nothing to set; use --star, --no-star, --label, --remove-label or --note")
@@ -112,9 +117,9 @@ def set_command(
 @common
 @click.pass_context
 def show_command(context: click.Context, /, reference: str, homes: tuple[str, ...], as_json: bool) -> int:
-    """Print the star, labels and note of a session and of its messages, or of one message (REF#12).
+    """Print the star, labels and note of a session.
 
-    Exit code 1: there are none.
+    Those of its messages are printed too; REF#12 prints only those of message 12. Exit code 1: there are none.
     """
     target = _target(context, open_library(context, homes), reference)
     found = Annotations().of_session(target.agent, target.session)
@@ -138,10 +143,10 @@ def show_command(context: click.Context, /, reference: str, homes: tuple[str, ..
 @common
 @click.pass_context
 def list_command(context: click.Context, /, homes: tuple[str, ...], as_json: bool, **options: Any) -> int:
-    """List all sessions and messages with a star, label or note, the latest session first.
+    """List sessions and messages with a star, label or note.
 
-    --label and --starred choose among these; the other filters choose their sessions. Without other filters, sessions
-    that the catalog does not have are listed too. Exit code 1: nothing was found.
+    The latest session comes first. --label and --starred choose among these; the other filters choose their sessions.
+    Without other filters, sessions that the catalog does not have are listed too. Exit code 1: nothing was found.
     """
     library = open_library(context, homes)
     items = _items(library, take_filters(options, library))
@@ -165,7 +170,10 @@ def list_command(context: click.Context, /, homes: tuple[str, ...], as_json: boo
 @as_json_option
 @click.pass_context
 def export_command(context: click.Context, /, output: Path | None, force: bool, as_json: bool) -> None:
-    """Write all stars, labels and notes as JSON, for `clew annotate import` on this machine or another one."""
+    """Write all stars, labels and notes as JSON.
+
+    `clew annotate import` reads it, on this machine or another one.
+    """
     exported = redaction(context, DATA).value(Annotations().export())
     with open_output(output, force=force) as out:
         out.write(msgspec.json.format(dumps(exported), indent=2) + b"\n")
@@ -183,10 +191,11 @@ def export_command(context: click.Context, /, output: Path | None, force: bool, 
 @as_json_option
 @click.pass_context
 def import_command(context: click.Context, /, file: Path, dry_run: bool, as_json: bool) -> None:
-    """Add the stars, labels and notes of a file that `clew annotate export` wrote; - reads standard input.
+    """Add the stars, labels and notes of an export.
 
-    Nothing is removed. A session or message gets the star if either side has it, and the labels of both sides. If both
-    sides have a note, the note of the side that was changed last is kept. To import a file again changes nothing.
+    FILE was written by `clew annotate export`; - reads standard input. Nothing is removed. A session or message gets
+    the star if either side has it, and the labels of both sides. If both sides have a note, the note of the side that
+    was changed last is kept. To import a file again changes nothing.
     """
     content = sys.stdin.buffer.read(MAX_IMPORT_BYTES + 1) if file == STANDARD else file.read_bytes()
     done = Annotations().merge(read_export(content, str(file)), dry_run=dry_run)
