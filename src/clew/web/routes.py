@@ -6,9 +6,23 @@ from typing import Any
 
 from starlette.routing import Route
 
+from clew.annotations import AnnotationsExport
 from clew.web.context import AppContext
 from clew.web.live import LiveStreams
-from clew.web.pages import files, graph, home, panels, search, secrets, session, sessions, settings, sources, usage
+from clew.web.pages import (
+    annotations,
+    files,
+    graph,
+    home,
+    panels,
+    search,
+    secrets,
+    session,
+    sessions,
+    settings,
+    sources,
+    usage,
+)
 from clew.web.request import Action, action, not_found, route
 
 VIEWS = {
@@ -23,6 +37,10 @@ VIEWS = {
     "/session/{agent}/{identity}/outline": session.outline,
     "/session/{agent}/{identity}/graph": graph.view,
     "/session/{agent}/{identity}/panel/{panel}": panels.view,
+    "/session/{agent}/{identity}/annotations": annotations.of_session,
+    "/annotations": annotations.view,
+    "/annotations/form": annotations.form,
+    "/annotations.json": annotations.export,
     "/search": search.view,
     "/usage": usage.view,
     "/usage.csv": usage.csv_view,
@@ -35,6 +53,8 @@ VIEWS = {
     "/settings": settings.view,
 }
 ACTIONS: dict[str, tuple[type[Any], Action[Any]]] = {
+    "/annotations": (annotations.AnnotationChange, annotations.change),
+    "/annotations/import": (AnnotationsExport, annotations.merge),
     "/settings": (settings.SettingsChange, settings.change),
 }
 """What the app's scripts may change: by address, the type of the JSON they post and the function that gets it."""

@@ -18,6 +18,7 @@ from clew.render.outline import session_title
 from clew.render.page.fragments import MAX_TEXT_CHARS, More, TruncatedText
 from clew.render.page.frame import branches, count
 from clew.web.context import AppContext, use_redactor
+from clew.web.pages.annotations import session_annotations
 from clew.web.pages.home import RUNNING
 from clew.web.pages.panels import PANELS
 from clew.web.request import PageRequest, respond
@@ -63,6 +64,7 @@ def view(request: PageRequest) -> Response:
         size=WINDOW_MESSAGES,
         panels=PANELS,
         now=context.now(),
+        **session_annotations(request, entry),
     )
 
 

@@ -1,5 +1,6 @@
 /** Starts the scripts of a page. `clewView` comes from view.js, which exported pages use as well. */
 
+import { initAnnotatedPage, initAnnotations } from "./annotations.js";
 import { initForms } from "./forms.js";
 import { bindFragment, initFragments } from "./fragments.js";
 import { initKeyboard } from "./keyboard.js";
@@ -33,10 +34,12 @@ initHelpButton();
 initFragments();
 initForms();
 initSettings();
+initAnnotatedPage();
 if (isSessionPage) {
   initTranscript();
   initLive();
   initMessageActions();
+  initAnnotations();
 }
 initKeyboard();
 bindFragment(document);

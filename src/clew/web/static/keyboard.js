@@ -1,5 +1,6 @@
 /** Keyboard shortcuts. */
 
+import { toggleStar } from "./annotations.js";
 import { toggleFollowing } from "./live.js";
 import { copyLink } from "./message_actions.js";
 import { restoreSelection, select, selectedMessage } from "./selection.js";
@@ -73,6 +74,7 @@ const ACTIONS = {
   d: () => cycleChoice("diff"),
   g: () => click(one("#back") ? "back" : "graph"),
   f: toggleFollowing,
+  s: toggleStar,
   c: copyLink,
 };
 
