@@ -22,6 +22,7 @@ from clew.web.pages import (
     sources,
     usage,
 )
+from clew.web.pages import files, graph, home, panels, search, secrets, session, sessions, settings, sources, usage
 from clew.web.request import Action, action, not_found, route
 
 VIEWS = {
@@ -48,6 +49,10 @@ VIEWS = {
     "/files/blame": files.blame_view,
     "/secrets": secrets.view,
     "/sources": sources.view,
+    "/settings": settings.view,
+}
+ACTIONS: dict[str, tuple[type[Any], Action[Any]]] = {
+    "/settings": (settings.SettingsChange, settings.change),
 }
 ACTIONS: dict[str, tuple[type[Any], Action[Any]]] = {
     "/session/{agent}/{identity}/continue": (continuation.WriteRequest, continuation.write),

@@ -6,6 +6,7 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import tzinfo
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -41,8 +42,8 @@ LOOKAHEAD_MESSAGES = 2 * PAIRING_MESSAGES
 """Messages read behind the first window, so that its tool calls have their results."""
 ETAG_MASK = (1 << 48) - 1
 
-CacheKey = tuple[int, str]
-"""A session's number in the catalog, and the masking profile."""
+CacheKey = tuple[int, str, tzinfo]
+"""A session's number in the catalog, the masking profile, and the time zone."""
 
 
 class SubagentLinks(NamedTuple):

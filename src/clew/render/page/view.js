@@ -25,6 +25,14 @@ const clewView = (() => {
     }
   };
 
+  const forgetChoice = (name) => {
+    try {
+      localStorage.removeItem(`clew-${name}`);
+    } catch {
+      // Nothing was remembered.
+    }
+  };
+
   const rememberChoices = (...names) => {
     for (const name of names) {
       const id = loadChoice(name);
@@ -287,6 +295,7 @@ const clewView = (() => {
     one,
     all,
     isShown,
+    forgetChoice,
     rememberChoices,
     cycleChoice,
     addFork,

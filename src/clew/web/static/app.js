@@ -6,6 +6,7 @@ import { bindFragment, initFragments } from "./fragments.js";
 import { initKeyboard } from "./keyboard.js";
 import { initLive } from "./live.js";
 import { initMessageActions } from "./message_actions.js";
+import { initSettings } from "./settings.js";
 import { initTranscript, isSessionPage } from "./transcript.js";
 
 const { one } = clewView;
@@ -16,7 +17,7 @@ function initMaskButton() {
   button.hidden = false;
   button.addEventListener("click", () => {
     const isOn = button.getAttribute("aria-pressed") === "true";
-    document.cookie = `clew-redact=${isOn ? "none" : "secrets"}; path=/; samesite=strict`;
+    document.cookie = `clew-redact=${isOn ? "none" : button.dataset.profile}; path=/; samesite=strict`;
     location.reload();
   });
 }
@@ -33,6 +34,7 @@ initHelpButton();
 initFragments();
 initForms();
 initActions();
+initSettings();
 if (isSessionPage) {
   initTranscript();
   initLive();
