@@ -19,10 +19,10 @@ from clew.web.pages import (
     secrets,
     session,
     sessions,
+    settings,
     sources,
     usage,
 )
-from clew.web.pages import files, graph, home, panels, search, secrets, session, sessions, settings, sources, usage
 from clew.web.request import Action, action, not_found, route
 
 VIEWS = {
@@ -53,8 +53,6 @@ VIEWS = {
 }
 ACTIONS: dict[str, tuple[type[Any], Action[Any]]] = {
     "/settings": (settings.SettingsChange, settings.change),
-}
-ACTIONS: dict[str, tuple[type[Any], Action[Any]]] = {
     "/session/{agent}/{identity}/continue": (continuation.WriteRequest, continuation.write),
 }
 """What the app's scripts may change: by address, the type of the JSON they post and the function that gets it."""
