@@ -11,6 +11,8 @@ from clew.web.context import AppContext
 from clew.web.live import LiveStreams
 from clew.web.pages import (
     annotations,
+    continuation,
+    export,
     files,
     graph,
     home,
@@ -35,6 +37,9 @@ VIEWS = {
     "/session/{agent}/{identity}/message/{number:int}.md": session.message_markdown,
     "/session/{agent}/{identity}/print": session.print_view,
     "/session/{agent}/{identity}/outline": session.outline,
+    "/session/{agent}/{identity}/export/{format}": export.view,
+    "/session/{agent}/{identity}/resume": continuation.resume_command,
+    "/session/{agent}/{identity}/continue": continuation.view,
     "/session/{agent}/{identity}/graph": graph.view,
     "/session/{agent}/{identity}/panel/{panel}": panels.view,
     "/session/{agent}/{identity}/annotations": annotations.of_session,
@@ -56,6 +61,7 @@ ACTIONS: dict[str, tuple[type[Any], Action[Any]]] = {
     "/annotations": (annotations.AnnotationChange, annotations.change),
     "/annotations/import": (AnnotationsExport, annotations.merge),
     "/settings": (settings.SettingsChange, settings.change),
+    "/session/{agent}/{identity}/continue": (continuation.WriteRequest, continuation.write),
 }
 """What the app's scripts may change: by address, the type of the JSON they post and the function that gets it."""
 
