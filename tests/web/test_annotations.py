@@ -15,10 +15,11 @@ from clew.annotations import Annotations, Target
 from clew.catalog.ids import session_key
 from clew.host import data_dir
 from tests.cli.running import FORKED, LATEST
+from tests.counting.homes import SESSION
 from tests.redact.planted import Planter
 from tests.render.hostile import HOSTILE
 from tests.web.shown import Shown, links, named, shown, words
-from tests.web.test_masking import SESSION, write_home
+from tests.web.test_masking import write_home
 
 PAGE = f"/session/claude-code/{LATEST}"
 KEY = session_key("claude-code", LATEST)
@@ -147,12 +148,13 @@ def test_an_export_is_imported(app: Shown, monkeypatch: pytest.MonkeyPatch, tmp_
     for counts in ({"added": 1, "changed": 0, "unchanged": 0}, {"added": 0, "changed": 0, "unchanged": 1}):
         assert json.loads(app.post("/annotations/import", exported).body) == counts
     assert Annotations().get(TARGET).note == "mine"
-    for odd in (
+    odd_files: list[Any] = [
         {"clew_annotations": 9, "annotations": []},
         {"annotations": []},
         [1],
         {**exported, "annotations": [{}]},
-    ):
+    ]
+    for odd in odd_files:
         assert app.post("/annotations/import", odd).status == 400
     bad = {"clew_annotations": 1, "annotations": [{"agent": "codex", "session": "", "starred": True}]}
     assert "an id has" in json.loads(app.post("/annotations/import", bad).body)["error"]

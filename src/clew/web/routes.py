@@ -10,7 +10,7 @@ from clew.annotations import AnnotationsExport
 from clew.web.context import AppContext
 from clew.web.live import LiveStreams
 from clew.web.pages import (
-    annotations,
+    annotated,
     continuation,
     export,
     files,
@@ -42,10 +42,10 @@ VIEWS = {
     "/session/{agent}/{identity}/continue": continuation.view,
     "/session/{agent}/{identity}/graph": graph.view,
     "/session/{agent}/{identity}/panel/{panel}": panels.view,
-    "/session/{agent}/{identity}/annotations": annotations.of_session,
-    "/annotations": annotations.view,
-    "/annotations/form": annotations.form,
-    "/annotations.json": annotations.export,
+    "/session/{agent}/{identity}/annotations": annotated.of_session,
+    "/annotations": annotated.view,
+    "/annotations/form": annotated.form,
+    "/annotations.json": annotated.export,
     "/search": search.view,
     "/usage": usage.view,
     "/usage.csv": usage.csv_view,
@@ -58,8 +58,8 @@ VIEWS = {
     "/settings": settings.view,
 }
 ACTIONS: dict[str, tuple[type[Any], Action[Any]]] = {
-    "/annotations": (annotations.AnnotationChange, annotations.change),
-    "/annotations/import": (AnnotationsExport, annotations.merge),
+    "/annotations": (annotated.AnnotationChange, annotated.change),
+    "/annotations/import": (AnnotationsExport, annotated.merge),
     "/settings": (settings.SettingsChange, settings.change),
     "/session/{agent}/{identity}/continue": (continuation.WriteRequest, continuation.write),
 }

@@ -46,7 +46,7 @@ class AnnotationChange(msgspec.Struct, forbid_unknown_fields=True):
 class MarkedMessage(NamedTuple):
     """A message with an annotation, and the index that it has now."""
 
-    index: int
+    message: int
     annotation: Annotation
 
 
@@ -60,7 +60,7 @@ def session_annotations(request: PageRequest, entry: Entry) -> dict[str, Any]:
     indexes = current_indexes(request.context.db, entry.number, found)
     marked = [MarkedMessage(indexes.get(one.target.key, one.message), one) for one in found if one.message is not None]
     own = next((one for one in found if one.message is None), None)
-    return {**values, "annotation": own, "marked": sorted(marked, key=lambda one: one.index)}
+    return {**values, "annotation": own, "marked": sorted(marked, key=lambda one: one.message)}
 
 
 def of_session(request: PageRequest) -> Response:
@@ -114,7 +114,7 @@ def _target(request: PageRequest, key: str, message: int | None) -> tuple[Target
     target = Target(entry.agent, entry.id, None, message)
     if message is None:
         return target, entry
-    known = next((one for one in session_annotations(request, entry)["marked"] if one.index == message), None)
+    known = next((one for one in session_annotations(request, entry)["marked"] if one.message == message), None)
     if known is not None:
         return known.annotation.target._replace(message=message), entry
     # A message that was written a moment ago may not be in the catalog yet.
