@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
@@ -20,6 +21,7 @@ from clew.errors import ClewError, SourceUnreadable, UnknownReference, UsageErro
 from clew.filters import FILTER_NAMES, Filters
 from clew.model.json import JSON
 from clew.redact.findings import PROFILES
+from clew.settings import Settings, load_settings
 from clew.web.context import NO_MASKING, AppContext, Masking, NoCatalog, masking, resolve_reference, use_redactor
 from clew.web.templates import render
 
@@ -72,13 +74,18 @@ class PageRequest:
         """The filters, which are those of the command line."""
         return Filters.of(now=self.context.now(), **self.filter_params)
 
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings of the user, as they are now."""
+        return load_settings()
+
     @property
     def profile(self) -> str:
-        """The masking profile: the one the app was started with, or the one this browser chose."""
+        """The masking profile: the one the app was started with, or this browser chose, or that of the settings."""
         if self.context.profile != NO_MASKING:
             return self.context.profile
         chosen = self._request.query_params.get("redact") or self._request.cookies.get(PROFILE_COOKIE, "")
-        return chosen if chosen in PROFILES else NO_MASKING
+        return chosen if chosen in PROFILES else self.settings.masking
 
     @property
     def masking(self) -> Masking:

@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from clew.web.context import AppContext
 from clew.web.live import LiveStreams
-from clew.web.pages import files, graph, home, panels, search, secrets, session, sessions, sources, usage
+from clew.web.pages import files, graph, home, panels, search, secrets, session, sessions, settings, sources, usage
 from clew.web.request import Action, action, not_found, route
 
 VIEWS = {
@@ -18,6 +18,7 @@ VIEWS = {
     "/session/{agent}/{identity}": session.view,
     "/session/{agent}/{identity}/window/{number:int}": session.window,
     "/session/{agent}/{identity}/more/{section:int}/{number:int}": session.more,
+    "/session/{agent}/{identity}/message/{number:int}.md": session.message_markdown,
     "/session/{agent}/{identity}/print": session.print_view,
     "/session/{agent}/{identity}/outline": session.outline,
     "/session/{agent}/{identity}/graph": graph.view,
@@ -31,8 +32,11 @@ VIEWS = {
     "/files/blame": files.blame_view,
     "/secrets": secrets.view,
     "/sources": sources.view,
+    "/settings": settings.view,
 }
-ACTIONS: dict[str, tuple[type[Any], Action[Any]]] = {}
+ACTIONS: dict[str, tuple[type[Any], Action[Any]]] = {
+    "/settings": (settings.SettingsChange, settings.change),
+}
 """What the app's scripts may change: by address, the type of the JSON they post and the function that gets it."""
 
 

@@ -25,6 +25,14 @@ const clewView = (() => {
     }
   };
 
+  const forgetChoice = (name) => {
+    try {
+      localStorage.removeItem(`clew-${name}`);
+    } catch {
+      // Nothing was remembered.
+    }
+  };
+
   const rememberChoices = (...names) => {
     for (const name of names) {
       const id = loadChoice(name);
@@ -285,6 +293,7 @@ const clewView = (() => {
     one,
     all,
     isShown,
+    forgetChoice,
     rememberChoices,
     cycleChoice,
     addFork,

@@ -4,6 +4,8 @@ import { initForms } from "./forms.js";
 import { bindFragment, initFragments } from "./fragments.js";
 import { initKeyboard } from "./keyboard.js";
 import { initLive } from "./live.js";
+import { initMessageActions } from "./message_actions.js";
+import { initSettings } from "./settings.js";
 import { initTranscript, isSessionPage } from "./transcript.js";
 
 const { one } = clewView;
@@ -14,7 +16,7 @@ function initMaskButton() {
   button.hidden = false;
   button.addEventListener("click", () => {
     const isOn = button.getAttribute("aria-pressed") === "true";
-    document.cookie = `clew-redact=${isOn ? "none" : "secrets"}; path=/; samesite=strict`;
+    document.cookie = `clew-redact=${isOn ? "none" : button.dataset.profile}; path=/; samesite=strict`;
     location.reload();
   });
 }
@@ -30,9 +32,11 @@ initMaskButton();
 initHelpButton();
 initFragments();
 initForms();
+initSettings();
 if (isSessionPage) {
   initTranscript();
   initLive();
+  initMessageActions();
 }
 initKeyboard();
 bindFragment(document);
