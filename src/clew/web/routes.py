@@ -21,6 +21,7 @@ VIEWS = {
     "/session/{agent}/{identity}/message/{number:int}.md": session.message_markdown,
     "/session/{agent}/{identity}/print": session.print_view,
     "/session/{agent}/{identity}/outline": session.outline,
+    "/session/{agent}/{identity}/hits": search.in_session,
     "/session/{agent}/{identity}/graph": graph.view,
     "/session/{agent}/{identity}/panel/{panel}": panels.view,
     "/search": search.view,

@@ -1,5 +1,6 @@
 /** Starts the scripts of a page. `clewView` comes from view.js, which exported pages use as well. */
 
+import { initFind } from "./find.js";
 import { initForms } from "./forms.js";
 import { bindFragment, initFragments } from "./fragments.js";
 import { initKeyboard } from "./keyboard.js";
@@ -36,6 +37,7 @@ initSettings();
 if (isSessionPage) {
   initTranscript();
   initLive();
+  initFind();
   initMessageActions();
 }
 initKeyboard();
