@@ -38,6 +38,7 @@ VIEWS = {
     "/session/{agent}/{identity}/export/{format}": export.view,
     "/session/{agent}/{identity}/resume": continuation.resume_command,
     "/session/{agent}/{identity}/continue": continuation.view,
+    "/session/{agent}/{identity}/hits": search.in_session,
     "/session/{agent}/{identity}/graph": graph.view,
     "/session/{agent}/{identity}/panel/{panel}": panels.view,
     "/search": search.view,

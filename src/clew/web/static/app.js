@@ -1,6 +1,7 @@
 /** Starts the scripts of a page. `clewView` comes from view.js, which exported pages use as well. */
 
 import { initActions } from "./actions.js";
+import { initFind } from "./find.js";
 import { initForms } from "./forms.js";
 import { bindFragment, initFragments } from "./fragments.js";
 import { initKeyboard } from "./keyboard.js";
@@ -38,6 +39,7 @@ initSettings();
 if (isSessionPage) {
   initTranscript();
   initLive();
+  initFind();
   initMessageActions();
 }
 initKeyboard();
