@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from clew.model.json import JSON
 from clew.model.time import parse_time
@@ -42,7 +42,7 @@ _HEADER = ("id", "title", "workspace", "started_at", "ended_at", "parent_session
 
 def markdown(
     session: dict[str, JSON],
-    messages: Iterator[dict[str, JSON]],
+    messages: Iterable[dict[str, JSON]],
     *,
     detail: Detail = "full",
     reminders: bool = True,
@@ -61,6 +61,12 @@ def markdown(
     writer = _Writer()
     for part in parts(session, messages, detail=detail, reminders=reminders, forks=forks):
         yield f"\n{writer.write(part)}\n"
+
+
+def section_markdown(section: Iterable[Part], linked: Iterable[int] = ()) -> str:
+    """One message or reply as `markdown` writes it. `linked` are messages whose anchors earlier sections have set."""
+    writer = _Writer(linked)
+    return "\n".join(f"{writer.write(part)}\n" for part in section)
 
 
 def anchor(index: int) -> str:
@@ -85,8 +91,8 @@ def _front_matter(session: dict[str, JSON]) -> Iterator[str]:
 class _Writer:
     """Writes parts, and knows which anchors it has set."""
 
-    def __init__(self) -> None:
-        self._set: set[int] = set()
+    def __init__(self, linked: Iterable[int] = ()) -> None:
+        self._set = set(linked)
 
     def write(self, part: Part) -> str:
         """The Markdown of the next part."""

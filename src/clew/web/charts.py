@@ -160,6 +160,13 @@ def _horizontal_bar(parts: Sequence[Part], maximum: float) -> str:
     return f'<svg class="rank" aria-hidden="true" {size}>{"".join(pieces)}</svg>'
 
 
+def _hour_level(value: float, maximum: float) -> int:
+    """The colour of an hour, by the square root of its share of the largest; 0 for nothing."""
+    if value < 0 or not maximum:
+        return 0
+    return 1 + min(HEAT_LEVELS - 1, int(HEAT_LEVELS * math.sqrt(value / maximum)))
+
+
 class HourCell(NamedTuple):
     """The use in one hour of the week."""
 
@@ -180,7 +187,7 @@ def hour_grid(cells: Mapping[tuple[str, ...], HourCell], label: str) -> Markup:
         for column, hour in enumerate(HOURS):
             cell = cells.get((weekday, hour), HourCell(-1, "no use", ""))
             x = HOURS_LEFT_PERCENT + column * step
-            level = 0 if cell.value is None else heat_level(cell.value, maximum)
+            level = 0 if cell.value is None else _hour_level(cell.value, maximum)
             title = f"<title>{weekday} {hour}:00 to {hour}:59: {escape_line(cell.text)}</title>"
             size = f'width="{step - 0.35:.2f}%" height="{HOUR_CELL_HEIGHT - 2}"'
             drawn = f'<rect class="h{level}" x="{x:.2f}%" y="{y}" {size} rx="2">{title}</rect>'

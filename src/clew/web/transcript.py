@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import tzinfo
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -22,10 +23,11 @@ from clew.io.compress import open_source
 from clew.model.json import JSON
 from clew.render.branching import Forks
 from clew.render.detail import DETAILS
+from clew.render.markdown import section_markdown
 from clew.render.outline import by_section
 from clew.render.page.fragments import Fragments, More, TruncatedText, plain_notice
 from clew.render.page.session import Contents
-from clew.render.parts import Part
+from clew.render.parts import Call, Part
 from clew.stored_session import StoredSession
 
 WINDOW_MESSAGES = 50
@@ -33,6 +35,8 @@ WINDOW_MESSAGES = 50
 SECTIONS_PER_STEP = 60
 """Sections that are read before the lock is released to another thread."""
 MAX_CACHED_TRANSCRIPTS = 4
+MAX_MESSAGES_WITH_OPEN_CALLS = 100
+"""In longer sessions tool calls are folded to one line each."""
 
 FIRST_WINDOW_BYTES = (1 << 19, 1 << 21)
 """How much of a long session is read for its first window; the second where the first holds too few messages."""
@@ -40,8 +44,8 @@ LOOKAHEAD_MESSAGES = 2 * PAIRING_MESSAGES
 """Messages read behind the first window, so that its tool calls have their results."""
 ETAG_MASK = (1 << 48) - 1
 
-CacheKey = tuple[int, str]
-"""A session's number in the catalog, and the masking profile."""
+CacheKey = tuple[int, str, tzinfo]
+"""A session's number in the catalog, the masking profile, and the time zone."""
 
 
 class SubagentLinks(NamedTuple):
@@ -78,9 +82,16 @@ class Transcript:
         """The number of windows; an empty session has one."""
         return max(1, -(-self.messages // WINDOW_MESSAGES))
 
+    @property
+    def is_long(self) -> bool:
+        """True if tool calls are folded to one line each."""
+        return self.messages > MAX_MESSAGES_WITH_OPEN_CALLS
+
     def window(self, number: int, subagents: SubagentLinks, more: More = plain_notice) -> str:
         """The HTML of a window; the first is 0."""
-        fragments = Fragments(links=subagents.urls, about=subagents.descriptions, more=more)
+        fragments = Fragments(
+            links=subagents.urls, about=subagents.descriptions, more=more, are_calls_folded=self.is_long
+        )
         pieces = [piece for section in self._window_sections(number) for piece in fragments.write(section)]
         return "".join([*pieces, fragments.end()])
 
@@ -111,6 +122,16 @@ class Transcript:
         for _ in fragments.write(self._sections[at]):
             pass
         return fragments.truncated[number] if number < len(fragments.truncated) else None
+
+    def markdown(self, message: int) -> str | None:
+        """The section that a message belongs to, as Markdown; None if there is no such message."""
+        self._read_to(message)
+        at = bisect_right(self._starts, message) - 1
+        if at < 0 or message > self.messages:
+            return None
+        earlier = self._sections[max(0, at - LOOKAHEAD_MESSAGES) : at]
+        answers = [part.result for section in earlier for part in section if type(part) is Call]
+        return section_markdown(self._sections[at], [answer.index for answer in answers if answer is not None])
 
     def section_counts(self) -> list[list[int]]:
         """How many sections each window shows, at each level of detail."""

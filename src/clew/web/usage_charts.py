@@ -366,7 +366,10 @@ def by_hour(source: ChartSource) -> Section:
     """Cost and tokens in the hours of the week."""
     usage = {cell: used for cell, used in source.stats.usage_by("weekday", "hour").items() if cell[0]}
     urls = {cell: source.sessions_url({"weekday": cell[0], "hour": cell[1]}) for cell in usage}
-    figures, notes = [], ["Hours of the local clock. Darker is more, on a logarithmic scale; ? is unknown."]
+    figures, notes = (
+        [],
+        ["Hours of the local clock. The four shades end at 1/16, 1/4, 9/16 and all of the largest; ? is unknown."],
+    )
     for measure in MEASURES:
         title = f"{measure.title} by weekday and hour"
         cells = {}
@@ -508,11 +511,13 @@ def cache_use(source: ChartSource) -> Section:
         Column("saved", "Saved", lambda row: format_savings(row["saved_nano"])),
     )
     figures = [
-        Figure("Share of input read from the cache", ranked(shares, maximum=1.0)),
-        Figure("Saved by the cache", ranked(savings)),
+        Figure("Share of input read from the cache", ranked(shares[:MAX_RANKED], maximum=1.0)),
+        Figure("Saved by the cache", ranked(savings[:MAX_RANKED])),
     ]
     rows = [TableRow(values[model], urls[model]) for model in ordered]
     notes = _cache_notes(source, saved)
+    if len(ordered) > MAX_RANKED:
+        notes.append(f"The {MAX_RANKED} models that read most from the cache; the table has all {len(ordered)}.")
     return Section("cache", "Cache", source.caption, figures, columns, rows, notes)
 
 
