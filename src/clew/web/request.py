@@ -33,6 +33,7 @@ PROFILE_COOKIE = "clew-redact"
 FILTERS = tuple(name for name in FILTER_NAMES if name != "here")
 """A browser has no current folder."""
 REPEATABLE_FILTERS = ("agent", "has", "label")
+USAGE_PREFIX = "used."
 MAX_PARAM_CHARS = 2_000
 NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 ALL_ROWS = 10**9
@@ -106,6 +107,13 @@ class PageRequest:
         return load_settings()
 
     @property
+    def usage_group(self) -> dict[str, str]:
+        """The group of calls whose sessions a link of the usage page leads to; a value of "" stands for unknown."""
+        given = self._request.query_params.items()
+        wanted = ((name.removeprefix(USAGE_PREFIX), value) for name, value in given if name.startswith(USAGE_PREFIX))
+        return {name: resolve_reference(value[:MAX_PARAM_CHARS]) for name, value in wanted}
+
+    @property
     def profile(self) -> str:
         """The masking profile: the one the app was started with, or this browser chose, or that of the settings."""
         if self.context.profile != NO_MASKING:
@@ -124,6 +132,11 @@ class PageRequest:
         added = [(name, str(value)) for name, value in changes.items() if value is not None]
         query = urlencode([(name, self.masking.reference(value)) for name, value in (*kept, *added)])
         return escape((path or self.path) + (f"?{query}" if query else ""))
+
+
+def usage_parameter(name: str, value: str) -> Markup:
+    """A parameter of an address that `PageRequest.usage_group` reads."""
+    return Markup(urlencode({f"{USAGE_PREFIX}{name}": value}))
 
 
 View = Callable[[PageRequest], Response]

@@ -40,6 +40,7 @@ VIEWS = {
     "/session/{agent}/{identity}/export/{format}": export.view,
     "/session/{agent}/{identity}/resume": continuation.resume_command,
     "/session/{agent}/{identity}/continue": continuation.view,
+    "/session/{agent}/{identity}/hits": search.in_session,
     "/session/{agent}/{identity}/graph": graph.view,
     "/session/{agent}/{identity}/panel/{panel}": panels.view,
     "/session/{agent}/{identity}/annotations": annotated.of_session,

@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from datetime import datetime
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from clew.catalog import queries
@@ -44,12 +44,15 @@ def view(request: PageRequest) -> Response:
     open_transcript = context.transcript if window_number else context.transcript_for_first_page
     transcript = open_transcript(entry, request.profile)
     first = max(0, min(transcript.windows, window_number) - 1)
+    find = request.param("find") or ""
     (entry,) = queries.with_children(context.db, [entry], None)
     newer, older = queries.neighbours(context.db, entry)
     return respond(
         request,
         "session.html",
         entry=entry,
+        find=find,
+        find_reference=Markup(escape(request.masking.reference(find))),
         title=session_title(transcript.header if transcript.is_complete else _with_title(transcript.header, entry)),
         header=transcript.header,
         parent=_parent(context, entry),

@@ -2,6 +2,7 @@
 
 import { initAnnotatedPage, initAnnotations } from "./annotations.js";
 import { initActions } from "./actions.js";
+import { initFind } from "./find.js";
 import { initForms } from "./forms.js";
 import { bindFragment, initFragments } from "./fragments.js";
 import { initKeyboard } from "./keyboard.js";
@@ -40,6 +41,7 @@ initAnnotatedPage();
 if (isSessionPage) {
   initTranscript();
   initLive();
+  initFind();
   initMessageActions();
   initAnnotations();
 }
