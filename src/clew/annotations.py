@@ -171,6 +171,10 @@ class Annotations:
         """The annotations of a session and of its messages, the session first."""
         return self._select("agent = ? AND session = ?", agent, session)
 
+    def of_sessions(self) -> dict[tuple[str, str], Annotation]:
+        """The annotations of sessions, without those of messages, by agent and session id."""
+        return {(found.agent, found.session): found for found in self._select("message = ''")}
+
     def get(self, target: Target) -> Annotation:
         """The annotation of a session or message; an empty one if there is none."""
         found = self._select("agent = ? AND session = ? AND message = ?", target.agent, target.session, target.key)

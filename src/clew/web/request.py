@@ -81,7 +81,7 @@ class PageRequest:
     def _annotations(self) -> dict[tuple[str, str], Annotation]:
         """The annotations of sessions, by agent and id. Lists are shown without them if they cannot be read."""
         try:
-            return {(one.agent, one.session): one for one in Annotations().all() if one.message is None}
+            return Annotations().of_sessions()
         except (Busy, AnnotationsUnreadable):
             return {}
 

@@ -13,7 +13,7 @@ const MARK_DELAY_MS = 50;
 const MAX_MARKS_PER_WINDOW = 2000;
 const SHARE_OF_SCREEN_ABOVE_HIT = 1 / 3;
 /** Texts that are no part of a message, or repeat one. */
-const NOT_SEARCHED = "article > header, .c > summary > :is(.on, .end), .peek, .more";
+const NOT_SEARCHED = "article > header, .mark.placed, .c > summary > :is(.on, .end), .peek, .more";
 /** A phrase does not reach beyond one of these. */
 const BLOCKS = "p, li, pre, td, th, dd, dt, h1, h2, h3, h4, h5, h6, summary, del, ins, div";
 /** Scripts without spaces between words. */
