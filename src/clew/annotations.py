@@ -194,13 +194,18 @@ class Annotations:
 
         A star or label of a message counts for its session.
         """
-        wanted = set(map(folded_label, labels))
-        known: dict[tuple[str, str], tuple[bool, set[str]]] = {}
+        return {name for name, marks in self.session_marks().items() if marks.has(labels, starred)}
+
+    def session_marks(self) -> dict[tuple[str, str], Annotation]:
+        """For each session with annotations, by agent and id: the star and labels of itself and its messages."""
+        marks: dict[tuple[str, str], Annotation] = {}
         for found in self._select():
-            has_star, names = known.get((found.agent, found.session), (False, set[str]()))
-            names |= set(map(folded_label, found.labels))
-            known[found.agent, found.session] = has_star or found.starred, names
-        return {name for name, (has_star, names) in known.items() if wanted <= names and (has_star or not starred)}
+            before = marks.get((found.agent, found.session), _empty(Target(found.agent, found.session)))
+            names = {folded_label(label): label for label in (*found.labels, *before.labels)}
+            marks[found.agent, found.session] = msgspec.structs.replace(
+                before, starred=before.starred or found.starred, labels=_ordered(names.values())
+            )
+        return marks
 
     def change(
         self,

@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from clew.annotations import Annotation, Annotations, AnnotationsUnreadable
 from clew.catalog.filters import with_annotated_sessions
+from clew.catalog.ids import session_key
 from clew.catalog.queries import Entry
 from clew.catalog.sessions import MessagesNotRead
 from clew.errors import Busy, ClewError, SourceUnreadable, UnknownReference, UsageError
@@ -88,6 +89,15 @@ class PageRequest:
     def annotation(self, entry: Entry) -> Annotation | None:
         """The star, labels and note of a session in a list."""
         return self._annotations.get((entry.agent, entry.id))
+
+    @cached_property
+    def session_marks(self) -> dict[str, Annotation]:
+        """The stars and labels by which sessions are filtered, by the key of the session."""
+        try:
+            found = Annotations().session_marks()
+        except (Busy, AnnotationsUnreadable):
+            return {}
+        return {session_key(agent, session): marks for (agent, session), marks in found.items()}
 
     @property
     def known_labels(self) -> list[str]:
