@@ -282,7 +282,7 @@ def test_usage_by_turn_adds_up(demo: Shown) -> None:
 def test_search_finds_marks_and_narrows(demo: Shown) -> None:
     found = demo.part("/search?q=amplitudes")
     assert "amplitudes" in {words(one) for one in found.iter("mark")}
-    assert any(href.startswith(f"{MEAN}#m") for href in links(found))
+    assert any(href.startswith(f"{MEAN}?find=amplitudes#m") for href in links(found))
     every, narrowed = (words(named(demo.page(f"/search?q=tide{more}"), "p", "count")) for more in ("", "&agent=gemini"))
     assert int(every.split()[0]) > int(narrowed.split()[0]) > 0
     assert "nothing was found" in words(demo.part("/search?q=xyzzyxyzzy")).lower()
