@@ -1,6 +1,7 @@
 /** Starts the scripts of a page. `clewView` comes from view.js, which exported pages use as well. */
 
 import { initFind } from "./find.js";
+import { initActions } from "./actions.js";
 import { initForms } from "./forms.js";
 import { bindFragment, initFragments } from "./fragments.js";
 import { initKeyboard } from "./keyboard.js";
@@ -33,6 +34,7 @@ initMaskButton();
 initHelpButton();
 initFragments();
 initForms();
+initActions();
 initSettings();
 if (isSessionPage) {
   initTranscript();
