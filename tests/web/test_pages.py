@@ -299,7 +299,7 @@ def test_one_session_is_searched_alone_with_its_sub_agents(demo: Shown, rows: sq
     form = named(demo.page(parent), "form", "in-session")[0]
     assert [one.get("value") for one in form.iter("input")] == [key, None]
     found = demo.page(f"/search?q=UTC&session={key}")
-    sessions = {href.partition("#")[0] for href in links(found) if href.startswith("/session/")}
+    sessions = {re.split("[?#]", href)[0] for href in links(found) if href.startswith("/session/")}
     agents = {href for href in links(demo.page(parent)) if "/agent-" in href}
     assert parent in sessions and sessions <= {parent, *agents} and sessions & agents
     assert "and its sub-agents" in words(named(found, "p", "within"))

@@ -8,7 +8,9 @@ import { initKeyboard } from "./keyboard.js";
 import { initLive } from "./live.js";
 import { initMessageActions } from "./message_actions.js";
 import { initSettings } from "./settings.js";
+import { initTitle } from "./titles.js";
 import { initTranscript, isSessionPage } from "./transcript.js";
+import { initUnseen } from "./unseen.js";
 
 const { one } = clewView;
 
@@ -40,6 +42,8 @@ if (isSessionPage) {
   initTranscript();
   initLive();
   initFind();
+  initTitle();
+  initUnseen();
   initMessageActions();
 }
 initKeyboard();
