@@ -286,6 +286,13 @@ class Searcher:
                 hits.append(Hit(agent, session, message or None, kind, match.when or when, title, project, shown))
         return hits
 
+    def message_text(self, number: int, message: int) -> str:
+        """The first text of a message of a source, masked; empty if it has none."""
+        query = "SELECT b.id FROM block b WHERE b.id BETWEEN ? AND ? AND b.message = ? AND b.chars > 0 ORDER BY b.id"
+        first, last = database.key_range(number)
+        row = self._db.execute(f"{query} LIMIT 1", (first, last, first + message)).fetchone()
+        return self._redact(self.store.get(row[0]) or "", self._credential_calls(number)) if row is not None else ""
+
     def _credential_calls(self, number: int) -> Sequence[JSON]:
         """Return the calls of a session that read credential files, with their outputs, if masking needs them."""
         query = "SELECT c.call_id FROM credential_call k JOIN call c USING (id) WHERE k.id BETWEEN ? AND ?"

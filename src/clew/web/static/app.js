@@ -1,5 +1,7 @@
 /** Starts the scripts of a page. `clewView` comes from view.js, which exported pages use as well. */
 
+import { initAnnotatedPage, initAnnotations } from "./annotations.js";
+import { initActions } from "./actions.js";
 import { initFind } from "./find.js";
 import { initActions } from "./actions.js";
 import { initForms } from "./forms.js";
@@ -38,6 +40,7 @@ initFragments();
 initForms();
 initActions();
 initSettings();
+initAnnotatedPage();
 if (isSessionPage) {
   initTranscript();
   initLive();
@@ -45,6 +48,7 @@ if (isSessionPage) {
   initTitle();
   initUnseen();
   initMessageActions();
+  initAnnotations();
 }
 initKeyboard();
 bindFragment(document);

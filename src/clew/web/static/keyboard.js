@@ -1,6 +1,7 @@
 /** Keyboard shortcuts. */
 
 import { nextHit, previousHit } from "./find.js";
+import { toggleStar } from "./annotations.js";
 import { toggleFollowing } from "./live.js";
 import { copyLink } from "./message_actions.js";
 import { restoreSelection, select, selectedMessage } from "./selection.js";
@@ -76,6 +77,7 @@ const ACTIONS = {
   f: toggleFollowing,
   n: nextHit,
   N: previousHit,
+  s: toggleStar,
   c: copyLink,
 };
 
