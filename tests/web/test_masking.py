@@ -61,6 +61,9 @@ PAGES = [
     "/sessions?project=srv",
     "/search?q=sail",
     "/search?q=NOT+zebra",
+    f"/compare?left=claude-code:{SESSION}&right=claude-code:{SESSION}",
+    f"/compare?left=claude-code:{SESSION}",
+    "/compare",
     f"/session/claude-code/{SESSION}/hits?q=sail",
     f"/session/claude-code/{SESSION}/hits?q={SECRETS['title']}",
     f"/session/claude-code/{SESSION}?find={SECRETS['title']}",
@@ -102,7 +105,7 @@ def test_whatever_is_linked_opens_and_shows_no_secret(masked: Shown) -> None:
     """Every address that pages of this server lead to, as far as they go."""
     waiting, met = ["/", "/search?q=sail"], set[str]()
     while waiting and len(met) < 400:
-        path = waiting.pop()
+        path = waiting.pop(0)
         if path in met or path.startswith(("/static", "/secrets")):
             continue
         met.add(path)
@@ -112,7 +115,14 @@ def test_whatever_is_linked_opens_and_shows_no_secret(masked: Shown) -> None:
             found = links(masked.page(path))
             waiting += [place.partition("#")[0] for place in found]
             waiting += [unescape(place) for place in re.findall(r'data-load="([^"]+)"', body)]
-    for part in ("/files/history?", "/files/changes?", "/files/blame?", "/search?", "/session/sage-agent/"):
+    for part in (
+        "/files/history?",
+        "/files/changes?",
+        "/files/blame?",
+        "/search?",
+        "/session/sage-agent/",
+        "/compare?",
+    ):
         assert any(path.startswith(part) for path in met), part
     assert not any(held(path) for path in met)
 

@@ -11,6 +11,7 @@ from clew.web.context import AppContext
 from clew.web.live import LiveStreams
 from clew.web.pages import (
     annotated,
+    compare,
     continuation,
     export,
     files,
@@ -47,6 +48,7 @@ VIEWS = {
     "/annotations": annotated.view,
     "/annotations/form": annotated.form,
     "/annotations.json": annotated.export,
+    "/compare": compare.view,
     "/search": search.view,
     "/usage": usage.view,
     "/usage.csv": usage.csv_view,

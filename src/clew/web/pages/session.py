@@ -19,6 +19,7 @@ from clew.render.page.fragments import MAX_TEXT_CHARS, More, TruncatedText
 from clew.render.page.frame import branches, count
 from clew.web.context import AppContext, use_redactor
 from clew.web.pages.annotated import session_annotations
+from clew.web.pages.compare_links import branch_comparisons, reference_of
 from clew.web.pages.export import DEFAULT_PROFILE, FORMATS, why_without_files
 from clew.web.pages.home import RUNNING
 from clew.web.pages.panels import PANELS
@@ -51,6 +52,7 @@ def view(request: PageRequest) -> Response:
         request,
         "session.html",
         entry=entry,
+        compare_reference=reference_of(entry),
         find=find,
         find_reference=Markup(escape(request.masking.reference(find))),
         title=session_title(transcript.header if transcript.is_complete else _with_title(transcript.header, entry)),
@@ -194,6 +196,7 @@ def outline(request: PageRequest) -> Response:
         base=session_url(entry),
         prompts=contents.prompts,
         tree=Markup(branches(contents.forks, contents.labels)),
+        comparisons=branch_comparisons(entry, contents, request.profile),
         forks=json.dumps(forks),
         active=json.dumps(active),
         sections=json.dumps(transcript.section_counts()),
