@@ -4,6 +4,7 @@ import { initForms } from "./forms.js";
 import { bindFragment, initFragments } from "./fragments.js";
 import { initKeyboard } from "./keyboard.js";
 import { initLive } from "./live.js";
+import { initMessageActions } from "./message_actions.js";
 import { initSettings } from "./settings.js";
 import { initTranscript, isSessionPage } from "./transcript.js";
 
@@ -35,6 +36,7 @@ initSettings();
 if (isSessionPage) {
   initTranscript();
   initLive();
+  initMessageActions();
 }
 initKeyboard();
 bindFragment(document);
