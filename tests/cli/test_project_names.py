@@ -51,23 +51,23 @@ def by_project() -> dict[str, int]:
 
 
 def test_names_are_given_listed_and_removed() -> None:
-    ran = clew("sources", "name-project")
-    assert (ran.code, ran.err) == (1, "no project is named; `clew sources name-project PROJECT NAME` names one\n")
-    ran = clew("sources", "name-project", MAIN, "Tide tables")
+    ran = clew("sources", "name")
+    assert (ran.code, ran.err) == (1, "no project is named; `clew sources name PROJECT NAME` adds one\n")
+    ran = clew("sources", "name", MAIN, "Tide tables")
     assert (ran.code, ran.err) == (0, f"{MAIN}: now Tide tables\n")
-    assert clew("sources", "name-project", "--json").json == {MAIN: "Tide tables"}
+    assert clew("sources", "name", "--json").json == {MAIN: "Tide tables"}
     assert "Tide tables" in clew("sources").out
-    assert "Tide tables" in clew("sources", "name-project").out
-    ran = clew("sources", "unname-project", MAIN, "--json")
+    assert "Tide tables" in clew("sources", "name").out
+    ran = clew("sources", "unname", MAIN, "--json")
     assert ran.json == {"projects": [MAIN], "removed": True}
-    assert clew("sources", "name-project", "--json").json == {}
-    ran = clew("sources", "unname-project", MAIN)
-    assert (ran.code, ran.err) == (1, f"clew: {MAIN} was not named; `clew sources name-project` lists the names\n")
+    assert clew("sources", "name", "--json").json == {}
+    ran = clew("sources", "unname", MAIN)
+    assert (ran.code, ran.err) == (1, f"clew: {MAIN} was not named; `clew sources name` lists the names\n")
 
 
 def test_worktrees_become_one_project_everywhere() -> None:
     assert projects() == {"main": "tide", "calm": "calm-otter", "bold": "bold-heron", "other": "moon"}
-    ran = clew("sources", "name-project", WORKTREES, "tide", "--below", "--json")
+    ran = clew("sources", "name", WORKTREES, "tide", "--below", "--json")
     assert ran.json == {"projects": [f"{WORKTREES}/*"], "name": "tide"}
     assert projects() == {"main": "tide", "calm": "tide", "bold": "tide", "other": "moon"}
     assert by_project() == {"tide": 3, "moon": 1}
@@ -77,7 +77,7 @@ def test_worktrees_become_one_project_everywhere() -> None:
 
 
 def test_a_filter_finds_a_project_by_its_name_and_by_its_folder() -> None:
-    clew("sources", "name-project", WORKTREES, "Springs", "--below")
+    clew("sources", "name", WORKTREES, "Springs", "--below")
     assert set(projects("--project", "springs")) == {"calm", "bold"}
     assert set(projects("--project", "calm-otter")) == {"calm"}
     assert set(projects("--project", MAIN)) == {"main", "calm", "bold"}
@@ -85,7 +85,7 @@ def test_a_filter_finds_a_project_by_its_name_and_by_its_folder() -> None:
 
 
 def test_sessions_that_come_later_have_the_name_too(home: Path) -> None:
-    clew("sources", "name-project", f"{WORKTREES}/*", "tide")
+    clew("sources", "name", f"{WORKTREES}/*", "tide")
     assert len(projects()) == 4
     write_session(home, "new", f"{WORKTREES}/new-tern")
     assert projects()["new"] == "tide"
@@ -96,16 +96,16 @@ def test_sessions_that_come_later_have_the_name_too(home: Path) -> None:
 
 def test_names_of_folders_below_are_removed_as_they_are_listed() -> None:
     for words in ((WORKTREES, "--below"), (f"{WORKTREES}/*",)):
-        clew("sources", "name-project", WORKTREES, "Springs", "--below")
-        assert clew("sources", "unname-project", *words).code == 0
+        clew("sources", "name", WORKTREES, "Springs", "--below")
+        assert clew("sources", "unname", *words).code == 0
         assert projects()["calm"] == "calm-otter"
-    assert clew("sources", "name-project", "moon", "Month", "--below").code == 2
+    assert clew("sources", "name", "moon", "Month", "--below").code == 2
 
 
 def test_the_recorded_name_returns_with_the_end_of_the_given_one() -> None:
-    clew("sources", "name-project", "moon", "Month")
+    clew("sources", "name", "moon", "Month")
     assert projects()["other"] == "Month"
-    clew("sources", "unname-project", "moon")
+    clew("sources", "unname", "moon")
     assert projects()["other"] == "moon"
 
 
@@ -122,22 +122,22 @@ def test_a_project_that_is_only_a_hash_gets_a_name(home: Path) -> None:
     (folder / "chats" / "session-2026-11-01T10-00-0f0e0d0c.json").write_text(json.dumps(chat))
     identity = chat["sessionId"]
     assert projects()[str(identity)] == HASH
-    assert clew("sources", "name-project", HASH, "Lost").code == 0
+    assert clew("sources", "name", HASH, "Lost").code == 0
     assert projects()[str(identity)] == "Lost"
 
 
 @pytest.mark.parametrize("words", [("moon",), ("moon", " "), ("moon", "a\nb"), ("moon", "a" * 101), (" ", "a")])
 def test_what_cannot_be_a_name_is_refused(words: tuple[str, ...]) -> None:
-    assert clew("sources", "name-project", *words).code == 2
+    assert clew("sources", "name", *words).code == 2
     assert not (data_dir() / FILE).exists()
 
 
 def test_a_broken_file_is_reported_and_changes_nothing() -> None:
-    clew("sources", "name-project", "moon", "Month")
+    clew("sources", "name", "moon", "Month")
     assert projects()["other"] == "Month"
     (data_dir() / FILE).write_text("{")
     assert projects()["other"] == "Month"
-    ran = clew("sources", "name-project", "moon", "Luna")
+    ran = clew("sources", "name", "moon", "Luna")
     assert ran.code == 3
     assert "correct or delete the file" in ran.err
     assert (data_dir() / FILE).read_text() == "{"

@@ -330,7 +330,7 @@ def unmap_command(context: click.Context, /, old: str, as_json: bool) -> int:
     return 0
 
 
-@command.command("name-project")
+@command.command("name")
 @click.argument("project", required=False)
 @click.argument("name", required=False)
 @click.option("--below", is_flag=True, help="Name all folders below PROJECT, such as worktrees, and not PROJECT.")
@@ -339,9 +339,9 @@ def unmap_command(context: click.Context, /, old: str, as_json: bool) -> int:
 def name_project_command(
     context: click.Context, /, project: str | None, name: str | None, below: bool, as_json: bool
 ) -> int:
-    """Give a project a name, for lists, statistics, search and the web app.
+    """Give a project a name.
 
-    PROJECT is a folder, or the name that a project has now: a folder name, or the hash that an agent stores in its
+    Lists, statistics, search, filters and the web app then show it. PROJECT is a folder, or the name that a project has now: a folder name, or the hash that an agent stores in its
     place. Projects with the same NAME become one. `--project` finds them by the name and by the folder. No session is
     changed. Without PROJECT, all names are printed.
     """
@@ -352,10 +352,10 @@ def name_project_command(
         elif names:
             _print_names(names)
         else:
-            print_message("no project is named; `clew sources name-project PROJECT NAME` names one", mask=False)
+            print_message("no project is named; `clew sources name PROJECT NAME` adds one", mask=False)
         return 0 if names else 1
     if name is None:
-        raise UsageError("NAME is missing: `clew sources name-project PROJECT NAME`")
+        raise UsageError("NAME is missing: `clew sources name PROJECT NAME`")
     projects = _project_keys(project, below)
     project_names.add(dict.fromkeys(projects, name))
     if wants_json(context, as_json):
@@ -365,13 +365,13 @@ def name_project_command(
     return 0
 
 
-@command.command("unname-project")
+@command.command("unname")
 @click.argument("project", metavar="PROJECT")
 @click.option("--below", is_flag=True, help="The name of all folders below PROJECT.")
 @as_json_option
 @click.pass_context
 def unname_project_command(context: click.Context, /, project: str, below: bool, as_json: bool) -> int:
-    """Forget the name that was given to a project."""
+    """Forget the name of a project."""
     removed = project_names.remove(_project_keys(project, below))
     if wants_json(context, as_json):
         print_json({"projects": list(map(path_for_display, removed)), "removed": True})

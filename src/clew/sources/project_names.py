@@ -52,7 +52,7 @@ def remove(projects: Sequence[str], env: Mapping[str, str] | None = None) -> lis
     names = load(env)
     found = [project for project in projects if names.pop(project, None) is not None]
     if not found:
-        raise UnknownReference(f"{projects[0]} was not named; `clew sources name-project` lists the names")
+        raise UnknownReference(f"{projects[0]} was not named; `clew sources name` lists the names")
     _write(names, env)
     return found
 
