@@ -30,6 +30,7 @@ NAMING = {
     "cli/__init__.py": "the names that other tools have for commands, such as `continue`",
     "cli/command_statusline.py": "the status line of one program",
     "io/paths.py": "the rules for folder names by their names",
+    "settings.py": "editors, some of which are agents too",
     "store/": "reads other data of sage",
     "migrate/": "brings older data of sage to today's format",
     "demo/": "writes example sessions in the formats of agents",

@@ -341,9 +341,9 @@ def name_project_command(
 ) -> int:
     """Give a project a name.
 
-    Lists, statistics, search, filters and the web app then show it. PROJECT is a folder, or the name that a project has now: a folder name, or the hash that an agent stores in its
-    place. Projects with the same NAME become one. `--project` finds them by the name and by the folder. No session is
-    changed. Without PROJECT, all names are printed.
+    Lists, statistics, search, filters and the web app then show it. PROJECT is a folder, or the name that a project has
+    now: a folder name, or the hash that an agent stores in its place. Projects with the same NAME become one.
+    `--project` finds them by the name and by the folder. No session is changed. Without PROJECT, all names are printed.
     """
     if project is None:
         names = {path_for_display(key): value for key, value in project_names.load().items()}

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from clew.agents.file_evidence import absolute, is_windows
 from clew.errors import SourceUnreadable, UnknownReference, UsageError
 from clew.host import data_dir
 from clew.io.atomic import write_atomic
@@ -59,9 +60,9 @@ def remove(projects: Sequence[str], env: Mapping[str, str] | None = None) -> lis
 
 def name_of(workspace: str, recorded: str, names: Mapping[str, str]) -> str:
     """The name of the project in a folder; `recorded` is its name where none was given."""
-    if workspace in names:
-        return names[workspace]
-    folder = workspace
+    folder = absolute(workspace, None) if is_windows(workspace) else workspace
+    if folder in names:
+        return names[folder]
     while "/" in folder:
         folder = folder.rpartition("/")[0]
         if folder + ALL_BELOW in names:

@@ -33,9 +33,11 @@ VIEWS = {
     "/secrets": secrets.view,
     "/sources": sources.view,
     "/settings": settings.view,
+    "/settings/projects": settings.names_view,
 }
 ACTIONS: dict[str, tuple[type[Any], Action[Any]]] = {
     "/settings": (settings.SettingsChange, settings.change),
+    "/settings/projects": (settings.NamesChange, settings.change_names),
 }
 """What the app's scripts may change: by address, the type of the JSON they post and the function that gets it."""
 
