@@ -47,7 +47,7 @@ def test_a_long_session_that_was_cut_short_is_shown_as_it_is_now(opener: Opener,
         path.write_text("".join(path.read_text().splitlines(keepends=True)[: COUNT - 100]))
         page, watched = enter(app, opener(), ADDRESS)
         page.locator("#messages", has_text=f"{COUNT - 100:,}").wait_for()
-        page.locator(".outline").wait_for()
+        page.locator(".outline").wait_for(state="attached")
         assert page.locator("main").get_attribute("data-partial") is None
         asked = [url for url in watched.requests if url.endswith(ADDRESS)]
         assert len(asked) == 2 and watched.complaints == []

@@ -26,7 +26,7 @@ _ALL_NEAR = """() => [...document.querySelectorAll('.w:not(.blank)')].every((el)
 
 def settled(page: Page) -> None:
     """Until what is near has come."""
-    page.locator(".outline").wait_for()
+    page.locator(".outline").wait_for(state="attached")
     for _ in range(3):
         page.wait_for_timeout(150)
         page.wait_for_function(_ALL_NEAR)

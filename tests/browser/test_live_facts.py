@@ -22,7 +22,7 @@ def test_tokens_cost_and_end_follow_a_session_that_grows(opener: Opener, tmp_pat
     path = claude(home, prompt("Sail"), reply("m1", 1000, 2000))
     with shown(home, folder) as app:
         page, watched = enter(app, opener(), f"/session/claude-code/{SESSION}")
-        page.locator(".outline").wait_for()
+        page.locator(".outline").wait_for(state="attached")
         before = page.evaluate(FACTS)
         with path.open("a") as out:
             out.write(json.dumps(reply("m2", 4000, 5000, number=2, timestamp="2026-11-01T12:34:00.000Z")) + "\n")

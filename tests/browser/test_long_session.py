@@ -106,6 +106,7 @@ def test_the_outline_keeps_its_place(app: Shown, opener: Opener, width: int) -> 
 def test_on_a_phone_the_outline_does_not_pull_the_reader_back(app: Shown, opener: Opener) -> None:
     page, _ = enter(app, opener(width=390, height=844), ADDRESS)
     settled(page)
+    page.locator("#panel-prompts summary").click()
     for _ in range(12):
         page.mouse.wheel(0, 900)
         page.wait_for_timeout(100)

@@ -35,6 +35,8 @@ ATTRIBUTES = re.compile(
 _ADDRESS = re.compile(r"/(?!/)[^\s\\]*|#m?[\w-]*|https?://[^\s]+|mailto:[^\s]+")
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp|avif|svg\+xml);base64,[A-Za-z0-9+/=]*")
 OWN_SCRIPTS = [static_url(name) for name in ("code.js", "view.js", "app.js")]
+LAYOUT_SCRIPT = static_url("layout.js")
+"""On session pages alone."""
 
 
 class Shown(Served):
@@ -117,7 +119,7 @@ def faults(html: str) -> list[str]:
         seen.add(identity or "")
         seen.discard("")
     scripts = [element.get("src") for element in tree.iter("script")]
-    if scripts and scripts != OWN_SCRIPTS:
+    if scripts and scripts not in (OWN_SCRIPTS, [*OWN_SCRIPTS, LAYOUT_SCRIPT]):
         found.append(f"scripts {scripts}")
     return found
 

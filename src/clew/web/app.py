@@ -32,7 +32,9 @@ STYLE_SHEETS = (
 )
 """Style sheets of every page; later ones add to the first two."""
 IMPORTED_MODULES = tuple(
-    name for name in STATIC_FILES if name.endswith(".js") and name not in {*SHARED_WITH_EXPORT, "app.js", "entry.js"}
+    name
+    for name in STATIC_FILES
+    if name.endswith(".js") and name not in {*SHARED_WITH_EXPORT, "app.js", "entry.js", "layout.js"}
 )
 """ES modules that app.js imports; pages preload them."""
 LOGIN_FILES = ("entry.js", "page.css", "app.css", "icon.svg")

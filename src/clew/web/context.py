@@ -30,6 +30,7 @@ from clew.catalog.sessions import open_session
 from clew.catalog.text_index import unindexed_text
 from clew.errors import ClewError, SourceUnreadable, UnknownReference
 from clew.host import Host, config_dir
+from clew.library import Library
 from clew.model.json import JSON
 from clew.redact.native_files import mask
 from clew.redact.redactor import MaskSettings, Redactor
@@ -224,10 +225,13 @@ class AppContext:
         profile: str = NO_MASKING,
         updater: CatalogUpdater | None = None,
         engine: str = "",
+        target_host: Host | None = None,
     ) -> None:
         self._hosts = hosts
         self.host = self.hosts[0]
         """The first home: its clock counts."""
+        self.target_host = target_host or self.host
+        """The home that converted sessions are written to, and whose agents continue sessions."""
         self.folder, self.profile = folder, profile
         self.engine = engine
         """The server whose rows the catalog is a copy of; "" for a catalog of local files."""
@@ -272,6 +276,10 @@ class AppContext:
     def hosts(self) -> tuple[Host, ...]:
         """The homes that there are now: `clew sources` adds and removes some while the app runs."""
         return find_hosts(self._hosts)
+
+    def library(self) -> Library:
+        """The sessions of all homes, found by the catalog as it is."""
+        return Library(*self.hosts, catalog_folder=self.folder, sync=False)
 
     @property
     def db(self) -> sqlite3.Connection:

@@ -1,5 +1,6 @@
 /** Starts the scripts of a page. `clewView` comes from view.js, which exported pages use as well. */
 
+import { initActions } from "./actions.js";
 import { initForms } from "./forms.js";
 import { bindFragment, initFragments } from "./fragments.js";
 import { initKeyboard } from "./keyboard.js";
@@ -32,6 +33,7 @@ initMaskButton();
 initHelpButton();
 initFragments();
 initForms();
+initActions();
 initSettings();
 if (isSessionPage) {
   initTranscript();
