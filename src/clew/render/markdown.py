@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from clew.model.json import JSON
 from clew.model.time import parse_time
@@ -63,6 +63,12 @@ def markdown(
         yield f"\n{writer.write(part)}\n"
 
 
+def section_markdown(section: Iterable[Part], linked: Iterable[int] = ()) -> str:
+    """One message or reply as `markdown` writes it. `linked` are messages whose anchors earlier sections have set."""
+    writer = _Writer(linked)
+    return "\n".join(f"{writer.write(part)}\n" for part in section)
+
+
 def anchor(index: int) -> str:
     """The name that links to a message use."""
     return f"m{index}"
@@ -85,8 +91,8 @@ def _front_matter(session: dict[str, JSON]) -> Iterator[str]:
 class _Writer:
     """Writes parts, and knows which anchors it has set."""
 
-    def __init__(self) -> None:
-        self._set: set[int] = set()
+    def __init__(self, linked: Iterable[int] = ()) -> None:
+        self._set = set(linked)
 
     def write(self, part: Part) -> str:
         """The Markdown of the next part."""

@@ -18,6 +18,7 @@ VIEWS = {
     "/session/{agent}/{identity}": session.view,
     "/session/{agent}/{identity}/window/{number:int}": session.window,
     "/session/{agent}/{identity}/more/{section:int}/{number:int}": session.more,
+    "/session/{agent}/{identity}/message/{number:int}.md": session.message_markdown,
     "/session/{agent}/{identity}/print": session.print_view,
     "/session/{agent}/{identity}/outline": session.outline,
     "/session/{agent}/{identity}/graph": graph.view,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
@@ -22,10 +22,11 @@ from clew.io.compress import open_source
 from clew.model.json import JSON
 from clew.render.branching import Forks
 from clew.render.detail import DETAILS
+from clew.render.markdown import section_markdown
 from clew.render.outline import by_section
 from clew.render.page.fragments import Fragments, More, TruncatedText, plain_notice
 from clew.render.page.session import Contents
-from clew.render.parts import Part
+from clew.render.parts import Call, Part
 from clew.stored_session import StoredSession
 
 WINDOW_MESSAGES = 50
@@ -111,6 +112,16 @@ class Transcript:
         for _ in fragments.write(self._sections[at]):
             pass
         return fragments.truncated[number] if number < len(fragments.truncated) else None
+
+    def markdown(self, message: int) -> str | None:
+        """The section that a message belongs to, as Markdown; None if there is no such message."""
+        self._read_to(message)
+        at = bisect_right(self._starts, message) - 1
+        if at < 0 or message > self.messages:
+            return None
+        earlier = self._sections[max(0, at - LOOKAHEAD_MESSAGES) : at]
+        answers = [part.result for section in earlier for part in section if type(part) is Call]
+        return section_markdown(self._sections[at], [answer.index for answer in answers if answer is not None])
 
     def section_counts(self) -> list[list[int]]:
         """How many sections each window shows, at each level of detail."""

@@ -143,6 +143,15 @@ def more(request: PageRequest) -> Response:
     return respond(request, "more.html", entry=entry, message=text.message, start=start, html=html, rest=next_link)
 
 
+def message_markdown(request: PageRequest) -> Response:
+    """A message with the rest of its reply, as it stands in the Markdown export."""
+    entry, number = requested_entry(request), int(request.path_param("number"))
+    text = request.context.transcript(entry, request.profile).markdown(number)
+    if text is None:
+        raise UnknownReference("no such message")
+    return Response(text, media_type="text/markdown")
+
+
 def print_view(request: PageRequest) -> Response:
     """All windows on one page, streamed one after the other."""
     context, entry = request.context, requested_entry(request)

@@ -4,6 +4,7 @@ import { initForms } from "./forms.js";
 import { bindFragment, initFragments } from "./fragments.js";
 import { initKeyboard } from "./keyboard.js";
 import { initLive } from "./live.js";
+import { initMessageActions } from "./message_actions.js";
 import { initTranscript, isSessionPage } from "./transcript.js";
 
 const { one } = clewView;
@@ -33,6 +34,7 @@ initForms();
 if (isSessionPage) {
   initTranscript();
   initLive();
+  initMessageActions();
 }
 initKeyboard();
 bindFragment(document);

@@ -1,6 +1,7 @@
 /** Keyboard shortcuts. */
 
 import { toggleFollowing } from "./live.js";
+import { copyLink } from "./message_actions.js";
 import { restoreSelection, select, selectedMessage } from "./selection.js";
 import { currentWindow, isSessionPage, loadWindow, sessionMain, windowElement } from "./transcript.js";
 
@@ -72,6 +73,7 @@ const ACTIONS = {
   d: () => cycleChoice("diff"),
   g: () => click(one("#back") ? "back" : "graph"),
   f: toggleFollowing,
+  c: copyLink,
 };
 
 function onKey(event) {
