@@ -61,6 +61,8 @@ PAGES = [
     "/sessions?project=srv",
     "/search?q=sail",
     "/search?q=NOT+zebra",
+    "/sidebar",
+    "/sidebar?q=sail&group=project",
     "/files",
     "/sources",
     *(f"/usage?by={by}" for by in ("day", "week", "month", "model", "agent", "project", "tool")),

@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from clew.web.context import AppContext
 from clew.web.live import LiveStreams
-from clew.web.pages import files, graph, home, panels, search, secrets, session, sessions, sources, usage
+from clew.web.pages import files, graph, home, panels, search, secrets, session, session_list, sessions, sources, usage
 from clew.web.request import Action, action, not_found, route
 
 VIEWS = {
@@ -23,6 +23,7 @@ VIEWS = {
     "/session/{agent}/{identity}/outline": session.outline,
     "/session/{agent}/{identity}/graph": graph.view,
     "/session/{agent}/{identity}/panel/{panel}": panels.view,
+    "/sidebar": session_list.view,
     "/search": search.view,
     "/usage": usage.view,
     "/usage.csv": usage.csv_view,

@@ -5,6 +5,7 @@ import { bindFragment, initFragments } from "./fragments.js";
 import { initKeyboard } from "./keyboard.js";
 import { initLive } from "./live.js";
 import { initMessageActions } from "./message_actions.js";
+import { initSessionList } from "./session_list.js";
 import { initTranscript, isSessionPage } from "./transcript.js";
 
 const { one } = clewView;
@@ -31,6 +32,7 @@ initMaskButton();
 initHelpButton();
 initFragments();
 initForms();
+initSessionList();
 if (isSessionPage) {
   initTranscript();
   initLive();
