@@ -28,10 +28,17 @@ def every_statement() -> Iterator[tuple[str, Statement]]:
     for name, table in TABLES.items():
         times = [agents, Condition("ts_us >= ?", (1,)), Condition("ts_us <= ?", (2**60,))]
         pairs = {
-            USAGE.sums_table: [("day", "model"), ("day", "session")],
+            USAGE.sums_table: [("day", "model"), ("day", "session"), ("weekday", "hour")],
             CHANGES.sums_table: [("day", "path"), ("session", "path")],
         }
-        for by in ((), ("day",), *((group,) for group in table.groups), *pairs.get(table.sums_table, ())):
+        for by in (
+            (),
+            ("day",),
+            ("hour",),
+            ("weekday",),
+            *((group,) for group in table.groups),
+            *pairs.get(table.sums_table, ()),
+        ):
             label = f"{name} by {' and '.join(by)}" if by else f"{name} in total"
             yield label, aggregate(table, by)
             yield f"{label}, filtered", aggregate(table, by, in_days)
@@ -39,9 +46,10 @@ def every_statement() -> Iterator[tuple[str, Statement]]:
                 yield f"{label}, one by one", aggregate(table, by, each=True)
                 yield f"{label}, one by one, filtered", aggregate(table, by, times, each=True)
         for zone, days in zones.items():
-            yield f"{name} by day in {zone}", aggregate(table, ("day",), days=days)
-            if table is not SESSIONS:
-                yield f"{name} by day in {zone}, one by one", aggregate(table, ("day",), each=True, days=days)
+            for by in ("day", "hour", "weekday"):
+                yield f"{name} by {by} in {zone}", aggregate(table, (by,), days=days)
+                if table is not SESSIONS:
+                    yield f"{name} by {by} in {zone}, one by one", aggregate(table, (by,), each=True, days=days)
     for label, conditions in (("", []), (", filtered", in_days)):
         yield f"calls{label}", calls(conditions)
         yield f"names of sessions{label}", session_names(conditions)

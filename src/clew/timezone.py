@@ -1,11 +1,15 @@
 """The user's time zone. Times that people read are in this zone; stored and machine-readable times are UTC.
 
-`--timezone` and `CLEW_TIMEZONE` name the zone. Without them it is that of `TZ` or of the system.
+`--timezone` and `CLEW_TIMEZONE` name the zone. Without them it is that of the settings in the web app, else that of
+`TZ` or of the system.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cache
 
@@ -13,6 +17,8 @@ from clew.errors import UsageError
 
 ZONE_VARIABLE = "CLEW_TIMEZONE"
 """Names the zone. `--timezone` sets it for the running process and those that it starts."""
+_preferred_zone: ContextVar[str] = ContextVar("preferred_zone", default="")
+"""Names the zone where nothing else does; "" is that of the system."""
 
 
 class SystemZone(tzinfo):
@@ -42,8 +48,18 @@ SYSTEM = SystemZone()
 
 def user_zone() -> tzinfo:
     """The zone of the user. Raises UsageError if `CLEW_TIMEZONE` names none."""
-    name = os.environ.get(ZONE_VARIABLE)
+    name = os.environ.get(ZONE_VARIABLE) or _preferred_zone.get()
     return find_zone(name) if name else SYSTEM
+
+
+@contextmanager
+def prefer_zone(name: str) -> Iterator[None]:
+    """Use this zone inside the block, unless `CLEW_TIMEZONE` names one; "" is that of the system."""
+    token = _preferred_zone.set(name)
+    try:
+        yield
+    finally:
+        _preferred_zone.reset(token)
 
 
 @cache

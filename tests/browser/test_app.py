@@ -408,6 +408,7 @@ def test_printing_prints_all_of_a_long_session(visit: Visit) -> None:
     page.pdf()
     assert page.evaluate("window.articles") == MIDDLING_COUNT
     assert page.locator("main article").count() == MIDDLING_COUNT
+    page.locator("#actions > summary").click()
     page.get_by_role("link", name="Print").click()
     page.wait_for_url("**/print")
     assert page.locator("main article").count() == MIDDLING_COUNT

@@ -10,9 +10,10 @@ import click
 import pytest
 
 from clew.analysis.usage import UNNAMED_CALL_PREFIX, UsageLedger
-from clew.catalog.stats import change_row, percentile, ratio, report
+from clew.catalog.stats import BY, PERIODS, change_row, percentile, ratio, report
 from clew.catalog.tool_arguments import RequestedChange, requested_changes
 from clew.cli.command_stats import print_stats
+from clew.errors import UsageError
 from clew.model.json import JSON
 from clew.render.tables import cell_width
 from tests.counting.homes import CODEX, OTHER, SESSION, SONNET, claude, codex, counts, meta, prompt, reply, said, spent
@@ -253,3 +254,74 @@ def test_absent_is_not_zero(tmp_path: Path) -> None:
     assert models[SONNET]["reasoning_tokens"] is None
     assert models[CODEX]["reasoning_tokens"] == 0
     assert models[CODEX]["cache_creation_tokens"] is None
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Asia/Kathmandu"])
+def test_the_sessions_of_a_group_are_those_it_counts(demo: Path, zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLEW_TIMEZONE", zone)
+    for filters in (
+        {},
+        {"agent": "claude-code"},
+        {"since": "2026-10-20T10:03"},
+        {"model": "claude", "until": "2026-11"},
+    ):
+        stats = catalogued([demo], **filters)
+        for by in BY:
+            if by == "session":
+                continue
+            for row in stats.rows(by):
+                assert len(stats.session_keys({by: row[by]})) == row["sessions_with_calls"], (filters, by, row[by])
+        for (weekday, hour), used in stats.usage_by("weekday", "hour").items():
+            assert len(stats.session_keys({"weekday": weekday, "hour": hour})) == used.sessions
+
+
+def test_a_group_that_there_is_not_is_an_error(demo: Path) -> None:
+    stats = catalogued([demo])
+    for group in (
+        {"hour": "24"},
+        {"weekday": "Someday"},
+        {"day": "x"},
+        {"tide": "high"},
+        {"tool": "Bash", "model": "x"},
+    ):
+        with pytest.raises(UsageError):
+            stats.session_keys(group)
+
+
+def test_hours_and_weekdays_are_local_and_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLEW_TIMEZONE", "Europe/Berlin")
+    # The clocks go back at 01:00 UTC on Sunday, 25 October: the hour from 2 to 3 comes twice.
+    times = ["2026-10-24T21:59:00", "2026-10-25T00:30:00", "2026-10-25T01:30:00", "2026-10-26T00:30:00"]
+    replies = [reply(f"m{n}", 1, 1, number=n, timestamp=f"{time}.000Z") for n, time in enumerate(times, 1)]
+    claude(tmp_path, prompt("a"), *replies)
+    stats = catalogued([tmp_path])
+    assert [(row["hour"], row["calls"]) for row in stats.rows("hour") if row["calls"]] == [
+        ("01", 1),
+        ("02", 2),
+        ("23", 1),
+    ]
+    weekdays = [(row["weekday"], row["calls"]) for row in stats.rows("weekday") if row["calls"]]
+    assert weekdays == [("Monday", 1), ("Saturday", 1), ("Sunday", 2)]
+
+
+def test_every_grouping_adds_up_to_the_total(demo: Path) -> None:
+    stats = catalogued([demo])
+    whole = stats.usage()
+    for by in (*BY, *PERIODS):
+        if by != "tool":
+            found = list(stats.usage_by(by).values())
+            assert sum(used.calls for used in found) == whole.calls, by
+            assert sum(used.cost_nano for used in found) == whole.cost_nano, by
+    kinds = stats.usage_by_kind()
+    both = kinds["sessions"] + kinds["subagents"]
+    assert (both.calls, both.cost_nano, both.total_tokens) == (whole.calls, whole.cost_nano, whole.total_tokens)
+    assert kinds["subagents"].calls and kinds["sessions"].calls
+
+
+def test_a_cache_saves_what_its_tokens_would_have_cost_more(tmp_path: Path) -> None:
+    """Input of this model costs $3 for a million tokens, read from the cache $0.30, written to it $3.75."""
+    claude(tmp_path, prompt("a"), reply("m1", 10, 20, read=1_000_000, written=100_000))
+    claude(tmp_path, prompt("b"), reply("m2", 1, 2, read=5, model="gemini-2.5-pro"), session=OTHER)
+    claude(tmp_path, reply("m3", 1, 2, read=5, model="nobody-knows-9"), session=SESSION[:-1] + "9")
+    found = catalogued([tmp_path]).cache_savings()
+    assert found == {SONNET: 2_700_000_000 - 75_000_000, "gemini-2.5-pro": None, "nobody-knows-9": None}

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
+from clew.catalog.sync import sync
+from clew.host import Host
+from clew.web.context import AppContext
+from clew.web.download import content_disposition
 from tests.cli.running import clew
+from tests.counting.homes import claude, prompt, reply
 from tests.demo_home import write_small_demo
-from tests.web.shown import Shown, shown
+from tests.redact.planted import Planter
+from tests.web.shown import Shown, links, named, shown, shown_context, words
 
 SESSIONS = (
     "claude-code/71960fc3-4cec-4060-adfc-a6068f5d859b",
@@ -48,3 +57,150 @@ def test_copied_messages_are_those_of_the_markdown_export(home: Path, app: Shown
 def test_a_message_that_does_not_exist_is_not_copied(app: Shown) -> None:
     for number in ("0", "999999"):
         assert app.get(f"/session/{SESSIONS[0]}/message/{number}.md").status == 404
+
+
+FORMATS = {"html": ".html", "markdown": ".md", "json": ".json"}
+MEAN = f"/session/{SESSIONS[0]}"
+
+
+def without_time(text: bytes) -> bytes:
+    """An export without the moment it was made."""
+    return re.sub(rb'"export_timestamp": ?"[^"]*"', b"", text)
+
+
+@pytest.mark.parametrize("profile", ["secrets", "none"])
+@pytest.mark.parametrize("form", FORMATS)
+def test_an_export_is_that_of_the_command_line(home: Path, app: Shown, form: str, profile: str) -> None:
+    reference = SESSIONS[0].replace("/", ":")
+    exported = clew("--home", home, "export", reference, "--format", form, "--redact", profile).raw
+    answer = app.get(f"{MEAN}/export/{form}?redact={profile}")
+    assert without_time(answer.body) == without_time(exported)
+    assert int(answer.headers["content-length"]) == len(answer.body)
+    assert answer.headers["content-disposition"].startswith("attachment; ")
+    assert answer.headers["content-disposition"].endswith(FORMATS[form])
+
+
+def test_the_menu_states_what_an_export_masks(home: Path, app: Shown) -> None:
+    (menu,) = [one for one in named(app.page(MEAN), "details") if one.get("id") == "actions"]
+    assert [words(one) for one in named(menu, "span")] == ["Export, masked: secrets", "Export, not masked"]
+    assert len([link for link in links(menu) if link.endswith("?redact=none")]) == 3
+    with shown(home, home.parent / "masked-catalog", "all") as masked:
+        (menu,) = [one for one in named(masked.page(MEAN), "details") if one.get("id") == "actions"]
+        assert [link for link in links(menu) if "/export/" in link] == [
+            f"{MEAN}/export/{form}?redact=all" for form in FORMATS
+        ]
+        assert not [link for link in links(menu) if link.endswith("/continue")]
+        assert "while secrets are hidden" in words(menu)
+        refused = masked.get(f"{MEAN}/export/html?redact=none")
+        assert refused.status == 400 and b"exports nothing unmasked" in refused.body
+
+
+def test_an_export_is_masked_unless_something_else_is_chosen(tmp_path: Path) -> None:
+    secret = Planter("export").github()
+    claude(tmp_path / "home", prompt(f"Use {secret} here"), reply("m1", 10, 20))
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        (address,) = {link for link in links(app.page("/sessions")) if link.startswith("/session/")}
+        for form in FORMATS:
+            for query in ("", "?redact=secrets", "?redact=unknown", "?redact="):
+                answer = app.get(f"{address}/export/{form}{query}")
+                assert secret.encode() not in answer.body and b"REDACTED" in answer.body
+                assert secret not in unquote(answer.headers["content-disposition"])
+            assert secret.encode() in app.get(f"{address}/export/{form}?redact=none").body
+        assert secret in app.get(f"{address}/message/1.md").body.decode()
+        assert secret not in app.get(f"{address}/message/1.md?redact=secrets").body.decode()
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "../../etc/passwd",
+        'a"; filename=evil.exe; x="',
+        "line\r\nSet-Cookie: a=b",
+        "\u202etxt.exe\x00",
+        "…/日本語 \\ 🌊",
+        "." * 400,
+        "",
+        "\ud800",
+        "%2e%2e%2f",
+    ],
+)
+def test_a_hostile_title_names_a_harmless_file(title: str) -> None:
+    header = content_disposition(title, ".html")
+    match = re.fullmatch(r"attachment; filename=\"([A-Za-z0-9 ._()-]+)\"; filename\*=UTF-8''([\w.%~-]+)", header)
+    assert match is not None and header.isascii() and header.isprintable(), header
+    for name in (match[1], unquote(match[2])):
+        assert name.endswith(".html") and not name.startswith(".") and len(name.encode()) < 255
+        assert not re.search(r'[/\\\x00-\x1f"]', name)
+
+
+def test_only_sessions_and_formats_that_exist_are_exported(app: Shown) -> None:
+    for path in (
+        f"{MEAN}/export/exe",
+        f"{MEAN}/export/..%2f..%2fetc%2fpasswd",
+        f"{MEAN}/export/%00",
+        "/session/claude-code/..%2f..%2fetc%2fpasswd/export/html",
+        "/session/claude-code/%2e%2e/resume",
+        "/session/codex/71960fc3-4cec-4060-adfc-a6068f5d859b/continue",
+    ):
+        assert app.get(path).status == 404, path
+
+
+def test_the_resume_command_is_that_of_the_command_line(home: Path, app: Shown) -> None:
+    for session in SESSIONS:
+        printed = clew("--home", home, "resume", session.replace("/", ":"), "--dry-run").out
+        assert app.get(f"/session/{session}/resume").body.decode() == printed.rstrip("\n")
+
+
+def test_a_session_that_its_agent_does_not_find_is_converted_by_the_copied_command(tmp_path: Path) -> None:
+    write_small_demo(tmp_path / "home")
+    (tmp_path / "target").mkdir()
+    context = context_at(tmp_path / "home", tmp_path / "catalog", tmp_path / "target")
+    with shown_context(context) as app:
+        copied = app.get(f"{MEAN}/resume").body.decode()
+    (path,) = (tmp_path / "home").rglob(f"{SESSIONS[0].partition('/')[2]}.jsonl")
+    printed = clew("resume", path, "--dry-run", "--home", tmp_path / "target").out
+    assert copied == printed.rstrip("\n") and copied.startswith("clew convert ") and copied.count("\n") == 1
+
+
+def context_at(home: Path, folder: Path, target: Path | None = None) -> AppContext:
+    """The app over a home with a clock that stands still, so that what it writes can be compared."""
+    sync([host_at(home)], folder)
+    return AppContext([host_at(home)], folder, target_host=host_at(target) if target is not None else None)
+
+
+def host_at(home: Path) -> Host:
+    return Host(home, now=lambda: datetime(2026, 11, 18, 12, tzinfo=UTC))
+
+
+def files_below(home: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(home)): path.read_bytes() for path in home.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("target", ["codex", "gemini", "sage-agent"])
+def test_a_session_written_for_another_agent_is_that_of_the_command_line(
+    tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    write_small_demo(home)
+    reference = SESSIONS[0].replace("/", ":")
+    with shown_context(context_at(home, tmp_path / "catalog")) as app:
+        before = files_below(home)
+        page = app.page(f"{MEAN}/continue?to={target}")
+        assert files_below(home) == before
+        (button,) = [one for one in named(page, "button") if one.get("id") == "write"]
+        refused = app.post(f"{MEAN}/continue", {"to": target})
+        if button.get("data-loss"):
+            assert refused.status == 400 and files_below(home) == before
+            assert app.post(f"{MEAN}/continue", {"to": target, "allow_loss": True}).status == 200
+        written = files_below(home)
+        again = app.post(f"{MEAN}/continue", {"to": target, "allow_loss": True})
+        assert again.status == 200 and files_below(home) == written
+        assert "written for" in words(app.page(f"{MEAN}/continue?to={target}"))
+    added = {name: content for name, content in written.items() if before.get(name) != content}
+    assert added and all(name in written for name in before)
+    shutil.rmtree(home)
+    write_small_demo(home)
+    monkeypatch.setattr("clew.cli.command_convert.target_host", lambda *_: host_at(home))
+    done = clew("--home", home, "convert", reference, "--to", target, "--allow-loss")
+    assert done.code == 0, done.err
+    assert {name: content for name, content in files_below(home).items() if before.get(name) != content} == added

@@ -112,6 +112,22 @@ class PriceTable:
         )
         return (exact + _NANO // 2) // _NANO
 
+    def cache_savings(self, model: str, cache_read: int, cache_creation_5m: int, cache_creation_1h: int) -> int | None:
+        """The nano-dollars that calls cost less than if all cached tokens had been plain input; below zero: more.
+
+        None for a model without a price, and for one whose price depends on the length of each call.
+        """
+        price = self.price(model)
+        if price is None or price.above is not None:
+            return None
+        rates = price.rates
+        exact = (
+            cache_read * (rates.input - rates.cache_read)
+            + cache_creation_5m * (rates.input - rates.cache_creation_5m)
+            + cache_creation_1h * (rates.input - rates.cache_creation_1h)
+        )
+        return (exact + _NANO // 2) // _NANO
+
     def cost_of_call(self, model: str, counts: Sequence[int | None]) -> int | None:
         """The cost of one call from its counts as recorded: input, output, cache creation, cache read, cache creation
         for 5 minutes and for 1 hour, reasoning.

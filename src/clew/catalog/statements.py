@@ -122,11 +122,11 @@ def aggregate(
 ) -> Statement:
     """Sum the rows that pass the conditions, for each combination of the columns named in `by`, in their order.
 
-    A row of the answer has the values of `by`, then `table.sum_names`; the value of `day` is one of
-    `LocalDays.sql`. `each` asks the rows one by one instead of the sums, as a condition on the time within a quarter
-    of an hour needs.
+    A row of the answer has the values of `by`, then `table.sum_names`; days, hours and weekdays are those of
+    `LocalDays`. `each` asks the rows one by one instead of the sums, as a condition on the time within a quarter of an
+    hour needs.
     """
-    columns = {**table.groups, "day": days.sql(time_column(table, each=each))}
+    columns = {name: group_column(table, name, each=each, days=days) for name in by}
     names = [f"{columns[name]} AS {name}_name" for name in by]
     sums = [f"{sum_} AS {name}_sum" for name, sum_ in table.sums.items()]
     where, values = _where(conditions)
@@ -135,6 +135,12 @@ def aggregate(
     grouped = f" GROUP BY {numbers} ORDER BY {numbers}" if by else ""
     rows = table.each if each else table.sums_table
     return Statement(f"SELECT {', '.join([*names, *sums])} FROM {rows}{where}{grouped}", values)
+
+
+def group_column(table: Table, name: str, *, each: bool = False, days: LocalDays = UTC_DAYS) -> str:
+    """The expression whose values rows are grouped by."""
+    clock = {"day": days.sql, "hour": days.hour_sql, "weekday": days.weekday_sql}
+    return clock[name](time_column(table, each=each)) if name in clock else table.groups[name]
 
 
 def time_column(table: Table, *, each: bool) -> str:
@@ -157,9 +163,9 @@ def calls(conditions: Sequence[Condition] = ()) -> Statement:
 
 
 def session_names(conditions: Sequence[Condition] = ()) -> Statement:
-    """The key, agent, id, title, project and branch of sessions."""
+    """The key, agent, id, title, project and branch of sessions, and 1 for a session of a sub-agent."""
     where, values = _where(conditions)
-    columns = "session_id, agent, native_id, title, project, git_branch"
+    columns = "session_id, agent, native_id, title, project, git_branch, is_agent_session"
     return Statement(f"SELECT {columns} FROM sessions{where} ORDER BY session_id", values)
 
 

@@ -14,7 +14,18 @@ from clew.analysis.usage import TOKEN_FIELDS, Usage
 from clew.catalog import statements
 from clew.catalog.filters import CatalogSessions, Condition, SessionSelector, SourcesWithText, no_text
 from clew.catalog.ids import session_key
-from clew.catalog.local_days import UTC_DAYS, LocalDays, day_name
+from clew.catalog.local_days import (
+    HOUR_US,
+    HOURS,
+    UNKNOWN_CLOCK,
+    UTC_DAYS,
+    WEEKDAYS,
+    LocalDays,
+    day_name,
+    days_of_period,
+    hour_name,
+    weekday_name,
+)
 from clew.catalog.schema import DAY_US, QUARTER_HOUR_US
 from clew.catalog.statements import CHANGES, SESSIONS, TOOLS, TURNS, USAGE, Statement, Table, aggregate
 from clew.errors import UsageError
@@ -23,16 +34,18 @@ from clew.model.time import format_utc, month_of, to_microseconds, week_of
 from clew.timezone import user_zone
 
 BLOCK_US = 5 * 3_600_000_000
-HOUR_US = 3_600_000_000
 BLOCK_SEARCH_DAYS = (1, 7)
 """Days of calls that are searched for the beginning of the active block, before all calls are read."""
-BY = ("day", "week", "month", *USAGE.groups, "tool")
+BY = ("day", "week", "month", "weekday", "hour", *USAGE.groups, "tool")
 """The values of `--by`, except `block`."""
 BLOCK = "block"
 """The value of `--by` for rows of five hours."""
 
 PERIODS: Mapping[str, Callable[[str], str]] = {"week": week_of, "month": month_of}
 """Periods that are sums of days, and the function from a day to the name of its period."""
+
+CLOCK_NAMES: Mapping[str, Callable[[int], str]] = {"day": day_name, "hour": hour_name, "weekday": weekday_name}
+"""Columns that are computed from a time in the user's zone, and the function from a value to its name."""
 
 Row = dict[str, Any]
 Ask = Callable[[Statement], list[tuple[Any, ...]]]
@@ -173,7 +186,7 @@ class Stats:
         else:
             times = self._times(statements.time_column(table, each=self._each))
             conditions = [*(self._of_calls if table is USAGE else self._of_events), *times]
-        days = self._days if "day" in by else UTC_DAYS
+        days = self._days if CLOCK_NAMES.keys() & set(by) else UTC_DAYS
         rows = self._ask(aggregate(table, by, conditions, each=self._each, days=days))
         return {_group_names(by, row): dict(zip(table.sum_names, row[len(by) :], strict=True)) for row in rows}
 
@@ -197,6 +210,71 @@ class Stats:
             names = tuple(PERIODS.get(name, str)(value) for name, value in zip(by, values, strict=True))
             found.setdefault(names, []).append({**sums, "session": session})
         return {names: _add_usage(rows) for names, rows in found.items()}
+
+    def session_keys(self, group: Mapping[str, str]) -> list[str]:
+        """The sessions with API calls in a group, such as {"weekday": "Monday", "hour": "09"}: those it counts.
+
+        In a group with a tool: the sessions with calls of that tool.
+        """
+        table = TOOLS if "tool" in group else USAGE
+        limits = list(self._times(statements.time_column(table, each=self._each)))
+        limits += [condition for name, value in group.items() for condition in self._in_group(table, name, value)]
+        conditions = [*(self._of_calls if table is USAGE else self._of_events), *limits]
+        return [row[0] for row in self._ask(aggregate(table, ["session"], conditions, each=self._each))]
+
+    def _in_group(self, table: Table, name: str, value: str) -> Iterator[Condition]:
+        """The conditions that a row counts in the group with this name in a column."""
+        column_name = "day" if name in PERIODS else name
+        if column_name not in (*CLOCK_NAMES, *table.groups):
+            raise UsageError(f"{name}: calls are not counted by this")
+        column = statements.group_column(table, column_name, each=self._each, days=self._days)
+        if column_name == "day":
+            first, last = days_of_period(name, value)
+            yield Condition(f"{column} >= ?", (first,))
+            yield Condition(f"{column} <= ?", (last,))
+        elif name in CLOCK_NAMES:
+            names, length_us = (HOURS, HOUR_US) if name == "hour" else (WEEKDAYS, DAY_US)
+            if value not in ("", *names):
+                raise UsageError(f"unknown {name} {value!r}")
+            yield Condition(f"{column} = ?", (names.index(value) * length_us if value else UNKNOWN_CLOCK,))
+        else:
+            yield Condition(f"{column} = ?", (value,))
+
+    def usage_by_kind(self) -> dict[str, UsageTotals]:
+        """The usage of sessions and of sub-agents that have a session of their own."""
+        kinds = {row[0]: "subagents" if row[6] else "sessions" for row in self._ask(statements.session_names())}
+        found: dict[str, list[Row]] = {"sessions": [], "subagents": []}
+        for (session,), sums in self._sums(USAGE, "session").items():
+            found[kinds.get(session, "sessions")].append({**sums, "session": session})
+        return {kind: _add_usage(rows) if rows else UsageTotals() for kind, rows in found.items()}
+
+    def cache_savings(self) -> dict[str, int | None]:
+        """What each model with cached input saved in nano-dollars by its cache; None where it cannot be known."""
+        table = prices()
+        return {
+            model: table.cache_savings(
+                model,
+                used.cache_read_tokens or 0,
+                used.cache_creation_5m_tokens or 0,
+                used.cache_creation_1h_tokens or 0,
+            )
+            for (model,), used in self.usage_by("model").items()
+            if used.cache_read_tokens or used.cache_creation_tokens
+        }
+
+    def tool_errors(self) -> list[Row]:
+        """The calls and the errors of each tool, without the time they took."""
+        rows = [
+            {
+                "tool": name,
+                "tool_calls": sums["tool_calls"],
+                "errors": sums["tool_errors"],
+                "error_rate": ratio(sums["tool_errors"], sums["tool_calls"]),
+                "sessions_with_calls": sums["sessions"],
+            }
+            for (name,), sums in self._sums(TOOLS, "tool").items()
+        ]
+        return sorted(rows, key=lambda row: (-row["tool_calls"], row["tool"]))
 
     def sessions_by(self, by: str) -> dict[str, Row]:
         """Sessions, sub-agents, messages and working time, grouped by a column."""
@@ -232,7 +310,7 @@ class Stats:
         no_usage, no_activity = UsageTotals().as_row(), NO_ACTIVITY if by != "model" else {}
         rows = [
             {by: name, **used.get(name, no_usage), **no_activity, **activity.get(name, {})}
-            for name in sorted({*used, *activity})
+            for name in sorted({*used, *activity}, key=_row_order(by))
         ]
         return self._with_session_names(rows) if by == "session" else rows
 
@@ -283,21 +361,17 @@ class Stats:
         durations: dict[str, list[tuple[int, int]]] = {}
         for name, duration, count in self._ask(statements.tool_durations([*self._of_events, *self._times("ts_us")])):
             durations.setdefault(name, []).append((duration, count))
-        rows = [
+        sums = self._sums(TOOLS, "tool")
+        return [
             {
-                "tool": name,
-                "tool_calls": sums["tool_calls"],
-                "errors": sums["tool_errors"],
-                "error_rate": sums["tool_errors"] / sums["tool_calls"],
-                "sessions_with_calls": sums["sessions"],
-                "seconds": sums["tool_us"] / 1_000_000,
-                "median_seconds": _seconds(percentile(durations.get(name, ()), 50)),
-                "p95_seconds": _seconds(percentile(durations.get(name, ()), 95)),
-                "longest_seconds": sums["longest_us"] / 1_000_000,
+                **row,
+                "seconds": sums[row["tool"],]["tool_us"] / 1_000_000,
+                "median_seconds": _seconds(percentile(durations.get(row["tool"], ()), 50)),
+                "p95_seconds": _seconds(percentile(durations.get(row["tool"], ()), 95)),
+                "longest_seconds": sums[row["tool"],]["longest_us"] / 1_000_000,
             }
-            for (name,), sums in self._sums(TOOLS, "tool").items()
+            for row in self.tool_errors()
         ]
-        return sorted(rows, key=lambda row: (-row["tool_calls"], row["tool"]))
 
     def blocks(self, now_us: int) -> list[Row]:
         """Usage in blocks of five hours. A block begins at the full hour of the first call after the block before."""
@@ -350,8 +424,14 @@ def _add_usage(rows: Sequence[Row]) -> UsageTotals:
 
 
 def _group_names(by: Sequence[str], row: Sequence[Any]) -> tuple[str, ...]:
-    """The values of the columns in `by`, days by their name."""
-    return tuple(day_name(value) if name == "day" else value for name, value in zip(by, row, strict=False))
+    """The values of the columns in `by`; days, hours and weekdays by their names."""
+    pairs = zip(by, row, strict=False)
+    return tuple(CLOCK_NAMES[name](value) if name in CLOCK_NAMES else value for name, value in pairs)
+
+
+def _row_order(by: str) -> Callable[[str], str | int]:
+    """The sort key of the names of rows: the alphabet, or the order of the week."""
+    return (lambda name: WEEKDAYS.index(name) if name else -1) if by == "weekday" else str
 
 
 def _block(start: int, calls: list[tuple[Any, ...]], now_us: int) -> Row:

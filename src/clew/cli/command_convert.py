@@ -12,7 +12,6 @@ import msgspec
 
 from clew import __version__
 from clew.agents import registry
-from clew.cli.agent_command import AgentCommand, agent_command
 from clew.cli.losses import print_losses
 from clew.cli.options import (
     OptionWithOldNames,
@@ -29,6 +28,7 @@ from clew.cli.options import (
 from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.session_argument import session_argument
+from clew.continuation import AgentCommand, agent_command
 from clew.convert.client_version import installed_version, untested_version
 from clew.convert.conversion import Conversion
 from clew.convert.file_transaction import roll_back_on_signal

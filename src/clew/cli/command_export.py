@@ -26,7 +26,6 @@ from clew.io.compress import SUFFIXES
 from clew.library import Library
 from clew.model.json import JSON
 from clew.model.time import spell_time
-from clew.render.branching import Forks
 from clew.render.detail import DETAILS, Detail
 from clew.render.tables import counted
 from clew.stored_session import StoredSession
@@ -257,20 +256,14 @@ class Writer:
         with self.masking.counted_separately():
             session = self.masking.session(session)
             if self.form == "markdown":
-                self._write_markdown(session, out)
+                from clew.export.session_file import write_markdown_file
+
+                write_markdown_file(session.agent, session.source, out, self.masking.masked, self.detail)
             else:
                 layout = ONE_LINE if self.form == "ndjson" else LINES
                 write_document(
                     session.agent, session.source, out, timestamp=self.timestamp, layout=layout, native=self.native
                 )
-
-    def _write_markdown(self, session: StoredSession, out: IO[bytes]) -> None:
-        from clew.export.markdown import write_markdown
-
-        messages = (unit.value for unit in session.units() if unit.is_message)
-        write_markdown(session.session_object, messages, out, self.detail, forks=Forks.of_tree(session.facts.tree))
-        if self.masking.masked:
-            out.write(f"\n---\n\n*Redacted by clew: {self.masking.summary()}.*\n".encode())
 
     def write_to_one_file(self, sessions: list[StoredSession], target: Path | None) -> None:
         """All sessions into one file, or to stdout."""

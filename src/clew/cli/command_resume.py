@@ -6,13 +6,8 @@ import shutil
 from pathlib import Path
 
 import click
-import msgspec
 
 from clew.agents import registry
-from clew.agents.base import Agent
-from clew.agents.file_evidence import absolute
-from clew.agents.target_profile import TargetProfile
-from clew.cli.agent_command import AgentCommand, agent_command, is_path
 from clew.cli.losses import print_losses
 from clew.cli.options import (
     OptionWithOldNames,
@@ -30,15 +25,12 @@ from clew.cli.options import (
 from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
 from clew.cli.session_argument import session_argument
+from clew.continuation import Continuation, is_path
 from clew.convert.client_version import installed_version, untested_version
 from clew.convert.losses import Converted, refusal, serious
-from clew.convert.prepare import is_converted, prepare
 from clew.errors import SourceUnreadable, UsageError, WouldLose
-from clew.host import Host
 from clew.references import Reference, message_of, named_path
-from clew.render.shell import shell_line, shell_word
-from clew.sources import moved_projects
-from clew.sources.moved_projects import current_path
+from clew.render.shell import shell_word
 from clew.stored_session import StoredSession
 
 
@@ -88,65 +80,37 @@ def command(
     host = target_host(context, target_home)
     library, session = find_to_convert(context, reference, host)
     agent = registry.get(registry.match(target) if target else session.agent.id)
-    receiver = agent.target_profile()
-    if receiver is None:
-        raise UsageError(f"{agent.title} cannot continue a given session")
-    _refuse_subagent(session, agent)
-    folder, is_moved = _current_folder(session)
+    continuation = Continuation(
+        session, agent, host, library.subagents(session), branch=branch, full_history=full_history
+    )
     program = ""
     if not dry_run and not wants_json(context, as_json):
-        program = _program(receiver.command({"id": "any"})[0], folder)
+        program = _program(continuation.profile.command({"id": "any"})[0], continuation.folder)
     conversion: list[str] | None = None
-    imports: list[list[str]] = []
-    is_found = not is_moved and _is_at_home(session, host, receiver)
-    if branch is None and agent.id == session.agent.id and is_found:
-        argv = receiver.command(msgspec.to_builtins(session.header))
-    else:
-        prepared = prepare(
-            session.agent,
-            session.source,
-            agent.id,
-            branch,
-            library.subagents(session),
-            home=host.home,
-            workspace=folder if is_moved else None,
-            full_history=full_history,
-            now=host.now,
-        )
-        described = prepared.describe(host.home)
-        was_converted = is_converted(agent, described)
-        _refuse_conversion(described, allow_loss or was_converted or dry_run)
-        argv = described.resume
-        if not was_converted and dry_run:
+    if continuation.conversion is not None and continuation.converted is not None:
+        is_written = continuation.was_converted
+        _refuse_conversion(continuation.converted, allow_loss or is_written or dry_run)
+        if not is_written and dry_run:
             # Report now what would prevent the conversion.
-            prepared.rehearse(host.home)
-            options = ["--to", agent.id, "--home", str(host.home.absolute())]
-            options += ["--branch", branch] if branch is not None else []
-            options += ["--cwd", folder] if is_moved else []
-            options += ["--full-history"] if full_history else []
-            options += ["--allow-loss"] if allow_loss and serious(described.losses) else []
-            conversion = ["clew", *_sources(context), "convert", _exact_reference(reference, session), *options]
-        elif not was_converted:
-            written = prepared.write(host.home, allow_loss=allow_loss)
+            continuation.conversion.rehearse(host.home)
+            exact = _exact_reference(reference, session)
+            conversion = continuation.convert_command(exact, _sources(context), allow_loss=allow_loss)
+        elif not is_written:
+            written = continuation.write(allow_loss=allow_loss)
             print_message(f"converted: {written.files[0]}")
-            argv = written.resume
-        if described.imports and not agent.locate(Path(described.files[0])).change_token:
-            imports = described.imports
-    if warning := untested_version(agent, installed_version(argv[0])):
+    if warning := untested_version(agent, installed_version(continuation.argv[0])):
         print_message(f"clew: {warning}")
-    started = agent_command(argv, folder, host, agent)
+    imports, started = continuation.import_commands(), continuation.start_command()
     if wants_json(context, as_json):
-        cwd = folder if is_path(folder) else None
+        cwd = continuation.folder if is_path(continuation.folder) else None
         changes = {"environment": started.environment, "unset": started.unset}
-        found = {"convert": conversion, "import": imports, "argv": argv, "cwd": cwd, **changes}
-        print_json(redaction(context, DATA).value(found))
+        commands = {"convert": conversion, "import": [one.argv for one in imports], "argv": continuation.argv}
+        print_json(redaction(context, DATA).value({**commands, "cwd": cwd, **changes}))
     elif dry_run:
-        _print_commands(
-            context, conversion, [agent_command(one, folder, host, agent) for one in imports], started, folder
-        )
+        _print_commands(context, continuation, conversion)
     else:
         for one in imports:
-            agent_command(one, folder, host, agent).run(program)
+            one.run(program)
         started.start(program)
     return 0
 
@@ -157,51 +121,14 @@ def _exact_reference(reference: str, session: StoredSession) -> str:
     return reference if is_exact and message_of(reference) is None else session.id
 
 
-def _print_commands(
-    context: click.Context,
-    conversion: list[str] | None,
-    imports: list[AgentCommand],
-    started: AgentCommand,
-    folder: str,
-) -> None:
+def _print_commands(context: click.Context, continuation: Continuation, conversion: list[str] | None) -> None:
+    folder = continuation.folder
     if not is_path(folder):
         print_message(
             f"clew: only the name {folder!r} of this session's folder is known; run it in the project's folder"
         )
-    mask = redaction(context, TEXT).text
-    if conversion is not None:
-        click.echo(f"{shell_line(map(mask, conversion))} &&")
-    for one in imports:
-        click.echo(f"{one.shell_line(mask)} &&")
-    click.echo(started.shell_line(mask))
-
-
-def _refuse_subagent(session: StoredSession, agent: Agent) -> None:
-    """An agent goes on with the session that started a sub-agent; another agent gets a session of its own."""
-    receiver = agent.target_profile()
-    is_kept = receiver is not None and receiver.nests_subagents
-    if session.header.is_agent_session and agent.id == session.agent.id and is_kept:
-        parent = session.header.parent_session_id
-        hint = f"; `clew resume {shell_word(parent)}` continues the session that started it" if parent else ""
-        raise UsageError(
-            f"{session.id} is the session of a sub-agent, which {agent.title} cannot continue by itself{hint}"
-        )
-
-
-def _current_folder(session: StoredSession) -> tuple[str, bool]:
-    """The folder of a session's project, and whether it was moved since."""
-    recorded = session.header.workspace
-    if not is_path(recorded):
-        return recorded, False
-    current = current_path(recorded, moved_projects.load())
-    return (current, True) if current != absolute(recorded, None) else (recorded, False)
-
-
-def _is_at_home(session: StoredSession, host: Host, receiver: TargetProfile) -> bool:
-    """True if the agent itself finds the session and continues it."""
-    path = session.path.absolute()
-    is_taken = receiver.can_find_by_id(path, session.id) and receiver.resumes_file(path, session.source.parts)
-    return is_taken and any(path.is_relative_to(root.absolute()) for root in session.agent.roots(host))
+    for line in continuation.shell_lines(redaction(context, TEXT).text, conversion):
+        click.echo(line)
 
 
 def _sources(context: click.Context) -> list[str]:

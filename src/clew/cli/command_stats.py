@@ -32,7 +32,7 @@ from clew.render.tables import Column, clock, cost, count, dollars, short_projec
 from clew.render.text_safety import one_line
 from clew.timezone import zone_label
 
-TIMES = ("day", "week", "month", BLOCK)
+TIMES = ("day", "week", "month", "weekday", "hour", BLOCK)
 """Groupings whose row names are times."""
 _BAR = 12
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -304,7 +304,7 @@ def _print(
     print_table(titles, cells, None)
 
 
-_NEVER_CUT = frozenset({"session", "block", "day", "week", "month"})
+_NEVER_CUT = frozenset({"session", *TIMES})
 """Columns of ids and times, which differ at the end."""
 
 

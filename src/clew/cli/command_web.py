@@ -11,7 +11,7 @@ from clew.cli.options import NO_SYNC, common_without_json, open_library, refuse_
 from clew.cli.output import print_message
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_on_demand, redaction
 from clew.errors import UsageError
-from clew.host import data_dir
+from clew.host import Host, data_dir
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,16 @@ def command(
     else:
         hosts, updater = _hosts_and_updater(context, library := open_library(context, homes), homes)
         listening = bind_preferred(host, port, PORT, allow_remote)
-        server = WebServer(hosts, library.catalog_folder, listening, host, profile=profile, updater=updater)
+        named = bool(homes or context.find_root().obj["homes"])
+        server = WebServer(
+            hosts,
+            library.catalog_folder,
+            listening,
+            host,
+            profile=profile,
+            updater=updater,
+            target_host=library.hosts[0] if named else Host.local(),
+        )
     if host not in LOOPBACK_HOSTS:
         print_message(
             f"clew: other machines can reach {host}; anyone with the link can read everything; use a trusted network"

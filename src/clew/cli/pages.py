@@ -4,36 +4,30 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 from urllib.parse import quote
 
-from clew.agents.base import show
-from clew.agents.source import with_current_size
 from clew.analysis.session import project_of
 from clew.cli.output import open_output, print_message
 from clew.cli.redaction import Redaction
 from clew.datadir import private_folder
 from clew.errors import SourceUnreadable, WouldLose
-from clew.export.html import write_html, write_pieces
+from clew.export.html import write_pieces
 from clew.export.organise import free_name
+from clew.export.session_file import FindSubagents, write_page
 from clew.io.atomic import replacing
 from clew.io.workers import run_in_workers
 from clew.library import Library
 from clew.model.json import JSON
-from clew.render.branching import Forks
 from clew.render.detail import Detail
 from clew.render.outline import session_title
-from clew.render.page.fragments import Nested
 from clew.render.page.index import Entry, index, session_counts
-from clew.render.page.session import inside
 from clew.render.tables import counted
 from clew.stored_session import StoredSession
 
 INDEX = "index.html"
-DEEPEST = 4
-"""Sub-agents of sub-agents that are shown inside a page."""
 
 
 class Style(NamedTuple):
@@ -55,11 +49,8 @@ class Pages:
     def one(self, session: StoredSession, out: IO[bytes]) -> None:
         """A page that holds the sub-agents of the session too."""
         session = self._masking.session(session)
-        if session.source.mask is not None:
-            from clew.agents.masking import learn_subagents
-
-            learn_subagents(session.agent, session.source, self._library.subagents(session))
-        self._write(session, out, {}, self._nested(session, 1))
+        agent = session.agent
+        self._write(session, out, {}, lambda source: self._library.subagents(StoredSession(agent, source)))
 
     def fill(self, sessions: Sequence[StoredSession], folder: Path, force: bool, *, with_index: bool) -> int:
         """A folder with a page for each session; says how many there are, and returns the exit code."""
@@ -129,55 +120,21 @@ class Pages:
                 self._masking.masked.update(row["masked"])
 
     def _write(
-        self, session: StoredSession, out: IO[bytes], links: dict[str, str], nested: Nested | None
+        self, session: StoredSession, out: IO[bytes], links: dict[str, str], find_subagents: FindSubagents | None
     ) -> dict[str, JSON]:
-        before = self._masking.masked.total()
         session = session if session.source.mask is not None else self._masking.session(session)
-        # All passes over a session that still grows see the same of it.
-        agent, source, style = session.agent, with_current_size(session.source), self._style
-        header, tree, messages = show(agent, source)
-
-        def document(packed: IO[bytes]) -> object:
-            from clew.export.document import write_document
-
-            return write_document(agent, source, packed, timestamp=style.timestamp)
-
-        def remark() -> str:
-            count = self._masking.masked.total() - before
-            return f"Redacted: {count} values are masked." if count else ""
-
-        table = write_html(
-            header,
-            messages,
+        header, contents = write_page(
+            session.agent,
+            session.source,
             out,
-            detail=style.detail,
-            agent=agent.title,
-            forks=Forks.of_tree(tree) if tree is not None else None,
+            self._masking.masked,
+            detail=self._style.detail,
+            find_subagents=find_subagents,
             links=links,
-            nested=nested,
             index=self._index,
-            document=document if style.carry else None,
-            remark=remark,
+            carried_timestamp=self._style.timestamp if self._style.carry else None,
         )
-        return _entry(header, agent.title) | {"messages": table.messages, "prompts": len(table.prompts)}
-
-    def _nested(self, session: StoredSession, depth: int) -> Nested | None:
-        """Gives the sub-agents of a session, as deep as it is sensible."""
-        if depth > DEEPEST:
-            return None
-        find = self._library.subagents(session)
-
-        def nested(identity: str, prefix: str) -> Iterator[str] | None:
-            source = find(identity)
-            if source is None or source.path == session.path:
-                return None
-            source, mask = with_current_size(source), session.source.mask
-            child = StoredSession(session.agent, source if mask is None else mask.cover(source))
-            deeper = self._nested(child, depth + 1)
-            header, _, messages = show(child.agent, child.source)
-            return inside(header, messages, prefix, deeper, self._style.detail)
-
-        return nested
+        return _entry(header, session.agent.title) | {"messages": contents.messages, "prompts": len(contents.prompts)}
 
 
 def _entry(header: dict[str, JSON], agent: str) -> dict[str, JSON]:

@@ -264,7 +264,9 @@ class Redaction:
 
     def summary(self) -> str:
         """How many values were masked, by rule; never which."""
-        return ", ".join(f"{count} {rule}" for rule, count in sorted(self.masked.items()))
+        from clew.redact.findings import masked_summary
+
+        return masked_summary(self.masked)
 
     def report(self) -> None:
         """Say what was masked."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import IO
 
 from clew.model.json import JSON
@@ -13,7 +13,7 @@ from clew.render.markdown import markdown
 
 def write_markdown(
     session: dict[str, JSON],
-    messages: Iterator[dict[str, JSON]],
+    messages: Iterable[dict[str, JSON]],
     out: IO[bytes],
     detail: Detail = "full",
     *,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, NamedTuple, get_args
 
 from clew.errors import UsageError
@@ -47,3 +48,8 @@ def kinds_of(profile: str) -> frozenset[str]:
         return _KINDS[profile]
     except KeyError:
         raise UsageError(f"unknown redaction profile {profile!r}; known: {', '.join(PROFILES)}") from None
+
+
+def masked_summary(masked: Mapping[str, int]) -> str:
+    """How many values were masked, by rule; never which."""
+    return ", ".join(f"{count} {rule}" for rule, count in sorted(masked.items()))

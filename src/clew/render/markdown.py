@@ -42,7 +42,7 @@ _HEADER = ("id", "title", "workspace", "started_at", "ended_at", "parent_session
 
 def markdown(
     session: dict[str, JSON],
-    messages: Iterator[dict[str, JSON]],
+    messages: Iterable[dict[str, JSON]],
     *,
     detail: Detail = "full",
     reminders: bool = True,

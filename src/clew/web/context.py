@@ -30,11 +30,14 @@ from clew.catalog.sessions import open_session
 from clew.catalog.text_index import unindexed_text
 from clew.errors import ClewError, SourceUnreadable, UnknownReference
 from clew.host import Host, config_dir
+from clew.library import Library
 from clew.model.json import JSON
 from clew.redact.native_files import mask
 from clew.redact.redactor import MaskSettings, Redactor
 from clew.redact.settings import RULES_FILE, load_settings
+from clew.settings import load_settings as load_user_settings
 from clew.stored_session import StoredSession
+from clew.timezone import prefer_zone, user_zone
 from clew.web.background import CatalogUpdater, Progress, SecretScan, State
 from clew.web.transcript import Transcript, TranscriptCache, first_window
 
@@ -222,10 +225,13 @@ class AppContext:
         profile: str = NO_MASKING,
         updater: CatalogUpdater | None = None,
         engine: str = "",
+        target_host: Host | None = None,
     ) -> None:
         self._hosts = hosts
         self.host = self.hosts[0]
         """The first home: its clock counts."""
+        self.target_host = target_host or self.host
+        """The home that converted sessions are written to, and whose agents continue sessions."""
         self.folder, self.profile = folder, profile
         self.engine = engine
         """The server whose rows the catalog is a copy of; "" for a catalog of local files."""
@@ -241,8 +247,13 @@ class AppContext:
         self._redactors: dict[tuple[object, ...], Redactor] = {}
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function in a thread that may read the catalog."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: function(*args, **kwargs))
+        """Call a function in a thread that may read the catalog. Times are in the zone of the settings."""
+
+        def call() -> T:
+            with prefer_zone(load_user_settings().timezone):
+                return function(*args, **kwargs)
+
+        return await asyncio.get_running_loop().run_in_executor(self._pool, call)
 
     def run_in_background(self, function: Callable[[AppContext], None]) -> None:
         """Call a function in such a thread without waiting for it."""
@@ -265,6 +276,10 @@ class AppContext:
     def hosts(self) -> tuple[Host, ...]:
         """The homes that there are now: `clew sources` adds and removes some while the app runs."""
         return find_hosts(self._hosts)
+
+    def library(self) -> Library:
+        """The sessions of all homes, found by the catalog as it is."""
+        return Library(*self.hosts, catalog_folder=self.folder, sync=False)
 
     @property
     def db(self) -> sqlite3.Connection:
@@ -309,8 +324,8 @@ class AppContext:
         return searchers[profile]
 
     def cached(self, key: str, compute: Callable[[], T]) -> T:
-        """The result of a function of the catalog; computed again after the catalog has changed."""
-        state = self.catalog_state()
+        """The result of a function of the catalog; computed again after the catalog or the time zone has changed."""
+        state = self.catalog_state(), user_zone()
         known = self._results.get(key)
         if known is None or known[0] != state:
             known = state, compute()
@@ -371,14 +386,14 @@ class AppContext:
 
     def transcript(self, entry: Entry, profile: str) -> Transcript:
         """The transcript of a whole session."""
-        return self._transcripts.get((entry.number, profile), lambda: self.session(entry, profile))
+        return self._transcripts.get((entry.number, profile, user_zone()), lambda: self.session(entry, profile))
 
     def transcript_for_first_page(self, entry: Entry, profile: str) -> Transcript:
         """The transcript of a session; of a long one that is not cached, only the first window.
 
         A masked session is always read whole: its end may show what is secret at its beginning.
         """
-        transcript = self._transcripts.cached((entry.number, profile))
+        transcript = self._transcripts.cached((entry.number, profile, user_zone()))
         if transcript is None and not masking(profile).is_on:
             transcript = first_window(self.session(entry, profile), entry.messages)
         return transcript or self.transcript(entry, profile)

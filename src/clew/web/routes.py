@@ -9,6 +9,21 @@ from starlette.routing import Route
 from clew.web.context import AppContext
 from clew.web.live import LiveStreams
 from clew.web.pages import files, graph, home, panels, search, secrets, session, session_list, sessions, sources, usage
+from clew.web.pages import (
+    continuation,
+    export,
+    files,
+    graph,
+    home,
+    panels,
+    search,
+    secrets,
+    session,
+    sessions,
+    settings,
+    sources,
+    usage,
+)
 from clew.web.request import Action, action, not_found, route
 
 VIEWS = {
@@ -21,6 +36,9 @@ VIEWS = {
     "/session/{agent}/{identity}/message/{number:int}.md": session.message_markdown,
     "/session/{agent}/{identity}/print": session.print_view,
     "/session/{agent}/{identity}/outline": session.outline,
+    "/session/{agent}/{identity}/export/{format}": export.view,
+    "/session/{agent}/{identity}/resume": continuation.resume_command,
+    "/session/{agent}/{identity}/continue": continuation.view,
     "/session/{agent}/{identity}/graph": graph.view,
     "/session/{agent}/{identity}/panel/{panel}": panels.view,
     "/sidebar": session_list.view,
@@ -33,8 +51,12 @@ VIEWS = {
     "/files/blame": files.blame_view,
     "/secrets": secrets.view,
     "/sources": sources.view,
+    "/settings": settings.view,
 }
-ACTIONS: dict[str, tuple[type[Any], Action[Any]]] = {}
+ACTIONS: dict[str, tuple[type[Any], Action[Any]]] = {
+    "/settings": (settings.SettingsChange, settings.change),
+    "/session/{agent}/{identity}/continue": (continuation.WriteRequest, continuation.write),
+}
 """What the app's scripts may change: by address, the type of the JSON they post and the function that gets it."""
 
 

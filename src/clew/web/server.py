@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 from clew.catalog import queries
 from clew.catalog.change_detection import Hosts
 from clew.errors import ClewError, UsageError
+from clew.host import Host
 from clew.web.app import make_app
 from clew.web.auth import SessionTokens, local_hosts
 from clew.web.background import CatalogUpdater
@@ -69,12 +70,15 @@ class WebServer:
         profile: str = "none",
         engine: str = "",
         updater: CatalogUpdater | None = None,
+        target_host: Host | None = None,
     ) -> None:
         self._listening, self._host = listening, host
         self._port: int = listening.getsockname()[1]
         self._tokens = SessionTokens(self._port)
         self._updater = updater or CatalogUpdater()
-        self._context = AppContext(hosts, folder, profile=profile, updater=self._updater, engine=engine)
+        self._context = AppContext(
+            hosts, folder, profile=profile, updater=self._updater, engine=engine, target_host=target_host
+        )
 
     def link(self) -> str:
         """The link that signs a browser in, once. Browsers do not send the part behind the #."""

@@ -80,8 +80,8 @@ def _environment(profile: str) -> Environment:
         "style_sheets": STYLE_SHEETS,
         "quoted": shell_word,
         "link": lambda path, /, **params: link(path, profile, **params),
-        "theme": Markup(theme()),
-        "choices": Markup(views("full")),
+        "theme": lambda chosen: Markup(theme(chosen)),
+        "choices": lambda chosen: Markup(views("full", chosen)),
     }
     return environment
 

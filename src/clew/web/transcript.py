@@ -6,6 +6,7 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import tzinfo
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -34,6 +35,8 @@ WINDOW_MESSAGES = 50
 SECTIONS_PER_STEP = 60
 """Sections that are read before the lock is released to another thread."""
 MAX_CACHED_TRANSCRIPTS = 4
+MAX_MESSAGES_WITH_OPEN_CALLS = 100
+"""In longer sessions tool calls are folded to one line each."""
 
 FIRST_WINDOW_BYTES = (1 << 19, 1 << 21)
 """How much of a long session is read for its first window; the second where the first holds too few messages."""
@@ -41,8 +44,8 @@ LOOKAHEAD_MESSAGES = 2 * PAIRING_MESSAGES
 """Messages read behind the first window, so that its tool calls have their results."""
 ETAG_MASK = (1 << 48) - 1
 
-CacheKey = tuple[int, str]
-"""A session's number in the catalog, and the masking profile."""
+CacheKey = tuple[int, str, tzinfo]
+"""A session's number in the catalog, the masking profile, and the time zone."""
 
 
 class SubagentLinks(NamedTuple):
@@ -79,9 +82,16 @@ class Transcript:
         """The number of windows; an empty session has one."""
         return max(1, -(-self.messages // WINDOW_MESSAGES))
 
+    @property
+    def is_long(self) -> bool:
+        """True if tool calls are folded to one line each."""
+        return self.messages > MAX_MESSAGES_WITH_OPEN_CALLS
+
     def window(self, number: int, subagents: SubagentLinks, more: More = plain_notice) -> str:
         """The HTML of a window; the first is 0."""
-        fragments = Fragments(links=subagents.urls, about=subagents.descriptions, more=more)
+        fragments = Fragments(
+            links=subagents.urls, about=subagents.descriptions, more=more, are_calls_folded=self.is_long
+        )
         pieces = [piece for section in self._window_sections(number) for piece in fragments.write(section)]
         return "".join([*pieces, fragments.end()])
 

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from clew.render.detail import DETAILS, Detail
 from clew.render.parts import Branch, Fork
@@ -20,6 +20,9 @@ DOCUMENT = "clew-document"
 """The id of the element that carries the unified document."""
 CARRIED = f'<script type="application/vnd.clew.document+zstd" id="{DOCUMENT}">'
 """How that element begins: its content is zstd in base64, so that nothing in it can end it."""
+
+Theme = Literal["auto", "light", "dark"]
+THEMES: tuple[Theme, ...] = get_args(Theme)
 
 _HERE = Path(__file__).parent
 
@@ -79,16 +82,17 @@ def toolbar(deepest: Detail) -> str:
     )
 
 
-def views(deepest: Detail) -> str:
-    """The choices of detail level and diff layout."""
+def views(deepest: Detail, chosen: Detail | None = None) -> str:
+    """The choices of detail level and diff layout; the deepest level is chosen, or another one."""
     levels = DETAILS[: DETAILS.index(deepest) + 1]
-    details = choice("detail", "Detail", [(f"d{DETAILS.index(name)}", name) for name in levels], len(levels) - 1)
+    options = [(f"d{DETAILS.index(name)}", name) for name in levels]
+    details = choice("detail", "Detail", options, levels.index(chosen or deepest))
     return details + choice("diff", "Changes", [("v0", "unified"), ("v1", "side by side")], 0)
 
 
-def theme() -> str:
+def theme(chosen: Theme = "auto") -> str:
     """The choice of colours."""
-    return choice("theme", "Colours", [("t0", "auto"), ("t1", "light"), ("t2", "dark")], 0)
+    return choice("theme", "Colours", [(f"t{n}", name) for n, name in enumerate(THEMES)], THEMES.index(chosen))
 
 
 def choice(name: str, legend: str, options: Sequence[tuple[str, str]], chosen: int) -> str:

@@ -25,6 +25,14 @@ const clewView = (() => {
     }
   };
 
+  const forgetChoice = (name) => {
+    try {
+      localStorage.removeItem(`clew-${name}`);
+    } catch {
+      // Nothing was remembered.
+    }
+  };
+
   const rememberChoices = (...names) => {
     for (const name of names) {
       const id = loadChoice(name);
@@ -257,13 +265,11 @@ const clewView = (() => {
     prompt: currentMessage && currentLink ? Number(currentLink.hash.slice(2)) : 0,
   });
 
-  const bindFoldButton = (button, selector) => {
+  const bindFoldButton = (button, setAll) => {
     button.hidden = false;
     button.addEventListener("click", () => {
       const isOpening = button.textContent === "Open all";
-      all(selector).forEach((details) => {
-        details.open = isOpening;
-      });
+      setAll(isOpening);
       button.textContent = isOpening ? "Close all" : "Open all";
     });
   };
@@ -287,6 +293,7 @@ const clewView = (() => {
     one,
     all,
     isShown,
+    forgetChoice,
     rememberChoices,
     cycleChoice,
     addFork,

@@ -18,6 +18,7 @@ from clew.render.outline import session_title
 from clew.render.page.fragments import MAX_TEXT_CHARS, More, TruncatedText
 from clew.render.page.frame import branches, count
 from clew.web.context import AppContext, use_redactor
+from clew.web.pages.export import DEFAULT_PROFILE, FORMATS, why_without_files
 from clew.web.pages.home import RUNNING
 from clew.web.pages.panels import PANELS
 from clew.web.request import PageRequest, respond
@@ -59,9 +60,13 @@ def view(request: PageRequest) -> Response:
         etag=transcript.window_etag(first),
         messages=transcript.messages,
         is_complete=transcript.is_complete,
+        is_long=transcript.is_long,
         is_partly_read=entry.state == "gone" and has_unread_messages(context.db, entry.number),
         size=WINDOW_MESSAGES,
         panels=PANELS,
+        formats=FORMATS,
+        default_profile=DEFAULT_PROFILE,
+        without_files=why_without_files(context, entry),
         now=context.now(),
     )
 

@@ -1,11 +1,13 @@
 /** Starts the scripts of a page. `clewView` comes from view.js, which exported pages use as well. */
 
+import { initActions } from "./actions.js";
 import { initForms } from "./forms.js";
 import { bindFragment, initFragments } from "./fragments.js";
 import { initKeyboard } from "./keyboard.js";
 import { initLive } from "./live.js";
 import { initMessageActions } from "./message_actions.js";
 import { initSessionList } from "./session_list.js";
+import { initSettings } from "./settings.js";
 import { initTranscript, isSessionPage } from "./transcript.js";
 
 const { one } = clewView;
@@ -16,7 +18,7 @@ function initMaskButton() {
   button.hidden = false;
   button.addEventListener("click", () => {
     const isOn = button.getAttribute("aria-pressed") === "true";
-    document.cookie = `clew-redact=${isOn ? "none" : "secrets"}; path=/; samesite=strict`;
+    document.cookie = `clew-redact=${isOn ? "none" : button.dataset.profile}; path=/; samesite=strict`;
     location.reload();
   });
 }
@@ -33,6 +35,8 @@ initHelpButton();
 initFragments();
 initForms();
 initSessionList();
+initActions();
+initSettings();
 if (isSessionPage) {
   initTranscript();
   initLive();

@@ -23,6 +23,16 @@ export async function fetchPart(url, signal) {
   return response;
 }
 
+/** Fetch a text that is no page; rejected with the server's own text if it refuses. */
+export async function fetchText(url) {
+  const response = await fetch(url);
+  const text = await response.text();
+  if (!response.ok) {
+    throw new Error(errorText(text) || NO_ANSWER);
+  }
+  return text;
+}
+
 /**
  * Ask the server to change something.
  * @param {string} url
@@ -75,9 +85,12 @@ export async function fillFrom(element, url, signal) {
   fill(element, await fetchHtml(url, signal));
 }
 
-/** Make the elements below a root work: code colours, panels, lists, reloads and the form that picks a record. */
+/** Make the elements below a root work: buttons that need this script, code colours, panels, lists, reloads and the form that picks a record. */
 export function bindFragment(root) {
   clewView.colourCode(root);
+  all("[data-copy], [data-copyfrom], #write", root).forEach((button) => {
+    button.hidden = false;
+  });
   all("[data-poll]", root).forEach(poll);
   // A heatmap wider than the screen shows the latest days.
   for (const scroller of all(".scroll:has(> .heat)", root)) {

@@ -4,7 +4,7 @@
  */
 
 import { copyFor } from "./clipboard.js";
-import { fetchPart } from "./fragments.js";
+import { fetchText } from "./fragments.js";
 import { selectedMessage } from "./selection.js";
 import { sessionMain } from "./transcript.js";
 
@@ -101,8 +101,7 @@ function copyMessageLink({ url, button }) {
 }
 
 function copyMarkdown({ index, button }) {
-  const text = fetchPart(`${sessionMain().dataset.session}/message/${index}.md`).then((response) => response.text());
-  copyFor(button, text, "Markdown");
+  copyFor(button, fetchText(`${sessionMain().dataset.session}/message/${index}.md`), "Markdown");
 }
 
 export function initMessageActions() {
