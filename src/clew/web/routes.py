@@ -9,6 +9,7 @@ from starlette.routing import Route
 from clew.annotations import AnnotationsExport
 from clew.web.context import AppContext
 from clew.web.live import LiveStreams
+from clew.web.pages import files, graph, home, panels, search, secrets, session, session_list, sessions, sources, usage
 from clew.web.pages import (
     annotated,
     continuation,
@@ -47,6 +48,7 @@ VIEWS = {
     "/annotations": annotated.view,
     "/annotations/form": annotated.form,
     "/annotations.json": annotated.export,
+    "/sidebar": session_list.view,
     "/search": search.view,
     "/usage": usage.view,
     "/usage.csv": usage.csv_view,
