@@ -103,7 +103,13 @@ class JsonExample(NamedTuple):
     note: str = ""
 
 
-JSON_SETUP = ("export f005 -o f005.json", "demo year", "--home year sync")
+JSON_SETUP = (
+    "export f005 -o f005.json",
+    "demo year",
+    "--home year sync",
+    "annotate set f005 --star",
+    "annotate export -o annotations.json",
+)
 """Commands that are run before the examples."""
 STATUS_LINE_INPUT = '{"model": {"display_name": "Opus"}, "cost": {"total_cost_usd": 0.38}}'
 MESSAGE = '{"role": "user", "content": "Who is here?"}'
@@ -115,6 +121,14 @@ JSON_EXAMPLES = (
     JsonExample("clew graph", "graph f005 --json"),
     JsonExample("clew graph --tree", "graph f005 --json --tree"),
     JsonExample("clew todos", "todos d75994b4 --json"),
+    JsonExample("clew annotate set", "annotate set d75994b4#2 --star --label idea --note Later --json"),
+    JsonExample("clew annotate show", "annotate show d75994b4 --json"),
+    JsonExample("clew annotate list", "annotate list --json"),
+    JsonExample(
+        "clew annotate export",
+        note="The [file](../guides/annotations.md#another-machine), or with `-o` its path.",
+    ),
+    JsonExample("clew annotate import", "annotate import annotations.json --json"),
     JsonExample("clew resume --dry-run", "resume 4e27 --to codex --dry-run --json"),
     JsonExample("clew search", "search tide --json"),
     JsonExample("clew stats", "stats --json"),

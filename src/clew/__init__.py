@@ -30,6 +30,7 @@ from importlib import import_module
 # Not that of `typing`, which takes longer to load than all else that `import clew` does.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from clew.annotations import Annotation, Annotations
     from clew.errors import ClewError
     from clew.export.verify import Proof, verify
     from clew.filters import Filters
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _HOMES = {
+    "Annotation": "clew.annotations",
+    "Annotations": "clew.annotations",
     "ClewError": "clew.errors",
     "Document": "clew.model",
     "Filters": "clew.filters",
@@ -64,6 +67,8 @@ _HOMES = {
 }
 
 __all__ = [
+    "Annotation",
+    "Annotations",
     "ClewError",
     "Document",
     "Filters",

@@ -18,7 +18,10 @@ from clew.model.time import parse_time
 from clew.sources import moved_projects
 from clew.timezone import local_time, user_zone
 
-FILTER_NAMES = ("agent", "project", "here", "branch", "model", "since", "until", "tool", "file", "has", "text")
+FILTER_NAMES = (
+    *("agent", "project", "here", "branch", "model", "since", "until", "tool", "file", "has", "text"),
+    *("label", "starred"),
+)
 HAS = ("error", "thinking", "subagent", "edit")
 _AGO = re.compile(r"(\d{1,18}) ?(m|min|minutes?|h|hours?|d|days?|w|weeks?|mo|months?|y|years?)")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -57,6 +60,10 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
     file: str | None = None
     has: tuple[str, ...] = ()
     text: str | None = None
+    label: tuple[str, ...] = ()
+    """The session or one of its messages has each of these labels."""
+    starred: bool = False
+    """The session or one of its messages has a star."""
 
     @classmethod
     def of(cls, *, now: datetime | None = None, **given: JSON) -> Filters:
@@ -79,7 +86,7 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("since", "until"):
             if name in words:
                 words[name] = point_in_time(words[name], now or datetime.now(UTC))
-        for name in ("agent", "has"):
+        for name in ("agent", "has", "label"):
             if name in words:
                 words[name] = (words[name],) if isinstance(words[name], str) else tuple(words[name])
         if "agent" in words:
@@ -89,6 +96,8 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
         for value in words.get("has", ()):
             if value not in HAS:
                 raise UsageError(f"unknown value {value!r} for `has`; choose from {', '.join(HAS)}")
+        if "starred" in words:
+            words["starred"] = str(words["starred"]).lower() not in ("0", "false", "no")
         return cls(**words)
 
     @property

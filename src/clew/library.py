@@ -14,12 +14,13 @@ import msgspec
 from clew.agents.base import SourceFile
 from clew.agents.registry import names
 from clew.analysis.usage import Usage
+from clew.annotations import Annotation, Annotations, Target
 from clew.catalog.sync_level import SyncLevel, level_for
 from clew.errors import SourceUnreadable, UnknownReference, UsageError
 from clew.filters import Filters
 from clew.host import Host, current_time
 from clew.model.json import JSON
-from clew.references import Reference, named_path, the_one
+from clew.references import Reference, message_of, named_path, the_one
 from clew.sources.local import Found, at_path, in_homes, is_folder, unreadable_folders
 from clew.sources.wsl import host_at
 from clew.stored_session import StoredSession
@@ -205,6 +206,37 @@ class Library:
         if 1 < len(found) <= MAX_FOLDER_SESSIONS:
             found = [session for session in found if not _is_subagent(session)] or found
         return the_one(reference, found)
+
+    @property
+    def annotations(self) -> Annotations:
+        """The stars, labels and notes of all sessions, whatever their home: clew keeps them in its data folder."""
+        return Annotations()
+
+    def annotate(
+        self,
+        reference: str | StoredSession,
+        message: int | None = None,
+        *,
+        starred: bool | None = None,
+        add_labels: Iterable[str] = (),
+        remove_labels: Iterable[str] = (),
+        note: str | None = None,
+    ) -> Annotation:
+        """Set the star, labels or note of a session or of one message, `#12` in the reference or `message=12`.
+
+        What is not named stays as it is. Returns the annotation as it is now.
+        """
+        if isinstance(reference, str):
+            message = message if message is not None else message_of(reference)
+            reference = self.get(reference, missing=True)
+        return self.annotations.change(
+            Target.of(reference, message),
+            starred=starred,
+            add_labels=add_labels,
+            remove_labels=remove_labels,
+            note=note,
+            now=self.now(),
+        )
 
     def subagents(self, session: StoredSession) -> Callable[[str], SourceFile | None]:
         """A function that finds the sub-agents of a session by id: in the catalog, or in the folder of the session.

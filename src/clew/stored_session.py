@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from clew.agents.base import Agent, Unit, session_object
 from clew.agents.source import SourceFile, file_states
 from clew.analysis.facts import Facts
 from clew.analysis.usage import Usage
+from clew.errors import UnknownReference
 from clew.host import Host
 from clew.model import Document, Message, Problem, Record, Session
 from clew.model.events import Event
@@ -21,6 +22,16 @@ from clew.model.json import JSON
 
 if TYPE_CHECKING:
     from clew.redact.redactor import Redactor
+
+
+def own_message_id(ids: Iterable[str | None], session: str, index: int) -> str | None:
+    """The id of the message at an index, if no earlier message has it. `ids` are those of all messages in order."""
+    seen = set[str | None]()
+    for number, message_id in enumerate(ids, 1):
+        if number == index:
+            return None if message_id in seen else message_id
+        seen.add(message_id)
+    raise UnknownReference(f"session {session} has no message {index}")
 
 
 class StoredSession:
@@ -86,6 +97,13 @@ class StoredSession:
     def messages(self) -> Iterator[Message]:
         """The messages in source order, one at a time."""
         return (event for event in self.events() if type(event) is Message)
+
+    def message_id(self, index: int) -> str | None:
+        """The id that the agent gave a message; None if it has none, or the one of an earlier message.
+
+        Raises UnknownReference if there is no such message.
+        """
+        return own_message_id((message.uuid or None for message in self.messages), self.id, index)
 
     @property
     def records(self) -> Iterator[Record]:

@@ -43,6 +43,11 @@ FILTERS: list[dict[str, Any]] = [
     {"text": "tide"},
     {"text": "the", "agent": "codex", "since": "2026-01-01"},
     {"project": "no such project"},
+    {"label": "Sea"},
+    {"label": ["sea", "salt"]},
+    {"label": "no such label"},
+    {"starred": True},
+    {"starred": True, "label": "salt", "agent": "claude"},
 ]
 
 
@@ -51,7 +56,17 @@ class World:
 
     def __init__(self, home: Path) -> None:
         self.home = home
+        self._annotate()
         self.with_text = {f"{hit['agent']}:{hit['session']}" for hit in self._hits([])}
+
+    def _annotate(self) -> None:
+        """Add stars and labels to some sessions and messages."""
+        library = Library(Host.at(self.home))
+        for number, session in enumerate(library.sessions(), 1):
+            if number % 3 == 0:
+                library.annotate(session, starred=True, add_labels=["sea"])
+            if number % 4 == 0 and any(True for _ in session.messages):
+                library.annotate(session, 1, starred=number % 8 == 0, add_labels=["Salt", "SEA"])
 
     def _hits(self, options: list[str]) -> list[dict[str, Any]]:
         ran = clew("--home", self.home, "search", "--regex", ".", "-n", "99999", "--json", *options)
@@ -93,12 +108,14 @@ def paged(app: Shown, filters: dict[str, Any]) -> set[str]:
 
 def as_pairs(filters: dict[str, Any]) -> list[tuple[str, str]]:
     return [
-        (name, value) for name, values in filters.items() for value in ([values] if isinstance(values, str) else values)
+        (name, str(value))
+        for name, values in filters.items()
+        for value in (values if isinstance(values, list) else [values])
     ]
 
 
 def as_options(filters: dict[str, Any]) -> list[str]:
-    return [word for name, value in as_pairs(filters) for word in (f"--{name}", value)]
+    return [word for name, value in as_pairs(filters) for word in (f"--{name}", value) if word != "True"]
 
 
 def corpus_home(home: Path, shared: Path) -> None:

@@ -15,6 +15,9 @@ from tests.cli.running import clew, run
 
 SHARED_OPTIONS = ("--home", "--source", "--refresh", "--no-sync", "--json")
 WITHOUT_SESSIONS = {
+    "clew annotate",
+    "clew annotate export",
+    "clew annotate import",
     "clew archive list",
     "clew archive prune",
     "clew archive restore",
@@ -122,7 +125,7 @@ def test_the_example_of_record_can_be_recorded(tmp_path: Path) -> None:
     assert "ada" in clew("--home", tmp_path, "show", "s", "--detail", "full").out
 
 
-@pytest.mark.parametrize("group", ["archive", "lake", "redact", "sources"])
+@pytest.mark.parametrize("group", ["annotate", "archive", "lake", "redact", "sources"])
 def test_the_help_of_a_subcommand_fits_on_its_line(group: str) -> None:
     assert not re.search(r"\.\.\.$", clew(group, "--help").out.split("Commands:")[1], re.MULTILINE)
 

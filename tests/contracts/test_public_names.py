@@ -5,6 +5,8 @@ import pytest
 import clew
 
 EXPECTED = [
+    "Annotation",
+    "Annotations",
     "ClewError",
     "Document",
     "Filters",

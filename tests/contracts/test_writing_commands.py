@@ -20,6 +20,10 @@ READING_COMMANDS: dict[str, list[str] | None] = {
     "tail": [LATEST],
     "graph": [FORKED],
     "todos": [LATEST],
+    "annotate set": [LATEST, "--star"],
+    "annotate show": [LATEST],
+    "annotate list": [],
+    "annotate import": None,
     "web": None,
     "search": ["tide"],
     "stats": [],
@@ -49,7 +53,7 @@ READING_COMMANDS: dict[str, list[str] | None] = {
 }
 """The commands that write nothing outside of clew's data folder, each with arguments to run it.
 
-None: not run here. It runs on after the test, or needs another machine."""
+None: not run here. It runs on after the test, or needs another machine or a file."""
 
 
 def runnable_commands(group: click.Group, parents: tuple[str, ...] = ()) -> Iterator[str]:

@@ -11,9 +11,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from clew.agents.file_evidence import is_windows
 from clew.agents.tools import FILE_CHANGE_TOOLS
 from clew.analysis.session import project_of
+from clew.catalog.ids import session_key
 from clew.errors import UsageError
 from clew.filters import Filters
 from clew.io.paths import encode_claude, path_to_text
@@ -98,7 +101,28 @@ def session_condition(
 
     `with_file` and `with_text` are the keys of the sessions with the wanted file name and the wanted text.
     """
-    return all_of(_conditions(filters, dialect, with_file, with_text))
+    return all_of(_conditions(with_annotated_sessions(filters), dialect, with_file, with_text))
+
+
+NO_SESSION = ""
+"""The key of no session."""
+
+
+def with_annotated_sessions(filters: Filters) -> Filters:
+    """The filters with the keys of the sessions that have the wanted labels and star, in place of these.
+
+    Annotations are in a file on this machine, so keys are what every engine can compare.
+    """
+    if not filters.label and not filters.starred:
+        return filters
+    from clew.annotations import Annotations  # most commands need none
+
+    found = Annotations().sessions(filters.label, starred=filters.starred)
+    keys = {session_key(agent, session) for agent, session in found}
+    if filters.sessions:
+        keys &= set(filters.sessions)
+    sessions = tuple(sorted(keys)) or (NO_SESSION,)
+    return msgspec.structs.replace(filters.without("label", "starred"), sessions=sessions)
 
 
 def _conditions(

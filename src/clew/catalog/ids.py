@@ -23,9 +23,15 @@ def packed_uuid(uuid: str) -> bytes | str:
         packed = bytes.fromhex(uuid.replace("-", ""))
     except ValueError:
         return uuid
-    digits = packed.hex()
-    usual = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-    return packed if usual == uuid else uuid
+    return packed if unpacked_uuid(packed) == uuid else uuid
+
+
+def unpacked_uuid(stored: bytes | str) -> str:
+    """A native uuid as the agent wrote it; empty where there is none."""
+    if not isinstance(stored, bytes):
+        return stored
+    digits = stored.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def event_key(agent: str, session: str, uuid: bytes | str) -> bytes:

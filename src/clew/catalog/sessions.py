@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
@@ -17,6 +17,7 @@ from clew.catalog.change_detection import has_unread_messages
 from clew.catalog.database import key_range
 from clew.catalog.discovery import source_from_json
 from clew.catalog.filters import Condition, all_of
+from clew.catalog.ids import unpacked_uuid
 from clew.catalog.queries import list_rows
 from clew.catalog.text_store import TextStore
 from clew.errors import SourceUnreadable
@@ -25,7 +26,7 @@ from clew.io.paths import path_for_display, path_from_text
 from clew.model.json import JSON
 from clew.model.time import spell_time
 from clew.references import MIN_TITLE_CHARS, Reference, ambiguous, unknown
-from clew.stored_session import StoredSession
+from clew.stored_session import StoredSession, own_message_id
 
 if TYPE_CHECKING:
     from clew.redact.redactor import Redactor
@@ -50,9 +51,11 @@ class CatalogOnlySession(StoredSession):
         session: dict[str, JSON],
         messages: Iterable[JSON],
         *,
+        message_ids: Sequence[str | None] = (),
         is_complete: bool = True,
     ) -> None:
         super().__init__(agent, source)
+        self._message_ids = message_ids
         self.is_complete = is_complete
         """False where the file was deleted before all of its messages were read."""
         self.__dict__["id"], self.__dict__["session_object"] = session["id"], session
@@ -67,7 +70,12 @@ class CatalogOnlySession(StoredSession):
         redactor.learn(iter(self._messages))
         masked = [redactor.value(message) for message in self._messages]
         header = redactor.value(self.session_object)
-        return CatalogOnlySession(self.agent, self.source, header, masked, is_complete=self.is_complete)
+        return CatalogOnlySession(
+            self.agent, self.source, header, masked, message_ids=self._message_ids, is_complete=self.is_complete
+        )
+
+    def message_id(self, index: int) -> str | None:
+        return own_message_id(self._message_ids, self.id, index)
 
     def forget(self) -> None:
         """Nothing is cached that could be read again."""
@@ -89,7 +97,9 @@ def open_session(db: sqlite3.Connection, number: int, host: Host | None = None) 
         raise MessagesNotRead(f"{path_for_display(path)}: the file is gone, and its messages were not read before")
     known = json.loads(path_from_text(header))
     session = {name: known[name] for name in _KEPT_HEADER if known.get(name) is not None}
-    return CatalogOnlySession(registry.get(agent), source, session, messages, is_complete=is_complete)
+    query = "SELECT uuid FROM message WHERE id BETWEEN ? AND ? ORDER BY id"
+    ids = [unpacked_uuid(uuid) or None for (uuid,) in db.execute(query, key_range(number))]
+    return CatalogOnlySession(registry.get(agent), source, session, messages, message_ids=ids, is_complete=is_complete)
 
 
 def open_sessions(db: sqlite3.Connection, numbers: Collection[int], host: Host) -> list[StoredSession]:

@@ -39,6 +39,7 @@ COMMAND_GROUPS = {
         "tail": "Print the last messages of a session; -f follows new ones.",
         "graph": "Draw the tree of a conversation with its forks.",
         "todos": "Print the task list of a session and how it changed.",
+        "annotate": "Add stars, labels and notes to sessions and messages.",
         "resume": "Continue a session in its own agent, or in another one.",
         "web": "Browse all sessions in a local web app.",
     },
@@ -92,6 +93,7 @@ COMMAND_GROUPS = {
 """The commands in the order and groups of `clew --help`."""
 COMMANDS = {name: text for commands in COMMAND_GROUPS.values() for name, text in commands.items()}
 OTHER_NAMES = {
+    "bookmark": "annotate set",
     "cat": "show",
     "continue": "resume",
     "cost": "stats",
@@ -99,10 +101,13 @@ OTHER_NAMES = {
     "delete": "clean",
     "find": "search",
     "grep": "search",
+    "label": "annotate set",
     "log": "show",
     "ls": "list",
     "move": "sources map",
     "mv": "sources map",
+    "note": "annotate set",
+    "notes": "annotate list",
     "open": "resume",
     "read": "show",
     "remove": "clean",
@@ -110,6 +115,8 @@ OTHER_NAMES = {
     "serve": "web",
     "sessions": "list",
     "share": "export",
+    "star": "annotate set",
+    "tag": "annotate set",
     "tree": "graph",
     "usage": "stats",
     "view": "show",

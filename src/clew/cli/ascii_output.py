@@ -8,7 +8,7 @@ import os
 
 ASCII_SYMBOLS = "clew-ascii-symbols"
 """Name of the error handler for streams that cannot encode a character."""
-_ASCII = str.maketrans("…·─═│├▸◂✗█▉▊▋▌▍▎▏≥«»–—", "~.-=||><x#####...>[]--")
+_ASCII = str.maketrans("…·─═│├▸◂✗█▉▊▋▌▍▎▏≥«»–—★", "~.-=||><x#####...>[]--*")
 
 
 def _encode_symbols(error: UnicodeError) -> tuple[str | bytes, int]:

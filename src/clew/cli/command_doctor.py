@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 import msgspec
 
+from clew.annotations import Annotations, AnnotationsUnreadable
 from clew.cli.command_validate import line
 from clew.cli.options import common, open_library, wants_json
 from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
-from clew.errors import ClewError, SourceUnreadable
+from clew.errors import Busy, ClewError, SourceUnreadable
 from clew.host import data_dir
 from clew.io.paths import path_for_display
 from clew.model import Problem
@@ -35,9 +36,9 @@ def command(
 
     Reports file modes that give others access, truncated logs, unreadable lines, invalid settings, metadata that
     differs from the log, temporary files, damaged or unused copies of files, interrupted undos, locks, folders of
-    agents that cannot be read, and sources that the last `clew sync` could not read completely. --fix repairs what it
-    can; copies of files are not removed while a line cannot be read, because that line may refer to them. Exit code 1:
-    a problem remains; notes do not count.
+    agents that cannot be read, sources that the last `clew sync` could not read completely, and damage of the file with
+    your stars, labels and notes. --fix repairs what it can; copies of files are not removed while a line cannot be
+    read, because that line may refer to them. Exit code 1: a problem remains; notes do not count.
     """
     named = [*places, *(Path(home) for home in (*context.find_root().obj["homes"], *homes))]
     noted = _source_problems(context, homes, bool(places))
@@ -47,7 +48,7 @@ def command(
     for place in named if fix else ():
         refuse_copy(root_of(place))
     rows = [_treat(finding, fix) for place in named or [Path.home()] for finding in examine(place)]
-    rows += [_treat(finding, fix) for finding in _restores()]
+    rows += [_treat(finding, fix) for finding in (*_restores(), *_annotation_problems())]
     reported = {(finding.problem.code, finding.problem.file) for finding, _ in rows}
     rows += [(Finding(problem), False) for problem in noted if (problem.code, problem.file) not in reported]
     json = wants_json(context, as_json)
@@ -90,6 +91,16 @@ def _restores() -> list[Finding]:
         found("restore-unfinished", path, "", lambda: roll_back_interrupted_restores(place))
         for path in restore_journals(place)
     ]
+
+
+def _annotation_problems() -> list[Finding]:
+    """Damage of the file with stars, labels and notes. It is the only copy, so it is not repaired."""
+    annotations = Annotations()
+    try:
+        annotations.check()
+    except (Busy, AnnotationsUnreadable) as error:
+        return [found("damaged-annotations", annotations.path, str(error))]
+    return []
 
 
 def _counts(finding: Finding, mended: bool) -> bool:

@@ -9,6 +9,7 @@ import click
 
 from clew.agents.sage_agent.locate import AGENT
 from clew.agents.sage_agent.records import ERASED, summary_line
+from clew.annotations import Annotations, AnnotationsUnreadable
 from clew.cli.completion import complete_session
 from clew.cli.options import choosing_project, common, wants_json, yes_option
 from clew.cli.output import print_json, print_message
@@ -48,9 +49,9 @@ def command(
     """Erase messages of a session in clew's own store, or without MESSAGE the whole session. This is final.
 
     MESSAGE is a uuid, the beginning of one, or 12 for the twelfth message. The message is overwritten, together with
-    its snapshots, copies of files that nothing else uses, and its text in the catalog. Its position in the conversation
-    stays, but later messages are renumbered: name them by uuid from then on. Known copies that could not be erased are
-    listed, so that you can remove them.
+    its snapshots, copies of files that nothing else uses, its text in the catalog, and its star, labels and note. Its
+    position in the conversation stays, but later messages are renumbered: name them by uuid from then on. Known copies
+    that could not be erased are listed, so that you can remove them.
     """
     session = own_session(context, homes, reference)
     refuse_copy(session.folder)
@@ -63,7 +64,7 @@ def command(
     done = _erase(session, uuids) if yes else preview_erasing(session.folder, uuids)
     copies = _copies(session)
     if yes:
-        copies += _forget(session.folder / MESSAGES)
+        copies += [*_forget(session.folder / MESSAGES), *_delete_annotations(session.id, uuids or None)]
     row: dict[str, JSON] = {
         "erased": yes,
         "session": session.id,
@@ -135,6 +136,16 @@ def _copies(session: Session) -> list[str]:
     archive = archive_folder(None)
     archived = [f"the archive {archive}"] if is_archived(archive, [(AGENT, session.id)]) else []
     return archived + [str(path) for path in sorted((data_dir() / "rescue").glob(f"{AGENT}-{session.id[:8]}-*"))]
+
+
+def _delete_annotations(session: str, messages: Sequence[str] | None) -> list[str]:
+    """Delete stars, labels and notes, which may quote what was erased; returns the file where that failed."""
+    annotations = Annotations()
+    try:
+        annotations.delete(AGENT, session, messages)
+    except (Busy, AnnotationsUnreadable):
+        return [f"stars, labels and notes in {annotations.path}"]
+    return []
 
 
 def _forget(log: Path) -> list[str]:

@@ -126,6 +126,17 @@ def complete_has(context: click.Context, parameter: click.Parameter, incomplete:
     return [CompletionItem(value) for value in HAS if value.startswith(incomplete)]
 
 
+def complete_label(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Completion of the values of --label."""
+    from clew.annotations import Annotations
+    from clew.errors import ClewError
+
+    try:
+        return _safe_items([label for label in Annotations().labels() if label.startswith(incomplete)])
+    except ClewError:
+        return []
+
+
 def _from_catalog(
     context: click.Context, items: Callable[[sqlite3.Connection], list[CompletionItem]]
 ) -> list[CompletionItem]:

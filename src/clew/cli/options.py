@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from clew.cli import OPTIONS
-from clew.cli.completion import complete_filter, complete_has
+from clew.cli.completion import complete_filter, complete_has, complete_label
 from clew.errors import RemoteFailed, SourceUnreadable, UnknownReference, UsageError
 from clew.timezone import ZONE_VARIABLE, find_zone
 
@@ -54,6 +54,14 @@ _FILTERS = (
         help="With error, thinking, subagent or edit; repeatable.",
     ),
     click.option("--text", metavar="WORDS", help="Only sessions that contain all these words, tool output included."),
+    click.option(
+        "--label",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=complete_label,
+        help="Only sessions with this label, on the session or a message (`clew annotate`); repeatable.",
+    ),
+    click.option("--starred", is_flag=True, help="Only sessions with a star, on the session or a message."),
 )
 
 
@@ -227,7 +235,8 @@ def given_filters(context: click.Context) -> str:
     from clew.filters import FILTER_NAMES
 
     values = {name: context.params.get(name) for name in FILTER_NAMES} | {"project": context.meta.get(PROJECT)}
-    given = ["--here"] if context.meta.get(HERE) else []
+    flags = {"--here": context.meta.get(HERE), "--starred": values.pop("starred")}
+    given = [name for name, is_given in flags.items() if is_given]
     for name, value in values.items():
         several = value if isinstance(value, tuple) else (value,) if value is not None else ()
         given += [f"--{name} {quote(str(one))}" for one in several]

@@ -137,6 +137,11 @@ CODES: dict[str, Code] = {
     "unreadable": Code(
         "error", "The file or folder cannot be read.", "See the message: permissions, limits or damage."
     ),
+    "damaged-annotations": Code(
+        "error",
+        "The file with your stars, labels and notes cannot be read.",
+        "Restore it from a backup, or move it away and use `clew annotate import` with an export.",
+    ),
     "damaged-database": Code(
         "error",
         "The database of an agent is damaged, or is no database.",

@@ -19,6 +19,7 @@ from clew.analysis.prompts import typed_text
 from clew.analysis.todos import SINGLE, stepped
 from clew.model import Todo
 from clew.model.json import JSON
+from clew.model.time import microseconds
 from clew.render.branching import Branching, Forks
 from clew.render.detail import DETAILS, FULL, PROMPTS, Detail, Speaker, block_level, is_remark, result_level, speaker_of
 from clew.render.parts import (
@@ -177,7 +178,7 @@ class _Outline:
             if level > self.deepest or (moved and place in moved):
                 continue
             if block["type"] == "tool_use":
-                shown.append(self._call(block, level, entry.answers.get(place)))
+                shown.append(self._call(message, block, level, entry.answers.get(place)))
             else:
                 self._block(shown, block, speaker, level, entry, place)
         if not shown:
@@ -266,14 +267,17 @@ class _Outline:
         if behind and self.reminders:
             shown.append(Injected(behind.strip("\n"), "Files injected by the agent"))
 
-    def _call(self, block: dict[str, JSON], level: int, answer: Answer | None) -> Call:
+    def _call(
+        self, message: dict[str, JSON], block: dict[str, JSON], level: int, answer: Answer | None
+    ) -> Call:
         note, pieces, todos = call_pieces(block.get("input"), self.todos, answer and answer.block.get("output"))
         if todos is not None:
             self.todos = todos
-        result = None
+        result = seconds = None
         name = block.get("tool_name")
         if answer is not None:
             returned = answer.block
+            seconds = _seconds_between(message, answer.message)
             todos = stepped(self.todos, block, returned) if name in SINGLE else None
             if todos is not None:
                 pieces = (*pieces, changed_tasks(self.todos, todos))
@@ -282,7 +286,7 @@ class _Outline:
             if depth <= self.deepest:
                 result = self._result(answer.message["index"], returned, depth, None)
         subagents = self.subagents.get(block.get("tool_id"), ()) if self.subagents else ()
-        return Call(name or "unnamed tool", note, pieces, result, subagents, level)
+        return Call(name or "unnamed tool", note, pieces, result, subagents, level, answer is not None, seconds)
 
     def _result(self, index: int, block: dict[str, JSON], level: int, call: int | None) -> Result:
         output = block.get("output")
@@ -357,6 +361,12 @@ def _attachment(block: dict[str, JSON], level: int) -> Iterator[Code | Picture |
 def decoded_size(base64: str) -> int:
     """The number of bytes that a base64 text encodes; it may contain line breaks."""
     return len("".join(base64.split()).rstrip("=")) * 3 // 4
+
+
+def _seconds_between(message: dict[str, JSON], later: dict[str, JSON]) -> float | None:
+    """The time between two messages; None where the time of one is unknown."""
+    start, end = microseconds(message.get("timestamp")), microseconds(later.get("timestamp"))
+    return max(0, end - start) / 1_000_000 if start is not None and end is not None else None
 
 
 def _subagent(link: dict[str, JSON]) -> Subagent:

@@ -205,6 +205,10 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     result: Result | None = None
     subagents: tuple[Subagent, ...] = ()
     level: int = FULL
+    has_result: bool = True
+    """Whether the session has a result of it, also where the level of detail leaves the result out."""
+    seconds: float | None = None
+    """From the call to its result."""
 
 
 Part: TypeAlias = (

@@ -15,6 +15,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from clew.annotations import AnnotationsUnreadable
+from clew.catalog.filters import with_annotated_sessions
 from clew.catalog.queries import Entry
 from clew.catalog.sessions import MessagesNotRead
 from clew.errors import ClewError, SourceUnreadable, UnknownReference, UsageError
@@ -30,7 +32,7 @@ FRAGMENT_HEADER = "x-clew"
 PROFILE_COOKIE = "clew-redact"
 FILTERS = tuple(name for name in FILTER_NAMES if name != "here")
 """A browser has no current folder."""
-REPEATABLE_FILTERS = ("agent", "has")
+REPEATABLE_FILTERS = ("agent", "has", "label")
 MAX_PARAM_CHARS = 2_000
 NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 ALL_ROWS = 10**9
@@ -71,8 +73,8 @@ class PageRequest:
         return {name: self.params(name) if name in REPEATABLE_FILTERS else self.param(name) for name in FILTERS}
 
     def filters(self) -> Filters:
-        """The filters, which are those of the command line."""
-        return Filters.of(now=self.context.now(), **self.filter_params)
+        """The filters, which are those of the command line. Labels and stars are the sessions that have them now."""
+        return with_annotated_sessions(Filters.of(now=self.context.now(), **self.filter_params))
 
     @cached_property
     def settings(self) -> Settings:
@@ -163,6 +165,9 @@ def _call_view(request: PageRequest, view: View) -> Response:
     except MessagesNotRead:
         text = "The source file of this session was deleted before its messages were read: none of them can be shown."
         return _error(request, 410, "Messages not read", text)
+    except AnnotationsUnreadable:
+        text = "The file with stars, labels and notes cannot be read. `clew doctor` shows the reason."
+        return _error(request, 503, "Stars, labels and notes unreadable", text)
     except SourceUnreadable:
         # The message of the error names files, so it does not leave the machine.
         text = "The source of this session cannot be read. `clew doctor` shows the reason."

@@ -35,6 +35,8 @@ WINDOW_MESSAGES = 50
 SECTIONS_PER_STEP = 60
 """Sections that are read before the lock is released to another thread."""
 MAX_CACHED_TRANSCRIPTS = 4
+MAX_MESSAGES_WITH_OPEN_CALLS = 100
+"""In longer sessions tool calls are folded to one line each."""
 
 FIRST_WINDOW_BYTES = (1 << 19, 1 << 21)
 """How much of a long session is read for its first window; the second where the first holds too few messages."""
@@ -80,9 +82,16 @@ class Transcript:
         """The number of windows; an empty session has one."""
         return max(1, -(-self.messages // WINDOW_MESSAGES))
 
+    @property
+    def is_long(self) -> bool:
+        """True if tool calls are folded to one line each."""
+        return self.messages > MAX_MESSAGES_WITH_OPEN_CALLS
+
     def window(self, number: int, subagents: SubagentLinks, more: More = plain_notice) -> str:
         """The HTML of a window; the first is 0."""
-        fragments = Fragments(links=subagents.urls, about=subagents.descriptions, more=more)
+        fragments = Fragments(
+            links=subagents.urls, about=subagents.descriptions, more=more, are_calls_folded=self.is_long
+        )
         pieces = [piece for section in self._window_sections(number) for piece in fragments.write(section)]
         return "".join([*pieces, fragments.end()])
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from clew.render.outline import decoded_size, subagent_note
 from clew.render.page.ansi import ESCAPE_CHAR, ansi_to_html
+from clew.render.page.call_line import call_line, output_lines
 from clew.render.page.markdown_html import markdown_to_html
 from clew.render.page.picture import inline_base64
 from clew.render.parts import (
@@ -104,7 +105,8 @@ def cli_notice(session: str) -> More:
 class Fragments:
     """Writes the sections of a session as HTML.
 
-    `links` are addresses of other sessions by their ids, `about` descriptions of them.
+    `links` are addresses of other sessions by their ids, `about` descriptions of them. With `are_calls_folded`, a tool
+    call is one line until the reader opens it.
     """
 
     def __init__(
@@ -115,7 +117,9 @@ class Fragments:
         about: Mapping[str, str] | None = None,
         nested: Nested | None = None,
         more: More = plain_notice,
+        are_calls_folded: bool = False,
     ) -> None:
+        self._are_calls_folded = are_calls_folded
         self._prefix, self._links, self._about, self._nested = prefix, links or {}, about or {}, nested
         self._truncation_notice = more
         self.truncated: list[TruncatedText] = []
@@ -220,17 +224,17 @@ class Fragments:
         return f"{self._call_start(part)}{subagents}{self._call_end(part)}"
 
     def _call_start(self, part: Call) -> str:
-        note = f' <span class="note">{escape_line(part.note)}</span>' if part.note else ""
         failed = " bad" if part.result is not None and part.result.is_error else ""
+        opened = "" if self._are_calls_folded else " open"
         return (
-            f'<div class="c{failed}{LEVEL_CLASSES[part.level]}" role="group" aria-label="Tool call"><div class="t">'
-            f"<b>{escape_line(part.name)}</b>{note}</div>\n"
+            f'<details class="c{failed}{LEVEL_CLASSES[part.level]}" aria-label="Tool call"{opened}>'
+            f"<summary>{call_line(part)}</summary>\n"
             + "".join([self._writers[type(piece)](piece) for piece in part.pieces])
         )
 
     def _call_end(self, part: Call) -> str:
         result = self._result(part.result, is_in_call=True) if part.result is not None else ""
-        return f"{result}</div>\n"
+        return f"{result}</details>\n"
 
     def _subagent(self, part: Subagent) -> str:
         session = part.session
@@ -259,7 +263,7 @@ class Fragments:
         # Of several results in one message the first has its id; a result outside a call is in a message that has it.
         identity = self._id(part.index) if is_in_call else ""
         self._messages_with_id.add(part.index)
-        lines = sum(_count_lines(piece.text) for piece in part.pieces if type(piece) is Output)
+        lines = output_lines(part)
         is_short = lines <= MAX_OPEN_LINES and len(html) <= MAX_OPEN_CHARS
         opened = " open" if part.is_error or is_short else ""
         state = "Error" if part.is_error else "Result"
@@ -359,10 +363,6 @@ def _text_html(text: str, is_output: bool) -> str:
 
 def _file_title(name: str | None) -> str:
     return f'<div class="f">{escape_line(name)}</div>' if name else ""
-
-
-def _count_lines(text: str) -> int:
-    return text.count("\n") + (text[-1:] != "\n")
 
 
 def _diff_run(sign: str, lines: list[str], follows_removed: bool, next_sign: str) -> str:

@@ -61,13 +61,17 @@
     }
   };
 
+  // The line of a folded tool call repeats what is inside it.
+  const isSearched = (node) =>
+    node.parentElement.closest(".c > summary > .on") ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT;
+
   const search = (value) => {
     const query = value.toLowerCase();
     hits = [];
     currentHit = -1;
     hitCount.textContent = "";
     if (query.length >= MIN_QUERY_CHARS) {
-      const nodes = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
+      const nodes = document.createTreeWalker(main, NodeFilter.SHOW_TEXT, isSearched);
       while (nodes.nextNode() && hits.length < MAX_HITS) {
         findInNode(nodes.currentNode, query);
       }
@@ -190,7 +194,11 @@
   }
   clewView.colourCode();
   if (foldButton && one("main details")) {
-    clewView.bindFoldButton(foldButton, "main details");
+    clewView.bindFoldButton(foldButton, (isOpen) => {
+      all("main details").forEach((details) => {
+        details.open = isOpen;
+      });
+    });
   }
   addEventListener("keydown", onKey);
   clewView.setContents(all(".toc ol a"));

@@ -265,13 +265,11 @@ const clewView = (() => {
     prompt: currentMessage && currentLink ? Number(currentLink.hash.slice(2)) : 0,
   });
 
-  const bindFoldButton = (button, selector) => {
+  const bindFoldButton = (button, setAll) => {
     button.hidden = false;
     button.addEventListener("click", () => {
       const isOpening = button.textContent === "Open all";
-      all(selector).forEach((details) => {
-        details.open = isOpening;
-      });
+      setAll(isOpening);
       button.textContent = isOpening ? "Close all" : "Open all";
     });
   };

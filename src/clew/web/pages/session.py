@@ -60,6 +60,7 @@ def view(request: PageRequest) -> Response:
         etag=transcript.window_etag(first),
         messages=transcript.messages,
         is_complete=transcript.is_complete,
+        is_long=transcript.is_long,
         is_partly_read=entry.state == "gone" and has_unread_messages(context.db, entry.number),
         size=WINDOW_MESSAGES,
         panels=PANELS,

@@ -4,6 +4,7 @@
  */
 
 import { bindFragment, describeError, fetchPart, parseHtml } from "./fragments.js";
+import { applyFolding, initFolding } from "./folding.js";
 import { isSelectionFocused, restoreSelection, select, selectedMessage } from "./selection.js";
 
 const { one, all } = clewView;
@@ -12,8 +13,9 @@ const MAX_LOADED_WINDOWS = 60;
 const KEEP_WITHIN_PX = 4000;
 const LOAD_WITHIN_PX = 1200;
 const TYPICAL_SECTION_PX = 210;
-const SCROLL_TARGET_MS = 3000;
+const HOLD_PLACE_MS = 3000;
 const HEADER_PX = 70;
+const LINE_STEP_PX = 20;
 
 const main = one("main[data-session]");
 const sessionUrl = main && main.dataset.session;
@@ -82,7 +84,10 @@ function applyWindow(element, html, etag) {
   element.dataset.etag = etag;
   element.style.minHeight = "";
   element.classList.remove("blank");
-  added.forEach(bindFragment);
+  added.forEach((child) => {
+    applyFolding(child);
+    bindFragment(child);
+  });
   clewView.updateBranches(element);
   clewView.markCurrentPromptSoon();
   restoreSelection(wasFocused);
@@ -220,13 +225,42 @@ export function currentWindow() {
   return Number((element || windows.at(-1)).dataset.w);
 }
 
-/** The id of the message that a link led to. Windows loaded above it move it, so it is scrolled to again. */
-let scrollTarget = "";
+/** Scrolls to what is read. Windows loaded above it move it, so it is called again until the reader moves. */
+let scrollToPlace = null;
 
-function keepScrollTarget() {
-  const element = scrollTarget && document.getElementById(scrollTarget);
-  if (element) {
-    element.scrollIntoView({ block: "start" });
+function holdPlace(scroll) {
+  scrollToPlace = scroll;
+  scroll();
+  setTimeout(() => {
+    if (scrollToPlace === scroll) {
+      scrollToPlace = null;
+    }
+  }, HOLD_PLACE_MS);
+}
+
+/** The part of a message that is at the top of the screen. */
+function firstOnScreen() {
+  const { left, width } = main.getBoundingClientRect();
+  const top = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) || 0;
+  for (let y = top + LINE_STEP_PX; y < innerHeight; y += LINE_STEP_PX) {
+    const found = document.elementFromPoint(left + width / 2, y);
+    const part = found && found.closest("main article > *, main article");
+    if (part) {
+      return part;
+    }
+  }
+  return null;
+}
+
+/** Change the page without moving what is at the top of the screen. */
+function keepPlace(change) {
+  const part = firstOnScreen();
+  const top = part && part.getBoundingClientRect().top;
+  change();
+  measureSections();
+  estimateHeights();
+  if (part) {
+    holdPlace(() => scrollBy({ top: part.getBoundingClientRect().top - top, behavior: "instant" }));
   }
 }
 
@@ -246,13 +280,7 @@ async function showMessage(index) {
     }
     clewView.reveal(element);
     estimateHeights();
-    scrollTarget = element.id;
-    keepScrollTarget();
-    setTimeout(() => {
-      if (scrollTarget === element.id) {
-        scrollTarget = "";
-      }
-    }, SCROLL_TARGET_MS);
+    holdPlace(() => document.getElementById(`m${index}`)?.scrollIntoView({ block: "start" }));
     return element;
   }
   return null;
@@ -303,6 +331,7 @@ function registerFirstWindow() {
       element.dataset.loaded = "1";
       firstWindow = Number(element.dataset.w);
       loadOrder.push(firstWindow);
+      [...element.children].forEach(applyFolding);
     }
   }
 }
@@ -402,16 +431,18 @@ function followLink(event) {
 }
 
 export function initTranscript() {
+  // First, so that another level has folded tool calls before sections are measured.
+  initFolding(keepPlace);
   registerFirstWindow();
   estimateHeights();
   allWindows().forEach((element) => nearbyObserver.observe(element));
   all("input[name=detail]").forEach((radio) => radio.addEventListener("change", onDetailChange));
-  new ResizeObserver(() => requestAnimationFrame(keepScrollTarget)).observe(main);
+  new ResizeObserver(() => requestAnimationFrame(() => scrollToPlace?.())).observe(main);
   for (const type of ["wheel", "touchmove", "pointerdown", "keydown"]) {
     addEventListener(
       type,
       () => {
-        scrollTarget = "";
+        scrollToPlace = null;
       },
       { capture: true, passive: true },
     );
@@ -422,5 +453,4 @@ export function initTranscript() {
   // In the capture phase, so that windows are loaded before other listeners open and colour what is in them.
   addEventListener("beforeprint", loadAllForPrint, { capture: true });
   addEventListener("afterprint", evictWindows);
-  clewView.bindFoldButton(one("#fold"), "main details");
 }

@@ -1,0 +1,473 @@
+"""Stars, labels and notes that a user adds to sessions and messages: one SQLite file in clew's data folder.
+
+The file is the only copy of what the user wrote. No sync, rebuild or repair of the catalog touches it. An annotation
+belongs to an agent and a session id, so it stays when the source is renamed, moved, archived or deleted. A message is
+known by the id that its agent gave it; one without an id of its own is known by its index.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from clew.datadir import data_path, private_folder
+from clew.errors import Busy, InvalidDocument, SourceUnreadable, UsageError
+from clew.model.json import JSON
+from clew.model.time import from_microseconds, parse_time, spell_time, to_microseconds
+from clew.render.text_safety import visible
+from clew.stored_session import StoredSession
+
+FILE = "annotations.db"
+MAX_LABEL_CHARS = 60
+MAX_LABELS = 50
+"""Labels of one session or message."""
+MAX_NOTE_CHARS = 10_000
+MAX_ID_CHARS = 1_000
+"""Of the ids of agents, sessions and messages in an imported file."""
+MAX_IMPORT_BYTES = 64 << 20
+BUSY_TIMEOUT_SECONDS = 10.0
+"""How long a process waits for another one that is writing."""
+EXPORT_VERSION = 1
+
+_APPLICATION = 0x636C6577
+"""The `application_id` of the database: "clew" in ASCII."""
+_VERSION = 1
+_TABLE = """
+CREATE TABLE annotation (
+  agent TEXT NOT NULL, session TEXT NOT NULL, message TEXT NOT NULL, message_index INTEGER,
+  starred INTEGER NOT NULL, labels TEXT NOT NULL, note TEXT NOT NULL, changed_us INTEGER NOT NULL,
+  PRIMARY KEY (agent, session, message)
+) WITHOUT ROWID"""
+_COLUMNS = "agent, session, message, message_index, starred, labels, note, changed_us"
+
+
+class AnnotationsUnreadable(SourceUnreadable):
+    """The file with stars, labels and notes is damaged, cannot be opened, or was written by a newer version."""
+
+
+class Target(NamedTuple):
+    """A session, or a message of it, that can have an annotation."""
+
+    agent: str
+    session: str
+    message_id: str | None = None
+    """The message's own id; None for a session, and for a message without one."""
+    message: int | None = None
+    """The index of the message; None for a session."""
+
+    @classmethod
+    def of(cls, session: StoredSession, message: int | None = None) -> Target:
+        """The session, or its message with this index."""
+        if message is None:
+            return cls(session.agent.id, session.id)
+        return cls(session.agent.id, session.id, session.message_id(message), message)
+
+    @property
+    def key(self) -> str:
+        """What identifies the message within its session; empty for the session."""
+        return "" if self.message is None else self.message_id or f"#{self.message}"
+
+    @property
+    def reference(self) -> str:
+        """The session or message as commands name it, such as `codex:0199#12`."""
+        return f"{self.agent}:{self.session}" + (f"#{self.message}" if self.message is not None else "")
+
+
+class Annotation(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user added to a session or a message."""
+
+    agent: str
+    session: str
+    message_id: str | None = None
+    """The message's own id; None for a session, and for a message whose agent gives it none."""
+    message: int | None = None
+    """The index of the message when it was annotated; None for a session."""
+    starred: bool = False
+    labels: tuple[str, ...] = ()
+    note: str = ""
+    changed_at: str | None = None
+    """When it was last changed; None if there is none."""
+
+    @property
+    def target(self) -> Target:
+        """The session or message."""
+        return Target(self.agent, self.session, self.message_id, self.message)
+
+    @property
+    def is_empty(self) -> bool:
+        """True without a star, a label and a note. Such an annotation is not stored."""
+        return not (self.starred or self.labels or self.note)
+
+    def has(self, labels: Iterable[str], starred: bool) -> bool:
+        """True if it has all these labels, and a star if one is wanted."""
+        known = set(map(folded_label, self.labels))
+        return (self.starred or not starred) and all(folded_label(label) in known for label in labels)
+
+
+class ImportReport(NamedTuple):
+    """How many annotations an import added, changed, and found as they are."""
+
+    added: int
+    changed: int
+    unchanged: int
+
+
+class _Export(msgspec.Struct, kw_only=True):
+    clew_annotations: int
+    annotations: list[Annotation]
+    exported_at: str | None = None
+
+
+def checked_label(label: str) -> str:
+    """The label as it is stored: NFC, single spaces. Raises UsageError if it is not a label."""
+    text = " ".join(unicodedata.normalize("NFC", label).split())
+    if not text:
+        raise UsageError("a label needs at least one character")
+    if len(text) > MAX_LABEL_CHARS:
+        raise UsageError(f"a label has at most {MAX_LABEL_CHARS} characters; this one has {len(text)}")
+    if visible(text) != text:
+        raise UsageError("a label has no control or invisible characters")
+    return text
+
+
+def folded_label(label: str) -> str:
+    """A label in the form by which labels are compared: without regard to case and to the number of spaces."""
+    return " ".join(unicodedata.normalize("NFC", label).casefold().split())
+
+
+def checked_note(note: str) -> str:
+    """The note as it is stored, without white space around it. Raises UsageError if it is too long or not text."""
+    text = note.replace("\r\n", "\n").strip()
+    if len(text) > MAX_NOTE_CHARS:
+        raise UsageError(f"a note has at most {MAX_NOTE_CHARS:,} characters; this one has {len(text):,}")
+    if any(unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\t" for char in text):
+        raise UsageError("a note has no control characters except line breaks and tabs")
+    return text
+
+
+class Annotations:
+    """All stars, labels and notes. Several processes may change them at the same time."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        """Without a path, the file in clew's data folder. It is created with the first annotation."""
+        self.path: Path = path or Path(data_path(), FILE)
+        """The SQLite file."""
+
+    def all(self, *, labels: Collection[str] = (), starred: bool = False) -> list[Annotation]:
+        """The annotations that have all these labels, and a star if one is wanted; sessions before their messages."""
+        return [found for found in self._select() if found.has(labels, starred)]
+
+    def of_session(self, agent: str, session: str) -> list[Annotation]:
+        """The annotations of a session and of its messages, the session first."""
+        return self._select("agent = ? AND session = ?", agent, session)
+
+    def get(self, target: Target) -> Annotation:
+        """The annotation of a session or message; an empty one if there is none."""
+        found = self._select("agent = ? AND session = ? AND message = ?", target.agent, target.session, target.key)
+        return found[0] if found else _empty(target)
+
+    def labels(self) -> dict[str, int]:
+        """Every label with the number of its sessions and messages, in alphabetical order."""
+        counts: dict[str, int] = {}
+        for annotation in self._select():
+            for label in annotation.labels:
+                counts[label] = counts.get(label, 0) + 1
+        return dict(sorted(counts.items(), key=lambda pair: folded_label(pair[0])))
+
+    def sessions(self, labels: Collection[str] = (), *, starred: bool = False) -> set[tuple[str, str]]:
+        """Agent and id of the sessions that have all these labels, and a star if one is wanted.
+
+        A star or label of a message counts for its session.
+        """
+        wanted = set(map(folded_label, labels))
+        known: dict[tuple[str, str], tuple[bool, set[str]]] = {}
+        for found in self._select():
+            has_star, names = known.get((found.agent, found.session), (False, set[str]()))
+            names |= set(map(folded_label, found.labels))
+            known[found.agent, found.session] = has_star or found.starred, names
+        return {name for name, (has_star, names) in known.items() if wanted <= names and (has_star or not starred)}
+
+    def change(
+        self,
+        target: Target,
+        *,
+        starred: bool | None = None,
+        add_labels: Iterable[str] = (),
+        remove_labels: Iterable[str] = (),
+        note: str | None = None,
+        now: datetime | None = None,
+    ) -> Annotation:
+        """Change the annotation of a session or message; what is not named stays. An empty note removes it.
+
+        A label that is known in another spelling, such as `Bug` for `bug`, gets the known one. Raises UsageError for a
+        label or note that is not allowed.
+        """
+        added = {folded_label(label): label for label in map(checked_label, add_labels)}
+        removed = set(map(folded_label, remove_labels))
+        note = checked_note(note) if note is not None else None
+        with self._writing() as db:
+            (before,) = _rows(db, "agent = ? AND session = ? AND message = ?", *_key(target)) or [_empty(target)]
+            spellings = {folded_label(label): label for found in _rows(db) for label in found.labels}
+            names = {folded_label(label): label for label in before.labels if folded_label(label) not in removed}
+            names |= {name: spellings.get(name, label) for name, label in added.items() if name not in names}
+            after = msgspec.structs.replace(
+                before,
+                message=target.message,
+                starred=before.starred if starred is None else starred,
+                labels=_ordered(names.values()),
+                note=before.note if note is None else note,
+            )
+            if after != before:
+                after = msgspec.structs.replace(after, changed_at=spell_time(now or datetime.now(UTC)))
+                _write(db, after)
+        return after if not after.is_empty else _empty(target)
+
+    def delete(self, agent: str, session: str, messages: Collection[str] | None = None) -> int:
+        """Delete the annotations of messages by their ids, or of a session and all its messages; returns how many.
+
+        The deleted text is overwritten in the file.
+        """
+        chosen = [
+            found
+            for found in self.of_session(agent, session)
+            if messages is None or (found.message_id is not None and found.message_id in messages)
+        ]
+        if chosen:
+            with self._writing() as db:
+                for found in chosen:
+                    db.execute(_DELETE, _key(found.target))
+        return len(chosen)
+
+    def export(self, now: datetime | None = None) -> dict[str, JSON]:
+        """All annotations as the JSON that `merge` accepts."""
+        exported_at = spell_time(now or datetime.now(UTC))
+        return {
+            "clew_annotations": EXPORT_VERSION,
+            "exported_at": exported_at,
+            "annotations": [msgspec.to_builtins(found) for found in self.all()],
+        }
+
+    def merge(self, annotations: Iterable[Annotation], *, dry_run: bool = False) -> ImportReport:
+        """Add annotations of an export, so that nothing is removed; a second time changes nothing.
+
+        Stars and labels are united. Where both have a note, that of the annotation that was changed last is kept.
+        """
+        added = changed = unchanged = 0
+        with self._writing(dry_run=dry_run) as db:
+            known = {_key(found.target): found for found in _rows(db)}
+            for imported in annotations:
+                if imported.is_empty:
+                    continue
+                before = known.get(_key(imported.target))
+                after = imported if before is None else _merged(before, imported)
+                if after == before:
+                    unchanged += 1
+                    continue
+                added, changed = added + (before is None), changed + (before is not None)
+                known[_key(after.target)] = after
+                _write(db, after)
+        return ImportReport(added, changed, unchanged)
+
+    def check(self) -> None:
+        """Raise AnnotationsUnreadable if the file is damaged."""
+        with self._opened() as db:
+            if db is not None:
+                (result,) = db.execute("PRAGMA quick_check(1)").fetchone()
+                if result != "ok":
+                    raise sqlite3.DatabaseError(result)
+                _rows(db)
+
+    def _select(self, condition: str = "1", *values: str) -> list[Annotation]:
+        with self._opened() as db:
+            return _rows(db, condition, *values) if db is not None else []
+
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection | None]:
+        """A connection for reading; None where there is no file yet."""
+        if not self.path.exists():
+            yield None
+            return
+        with self._connected() as db:
+            yield db if self._has_table(db) else None
+
+    @contextmanager
+    def _writing(self, *, dry_run: bool = False) -> Iterator[sqlite3.Connection]:
+        """A transaction that holds the write lock; rolled back if it fails, or if nothing is to be changed."""
+        if not self.path.exists():
+            private_folder(str(self.path.parent))
+            # Notes are private: other users must not read them, even with a permissive umask.
+            os.close(os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o600))
+        with self._connected() as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                if not self._has_table(db):
+                    db.execute(_TABLE)
+                    db.execute(f"PRAGMA application_id = {_APPLICATION}")
+                    db.execute(f"PRAGMA user_version = {_VERSION}")
+                yield db
+                db.execute("ROLLBACK" if dry_run else "COMMIT")
+            finally:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        db: sqlite3.Connection | None = None
+        try:
+            # Without WAL: all is in one file, which users can copy, and changes are rare.
+            uri = f"{self.path.absolute().as_uri()}?mode=rw"
+            db = sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None)
+            db.execute("PRAGMA secure_delete = ON")
+            yield db
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise Busy(f"{self.path}: another process is writing stars, labels and notes; try again") from error
+            raise AnnotationsUnreadable(f"{self.path}: stars, labels and notes: {error}") from error
+        except (sqlite3.DatabaseError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise AnnotationsUnreadable(
+                f"{self.path}: the file with stars, labels and notes is damaged ({error}). Restore it from a backup,"
+                " or move it away and use `clew annotate import` with an export"
+            ) from error
+        finally:
+            if db is not None:
+                db.close()
+
+    def _has_table(self, db: sqlite3.Connection) -> bool:
+        """False for a file that was just created. Raises AnnotationsUnreadable for another program's or version's."""
+        (application,), (version,) = (
+            db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+        )
+        if version > _VERSION and application == _APPLICATION:
+            raise AnnotationsUnreadable(
+                f"{self.path}: stars, labels and notes were written by a newer version of clew; update clew"
+            )
+        if application == _APPLICATION:
+            return True
+        if application or version or db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise AnnotationsUnreadable(f"{self.path}: not a file with stars, labels and notes of clew; move it away")
+        return False
+
+
+_DELETE = "DELETE FROM annotation WHERE agent = ? AND session = ? AND message = ?"
+
+
+def _key(target: Target) -> tuple[str, str, str]:
+    return target.agent, target.session, target.key
+
+
+def _empty(target: Target) -> Annotation:
+    return Annotation(agent=target.agent, session=target.session, message_id=target.message_id, message=target.message)
+
+
+def _rows(db: sqlite3.Connection, condition: str = "1", *values: str) -> list[Annotation]:
+    """The annotations that pass a condition; a session before its messages."""
+    query = f"SELECT {_COLUMNS} FROM annotation WHERE {condition} ORDER BY agent, session, message_index, message"
+    return [_annotation(*row) for row in db.execute(query, values)]
+
+
+def _annotation(
+    agent: str,
+    session: str,
+    key: str,
+    message: int | None,
+    starred: int,
+    labels: str,
+    note: str,
+    changed_us: int,
+) -> Annotation:
+    return Annotation(
+        agent=agent,
+        session=session,
+        message_id=key if key and key != f"#{message}" else None,
+        message=message,
+        starred=bool(starred),
+        labels=msgspec.json.decode(labels, type=tuple[str, ...]),
+        note=note,
+        changed_at=spell_time(from_microseconds(changed_us)),
+    )
+
+
+def _write(db: sqlite3.Connection, annotation: Annotation) -> None:
+    """Store an annotation, or delete it if it is empty."""
+    if len(annotation.labels) > MAX_LABELS:
+        raise UsageError(f"{annotation.target.reference}: at most {MAX_LABELS} labels")
+    if annotation.is_empty:
+        db.execute(_DELETE, _key(annotation.target))
+        return
+    changed = parse_time(annotation.changed_at)
+    row = (
+        *_key(annotation.target),
+        annotation.message,
+        int(annotation.starred),
+        msgspec.json.encode(annotation.labels).decode(),
+        annotation.note,
+        to_microseconds(changed) if changed is not None else 0,
+    )
+    db.execute(f"INSERT OR REPLACE INTO annotation ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+
+def _ordered(labels: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(labels, key=folded_label))
+
+
+def _merged(before: Annotation, imported: Annotation) -> Annotation:
+    names = {folded_label(label): label for label in (*imported.labels, *before.labels)}
+    is_later = _changed_us(imported) > _changed_us(before)
+    note = imported.note if imported.note and (is_later or not before.note) else before.note
+    after = msgspec.structs.replace(
+        before, starred=before.starred or imported.starred, labels=_ordered(names.values()), note=note
+    )
+    # The time alone is no change: it would make every import of a newer export report one.
+    return msgspec.structs.replace(after, changed_at=imported.changed_at) if after != before and is_later else after
+
+
+def _changed_us(annotation: Annotation) -> int:
+    changed = parse_time(annotation.changed_at)
+    return to_microseconds(changed) if changed is not None else 0
+
+
+def read_export(content: bytes, name: str) -> list[Annotation]:
+    """The annotations in an exported file. Raises InvalidDocument if it is not one; `name` is that of the file."""
+    if len(content) > MAX_IMPORT_BYTES:
+        raise InvalidDocument(f"{name}: larger than {MAX_IMPORT_BYTES >> 20} MiB")
+    try:
+        found = msgspec.json.decode(content, type=_Export)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidDocument(f"{name}: not an export of stars, labels and notes: {error}") from None
+    if found.clew_annotations != EXPORT_VERSION:
+        raise InvalidDocument(f"{name}: version {found.clew_annotations} of this format is not known; update clew")
+    annotations = []
+    for number, annotation in enumerate(found.annotations):
+        try:
+            annotations.append(_checked(annotation))
+        except UsageError as error:
+            raise InvalidDocument(f"{name}: $.annotations[{number}]: {error}") from None
+    return annotations
+
+
+def _checked(annotation: Annotation) -> Annotation:
+    """An imported annotation as it is stored."""
+    for text in (annotation.agent, annotation.session, annotation.message_id or "-"):
+        if not 0 < len(text) <= MAX_ID_CHARS:
+            raise UsageError(f"an id has 1 to {MAX_ID_CHARS:,} characters")
+    if annotation.message is None and annotation.message_id is not None:
+        raise UsageError("a message has an index")
+    if annotation.message is not None and not 0 < annotation.message < 1 << 53:
+        raise UsageError("the index of a message is 1 or more")
+    if annotation.changed_at is not None and parse_time(annotation.changed_at) is None:
+        raise UsageError("`changed_at` is not a time")
+    names = {folded_label(label): checked_label(label) for label in annotation.labels}
+    if len(names) > MAX_LABELS:
+        raise UsageError(f"at most {MAX_LABELS} labels")
+    changed = spell_time(from_microseconds(_changed_us(annotation)))
+    return msgspec.structs.replace(
+        annotation, labels=_ordered(names.values()), note=checked_note(annotation.note), changed_at=changed
+    )

@@ -1,0 +1,115 @@
+"""Reading a transcript in a real Chromium: folded tool calls, searched words, what is new, long titles."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser.conftest import Opener
+from tests.browser.test_app import enter
+from tests.browser.test_changing import settled
+from tests.web.sessions_with_calls import answer, turns, write_session
+from tests.web.shown import Shown, shown
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+LONG, SHORT = "0f6a1c52-0000-4000-8000-0000000000b1", "0f6a1c52-0000-4000-8000-0000000000b2"
+ADDRESS = f"/session/claude-code/{LONG}"
+LOOKS = [{}, {"dark": True}, {"width": 390, "height": 844}]
+TURNS = 160
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    folder = tmp_path_factory.mktemp("reading")
+    write_session(folder / "home", LONG, turns(LONG, TURNS))
+    write_session(folder / "home", SHORT, turns(SHORT, 3))
+    with shown(folder / "home", folder / "catalog") as running:
+        yield running
+
+
+def open_calls(page: Page) -> int:
+    return int(page.evaluate("document.querySelectorAll('main details.c[open]').length"))
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=["light", "dark", "phone"])
+def test_calls_of_a_long_session_are_lines_that_open(app: Shown, opener: Opener, look: dict[str, int]) -> None:
+    page, watched = enter(app, opener(**look), ADDRESS)
+    settled(page)
+    line = page.locator("#m2 details.c > summary")
+    assert open_calls(page) == 0
+    box = line.bounding_box()
+    assert box is not None and box["height"] < 40
+    assert page.evaluate("document.documentElement.scrollWidth") <= look.get("width", 1280)
+    assert "gauge --pool 1" in line.inner_text() and "30 lines" in line.inner_text()
+    line.click()
+    page.locator("#m2 pre.cmd").wait_for(state="visible")
+    assert open_calls(page) == 1 and watched.complaints == []
+
+
+def test_calls_of_a_short_session_are_open(app: Shown, opener: Opener) -> None:
+    page, _ = enter(app, opener(), f"/session/claude-code/{SHORT}")
+    settled(page)
+    assert open_calls(page) == page.locator("main details.c").count() == 3
+
+
+def top_of(page: Page, message: int) -> float:
+    return float(page.evaluate(f"document.getElementById('m{message}').getBoundingClientRect().top"))
+
+
+def test_open_all_and_close_all_keep_the_place_and_hold_for_later_windows(app: Shown, opener: Opener) -> None:
+    page, watched = enter(app, opener(), f"{ADDRESS}#m321")
+    page.locator("#m321.here").wait_for()
+    settled(page)
+    page.mouse.wheel(0, 40)
+    page.wait_for_timeout(200)
+    before = top_of(page, 321)
+    for label in ("Open all", "Close all", "Open all"):
+        assert page.locator("#fold").inner_text() == label
+        # Not by the mouse of the test, which scrolls before it clicks.
+        page.evaluate("document.getElementById('fold').click()")
+        page.wait_for_timeout(300)
+        assert abs(top_of(page, 321) - before) < 6, label
+    page.keyboard.press("End")
+    settled(page)
+    page.locator("#m638 details.c[open]").wait_for()
+    assert watched.complaints == []
+
+
+def test_the_level_full_opens_calls_and_the_level_actions_folds_them(app: Shown, opener: Opener) -> None:
+    page, _ = enter(app, opener(), f"{ADDRESS}#m201")
+    page.locator("#m201.here").wait_for()
+    settled(page)
+    page.keyboard.press("3")
+    settled(page)
+    assert open_calls(page) == 0
+    page.keyboard.press("4")
+    settled(page)
+    assert open_calls(page) > 10
+    assert -300 < top_of(page, 201) < 500
+    page.keyboard.press("3")
+    settled(page)
+    assert open_calls(page) == 0 and -300 < top_of(page, 201) < 500
+
+
+def test_what_was_opened_stays_open_when_its_window_is_loaded_again(opener: Opener, tmp_path: Path) -> None:
+    path = write_session(tmp_path / "home", LONG, turns(LONG, 30))
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        page, watched = enter(app, opener(), f"{ADDRESS}#m114")
+        page.locator("#m114.here").wait_for()
+        settled(page)
+        page.locator("#m114 details.c > summary").click()
+        page.locator("#m114 details.r > summary").click()
+        page.locator("#m114 details.r[open]").wait_for()
+        # The conversation forks there, so the call is shown anew.
+        with path.open("a") as out:
+            out.write(json.dumps(answer(LONG, 121, "It goes on.", parent=114)) + "\n")
+        page.locator("main p", has_text="It goes on.").wait_for()
+        page.locator("#m114 .fork").wait_for()
+        assert page.locator("#m114 details.c[open] details.r[open]").count() == 1
+        assert page.locator("#m110 details.c[open]").count() == 0 and watched.complaints == []
