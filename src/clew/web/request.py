@@ -15,11 +15,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from clew.annotations import AnnotationsUnreadable
+from clew.annotations import Annotation, Annotations, AnnotationsUnreadable
 from clew.catalog.filters import with_annotated_sessions
 from clew.catalog.queries import Entry
 from clew.catalog.sessions import MessagesNotRead
-from clew.errors import ClewError, SourceUnreadable, UnknownReference, UsageError
+from clew.errors import Busy, ClewError, SourceUnreadable, UnknownReference, UsageError
 from clew.filters import FILTER_NAMES, Filters
 from clew.model.json import JSON
 from clew.redact.findings import PROFILES
@@ -76,6 +76,30 @@ class PageRequest:
     def filters(self) -> Filters:
         """The filters, which are those of the command line. Labels and stars are the sessions that have them now."""
         return with_annotated_sessions(Filters.of(now=self.context.now(), **self.filter_params))
+
+    @cached_property
+    def _annotations(self) -> dict[tuple[str, str], Annotation]:
+        """The annotations of sessions, by agent and id. Lists are shown without them if they cannot be read."""
+        try:
+            return {(one.agent, one.session): one for one in Annotations().all() if one.message is None}
+        except (Busy, AnnotationsUnreadable):
+            return {}
+
+    def annotation(self, entry: Entry) -> Annotation | None:
+        """The star, labels and note of a session in a list."""
+        return self._annotations.get((entry.agent, entry.id))
+
+    @property
+    def known_labels(self) -> list[str]:
+        """Every label, in alphabetical order; none if they cannot be read."""
+        try:
+            return list(Annotations().labels())
+        except (Busy, AnnotationsUnreadable):
+            return []
+
+    def resolve(self, text: str) -> str:
+        """The value of a reference that stands for a masked text; any other text is returned unchanged."""
+        return resolve_reference(text)
 
     @cached_property
     def settings(self) -> Settings:

@@ -44,6 +44,7 @@ def view(request: PageRequest) -> Response:
         is_filtered=admitted is not None,
         names=context.cached("names", lambda: queries.names(context.db)),
         has=HAS,
+        labels=request.known_labels,
         page_number=page_number,
         pages=max(1, -(-found.total // SESSIONS_PER_PAGE)),
         now=context.now(),

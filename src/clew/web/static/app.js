@@ -1,11 +1,14 @@
 /** Starts the scripts of a page. `clewView` comes from view.js, which exported pages use as well. */
 
+import { initAnnotatedPage, initAnnotations } from "./annotations.js";
 import { initActions } from "./actions.js";
+import { initFind } from "./find.js";
 import { initForms } from "./forms.js";
 import { bindFragment, initFragments } from "./fragments.js";
 import { initKeyboard } from "./keyboard.js";
 import { initLive } from "./live.js";
 import { initMessageActions } from "./message_actions.js";
+import { initSessionList } from "./session_list.js";
 import { initSettings } from "./settings.js";
 import { initTranscript, isSessionPage } from "./transcript.js";
 
@@ -33,12 +36,16 @@ initMaskButton();
 initHelpButton();
 initFragments();
 initForms();
+initSessionList();
 initActions();
 initSettings();
+initAnnotatedPage();
 if (isSessionPage) {
   initTranscript();
   initLive();
+  initFind();
   initMessageActions();
+  initAnnotations();
 }
 initKeyboard();
 bindFragment(document);

@@ -1,8 +1,11 @@
 /** Keyboard shortcuts. */
 
+import { nextHit, previousHit } from "./find.js";
+import { toggleStar } from "./annotations.js";
 import { toggleFollowing } from "./live.js";
 import { copyLink } from "./message_actions.js";
 import { restoreSelection, select, selectedMessage } from "./selection.js";
+import { openNeighbour, toggleSessionList } from "./session_list.js";
 import { currentWindow, isSessionPage, loadWindow, sessionMain, windowElement } from "./transcript.js";
 
 const { one, all, isShown, cycleChoice } = clewView;
@@ -65,14 +68,18 @@ const ACTIONS = {
   k: () => move(MESSAGES, -1),
   J: () => move(PROMPTS, 1),
   K: () => move(PROMPTS, -1),
-  "[": () => click("newer"),
-  "]": () => click("older"),
+  "[": () => openNeighbour(-1) || click("newer"),
+  "]": () => openNeighbour(1) || click("older"),
+  b: toggleSessionList,
   "/": focusSearch,
   "?": () => one("#keys").showModal(),
   t: () => cycleChoice("theme"),
   d: () => cycleChoice("diff"),
   g: () => click(one("#back") ? "back" : "graph"),
   f: toggleFollowing,
+  n: nextHit,
+  N: previousHit,
+  s: toggleStar,
   c: copyLink,
 };
 
@@ -81,7 +88,7 @@ function onKey(event) {
   if (inField && event.key === "Escape") {
     event.target.blur();
   }
-  if (event.ctrlKey || event.metaKey || event.altKey || inField || one("#keys").open) {
+  if (event.ctrlKey || event.metaKey || event.altKey || inField || one("dialog:modal")) {
     return;
   }
   const level = clewView.detailRadio(event.key);
