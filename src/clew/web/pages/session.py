@@ -18,8 +18,8 @@ from clew.render.outline import session_title
 from clew.render.page.fragments import MAX_TEXT_CHARS, More, TruncatedText
 from clew.render.page.frame import branches, count
 from clew.web.context import AppContext, use_redactor
-from clew.web.pages.annotated import session_annotations
 from clew.web.editor import EditorLinks, editor_links
+from clew.web.pages.annotated import session_annotations
 from clew.web.pages.export import DEFAULT_PROFILE, FORMATS, why_without_files
 from clew.web.pages.home import RUNNING
 from clew.web.pages.panels import PANELS
