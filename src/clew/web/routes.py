@@ -11,6 +11,7 @@ from clew.web.context import AppContext
 from clew.web.live import LiveStreams
 from clew.web.pages import (
     annotated,
+    compare,
     continuation,
     export,
     files,
@@ -20,6 +21,7 @@ from clew.web.pages import (
     search,
     secrets,
     session,
+    session_list,
     sessions,
     settings,
     sources,
@@ -37,16 +39,18 @@ VIEWS = {
     "/session/{agent}/{identity}/message/{number:int}.md": session.message_markdown,
     "/session/{agent}/{identity}/print": session.print_view,
     "/session/{agent}/{identity}/outline": session.outline,
+    "/session/{agent}/{identity}/hits": search.in_session,
     "/session/{agent}/{identity}/export/{format}": export.view,
     "/session/{agent}/{identity}/resume": continuation.resume_command,
     "/session/{agent}/{identity}/continue": continuation.view,
-    "/session/{agent}/{identity}/hits": search.in_session,
     "/session/{agent}/{identity}/graph": graph.view,
     "/session/{agent}/{identity}/panel/{panel}": panels.view,
     "/session/{agent}/{identity}/annotations": annotated.of_session,
     "/annotations": annotated.view,
     "/annotations/form": annotated.form,
     "/annotations.json": annotated.export,
+    "/compare": compare.view,
+    "/sidebar": session_list.view,
     "/search": search.view,
     "/usage": usage.view,
     "/usage.csv": usage.csv_view,
@@ -57,11 +61,13 @@ VIEWS = {
     "/secrets": secrets.view,
     "/sources": sources.view,
     "/settings": settings.view,
+    "/settings/projects": settings.names_view,
 }
 ACTIONS: dict[str, tuple[type[Any], Action[Any]]] = {
     "/annotations": (annotated.AnnotationChange, annotated.change),
     "/annotations/import": (AnnotationsExport, annotated.merge),
     "/settings": (settings.SettingsChange, settings.change),
+    "/settings/projects": (settings.NamesChange, settings.change_names),
     "/session/{agent}/{identity}/continue": (continuation.WriteRequest, continuation.write),
 }
 """What the app's scripts may change: by address, the type of the JSON they post and the function that gets it."""

@@ -18,7 +18,9 @@ from clew.render.outline import session_title
 from clew.render.page.fragments import MAX_TEXT_CHARS, More, TruncatedText
 from clew.render.page.frame import branches, count
 from clew.web.context import AppContext, use_redactor
+from clew.web.editor import EditorLinks, editor_links
 from clew.web.pages.annotated import session_annotations
+from clew.web.pages.compare_links import branch_comparisons, reference_of
 from clew.web.pages.export import DEFAULT_PROFILE, FORMATS, why_without_files
 from clew.web.pages.home import RUNNING
 from clew.web.pages.panels import PANELS
@@ -51,16 +53,24 @@ def view(request: PageRequest) -> Response:
         request,
         "session.html",
         entry=entry,
+        compare_reference=reference_of(entry),
         find=find,
         find_reference=Markup(escape(request.masking.reference(find))),
-        title=session_title(transcript.header if transcript.is_complete else _with_title(transcript.header, entry)),
+        title=session_title(_with_title(transcript, entry)),
         header=transcript.header,
         parent=_parent(context, entry),
         newer=newer,
         older=older,
         windows=[(number, *_bounds(number, transcript.messages)) for number in range(transcript.windows)],
         first=first,
-        html=Markup(transcript.window(first, _subagent_links(entry, context.now()), more_link(entry))),
+        html=Markup(
+            transcript.window(
+                first,
+                _subagent_links(entry, context.now()),
+                more_link(entry),
+                _file_links(request, entry, transcript),
+            )
+        ),
         etag=transcript.window_etag(first),
         messages=transcript.messages,
         is_complete=transcript.is_complete,
@@ -87,9 +97,10 @@ def _parent(context: AppContext, entry: Entry) -> Entry | None:
     return queries.by_key(context.db, entry.parent) if entry.parent else None
 
 
-def _with_title(header: dict[str, JSON], entry: Entry) -> dict[str, JSON]:
-    """The header with the session's last title, which may be at the end of its file."""
-    return {**header, "title": entry.title or header.get("title")}
+def _with_title(transcript: Transcript, entry: Entry) -> dict[str, JSON]:
+    """The header with the session's last title, which may be at the end of its file, or the task of a sub-agent."""
+    own = transcript.header.get("title")
+    return {**transcript.header, "title": (own or entry.title) if transcript.is_complete else (entry.title or own)}
 
 
 def _bounds(number: int, messages: int) -> tuple[int, int]:
@@ -123,8 +134,13 @@ def window(request: PageRequest) -> Response:
     transcript = request.context.transcript(entry, request.profile)
     if number >= transcript.windows:
         raise UnknownReference("no such page of messages")
-    html = transcript.window(number, subagent_links(request, entry), more_link(entry))
+    links, file_links = subagent_links(request, entry), _file_links(request, entry, transcript)
+    html = transcript.window(number, links, more_link(entry), file_links)
     return HTMLResponse(html, headers={ETAG_HEADER: transcript.window_etag(number)})
+
+
+def _file_links(request: PageRequest, entry: Entry, transcript: Transcript) -> EditorLinks | None:
+    return editor_links(request, entry, transcript.header.get("workspace") or "")
 
 
 def more_link(entry: Entry) -> More:
@@ -194,6 +210,7 @@ def outline(request: PageRequest) -> Response:
         base=session_url(entry),
         prompts=contents.prompts,
         tree=Markup(branches(contents.forks, contents.labels)),
+        comparisons=branch_comparisons(entry, contents, request.profile),
         forks=json.dumps(forks),
         active=json.dumps(active),
         sections=json.dumps(transcript.section_counts()),

@@ -3,13 +3,17 @@
 import { initAnnotatedPage, initAnnotations } from "./annotations.js";
 import { initActions } from "./actions.js";
 import { initFind } from "./find.js";
+import { initActions } from "./actions.js";
 import { initForms } from "./forms.js";
 import { bindFragment, initFragments } from "./fragments.js";
 import { initKeyboard } from "./keyboard.js";
 import { initLive } from "./live.js";
 import { initMessageActions } from "./message_actions.js";
+import { initSessionList } from "./session_list.js";
 import { initSettings } from "./settings.js";
+import { initTitle } from "./titles.js";
 import { initTranscript, isSessionPage } from "./transcript.js";
+import { initUnseen } from "./unseen.js";
 
 const { one } = clewView;
 
@@ -35,6 +39,7 @@ initMaskButton();
 initHelpButton();
 initFragments();
 initForms();
+initSessionList();
 initActions();
 initSettings();
 initAnnotatedPage();
@@ -42,6 +47,8 @@ if (isSessionPage) {
   initTranscript();
   initLive();
   initFind();
+  initTitle();
+  initUnseen();
   initMessageActions();
   initAnnotations();
 }
