@@ -267,9 +267,7 @@ class _Outline:
         if behind and self.reminders:
             shown.append(Injected(behind.strip("\n"), "Files injected by the agent"))
 
-    def _call(
-        self, message: dict[str, JSON], block: dict[str, JSON], level: int, answer: Answer | None
-    ) -> Call:
+    def _call(self, message: dict[str, JSON], block: dict[str, JSON], level: int, answer: Answer | None) -> Call:
         note, pieces, todos = call_pieces(block.get("input"), self.todos, answer and answer.block.get("output"))
         if todos is not None:
             self.todos = todos
