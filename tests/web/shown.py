@@ -14,6 +14,7 @@ from clew.catalog import database
 from clew.catalog.sync import sync
 from clew.host import Host
 from clew.model.json import JSON
+from clew.settings import EDITORS
 from clew.web.app import static_url
 from clew.web.context import AppContext
 from clew.web.routes import pages
@@ -32,7 +33,9 @@ ATTRIBUTES = re.compile(
     r"|inputmode|size|maxlength|rows|readonly|autocomplete|accept|formnovalidate|viewbox|x|y|rx|x1|x2|y1|y2|cx|cy|r|d|width|height|text-anchor",
     re.IGNORECASE,
 )
-_ADDRESS = re.compile(r"/(?!/)[^\s\\]*|#m?[\w-]*|https?://[^\s]+|mailto:[^\s]+")
+_EDITOR = rf"(?:{'|'.join(EDITORS)})://(?:file/|open\?file=/|open\?url=file:///)[^\s\\\"'<>]+"
+"""An address that opens an absolute path in a known editor."""
+_ADDRESS = re.compile(rf"/(?!/)[^\s\\]*|#m?[\w-]*|https?://[^\s]+|mailto:[^\s]+|{_EDITOR}")
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp|avif|svg\+xml);base64,[A-Za-z0-9+/=]*")
 OWN_SCRIPTS = [static_url(name) for name in ("code.js", "view.js", "app.js")]
 LAYOUT_SCRIPT = static_url("layout.js")

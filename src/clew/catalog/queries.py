@@ -395,7 +395,7 @@ def by_key(db: sqlite3.Connection, key: str) -> Entry | None:
 
 def by_keys(db: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Entry]:
     """The sessions with these keys, by key."""
-    return {entry.key: entry for entry in _entries(db, sorted(numbers_of(db, keys)))}
+    return {entry.key: entry for entry in entries(db, sorted(numbers_of(db, keys)))}
 
 
 def numbers_of(db: sqlite3.Connection, keys: Sequence[str]) -> frozenset[int]:

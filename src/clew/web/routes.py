@@ -9,7 +9,6 @@ from starlette.routing import Route
 from clew.annotations import AnnotationsExport
 from clew.web.context import AppContext
 from clew.web.live import LiveStreams
-from clew.web.pages import files, graph, home, panels, search, secrets, session, session_list, sessions, sources, usage
 from clew.web.pages import (
     annotated,
     continuation,
@@ -21,6 +20,7 @@ from clew.web.pages import (
     search,
     secrets,
     session,
+    session_list,
     sessions,
     settings,
     sources,

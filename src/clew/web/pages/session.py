@@ -18,6 +18,7 @@ from clew.render.outline import session_title
 from clew.render.page.fragments import MAX_TEXT_CHARS, More, TruncatedText
 from clew.render.page.frame import branches, count
 from clew.web.context import AppContext, use_redactor
+from clew.web.editor import EditorLinks, editor_links
 from clew.web.pages.annotated import session_annotations
 from clew.web.pages.export import DEFAULT_PROFILE, FORMATS, why_without_files
 from clew.web.pages.home import RUNNING
@@ -60,7 +61,14 @@ def view(request: PageRequest) -> Response:
         older=older,
         windows=[(number, *_bounds(number, transcript.messages)) for number in range(transcript.windows)],
         first=first,
-        html=Markup(transcript.window(first, _subagent_links(entry, context.now()), more_link(entry))),
+        html=Markup(
+            transcript.window(
+                first,
+                _subagent_links(entry, context.now()),
+                more_link(entry),
+                _file_links(request, entry, transcript),
+            )
+        ),
         etag=transcript.window_etag(first),
         messages=transcript.messages,
         is_complete=transcript.is_complete,
@@ -124,8 +132,13 @@ def window(request: PageRequest) -> Response:
     transcript = request.context.transcript(entry, request.profile)
     if number >= transcript.windows:
         raise UnknownReference("no such page of messages")
-    html = transcript.window(number, subagent_links(request, entry), more_link(entry))
+    links, file_links = subagent_links(request, entry), _file_links(request, entry, transcript)
+    html = transcript.window(number, links, more_link(entry), file_links)
     return HTMLResponse(html, headers={ETAG_HEADER: transcript.window_etag(number)})
+
+
+def _file_links(request: PageRequest, entry: Entry, transcript: Transcript) -> EditorLinks | None:
+    return editor_links(request, entry, transcript.header.get("workspace") or "")
 
 
 def more_link(entry: Entry) -> More:
