@@ -31,7 +31,6 @@ NAMING = {
     "cli/command_statusline.py": "the status line of one program",
     "settings.py": "the editors that open files; one has the name of an agent",
     "io/paths.py": "the rules for folder names by their names",
-    "settings.py": "editors, some of which are agents too",
     "store/": "reads other data of sage",
     "migrate/": "brings older data of sage to today's format",
     "demo/": "writes example sessions in the formats of agents",

@@ -62,6 +62,9 @@ PAGES = [
     "/sessions?project=srv",
     "/search?q=sail",
     "/search?q=NOT+zebra",
+    f"/compare?left=claude-code:{SESSION}&right=claude-code:{SESSION}",
+    f"/compare?left=claude-code:{SESSION}",
+    "/compare",
     f"/session/claude-code/{SESSION}/hits?q=sail",
     f"/session/claude-code/{SESSION}/hits?q={SECRETS['title']}",
     f"/session/claude-code/{SESSION}?find={SECRETS['title']}",
@@ -114,11 +117,18 @@ def test_whatever_is_linked_opens_and_shows_no_secret(masked: Shown) -> None:
         met.add(path)
         body = shown_by(masked, path)
         assert held(body) == [], path
-        if not path.startswith("/usage.csv") and "/export/" not in path:
+        if "content-disposition: attachment" not in body.lower():
             found = links(masked.page(path))
             waiting += [place.partition("#")[0] for place in found]
             waiting += [unescape(place) for place in re.findall(r'data-load="([^"]+)"', body)]
-    for part in ("/files/history?", "/files/changes?", "/files/blame?", "/search?", "/session/sage-agent/"):
+    for part in (
+        "/files/history?",
+        "/files/changes?",
+        "/files/blame?",
+        "/search?",
+        "/session/sage-agent/",
+        "/compare?",
+    ):
         assert any(path.startswith(part) for path in met), part
     assert not any(held(path) for path in met)
 
