@@ -29,6 +29,7 @@ OWN_STORE = "sage-agent"
 NAMING = {
     "cli/__init__.py": "the names that other tools have for commands, such as `continue`",
     "cli/command_statusline.py": "the status line of one program",
+    "settings.py": "the editors that open files; one has the name of an agent",
     "io/paths.py": "the rules for folder names by their names",
     "store/": "reads other data of sage",
     "migrate/": "brings older data of sage to today's format",

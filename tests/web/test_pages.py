@@ -362,8 +362,8 @@ def test_what_has_no_price_is_unknown_and_not_nothing(tmp_path: Path) -> None:
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
         for path in ("/", "/usage", "/usage?by=model"):
             page = app.page(path)
-            legends = [words(one) for one in named(page, "ul", "legend")]
-            assert any("nobody-knows-9 unknown" in legend for legend in legends), path
+            legends = [words(one) for one in (*named(page, "ul", "legend"), *named(page, "ol", "ranked"))]
+            assert any(legend.startswith("nobody-knows-9") and legend.endswith("unknown") for legend in legends), path
             assert "$0.00" not in words(page)
         (row,) = [words(row) for row in named(page, "tr") if words(row).startswith("nobody-knows-9 1")]
         assert row.endswith("unknown")

@@ -374,6 +374,17 @@ def by_key(db: sqlite3.Connection, key: str) -> Entry | None:
     return _entries(db, [row[0]])[0] if row is not None else None
 
 
+def by_keys(db: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Entry]:
+    """The sessions with these keys, by key."""
+    return {entry.key: entry for entry in _entries(db, sorted(numbers_of(db, keys)))}
+
+
+def numbers_of(db: sqlite3.Connection, keys: Sequence[str]) -> frozenset[int]:
+    """The ids of the sessions with these keys."""
+    query = "SELECT id FROM session WHERE is_visible = 1 AND session_id IN (SELECT value FROM json_each(?))"
+    return frozenset(row[0] for row in db.execute(query, (json.dumps(list(keys)),)))
+
+
 def neighbours(db: sqlite3.Connection, entry: Entry) -> tuple[Entry | None, Entry | None]:
     """The next newer and the next older session."""
     newer = "(ended_us, id) > (?, ?) ORDER BY ended_us, id"

@@ -6,9 +6,11 @@ from typing import Any
 
 from starlette.routing import Route
 
+from clew.annotations import AnnotationsExport
 from clew.web.context import AppContext
 from clew.web.live import LiveStreams
 from clew.web.pages import (
+    annotated,
     continuation,
     export,
     files,
@@ -38,8 +40,13 @@ VIEWS = {
     "/session/{agent}/{identity}/export/{format}": export.view,
     "/session/{agent}/{identity}/resume": continuation.resume_command,
     "/session/{agent}/{identity}/continue": continuation.view,
+    "/session/{agent}/{identity}/hits": search.in_session,
     "/session/{agent}/{identity}/graph": graph.view,
     "/session/{agent}/{identity}/panel/{panel}": panels.view,
+    "/session/{agent}/{identity}/annotations": annotated.of_session,
+    "/annotations": annotated.view,
+    "/annotations/form": annotated.form,
+    "/annotations.json": annotated.export,
     "/search": search.view,
     "/usage": usage.view,
     "/usage.csv": usage.csv_view,
@@ -52,6 +59,8 @@ VIEWS = {
     "/settings": settings.view,
 }
 ACTIONS: dict[str, tuple[type[Any], Action[Any]]] = {
+    "/annotations": (annotated.AnnotationChange, annotated.change),
+    "/annotations/import": (AnnotationsExport, annotated.merge),
     "/settings": (settings.SettingsChange, settings.change),
     "/session/{agent}/{identity}/continue": (continuation.WriteRequest, continuation.write),
 }

@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from datetime import datetime
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from clew.catalog import queries
@@ -19,6 +19,7 @@ from clew.render.page.fragments import MAX_TEXT_CHARS, More, TruncatedText
 from clew.render.page.frame import branches, count
 from clew.web.context import AppContext, use_redactor
 from clew.web.editor import EditorLinks, editor_links
+from clew.web.pages.annotated import session_annotations
 from clew.web.pages.export import DEFAULT_PROFILE, FORMATS, why_without_files
 from clew.web.pages.home import RUNNING
 from clew.web.pages.panels import PANELS
@@ -44,12 +45,15 @@ def view(request: PageRequest) -> Response:
     open_transcript = context.transcript if window_number else context.transcript_for_first_page
     transcript = open_transcript(entry, request.profile)
     first = max(0, min(transcript.windows, window_number) - 1)
+    find = request.param("find") or ""
     (entry,) = queries.with_children(context.db, [entry], None)
     newer, older = queries.neighbours(context.db, entry)
     return respond(
         request,
         "session.html",
         entry=entry,
+        find=find,
+        find_reference=Markup(escape(request.masking.reference(find))),
         title=session_title(transcript.header if transcript.is_complete else _with_title(transcript.header, entry)),
         header=transcript.header,
         parent=_parent(context, entry),
@@ -76,6 +80,7 @@ def view(request: PageRequest) -> Response:
         default_profile=DEFAULT_PROFILE,
         without_files=why_without_files(context, entry),
         now=context.now(),
+        **session_annotations(request, entry),
     )
 
 
