@@ -29,7 +29,7 @@ TAGS = frozenset(
 )
 ATTRIBUTES = re.compile(
     r"class|id|href|rel|src|alt|loading|open|type|name|checked|hidden|placeholder|aria-[a-z]+|role|tabindex|lang|charset"
-    r"|content|http-equiv|for|max|value|start|method|data-[a-z]+|action|selected|list|defer|title|download|disabled|scope|autofocus"
+    r"|content|http-equiv|for|max|value|start|method|data-[a-z]+|action|selected|list|defer|title|download|disabled|required|scope|autofocus"
     r"|inputmode|size|maxlength|rows|readonly|autocomplete|accept|formnovalidate|viewbox|x|y|rx|x1|x2|y1|y2|cx|cy|r|d|width|height|text-anchor",
     re.IGNORECASE,
 )

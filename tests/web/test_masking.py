@@ -64,6 +64,8 @@ PAGES = [
     f"/session/claude-code/{SESSION}/hits?q=sail",
     f"/session/claude-code/{SESSION}/hits?q={SECRETS['title']}",
     f"/session/claude-code/{SESSION}?find={SECRETS['title']}",
+    "/sidebar",
+    "/sidebar?q=sail&group=project",
     "/files",
     "/sources",
     *(f"/usage?by={by}" for by in ("day", "week", "month", "model", "agent", "project", "tool")),

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from clew.agents.file_evidence import absolute
 from clew.analysis.pricing import NANO_DOLLARS
+from clew.analysis.titles import short_title
 from clew.analysis.usage import TOKEN_FIELDS, Usage
 from clew.catalog.change_detection import recorded_unreadable_folders
 from clew.catalog.database import key_range
@@ -20,6 +21,7 @@ from clew.catalog.filters import Condition
 from clew.catalog.portable_sql import CACHE_5M_TOKENS
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.stats import UsageTotals, add_known, catalog_stats
+from clew.catalog.text_store import TextStore
 from clew.catalog.unknown_formats import UNKNOWN_CODES, type_name, version_numbers
 from clew.io.paths import escape_controls, path_for_display, path_from_text, path_to_text
 from clew.model import Problem
@@ -106,10 +108,11 @@ def _tokens(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, int]:
 
 def _list_rows(db: sqlite3.Connection, numbers: Sequence[int]) -> list[dict[str, JSON]]:
     """The rows of a list, in this order."""
-    query = f"SELECT f.id, f.agent, f.path, f.size, s.header {_FROM} WHERE f.id IN (SELECT value FROM json_each(?))"
+    fields = "f.id, f.agent, f.path, f.size, s.project, s.header"
+    query = f"SELECT {fields} {_FROM} WHERE f.id IN (SELECT value FROM json_each(?))"
     found = {
-        number: (agent, path, size, json.loads(header))
-        for number, agent, path, size, header in db.execute(query, (json.dumps(list(numbers)),))
+        number: (agent, path, size, {**json.loads(header), "project": project or None})
+        for number, agent, path, size, project, header in db.execute(query, (json.dumps(list(numbers)),))
     }
     usages, used = _recorded_usage(db, numbers), _used(db, numbers)
     titles = _titles_from_summaries(db, [(number, found[number][1], found[number][3]) for number in numbers])
@@ -241,7 +244,8 @@ def moved_project_hints(db: sqlite3.Connection, folders: Sequence[str]) -> list[
 
     `folders` are all paths of the folder, the first as the user knows it.
     """
-    query = f"SELECT DISTINCT json_extract(s.header, '$.workspace') {_FROM} WHERE s.project = ? AND f.host = ''"
+    query = f"""SELECT DISTINCT json_extract(s.header, '$.workspace') {_FROM}
+      WHERE json_extract(s.header, '$.project') = ? AND f.host = ''"""
     recorded = [path_from_text(row[0]) for row in db.execute(query, (path_to_text(Path(folders[0]).name),)) if row[0]]
     missing = [path for path in recorded if path.startswith("/") and path not in folders and not Path(path).exists()]
     return [
@@ -302,27 +306,27 @@ def page(db: sqlite3.Connection, chosen: Collection[int] | None, limit: int, off
     rows = [row for row in db.execute(query) if chosen is None or row[0] in chosen]
     known = {row[1] for row in rows}
     tops = [number for number, key, parent, _ in rows if parent not in known or parent == key]
-    entries = with_children(db, _entries(db, tops[offset : offset + limit]), chosen)
+    shown = with_children(db, entries(db, tops[offset : offset + limit]), chosen)
     subagents = sum(row[3] for row in rows)
-    return Page(len(tops), entries, len(rows) - subagents, subagents)
+    return Page(len(tops), shown, len(rows) - subagents, subagents)
 
 
-def with_children(db: sqlite3.Connection, entries: list[Entry], chosen: Collection[int] | None) -> list[Entry]:
+def with_children(db: sqlite3.Connection, parents: list[Entry], chosen: Collection[int] | None) -> list[Entry]:
     """Add the sub-agents of each entry, and theirs, down to `MAX_SUBAGENT_DEPTH`."""
     below: dict[str, list[Entry]] = {}
-    waiting, seen = [entry.key for entry in entries], {entry.key for entry in entries}
+    waiting, seen = [entry.key for entry in parents], {entry.key for entry in parents}
     for _ in range(MAX_SUBAGENT_DEPTH):
         if not waiting:
             break
         marks = ", ".join("?" * len(waiting))
         query = f"SELECT s.id FROM session s WHERE s.is_visible = 1 AND s.parent_session_id IN ({marks}) ORDER BY s.id"
         numbers = [row[0] for row in db.execute(query, waiting) if chosen is None or row[0] in chosen]
-        found = [entry for entry in _entries(db, numbers) if entry.key not in seen]
+        found = [entry for entry in entries(db, numbers) if entry.key not in seen]
         for entry in found:
             below.setdefault(entry.parent, []).append(entry)
         waiting = [entry.key for entry in found]
         seen.update(waiting)
-    return [_joined(entry, below) for entry in entries]
+    return [_joined(entry, below) for entry in parents]
 
 
 def _joined(entry: Entry, below: dict[str, list[Entry]]) -> Entry:
@@ -330,13 +334,28 @@ def _joined(entry: Entry, below: dict[str, list[Entry]]) -> Entry:
     return entry._replace(children=children)
 
 
-def _entries(db: sqlite3.Connection, numbers: Sequence[int]) -> list[Entry]:
+def entries(db: sqlite3.Connection, numbers: Sequence[int]) -> list[Entry]:
+    """The sessions with these numbers, in this order."""
     if not numbers:
         return []
     marks = ", ".join("?" * len(numbers))
     rows = {row[0]: row for row in db.execute(f"SELECT {_FIELDS} {_FROM} WHERE s.id IN ({marks})", numbers)}
     used = _used(db, numbers)
-    return [_entry(rows[number], used.get(number, UsageTotals())) for number in numbers if number in rows]
+    found = [_entry(rows[number], used.get(number, UsageTotals())) for number in numbers if number in rows]
+    tasks = _tasks(db, [entry.number for entry in found if entry.is_subagent and not entry.title])
+    return [entry._replace(title=tasks.get(entry.number, entry.title)) for entry in found]
+
+
+def _tasks(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, str]:
+    """The beginning of the first text in sessions, which is the task of a sub-agent."""
+    query = f"""SELECT s.value, (SELECT b.id FROM block b JOIN string k ON k.id = b.kind
+      WHERE b.id >= s.value * {KEYS_PER_SOURCE} AND b.id < (s.value + 1) * {KEYS_PER_SOURCE} AND b.chars > 0
+      AND b.message % {KEYS_PER_SOURCE} > 0 AND k.text IN ('prompt', 'answer') ORDER BY b.id LIMIT 1)
+      FROM json_each(?) s"""
+    store = TextStore(db)
+    rows = db.execute(query, (json.dumps(list(numbers)),)).fetchall() if numbers else []
+    texts = {number: store.get(block) for number, block in rows if block is not None}
+    return {number: title for number, text in texts.items() if (title := short_title(text))}
 
 
 def _entry(row: tuple[Any, ...], used: UsageTotals) -> Entry:
@@ -359,24 +378,24 @@ def entry(db: sqlite3.Connection, agent: str, identity: str) -> Entry | None:
     """The session with exactly this id; of several copies the visible one."""
     query = "SELECT id FROM session WHERE agent = ? AND native_id = ? ORDER BY is_visible DESC, id LIMIT 1"
     row = db.execute(query, (agent, identity)).fetchone()
-    return _entries(db, [row[0]])[0] if row is not None else None
+    return entries(db, [row[0]])[0] if row is not None else None
 
 
 def smallest(db: sqlite3.Connection) -> list[Entry]:
     """The shortest session of each agent with more than three messages."""
     query = "SELECT id, min(message_count) FROM session WHERE is_visible = 1 AND message_count > 3 GROUP BY agent"
-    return _entries(db, [row[0] for row in db.execute(query)])
+    return entries(db, [row[0] for row in db.execute(query)])
 
 
 def by_key(db: sqlite3.Connection, key: str) -> Entry | None:
     """The session with this key."""
     row = db.execute("SELECT id FROM session WHERE session_id = ? AND is_visible = 1", (key,)).fetchone()
-    return _entries(db, [row[0]])[0] if row is not None else None
+    return entries(db, [row[0]])[0] if row is not None else None
 
 
 def by_keys(db: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Entry]:
     """The sessions with these keys, by key."""
-    return {entry.key: entry for entry in _entries(db, sorted(numbers_of(db, keys)))}
+    return {entry.key: entry for entry in entries(db, sorted(numbers_of(db, keys)))}
 
 
 def numbers_of(db: sqlite3.Connection, keys: Sequence[str]) -> frozenset[int]:
@@ -393,7 +412,7 @@ def neighbours(db: sqlite3.Connection, entry: Entry) -> tuple[Entry | None, Entr
     for condition in (newer, older):
         query = f"SELECT id FROM session WHERE is_visible = 1 AND is_agent_session = 0 AND {condition} LIMIT 1"
         row = db.execute(query, (entry.ended_us, entry.number)).fetchone()
-        found.append(_entries(db, [row[0]])[0] if row is not None else None)
+        found.append(entries(db, [row[0]])[0] if row is not None else None)
     return found[0], found[1]
 
 
@@ -405,7 +424,7 @@ def written_since(db: sqlite3.Connection, mtime_ns: int, said_us: int, limit: in
     query = "SELECT s.id FROM session s JOIN source f ON f.id = s.id WHERE s.is_visible = 1 AND f.state = 'live'"
     query += " AND max(f.mtime_ns, f.ctime_ns) >= ? AND (s.ended_us = 0 OR s.ended_us >= ?)"
     query += " ORDER BY s.ended_us DESC, s.id DESC LIMIT ?"
-    return _entries(db, [row[0] for row in db.execute(query, (mtime_ns, said_us, limit))])
+    return entries(db, [row[0] for row in db.execute(query, (mtime_ns, said_us, limit))])
 
 
 class Moment(NamedTuple):
@@ -497,8 +516,8 @@ def sessions_of_file(db: sqlite3.Connection, path: str) -> list[tuple[Entry, lis
     query += " WHERE m.is_visible = 1"
     query += " AND (substr(c.path, -length(:name)) = :name OR c.path LIKE 'file:%')"
     numbers = [row[0] for row in db.execute(query, {"name": path.rpartition("/")[2]})]
-    entries = sorted(_entries(db, numbers), key=lambda entry: (entry.ended_us, entry.number), reverse=True)
-    found = ((one, [change for change in recorded_changes(db, one.number) if change.path == path]) for one in entries)
+    latest = sorted(entries(db, numbers), key=lambda entry: (entry.ended_us, entry.number), reverse=True)
+    found = ((one, [change for change in recorded_changes(db, one.number) if change.path == path]) for one in latest)
     return [(one, changes) for one, changes in found if changes]
 
 

@@ -20,6 +20,7 @@ from clew.web.pages import (
     search,
     secrets,
     session,
+    session_list,
     sessions,
     settings,
     sources,
@@ -47,6 +48,7 @@ VIEWS = {
     "/annotations": annotated.view,
     "/annotations/form": annotated.form,
     "/annotations.json": annotated.export,
+    "/sidebar": session_list.view,
     "/search": search.view,
     "/usage": usage.view,
     "/usage.csv": usage.csv_view,
@@ -57,11 +59,13 @@ VIEWS = {
     "/secrets": secrets.view,
     "/sources": sources.view,
     "/settings": settings.view,
+    "/settings/projects": settings.names_view,
 }
 ACTIONS: dict[str, tuple[type[Any], Action[Any]]] = {
     "/annotations": (annotated.AnnotationChange, annotated.change),
     "/annotations/import": (AnnotationsExport, annotated.merge),
     "/settings": (settings.SettingsChange, settings.change),
+    "/settings/projects": (settings.NamesChange, settings.change_names),
     "/session/{agent}/{identity}/continue": (continuation.WriteRequest, continuation.write),
 }
 """What the app's scripts may change: by address, the type of the JSON they post and the function that gets it."""

@@ -65,9 +65,7 @@ def _requested_file(request: PageRequest) -> tuple[str, list[tuple[Entry, list[R
 def history(request: PageRequest) -> Response:
     """The sessions that changed a file."""
     path, sessions = _requested_file(request)
-    return respond(
-        request, "file.html", path=path, found=sessions, editor_link=_editor_link(request, path, sessions)
-    )
+    return respond(request, "file.html", path=path, found=sessions, editor_link=_editor_link(request, path, sessions))
 
 
 def _editor_link(request: PageRequest, path: str, sessions: Sequence[tuple[Entry, object]]) -> FileLink | None:

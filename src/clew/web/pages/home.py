@@ -57,7 +57,7 @@ def view(request: PageRequest) -> Response:
         unknown_formats=request.masking.value([str(each) for each in unknown_formats(context.db)]),
         overview=overview,
         latest=queries.page(context.db, None, MAX_LISTED),
-        running=_running_sessions(context),
+        running=running_sessions(context, MAX_LISTED),
         now=context.now(),
     )
 
@@ -65,13 +65,14 @@ def view(request: PageRequest) -> Response:
 def running(request: PageRequest) -> Response:
     """The list of running sessions alone."""
     context = request.context
-    return respond(request, "running.html", running=_running_sessions(context), now=context.now())
+    return respond(request, "running.html", running=running_sessions(context, MAX_LISTED), now=context.now())
 
 
-def _running_sessions(context: AppContext) -> list[Entry]:
+def running_sessions(context: AppContext, limit: int) -> list[Entry]:
+    """The sessions that an agent is writing to, the latest first."""
     now = context.now()
     written_since, message_since = (now - RUNNING).timestamp(), (now - RUNNING_MESSAGE_AGE).timestamp()
-    return queries.written_since(context.db, int(written_since * 1e9), int(message_since * 1e6), MAX_LISTED)
+    return queries.written_since(context.db, int(written_since * 1e9), int(message_since * 1e6), limit)
 
 
 def _render_overview(context: AppContext, today: date, profile: str, is_first_sync: bool) -> Markup:

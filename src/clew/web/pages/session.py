@@ -54,7 +54,7 @@ def view(request: PageRequest) -> Response:
         entry=entry,
         find=find,
         find_reference=Markup(escape(request.masking.reference(find))),
-        title=session_title(transcript.header if transcript.is_complete else _with_title(transcript.header, entry)),
+        title=session_title(_with_title(transcript, entry)),
         header=transcript.header,
         parent=_parent(context, entry),
         newer=newer,
@@ -95,9 +95,10 @@ def _parent(context: AppContext, entry: Entry) -> Entry | None:
     return queries.by_key(context.db, entry.parent) if entry.parent else None
 
 
-def _with_title(header: dict[str, JSON], entry: Entry) -> dict[str, JSON]:
-    """The header with the session's last title, which may be at the end of its file."""
-    return {**header, "title": entry.title or header.get("title")}
+def _with_title(transcript: Transcript, entry: Entry) -> dict[str, JSON]:
+    """The header with the session's last title, which may be at the end of its file, or the task of a sub-agent."""
+    own = transcript.header.get("title")
+    return {**transcript.header, "title": (own or entry.title) if transcript.is_complete else (entry.title or own)}
 
 
 def _bounds(number: int, messages: int) -> tuple[int, int]:

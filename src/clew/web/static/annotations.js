@@ -72,19 +72,33 @@ export function toggleStar() {
   }
   const article = selectedMessage();
   if (article) {
-    const index = Number(one("header .n", article).hash.slice(2));
+    const index = messageNumber(article);
     changeStar(index, !isMessageStarred(index));
   } else {
     changeStar(null, button.getAttribute("aria-pressed") !== "true");
   }
 }
 
+/** The article that shows a message, or the next one if the message has nothing to show; null if it is not loaded. */
+function articleOf(index) {
+  const element = document.getElementById(`m${index}`);
+  if (element) {
+    return element.closest("article");
+  }
+  const size = Number(sessionMain().dataset.size);
+  const articles = all(`.w[data-w="${Math.floor((index - 1) / size)}"] > article`, sessionMain());
+  return articles.find((article) => messageNumber(article) > index) || articles.at(-1) || null;
+}
+
+function messageNumber(article) {
+  return Number(one("header .n", article).hash.slice(2));
+}
+
 /** Put a copy of each mark below the header of its message, in the windows that are loaded. */
 function placeMarks() {
   all(".mark.placed", sessionMain()).forEach((mark) => mark.remove());
-  for (const item of all("[data-message]", summary())) {
-    const element = document.getElementById(`m${item.dataset.message}`);
-    const article = element && element.closest("article");
+  for (const item of all("[data-message]", summary()).reverse()) {
+    const article = articleOf(Number(item.dataset.message));
     const header = article && one("header", article);
     if (header) {
       const mark = one(".mark", item).cloneNode(true);

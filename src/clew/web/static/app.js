@@ -8,6 +8,7 @@ import { bindFragment, initFragments } from "./fragments.js";
 import { initKeyboard } from "./keyboard.js";
 import { initLive } from "./live.js";
 import { initMessageActions } from "./message_actions.js";
+import { initSessionList } from "./session_list.js";
 import { initSettings } from "./settings.js";
 import { initTranscript, isSessionPage } from "./transcript.js";
 
@@ -35,6 +36,7 @@ initMaskButton();
 initHelpButton();
 initFragments();
 initForms();
+initSessionList();
 initActions();
 initSettings();
 initAnnotatedPage();

@@ -5,6 +5,7 @@ import { toggleStar } from "./annotations.js";
 import { toggleFollowing } from "./live.js";
 import { copyLink } from "./message_actions.js";
 import { restoreSelection, select, selectedMessage } from "./selection.js";
+import { openNeighbour, toggleSessionList } from "./session_list.js";
 import { currentWindow, isSessionPage, loadWindow, sessionMain, windowElement } from "./transcript.js";
 
 const { one, all, isShown, cycleChoice } = clewView;
@@ -67,8 +68,9 @@ const ACTIONS = {
   k: () => move(MESSAGES, -1),
   J: () => move(PROMPTS, 1),
   K: () => move(PROMPTS, -1),
-  "[": () => click("newer"),
-  "]": () => click("older"),
+  "[": () => openNeighbour(-1) || click("newer"),
+  "]": () => openNeighbour(1) || click("older"),
+  b: toggleSessionList,
   "/": focusSearch,
   "?": () => one("#keys").showModal(),
   t: () => cycleChoice("theme"),
@@ -86,7 +88,7 @@ function onKey(event) {
   if (inField && event.key === "Escape") {
     event.target.blur();
   }
-  if (event.ctrlKey || event.metaKey || event.altKey || inField || one("#keys").open) {
+  if (event.ctrlKey || event.metaKey || event.altKey || inField || one("dialog:modal")) {
     return;
   }
   const level = clewView.detailRadio(event.key);

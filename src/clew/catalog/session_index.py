@@ -1,0 +1,112 @@
+"""The names of all sessions in memory, to find some of them while a user types."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from clew.catalog.queries import MAX_SUBAGENT_DEPTH
+
+
+class IndexedSession(NamedTuple):
+    """What a session is called, and where it belongs."""
+
+    number: int
+    key: str
+    parent: str
+    is_subagent: bool
+    agent: str
+    id: str
+    title: str
+    project: str
+    ended_us: int
+    words: str
+    """Title, project, agent and branch, case-folded."""
+
+
+class SessionIndex:
+    """All visible sessions, the latest first."""
+
+    def __init__(self, sessions: Sequence[IndexedSession]) -> None:
+        self.sessions = sessions
+        self._by_key = {session.key: session for session in sessions}
+
+    @classmethod
+    def load(cls, db: sqlite3.Connection) -> SessionIndex:
+        """Read the names from the catalog."""
+        query = """SELECT id, session_id, parent_session_id, is_agent_session, agent, native_id, title, project,
+          ended_us, git_branch FROM session WHERE is_visible = 1 ORDER BY ended_us DESC, id DESC"""
+        return cls([_indexed(*row) for row in db.execute(query)])
+
+    def find(self, text: str) -> list[IndexedSession]:
+        """The sessions with every word of a text in their names, or at the beginning of their id, the latest first.
+
+        Those with all words in the title come first.
+        """
+        words = text.casefold().split()
+        found = [session for session in self.sessions if _has_words(session, words)]
+        return sorted(found, key=lambda session: not all(word in session.title.casefold() for word in words))
+
+    def family(self, sessions: Iterable[IndexedSession]) -> list[IndexedSession]:
+        """These sessions with the sessions that started them and the sub-agents below, the latest first."""
+        found = list(sessions)
+        wanted = {session.key for session in found}
+        for session in found:
+            wanted.update(parent.key for parent in self._ancestors(session))
+        below = {session.key for session in found}
+        for _ in range(MAX_SUBAGENT_DEPTH):
+            below = {session.key for session in self.sessions if session.parent in below} - wanted
+            if not below:
+                break
+            wanted |= below
+        return [session for session in self.sessions if session.key in wanted]
+
+    def top_level(self, session: IndexedSession) -> IndexedSession:
+        """The session that started a sub-agent; any other session itself."""
+        return [session, *self._ancestors(session)][-1]
+
+    def get(self, key: str) -> IndexedSession | None:
+        """The session with a key."""
+        return self._by_key.get(key)
+
+    def _ancestors(self, session: IndexedSession) -> list[IndexedSession]:
+        found: list[IndexedSession] = []
+        while (parent := self._by_key.get(session.parent)) and parent not in found and parent.key != session.key:
+            found.append(parent)
+            session = parent
+        return found
+
+
+def top_level(sessions: Sequence[IndexedSession]) -> list[IndexedSession]:
+    """The sessions that none of the others started."""
+    known = {session.key for session in sessions}
+    return [session for session in sessions if session.parent not in known or session.parent == session.key]
+
+
+def by_project(sessions: Sequence[IndexedSession]) -> list[IndexedSession]:
+    """The sessions of each project together; projects and sessions in the order of the list."""
+    projects: dict[str, list[IndexedSession]] = {}
+    for session in sessions:
+        projects.setdefault(session.project, []).append(session)
+    return [session for together in projects.values() for session in together]
+
+
+def _indexed(
+    number: int,
+    key: str,
+    parent: str,
+    is_subagent: int,
+    agent: str,
+    identity: str,
+    title: str,
+    project: str,
+    ended_us: int,
+    branch: str,
+) -> IndexedSession:
+    words = "\n".join((title, project, agent, branch)).casefold()
+    return IndexedSession(number, key, parent, bool(is_subagent), agent, identity, title, project, ended_us, words)
+
+
+def _has_words(session: IndexedSession, words: Sequence[str]) -> bool:
+    return all(word in session.words or session.id.startswith(word) for word in words)
