@@ -42,11 +42,11 @@ class SessionIndex:
     def find(self, text: str) -> list[IndexedSession]:
         """The sessions with every word of a text in their names, or at the beginning of their id, the latest first.
 
-        Those with all words in the title come first.
+        Those with all words in the title come first, sub-agents last.
         """
         words = text.casefold().split()
         found = [session for session in self.sessions if _has_words(session, words)]
-        return sorted(found, key=lambda session: not all(word in session.title.casefold() for word in words))
+        return sorted(found, key=lambda session: (session.is_subagent, not _has_title(session, words)))
 
     def family(self, sessions: Iterable[IndexedSession]) -> list[IndexedSession]:
         """These sessions with the sessions that started them and the sub-agents below, the latest first."""
@@ -110,3 +110,8 @@ def _indexed(
 
 def _has_words(session: IndexedSession, words: Sequence[str]) -> bool:
     return all(word in session.words or session.id.startswith(word) for word in words)
+
+
+def _has_title(session: IndexedSession, words: Sequence[str]) -> bool:
+    title = session.title.casefold()
+    return all(word in title for word in words)

@@ -8,17 +8,18 @@ from starlette.routing import Route
 
 from clew.web.context import AppContext
 from clew.web.live import LiveStreams
-from clew.web.pages import files, graph, home, panels, search, secrets, session, session_list, sessions, sources, usage
 from clew.web.pages import (
     continuation,
     export,
     files,
     graph,
     home,
+    palette,
     panels,
     search,
     secrets,
     session,
+    session_list,
     sessions,
     settings,
     sources,
@@ -42,6 +43,7 @@ VIEWS = {
     "/session/{agent}/{identity}/graph": graph.view,
     "/session/{agent}/{identity}/panel/{panel}": panels.view,
     "/sidebar": session_list.view,
+    "/palette": palette.view,
     "/search": search.view,
     "/usage": usage.view,
     "/usage.csv": usage.csv_view,

@@ -6,6 +6,7 @@ import { bindFragment, initFragments } from "./fragments.js";
 import { initKeyboard } from "./keyboard.js";
 import { initLive } from "./live.js";
 import { initMessageActions } from "./message_actions.js";
+import { initPalette } from "./palette.js";
 import { initSessionList } from "./session_list.js";
 import { initSettings } from "./settings.js";
 import { initTranscript, isSessionPage } from "./transcript.js";
@@ -35,6 +36,7 @@ initHelpButton();
 initFragments();
 initForms();
 initSessionList();
+initPalette();
 initActions();
 initSettings();
 if (isSessionPage) {
