@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks import agentsview
 from benchmarks.truth import Truth, count_found_needles, read_truth, tokens_of
 
 PEERS = ("ccusage", "agentsview", "rg")
@@ -94,10 +95,10 @@ class Bench:
             return None
 
         def run() -> Run:
-            linked = self.new_folder()
-            for entry in home.iterdir():
-                (linked / entry.name).symlink_to(entry)
-            return self._run([path, *arguments], HOME=str(linked), AGENTSVIEW_NO_DAEMON="1")
+            folder = self.new_folder()
+            linked = agentsview.link_home(home, folder / "home")
+            env = agentsview.environment(linked, folder / "agentsview")
+            return self._run([path, *arguments], **env)
 
         return self.best(run)
 

@@ -9,10 +9,8 @@ the options; a missing one is left out. Every tool runs with folders of its own,
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
-import re
 import secrets
 import shutil
 import string
@@ -22,10 +20,12 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks import agentsview
 from benchmarks.truth import Truth, read_truth
 from tests.counting.homes import claude, prompt, reply
 from tests.counting.test_traps import TRAPS
@@ -61,17 +61,10 @@ class Workspace:
     def __init__(self, commands: dict[str, str], home: Path, folder: Path) -> None:
         self.commands, self.home, self.folder = commands, home, folder
         self.projects = home / ".claude" / "projects"
-        linked = folder / "home"
-        linked.mkdir(parents=True)
-        for entry in home.iterdir():
-            (linked / entry.name).symlink_to(entry.resolve())
+        linked = agentsview.link_home(home, folder / "home")
         self.environment = {
-            **os.environ,
-            "HOME": str(linked),
+            **agentsview.environment(linked, folder / "agentsview"),
             "CLEW_DATA_DIR": str(folder / "clew"),
-            "AGENTSVIEW_DATA_DIR": str(folder / "agentsview"),
-            "AGENTSVIEW_NO_DAEMON": "1",
-            "AGENTSVIEW_TELEMETRY_ENABLED": "0",
         }
 
     def run(self, tool: str, *arguments: str | Path) -> Run:
@@ -89,17 +82,9 @@ class Workspace:
         """Run clew on the home."""
         return self.run("clew", "--home", self.home, *arguments)
 
-    @contextlib.contextmanager
-    def agentsview_server(self) -> Iterator[str]:
-        """Serve agentsview on the loopback interface, which its search and its export need; yields its address."""
-        options = ("serve", "--no-browser", "--no-sync", "--no-update-check", "--port", "0")
-        command = [self.commands["agentsview"], *options]
-        with subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, text=True) as server:
-            try:
-                assert server.stdout is not None
-                yield next(found[0] for line in server.stdout if (found := re.search(r"http://\S+", line)))
-            finally:
-                server.terminate()
+    def agentsview_server(self) -> AbstractContextManager[agentsview.Server]:
+        """Serve agentsview, which its search and its export need."""
+        return agentsview.serving(self.commands["agentsview"], self.environment)
 
 
 # Tokens
@@ -239,12 +224,12 @@ def outputs_with_text(workspace: Workspace) -> Iterator[tuple[str, str]]:
         yield "claude-code-transcripts all", read_all(folder / "transcripts")
     if "agentsview" in workspace.commands:
         workspace.run("agentsview", "sync")
-        with workspace.agentsview_server() as address:
+        with workspace.agentsview_server() as server:
             yield "agentsview session messages", workspace.run("agentsview", "session", "messages", SESSION).output
             search = ("session", "search", "push", "--include-one-shot")
             yield "agentsview session search", workspace.run("agentsview", *search).output
             for form in ("export", "md"):
-                with urllib.request.urlopen(f"{address}/api/v1/sessions/{SESSION}/{form}") as answer:
+                with urllib.request.urlopen(f"{server.address}/api/v1/sessions/{SESSION}/{form}") as answer:
                     yield f"agentsview web app, {form}", answer.read().decode()
 
 

@@ -177,6 +177,8 @@ JSON_EXAMPLES = (
         note="Without OLD: an object, new folders by old ones.",
     ),
     JsonExample("clew sources unmap", "sources unmap /home/ada/old --json"),
+    JsonExample("clew sources name", "sources name /home/ada/tide Tides --json"),
+    JsonExample("clew sources unname", "sources unname /home/ada/tide --json"),
     JsonExample("clew sources remove", "sources remove box --json"),
     JsonExample("clew agents", "agents --json"),
     JsonExample("clew doctor", "doctor --json"),

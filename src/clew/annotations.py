@@ -106,7 +106,7 @@ class Annotation(msgspec.Struct, frozen=True, kw_only=True):
         """True without a star, a label and a note. Such an annotation is not stored."""
         return not (self.starred or self.labels or self.note)
 
-    def has(self, labels: Iterable[str], starred: bool) -> bool:
+    def has(self, labels: Iterable[str], starred: bool = False) -> bool:
         """True if it has all these labels, and a star if one is wanted."""
         known = set(map(folded_label, self.labels))
         return (self.starred or not starred) and all(folded_label(label) in known for label in labels)
@@ -120,7 +120,9 @@ class ImportReport(NamedTuple):
     unchanged: int
 
 
-class _Export(msgspec.Struct, kw_only=True):
+class AnnotationsExport(msgspec.Struct, kw_only=True):
+    """The JSON of `clew annotate export`."""
+
     clew_annotations: int
     annotations: list[Annotation]
     exported_at: str | None = None
@@ -176,11 +178,12 @@ class Annotations:
 
     def labels(self) -> dict[str, int]:
         """Every label with the number of its sessions and messages, in alphabetical order."""
-        counts: dict[str, int] = {}
+        counts: dict[str, tuple[str, int]] = {}
         for annotation in self._select():
             for label in annotation.labels:
-                counts[label] = counts.get(label, 0) + 1
-        return dict(sorted(counts.items(), key=lambda pair: folded_label(pair[0])))
+                spelling, count = counts.get(folded_label(label), (label, 0))
+                counts[folded_label(label)] = spelling, count + 1
+        return dict(counts[name] for name in sorted(counts))
 
     def sessions(self, labels: Collection[str] = (), *, starred: bool = False) -> set[tuple[str, str]]:
         """Agent and id of the sessions that have all these labels, and a star if one is wanted.
@@ -439,9 +442,14 @@ def read_export(content: bytes, name: str) -> list[Annotation]:
     if len(content) > MAX_IMPORT_BYTES:
         raise InvalidDocument(f"{name}: larger than {MAX_IMPORT_BYTES >> 20} MiB")
     try:
-        found = msgspec.json.decode(content, type=_Export)
+        found = msgspec.json.decode(content, type=AnnotationsExport)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidDocument(f"{name}: not an export of stars, labels and notes: {error}") from None
+    return checked_export(found, name)
+
+
+def checked_export(found: AnnotationsExport, name: str) -> list[Annotation]:
+    """The annotations of an export as they are stored. Raises InvalidDocument if one of them is not valid."""
     if found.clew_annotations != EXPORT_VERSION:
         raise InvalidDocument(f"{name}: version {found.clew_annotations} of this format is not known; update clew")
     annotations = []

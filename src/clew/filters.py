@@ -78,11 +78,11 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
         words = {name: value for name, value in given.items() if value not in (None, "", (), False)}
         if words.pop("here", False):
             current = Path.cwd()
-            words["folders"] = _recorded_folders(map(str, [current, *same_folder_in_worktrees(current)]))
+            words["folders"] = recorded_folders(map(str, [current, *same_folder_in_worktrees(current)]))
         if is_path(words.get("project", "")):
             if "folders" in words:
                 raise UsageError("--here and a path as --project exclude each other")
-            words["folders"] = _recorded_folders([words.pop("project")])
+            words["folders"] = recorded_folders([words.pop("project")])
         for name in ("since", "until"):
             if name in words:
                 words[name] = point_in_time(words[name], now or datetime.now(UTC))
@@ -119,7 +119,7 @@ def is_path(project: str) -> bool:
     return begins_like_path or project in (".", "..", "~")
 
 
-def _recorded_folders(folders: Iterable[str]) -> tuple[str, ...]:
+def recorded_folders(folders: Iterable[str]) -> tuple[str, ...]:
     """The paths under which sessions may know these folders: as given, with links resolved, and before they moved."""
     moved, found = moved_projects.load(), list[str]()
     for folder in map(moved_projects.full_path, folders):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.conftest import Opener, Watched
+from tests.browser.conftest import AXE, Opener, Watched
 from tests.browser.test_app import MIDDLING, MIDDLING_COUNT, enter, long_line
 from tests.demo_home import write_small_demo
 from tests.web.shown import Shown, shown
@@ -104,3 +105,97 @@ def test_a_tapped_message_shows_its_actions_on_a_phone(app: Shown, opener: Opene
     box = page.locator(f"#m1 {TOOLBAR}").bounding_box()
     assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= 390
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def open_menu(page: Page) -> None:
+    page.locator("#actions > summary").click()
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (390, False)])
+def test_the_menu_exports_copies_and_continues(app: Shown, opener: Opener, width: int, dark: bool) -> None:
+    page, watched = visit(app, opener, MEAN, width=width, dark=dark)
+    open_menu(page)
+    box = page.locator("#actions .items").bounding_box()
+    assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= width
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    with page.expect_download() as download:
+        page.get_by_role("group", name="Export, not masked").get_by_role("link", name="Markdown").click()
+    assert download.value.suggested_filename == "Add the missing mean level to tide heights (claude-code 71960fc3).md"
+    assert Path(download.value.path()).read_bytes() == app.get(f"{MEAN}/export/markdown?redact=none").body
+    assert not page.locator("#actions .items").is_visible()
+    open_menu(page)
+    page.get_by_role("button", name="Copy reference").click()
+    page.get_by_text("Reference copied").wait_for()
+    assert clipboard(page) == "claude-code:71960fc3-4cec-4060-adfc-a6068f5d859b"
+    open_menu(page)
+    page.get_by_role("button", name="Copy resume command").click()
+    page.get_by_text("Command copied").wait_for()
+    assert clipboard(page) == app.get(f"{MEAN}/resume").body.decode()
+    assert watched.complaints == []
+
+
+def test_the_menu_works_by_keyboard(app: Shown, opener: Opener) -> None:
+    page, _ = visit(app, opener, MEAN)
+    page.locator("#actions > summary").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.textContent") == "HTML"
+    for _ in range(6):
+        page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.id") == "print"
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.textContent") == "Actions"
+    assert not page.locator("#print").is_visible()
+    open_menu(page)
+    page.locator("#title").click()
+    assert not page.locator("#print").is_visible()
+    page.keyboard.press("g")
+    page.wait_for_url("**/graph")
+
+
+@pytest.mark.parametrize(
+    ("target", "width", "dark"), [("codex", 1280, False), ("gemini", 1280, True), ("pi", 390, False)]
+)
+def test_a_session_is_written_for_another_agent(
+    app: Shown, opener: Opener, target: str, width: int, dark: bool
+) -> None:
+    page, watched = visit(app, opener, MEAN, width=width, dark=dark)
+    open_menu(page)
+    page.get_by_role("link", name="Continue in another agent").click()
+    page.locator(f".targets a[href$='to={target}']").click()
+    page.get_by_text("to be written").wait_for()
+    page.locator("#write").click()
+    page.get_by_text("Continue with").wait_for()
+    written = page.locator(".written code").first.inner_text()
+    assert Path(written).is_file()
+    page.get_by_role("button", name="Copy").click()
+    page.get_by_text("Command copied").wait_for()
+    command = clipboard(page)
+    assert command == page.locator("pre.command").inner_text() and command.startswith("cd -- /home/ada/src/tidepool")
+    page.reload()
+    assert page.locator(".written code").first.inner_text() == written and page.locator("#write").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert watched.complaints == []
+
+
+def test_without_script_there_are_no_dead_buttons(app: Shown, opener: Opener) -> None:
+    answer = app.get(MEAN).body.decode()
+    assert answer.count("data-copy") == 2
+    page, _ = visit(app, opener, MEAN)
+    assert page.locator("[data-copyfrom]").get_attribute("hidden") is None
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_an_accessibility_check_finds_nothing(app: Shown, opener: Opener, dark: bool) -> None:
+    if AXE is None:
+        pytest.skip("axe-core is not here: `make axe` fetches it, or name its axe.min.js in CLEW_AXE")
+    page, _ = enter(app, opener(dark=dark, checked=True), MEAN)
+    page.locator("#m1").hover()
+    page.locator("#m1 .p").first.click()
+    open_menu(page)
+    for path in ("", "/continue", "/continue?to=kimi-code"):
+        if path:
+            page.goto(f"http://{app.host}{MEAN}{path}")
+        page.add_script_tag(content=Path(AXE).read_text(encoding="utf-8"))
+        found = page.evaluate("axe.run()")["violations"]
+        assert [(one["id"], [node["html"][:120] for node in one["nodes"]][:3]) for one in found] == [], path

@@ -113,3 +113,75 @@ def test_what_was_opened_stays_open_when_its_window_is_loaded_again(opener: Open
         page.locator("#m114 .fork").wait_for()
         assert page.locator("#m114 details.c[open] details.r[open]").count() == 1
         assert page.locator("#m110 details.c[open]").count() == 0 and watched.complaints == []
+
+
+def status(page: Page, text: str) -> None:
+    page.locator("#find-status", has_text=text).wait_for()
+
+
+MARKED = "[...CSS.highlights.get('hit')].map((range) => range.toString())"
+NOW = "[...CSS.highlights.get('now')].map((range) => range.toString()).join()"
+NOW_IS_SEEN = """() => [...CSS.highlights.get('now')].every((range) => {
+    const box = range.getBoundingClientRect();
+    return box.height && box.top > 60 && box.bottom < innerHeight - 60;
+})"""
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=["light", "dark", "phone"])
+def test_a_hit_of_a_search_shows_its_words_and_leads_on_to_the_others(
+    app: Shown, opener: Opener, look: dict[str, int]
+) -> None:
+    page, watched = enter(app, opener(**look), "/search?q=%22reading+17+of+pool%22")
+    hit = page.locator(f".hits a[href*='{LONG}']").first
+    first = int((hit.get_attribute("href") or "").rpartition("#m")[2])
+    hit.click()
+    number = (first + 1) // 4
+    status(page, f"{number} of 160 hits")
+    page.wait_for_function(NOW_IS_SEEN)
+    assert page.evaluate(NOW) == "Reading 17 of pool" and set(page.evaluate(MARKED)) == {"Reading 17 of pool"}
+    # The next is in a call that is folded.
+    page.keyboard.press("n")
+    status(page, f"{number % 160 + 1} of 160 hits")
+    settled(page)
+    page.wait_for_function(NOW_IS_SEEN)
+    page.keyboard.press("Shift+N")
+    page.keyboard.press("Shift+N")
+    page.wait_for_timeout(300)
+    settled(page)
+    page.wait_for_function(NOW_IS_SEEN)
+    assert page.evaluate("document.documentElement.scrollWidth") <= look.get("width", 1280)
+    assert watched.complaints == []
+
+
+def test_search_inside_a_session_stays_on_the_page_and_reaches_windows_that_are_not_loaded(
+    app: Shown, opener: Opener
+) -> None:
+    page, watched = enter(app, opener(), ADDRESS)
+    settled(page)
+    page.keyboard.press("/")
+    page.keyboard.type("pool 150")
+    status(page, "4 hits")
+    page.keyboard.press("Enter")
+    status(page, "1 of 4 hits")
+    page.wait_for_function(NOW_IS_SEEN)
+    assert page.locator("#m597").count() == 1 and page.evaluate("document.activeElement.type") == "search"
+    assert "find=pool+150" in page.url and page.url.partition("?")[0].endswith(ADDRESS)
+    page.keyboard.press("Shift+Enter")
+    status(page, "4 of 4 hits")
+    page.reload()
+    status(page, "4 hits")
+    page.get_by_role("button", name="Next").click()
+    status(page, "1 of 4 hits")
+    page.wait_for_function(NOW_IS_SEEN)
+    page.get_by_role("button", name="Clear", exact=True).click()
+    assert page.locator("#find-strip").is_hidden() and page.evaluate(MARKED) == [] and "find=" not in page.url
+    assert watched.complaints == []
+
+
+def test_a_search_without_hits_and_one_that_is_wrong_are_told_of(app: Shown, opener: Opener) -> None:
+    page, _ = enter(app, opener(), f"{ADDRESS}?find=zebra")
+    status(page, "No hits")
+    assert page.locator("#find-next").is_disabled()
+    page.locator(".in-session input[type=search]").fill('"open')
+    page.keyboard.press("Enter")
+    status(page, "never closed")

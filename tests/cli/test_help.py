@@ -33,7 +33,9 @@ WITHOUT_SESSIONS = {
     "clew sources fetch",
     "clew sources map",
     "clew sources remove",
+    "clew sources name",
     "clew sources unmap",
+    "clew sources unname",
 }
 """Commands that read no sessions of a home, and groups that do nothing by themselves."""
 WITHOUT_JSON = (

@@ -47,6 +47,8 @@ READING_COMMANDS: dict[str, list[str] | None] = {
     "sources map": ["/old", "."],
     "sources remove": None,
     "sources unmap": ["/old"],
+    "sources name": ["moon", "Month"],
+    "sources unname": ["moon"],
     "agents": [],
     "schema": [],
     "completion": ["bash"],

@@ -10,9 +10,9 @@ from typing import Any
 WORKSPACE = "/home/ada/tidepool"
 
 
-def uuid_of(number: int) -> str:
-    """The uuid of a record."""
-    return f"0f6a1c52-2222-4000-8000-{number:012}"
+def uuid_of(session: str, number: int) -> str:
+    """The uuid of a record; those of another session are others, or its messages would be copies."""
+    return f"0f6a1c52-22{session[-2:]}-4000-8000-{number:012}"
 
 
 def record(
@@ -27,8 +27,8 @@ def record(
         message |= {"id": f"msg_{session[-2:]}_{number}", "model": "claude-sonnet-4-5", "usage": usage}
     return {
         "type": role,
-        "uuid": uuid_of(number),
-        "parentUuid": uuid_of(above) if above else None,
+        "uuid": uuid_of(session, number),
+        "parentUuid": uuid_of(session, above) if above else None,
         "sessionId": session,
         "timestamp": f"2026-11-02T{10 + at // 3600:02}:{at // 60 % 60:02}:{at % 60:02}.000Z",
         "cwd": WORKSPACE,

@@ -14,6 +14,7 @@ from clew.catalog import database
 from clew.catalog.sync import sync
 from clew.host import Host
 from clew.model.json import JSON
+from clew.settings import EDITORS
 from clew.web.app import static_url
 from clew.web.context import AppContext
 from clew.web.routes import pages
@@ -24,15 +25,17 @@ TAGS = frozenset(
     "html head meta title link script body a header nav form input button fieldset legend label main h1 h2 h3 h4 h5 h6 "
     "p footer dialog dl div dt dd section aside figure figcaption ul ol li details summary span time b i em "
     "strong code pre kbd table thead tbody tfoot tr th td select option datalist mark article del ins blockquote hr "
-    "br img progress noscript svg text tspan rect line path circle".split()
+    "br img textarea progress noscript svg text tspan rect line path circle".split()
 )
 ATTRIBUTES = re.compile(
     r"class|id|href|rel|src|alt|loading|open|type|name|checked|hidden|placeholder|aria-[a-z]+|role|tabindex|lang|charset"
-    r"|content|http-equiv|for|max|value|start|method|data-[a-z]+|action|selected|list|defer|title|download|disabled|scope|autofocus|autocomplete"
-    r"|inputmode|size|viewbox|x|y|rx|x1|x2|y1|y2|cx|cy|r|d|width|height|text-anchor",
+    r"|content|http-equiv|for|max|value|start|method|data-[a-z]+|action|selected|list|defer|title|download|disabled|required|scope|autofocus"
+    r"|inputmode|size|maxlength|rows|readonly|autocomplete|accept|formnovalidate|viewbox|x|y|rx|x1|x2|y1|y2|cx|cy|r|d|width|height|text-anchor",
     re.IGNORECASE,
 )
-_ADDRESS = re.compile(r"/(?!/)[^\s\\]*|#m?[\w-]*|https?://[^\s]+|mailto:[^\s]+")
+_EDITOR = rf"(?:{'|'.join(EDITORS)})://(?:file/|open\?file=/|open\?url=file:///)[^\s\\\"'<>]+"
+"""An address that opens an absolute path in a known editor."""
+_ADDRESS = re.compile(rf"/(?!/)[^\s\\]*|#m?[\w-]*|https?://[^\s]+|mailto:[^\s]+|{_EDITOR}")
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp|avif|svg\+xml);base64,[A-Za-z0-9+/=]*")
 OWN_SCRIPTS = [static_url(name) for name in ("code.js", "view.js", "app.js")]
 LAYOUT_SCRIPT = static_url("layout.js")

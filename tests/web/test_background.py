@@ -86,7 +86,7 @@ def test_a_source_that_is_added_while_the_app_runs_is_shown(tmp_path: Path, home
     def watched() -> list[Path]:
         return [host.home / ".claude" for host in every_host()]
 
-    updater = CatalogUpdater(SyncUpdate(every_host, folder), watched, data_dir() / FILE)
+    updater = CatalogUpdater(SyncUpdate(every_host, folder), watched, [data_dir() / FILE])
     with shown_context(AppContext(every_host, folder, updater=updater)) as app:
         updater.start()
         wait_for(lambda: updater.state == "fresh")

@@ -13,6 +13,7 @@ import pytest
 
 from clew.catalog.sync import sync
 from clew.host import Host
+from clew.settings import save_settings
 from clew.web.context import AppContext
 from clew.web.download import content_disposition
 from tests.cli.running import clew
@@ -204,3 +205,50 @@ def test_a_session_written_for_another_agent_is_that_of_the_command_line(
     done = clew("--home", home, "convert", reference, "--to", target, "--allow-loss")
     assert done.code == 0, done.err
     assert {name: content for name, content in files_below(home).items() if before.get(name) != content} == added
+
+
+PREDICT = "/home/ada/src/tidepool/tidepool/predict.py"
+
+
+def editor_addresses(app: Shown, path: str) -> list[str]:
+    found = [link.get("href", "") for link in named(app.page(path), "a")]
+    return [address for address in found if "://" in address and not address.startswith("http")]
+
+
+def test_files_open_in_the_editor_of_the_settings(app: Shown) -> None:
+    places = (MEAN, f"{MEAN}/panel/files", f"/files/history?path={PREDICT}")
+    assert [editor_addresses(app, place) for place in places] == [[], [], []]
+    save_settings({"editor": "vscode"})
+    for place in places:
+        assert f"vscode://file{PREDICT}:1" in editor_addresses(app, place), place
+    assert "Open in VS Code" in words(app.page(places[2]))
+    save_settings({"editor": "idea"})
+    assert f"idea://open?file={PREDICT}&line=1" in editor_addresses(app, MEAN)
+    assert editor_addresses(app, f"{MEAN}?redact=paths") == []
+    assert editor_addresses(app, f"{MEAN}/panel/files?redact=paths") == []
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ('/srv/a b/"><script>alert(1)</script>.py', "/srv/a%20b/%22%3E%3Cscript%3Ealert%281%29%3C/script%3E.py"),
+        ("/srv/%2e%2e/x.py", "/srv/%252e%252e/x.py"),
+        ("/srv/../../etc/passwd", None),
+        ("//server/share/x.py", "/server/share/x.py"),
+        ("javascript:alert(1)//x", "/home/dev/app/javascript%3Aalert%281%29/x"),
+        ("notes/tide.md", "/home/dev/app/notes/tide.md"),
+        ("../outside.md", None),
+        ("/srv/line\nbreak.py", None),
+    ],
+)
+def test_a_hostile_path_leads_nowhere_else(tmp_path: Path, path: str, expected: str | None) -> None:
+    answer = reply("m1", 10, 20)
+    answer["message"]["content"] += [
+        {"type": "tool_use", "id": "toolu_01", "name": "Write", "input": {"file_path": path, "content": "x = 1\n"}},
+    ]
+    claude(tmp_path / "home", prompt("Write it"), answer)
+    save_settings({"editor": "vscode"})
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        (address,) = {link for link in links(app.page("/sessions")) if link.startswith("/session/")}
+        found = set(editor_addresses(app, address)) | set(editor_addresses(app, f"{address}/panel/files"))
+        assert found == ({f"vscode://file{expected}:1"} if expected else set())

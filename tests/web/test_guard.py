@@ -12,10 +12,13 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from clew.errors import UsageError
+from clew.host import data_dir
 from clew.web.app import STATIC_FILES, media_type, static_url
-from clew.web.auth import SessionTokens
+from clew.web.auth import MAX_BODY_BYTES, SessionTokens
+from clew.web.routes import ACTIONS
 from clew.web.server import bind
 from tests.web.served import Served, served
+from tests.web.shown import Shown
 
 SECRET_PATH = "/home/ada/secret"
 
@@ -252,3 +255,27 @@ def test_W08_errors_say_nothing_of_the_machine(app: Served, cookie: str) -> None
         assert answer.status in (404, 500)
         assert SECRET_PATH.encode() not in answer.body and b"Traceback" not in answer.body
         assert "server" not in answer.headers
+
+
+@pytest.mark.parametrize("path", ACTIONS)
+def test_W02_every_action_is_for_the_pages_of_this_app_alone(demo: Shown, path: str) -> None:
+    """Without the cookie, from another origin, as a form, and with a long body nothing is done."""
+    before = sorted(data_dir().rglob("*"))
+    own = {"Content_Type": "application/json", "X_Clew": "1", "Cookie": demo.cookie()}
+    refused: list[tuple[dict[str, str], int]] = [
+        ({**own, "Cookie": ""}, 401),
+        ({**own, "Cookie": f"{demo.tokens.cookie_name}=x"}, 401),
+        ({**own, "Sec_Fetch_Site": "cross-site"}, 403),
+        *(({**own, "Origin": origin.format(host=demo.host)}, 403) for origin in ORIGINS),
+        *(({**own, "Content_Type": sort}, 403) for sort in ("text/plain", "application/x-www-form-urlencoded", "")),
+        ({name: value for name, value in own.items() if name != "X_Clew"}, 403),
+        ({**own, "Host": "evil.example"}, 421),
+    ]
+    for headers, status in refused:
+        assert demo.ask(path, "POST", b"{}", **headers).status == status, headers
+    assert demo.ask(path, "POST", b'{"x":"' + b"x" * MAX_BODY_BYTES + b'"}', **own).status == 413
+    for body in (b"", b"{", b"[]", b"null", b'{"\xff":1}', b"[" * 10_000):
+        assert demo.ask(path, "POST", body, **own).status == 400, body[:10]
+    for method in ("PUT", "DELETE", "PATCH"):
+        assert demo.ask(path, method, b"{}", **own).status == 405
+    assert sorted(data_dir().rglob("*")) == before

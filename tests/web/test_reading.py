@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
 from xml.etree.ElementTree import Element
 
 import pytest
 
+from tests.render.hostile import HOSTILE
 from tests.web.sessions_with_calls import call, prompt, result, turns, write_session
-from tests.web.shown import Shown, named, shown, words
+from tests.web.shown import Shown, links, named, shown, words
 
 LONG, SHORT = "0f6a1c52-0000-4000-8000-0000000000a1", "0f6a1c52-0000-4000-8000-0000000000a2"
 
@@ -57,3 +61,40 @@ def test_the_line_of_a_call_names_tool_target_state_size_and_duration(app: Shown
     assert edit == "Edit /srv/tide.py ok · +2 −1 · 1 min"
     assert command == "Bash Fail false exit 1 · 5 s"
     assert task == "Task Look around no result"
+
+
+def hits(app: Shown, session: str, query: str, status: int = 200) -> Any:
+    answer = app.get(f"/session/claude-code/{session}/hits?q={quote(query)}", X_Clew="1")
+    assert answer.status == status
+    return json.loads(answer.body)
+
+
+def test_the_messages_of_a_session_with_a_word_are_known_with_their_spellings(app: Shown) -> None:
+    assert hits(app, SHORT, "cafe") == {"messages": [1], "spellings": ["Café", "CAFÉ", "cafe"]}
+    found = hits(app, LONG, '"pool 7"')
+    assert found == {"messages": [25, 26, 27, 28], "spellings": ["pool 7", "Pool 7"]}
+    assert hits(app, LONG, "gaug*")["spellings"] == ["gauge"]
+    assert hits(app, LONG, "zebra") == {"messages": [], "spellings": []}
+    assert len(hits(app, LONG, "measure")["messages"]) == 40
+
+
+def test_a_query_that_cannot_be_parsed_is_explained(app: Shown) -> None:
+    assert "problem" in hits(app, LONG, '"open', 400)
+    assert app.get(f"/session/claude-code/{LONG}/hits?q=").status == 400
+
+
+def test_hits_of_a_search_lead_to_the_message_with_the_words(app: Shown) -> None:
+    found = [path for path in links(app.page("/search?q=%22pool+7%22")) if path.startswith("/session/") and "#" in path]
+    assert f"/session/claude-code/{LONG}?find=%22pool+7%22#m25" in found
+    page = app.page(found[0].partition("#")[0])
+    strip = next(element for element in named(page, "div", "find-strip"))
+    assert strip.get("data-find") == '"pool 7"' and strip.get("hidden") is not None
+    typed = [path for path in links(app.part("/search?q=gaug&typed=1")) if "#" in path]
+    assert all("find=gaug%2A#m" in path for path in typed) and typed
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_H01_what_is_looked_for_is_shown_as_text(app: Shown, text: str) -> None:
+    app.page(f"/session/claude-code/{SHORT}?find={quote(text, safe='')}")
+    answer = app.get(f"/session/claude-code/{SHORT}/hits?q={quote(text, safe='')}")
+    assert answer.status in (200, 400) and answer.headers["content-type"].startswith(("application/json", "text/html"))

@@ -215,6 +215,10 @@ class Agent(ABC):
         """The name of the folder that a session is filed under."""
         return source.path.parent.name
 
+    def folder_of_hash(self, project_hash: str, folders: Iterable[str]) -> str | None:
+        """The folder that a hash in place of a workspace stands for, if it is one of these or above one of these."""
+        return None
+
     def session_title(self, source: SourceFile, facts: Facts) -> str | None:
         """The title of a session: what the agent or a person called it, else its first prompt."""
         return short_title(facts.titles.get("title") or facts.first_prompt)

@@ -162,7 +162,7 @@ class CatalogRows:
 
     def project(self, text: str) -> Condition:
         folder = "json_extract(header, '$.workspace')"
-        names = (folder, f"encode_folder({folder})", "json_extract(header, '$.workspace_encoded')")
+        names = ("project", folder, f"encode_folder({folder})", "json_extract(header, '$.workspace_encoded')")
         return any_of(*(self.contains(name, text) for name in names))
 
     def folder(self, path: str) -> Condition:
@@ -226,8 +226,9 @@ class WarehouseRows:
 
     def project(self, text: str) -> Condition:
         encoded = self.replace_all.format("workspace")
-        in_path = any_of(self.contains("workspace", text), self.contains(encoded, text))
-        return self._by_path_or_name(in_path, self.contains("project", text))
+        name = self.contains("project", text)
+        in_path = any_of(name, self.contains("workspace", text), self.contains(encoded, text))
+        return self._by_path_or_name(in_path, name)
 
     def folder(self, path: str) -> Condition:
         name = Condition("project = ?", (project_of(path) or "",))

@@ -108,10 +108,11 @@ def _tokens(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, int]:
 
 def _list_rows(db: sqlite3.Connection, numbers: Sequence[int]) -> list[dict[str, JSON]]:
     """The rows of a list, in this order."""
-    query = f"SELECT f.id, f.agent, f.path, f.size, s.header {_FROM} WHERE f.id IN (SELECT value FROM json_each(?))"
+    fields = "f.id, f.agent, f.path, f.size, s.project, s.header"
+    query = f"SELECT {fields} {_FROM} WHERE f.id IN (SELECT value FROM json_each(?))"
     found = {
-        number: (agent, path, size, json.loads(header))
-        for number, agent, path, size, header in db.execute(query, (json.dumps(list(numbers)),))
+        number: (agent, path, size, {**json.loads(header), "project": project or None})
+        for number, agent, path, size, project, header in db.execute(query, (json.dumps(list(numbers)),))
     }
     usages, used = _recorded_usage(db, numbers), _used(db, numbers)
     titles = _titles_from_summaries(db, [(number, found[number][1], found[number][3]) for number in numbers])
@@ -243,7 +244,8 @@ def moved_project_hints(db: sqlite3.Connection, folders: Sequence[str]) -> list[
 
     `folders` are all paths of the folder, the first as the user knows it.
     """
-    query = f"SELECT DISTINCT json_extract(s.header, '$.workspace') {_FROM} WHERE s.project = ? AND f.host = ''"
+    query = f"""SELECT DISTINCT json_extract(s.header, '$.workspace') {_FROM}
+      WHERE json_extract(s.header, '$.project') = ? AND f.host = ''"""
     recorded = [path_from_text(row[0]) for row in db.execute(query, (path_to_text(Path(folders[0]).name),)) if row[0]]
     missing = [path for path in recorded if path.startswith("/") and path not in folders and not Path(path).exists()]
     return [
@@ -389,6 +391,17 @@ def by_key(db: sqlite3.Connection, key: str) -> Entry | None:
     """The session with this key."""
     row = db.execute("SELECT id FROM session WHERE session_id = ? AND is_visible = 1", (key,)).fetchone()
     return entries(db, [row[0]])[0] if row is not None else None
+
+
+def by_keys(db: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Entry]:
+    """The sessions with these keys, by key."""
+    return {entry.key: entry for entry in entries(db, sorted(numbers_of(db, keys)))}
+
+
+def numbers_of(db: sqlite3.Connection, keys: Sequence[str]) -> frozenset[int]:
+    """The ids of the sessions with these keys."""
+    query = "SELECT id FROM session WHERE is_visible = 1 AND session_id IN (SELECT value FROM json_each(?))"
+    return frozenset(row[0] for row in db.execute(query, (json.dumps(list(keys)),)))
 
 
 def neighbours(db: sqlite3.Connection, entry: Entry) -> tuple[Entry | None, Entry | None]:

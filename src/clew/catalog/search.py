@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from time import gmtime, strftime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -12,7 +13,7 @@ from clew.catalog import database
 from clew.catalog.lookup import MAX_HITS, Match, Scope, TextReader, sort_matches
 from clew.catalog.query import parse, required_phrases
 from clew.catalog.schema import KEYS_PER_SOURCE, VISIBLE_BLOCK
-from clew.catalog.snippets import Find, Snippet, finder, snippet
+from clew.catalog.snippets import Find, Snippet, finder, snippet, spellings
 from clew.catalog.text_index import KINDS, stale_ranges
 from clew.catalog.text_store import TextStore
 from clew.errors import UsageError
@@ -51,6 +52,15 @@ SELECT b.id, k.text FROM block b JOIN session s ON s.id = b.id / {KEYS_PER_SOURC
 LEFT JOIN message m ON m.id = b.message
 WHERE b.id IN (SELECT value FROM json_each(?)) AND {VISIBLE_BLOCK}
 """
+
+
+_MESSAGES_OF_BLOCKS = f"""
+SELECT b.id, b.message % {KEYS_PER_SOURCE} AS number FROM block b
+WHERE b.id IN (SELECT value FROM json_each(?)) AND number > 0 ORDER BY number, b.id
+"""
+MAX_SPELLED_BLOCKS = 200
+"""Blocks of a session that are read to find out how they spell the words of a query."""
+MAX_SPELLINGS = 200
 
 
 class Request(NamedTuple):
@@ -102,6 +112,15 @@ class Found(NamedTuple):
     """The matches of the page."""
     hits: list[Hit]
     """The matches for which texts were requested, with snippets."""
+
+
+class SessionMatches(NamedTuple):
+    """What a query finds inside of one session."""
+
+    messages: list[int]
+    """The numbers of the messages that match, in order."""
+    spellings: list[str]
+    """The words that were found, as the texts spell them."""
 
 
 def kinds_of(places: Iterable[str]) -> frozenset[str] | None:
@@ -195,6 +214,27 @@ class Searcher:
         page = found[request.offset : request.offset + request.limit]
         return Found(total, page, self._hits(page[shown], find))
 
+    def search_session(self, query: str, source: int) -> SessionMatches:
+        """Find words in one session, by the number of its source."""
+        parsed = parse(query)
+        self._reader.refresh()
+        if self._store is not None:
+            self._store.forget()
+        self._db.execute("BEGIN")
+        try:
+            scope = Scope(None, frozenset({source}), stale_ranges(self._db))
+            _, found = self._reader.find(parsed, scope, MAX_HITS, newest=False)
+            docs = json.dumps([match.doc for match in found])
+            rows = self._db.execute(_MESSAGES_OF_BLOCKS, (docs,)).fetchall()
+            find, calls = finder(required_phrases(parsed), everywhere=True), self._credential_calls(source)
+            spelled: dict[str, None] = {}
+            for doc, _ in rows[:MAX_SPELLED_BLOCKS]:
+                text = self._redact(self.store.get(doc) or "", calls)
+                spelled.update(dict.fromkeys(islice(spellings(text, find), MAX_SPELLINGS)))
+            return SessionMatches(list(dict.fromkeys(message for _, message in rows)), list(spelled)[:MAX_SPELLINGS])
+        finally:
+            self._db.execute("ROLLBACK")
+
     def _wanted(self, request: Request) -> TextMatcher:
         from clew.catalog.text_scan import regex, substring
 
@@ -245,6 +285,13 @@ class Searcher:
                 title, project = self._redact(title, calls), self._redact(project)
                 hits.append(Hit(agent, session, message or None, kind, match.when or when, title, project, shown))
         return hits
+
+    def message_text(self, number: int, message: int) -> str:
+        """The first text of a message of a source, masked; empty if it has none."""
+        query = "SELECT b.id FROM block b WHERE b.id BETWEEN ? AND ? AND b.message = ? AND b.chars > 0 ORDER BY b.id"
+        first, last = database.key_range(number)
+        row = self._db.execute(f"{query} LIMIT 1", (first, last, first + message)).fetchone()
+        return self._redact(self.store.get(row[0]) or "", self._credential_calls(number)) if row is not None else ""
 
     def _credential_calls(self, number: int) -> Sequence[JSON]:
         """Return the calls of a session that read credential files, with their outputs, if masking needs them."""

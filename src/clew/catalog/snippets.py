@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from clew.catalog.query import Phrase
@@ -67,8 +67,11 @@ def _with_ellipses(text: str, marks: list[tuple[int, int]], is_behind: bool, is_
     return Snippet(lead + text + ("…" if is_before else ""), moved)
 
 
-def finder(phrases: Iterable[Phrase]) -> Find:
-    """Make a function that finds the phrases of a query in an original text, and returns spans of it."""
+def finder(phrases: Iterable[Phrase], *, everywhere: bool = False) -> Find:
+    """Make a function that finds the phrases of a query in an original text, and returns spans of it.
+
+    They are those of one snippet, or with `everywhere` of the whole text.
+    """
     found = list(phrases)
     pattern = "|".join(_pattern(phrase) for phrase in sorted(found, key=lambda phrase: -len(phrase.words)))
     expression = re.compile(pattern) if pattern else None
@@ -78,7 +81,7 @@ def finder(phrases: Iterable[Phrase]) -> Find:
         folded, origin = _folded(text)
         for wanted in (expression, parts):
             # A part of a camelCase identifier begins inside of a word: then any occurrence of its letters counts.
-            places = _places(wanted, folded) if wanted is not None else []
+            places = _places(wanted, folded, everywhere) if wanted is not None else []
             if places:
                 return places if origin is None else [(origin[start], origin[end - 1] + 1) for start, end in places]
         return []
@@ -86,18 +89,35 @@ def finder(phrases: Iterable[Phrase]) -> Find:
     return find
 
 
+def spellings(text: str, find: Find) -> Iterator[str]:
+    """The matches in a text as it spells them. A match of a part of a word is the whole word."""
+    masks = list(mask_spans(text))
+    for start, end in find(text):
+        if any(first < end and start < last for first, last in masks):
+            continue
+        while start and _is_ascii_letter(text[start - 1]):
+            start -= 1
+        while end < len(text) and _is_ascii_letter(text[end]):
+            end += 1
+        yield text[start:end]
+
+
+def _is_ascii_letter(char: str) -> bool:
+    return char.isascii() and char.isalnum()
+
+
 def _pattern(phrase: Phrase) -> str:
     words = [re.escape(word) for word in phrase.words]
     return _WORD_START + _BETWEEN_WORDS.join(words) + (r"[^\W_]*" if phrase.is_prefix else _WORD_END)
 
 
-def _places(wanted: re.Pattern[str], text: str) -> list[tuple[int, int]]:
-    """The spans of the first match, and of those within the same snippet."""
+def _places(wanted: re.Pattern[str], text: str, everywhere: bool) -> list[tuple[int, int]]:
+    """The spans of the first match, and of those within the same snippet or of all others."""
     first = wanted.search(text)
     if first is None or first.end() == first.start():
         return []
-    near = wanted.finditer(text, first.end(), first.start() + SNIPPET_CHARS)
-    return [first.span(), *(match.span() for match in near if match.end() > match.start())]
+    others = wanted.finditer(text, first.end(), len(text) if everywhere else first.start() + SNIPPET_CHARS)
+    return [first.span(), *(match.span() for match in others if match.end() > match.start())]
 
 
 def _folded(text: str) -> tuple[str, list[int] | None]:

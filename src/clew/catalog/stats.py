@@ -224,6 +224,11 @@ class Stats:
 
     def _in_group(self, table: Table, name: str, value: str) -> Iterator[Condition]:
         """The conditions that a row counts in the group with this name in a column."""
+        if name == "kind":
+            is_subagent = {"sessions": 0, "subagents": 1}.get(value, -1)
+            kinds = "SELECT session_id FROM sessions WHERE is_agent_session = ?"
+            yield Condition(f"session_id IN ({kinds})", (is_subagent,))
+            return
         column_name = "day" if name in PERIODS else name
         if column_name not in (*CLOCK_NAMES, *table.groups):
             raise UsageError(f"{name}: calls are not counted by this")

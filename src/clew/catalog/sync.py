@@ -33,6 +33,7 @@ from clew.catalog.change_detection import (
 )
 from clew.catalog.database import DATABASE, CatalogNotWritable, open_reader, open_writer, transaction
 from clew.catalog.lock import LOCK_WAIT_SECONDS, locked
+from clew.catalog.project_names import names_changed, update_project_names
 from clew.catalog.schema import add_indices, drop_indices_of_empty_tables
 from clew.catalog.sync_level import SyncLevel
 from clew.catalog.sync_report import SyncCounts, SyncReport, read_report
@@ -93,7 +94,7 @@ def _report_if_unchanged(hosts: Hosts, folder: Path, level: SyncLevel) -> SyncRe
         return None
     with closing(db):
         try:
-            if has_unfinished_work(db, folder, level):
+            if has_unfinished_work(db, folder, level) or names_changed(db):
                 return None
             if not detect_changes(db, os.environ).is_empty or hosts_changed(db, hosts):
                 return None
@@ -228,7 +229,7 @@ def _ingest(
 
 
 def _finish_rows(db: sqlite3.Connection, plan: _Plan, hosts: tuple[Host, ...]) -> None:
-    """Do what needs the rows of all sources: choose the visible copies, and apply new prices."""
+    """Do what needs the rows of all sources: choose the visible copies, and apply new prices and names of projects."""
     from clew.catalog.dedupe import update_visible_copies
     from clew.catalog.row_writer import update_costs
 
@@ -236,6 +237,7 @@ def _finish_rows(db: sqlite3.Connection, plan: _Plan, hosts: tuple[Host, ...]) -
         add_indices(db)
         update_visible_copies(db)
         update_costs(db)
+        update_project_names(db)
         if plan.watch_list is not None:
             from clew.catalog.discovery import record_watch_list
 
@@ -413,6 +415,12 @@ def catalogs_with(path: str) -> tuple[list[Path], list[Path]]:
             pass
         (aside if ".aside-" in database.parent.name else current).append(database.parent)
     return current, aside
+
+
+def apply_project_names(folder: Path, wait: float = LOCK_WAIT_SECONDS) -> None:
+    """Write the names that the user gave to projects into a catalog. Raises Busy during a sync, which does it too."""
+    with _locked_for_writing(folder, wait), closing(open_writer(folder)) as db, transaction(db):
+        update_project_names(db)
 
 
 def rebuild_text_index(folder: Path) -> None:

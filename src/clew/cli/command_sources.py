@@ -17,9 +17,11 @@ from clew.cli.options import FAILED, REFRESH, as_json_option, common, named_home
 from clew.cli.output import print_json, print_message, print_table
 from clew.cli.progress import OnProgress, progress_bars
 from clew.errors import RemoteFailed, SourceUnreadable, UsageError
+from clew.filters import is_path, recorded_folders
 from clew.host import Host
+from clew.io.paths import path_for_display, path_to_text
 from clew.model.json import JSON
-from clew.sources import config, moved_projects, registry
+from clew.sources import config, moved_projects, project_names, registry
 from clew.sources.fetch import FetchResult, fetch, fetch_dry_run
 from clew.sources.local import in_homes
 from clew.sources.registry import Source, sources
@@ -29,7 +31,7 @@ from clew.sources.registry import Source, sources
 @common
 @click.pass_context
 def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) -> None:
-    """Manage the home folders and hosts that sessions are read from, and moved projects.
+    """Manage the home folders and hosts that sessions are read from, moved projects, and names of projects.
 
     Your own home is always a source. Home folders of Windows users seen from WSL, and of WSL distributions seen from
     Windows, are found automatically. Other machines are read over ssh, with your ssh configuration, and only by
@@ -90,10 +92,13 @@ def _list(context: click.Context, homes: tuple[str, ...], as_json: bool) -> int:
     columns = [Column("name"), Column("kind"), Column("where", flexible=True, least=20)]
     columns += [Column("files", right=True), Column("size", right=True)] if hosts else []
     print_table([*columns, Column("")], lines, None)
-    moved = moved_projects.load()
+    moved, names = moved_projects.load(), project_names.load()
     if moved:
         click.echo()
         _print_moved(moved)
+    if names:
+        click.echo()
+        _print_names({path_for_display(key): value for key, value in names.items()})
     return 0
 
 
@@ -323,6 +328,72 @@ def unmap_command(context: click.Context, /, old: str, as_json: bool) -> int:
     if wants_json(context, as_json):
         print_json({"old": old, "new": new, "removed": True})
     return 0
+
+
+@command.command("name")
+@click.argument("project", required=False)
+@click.argument("name", required=False)
+@click.option("--below", is_flag=True, help="Name all folders below PROJECT, such as worktrees, and not PROJECT.")
+@as_json_option
+@click.pass_context
+def name_project_command(
+    context: click.Context, /, project: str | None, name: str | None, below: bool, as_json: bool
+) -> int:
+    """Give a project a name.
+
+    Lists, statistics, search, filters and the web app then show it. PROJECT is a folder, or the name that a project has
+    now: a folder name, or the hash that an agent stores in its place. Projects with the same NAME become one.
+    `--project` finds them by the name and by the folder. No session is changed. Without PROJECT, all names are printed.
+    """
+    if project is None:
+        names = {path_for_display(key): value for key, value in project_names.load().items()}
+        if wants_json(context, as_json):
+            print_json(names)
+        elif names:
+            _print_names(names)
+        else:
+            print_message("no project is named; `clew sources name PROJECT NAME` adds one", mask=False)
+        return 0 if names else 1
+    if name is None:
+        raise UsageError("NAME is missing: `clew sources name PROJECT NAME`")
+    projects = _project_keys(project, below)
+    project_names.add(dict.fromkeys(projects, name))
+    if wants_json(context, as_json):
+        print_json({"projects": list(map(path_for_display, projects)), "name": name.strip()})
+    else:
+        print_message("\n".join(f"{path_for_display(each)}: now {name.strip()}" for each in projects))
+    return 0
+
+
+@command.command("unname")
+@click.argument("project", metavar="PROJECT")
+@click.option("--below", is_flag=True, help="The name of all folders below PROJECT.")
+@as_json_option
+@click.pass_context
+def unname_project_command(context: click.Context, /, project: str, below: bool, as_json: bool) -> int:
+    """Forget the name of a project."""
+    removed = project_names.remove(_project_keys(project, below))
+    if wants_json(context, as_json):
+        print_json({"projects": list(map(path_for_display, removed)), "removed": True})
+    return 0
+
+
+def _project_keys(project: str, below: bool) -> list[str]:
+    """The keys of a project in the file of names: those of all paths under which sessions may know its folder."""
+    if is_path(project):
+        suffix = project_names.ALL_BELOW if below or project.endswith(project_names.ALL_BELOW) else ""
+        folders = recorded_folders([project.removesuffix(suffix) or "/"])
+        return [path_to_text(folder) + suffix for folder in folders]
+    if below:
+        raise UsageError(f"{project}: --below needs the path of a folder")
+    return [path_to_text(project.strip())]
+
+
+def _print_names(names: dict[str, str]) -> None:
+    from clew.render.tables import Column
+
+    columns = [Column("project", is_path=True, flexible=True, least=20), Column("name", flexible=True, least=10)]
+    print_table(columns, [list(pair) for pair in sorted(names.items())], None)
 
 
 AT_ONCE = 8

@@ -97,14 +97,16 @@ def _hosts_and_updater(
 ) -> tuple[Hosts, CatalogUpdater | None]:
     """The homes that were named, or a function that finds those of every source, and what keeps the catalog fresh."""
     from clew.library import every_host
+    from clew.sources import project_names
     from clew.sources.config import FILE
     from clew.web.background import CatalogUpdater, SyncUpdate
 
     # Problems with sources are reported here, and not again whenever homes are found.
     hosts: Hosts = library.hosts
-    settings = None
+    settings = [project_names.names_path()]
     if not (homes or context.find_root().obj["homes"] or wanted_sources(context)):
-        hosts, settings = every_host, data_dir() / FILE
+        hosts = every_host
+        settings.append(data_dir() / FILE)
     if context.meta.get(NO_SYNC):
         return hosts, None
     return hosts, CatalogUpdater(SyncUpdate(hosts, library.catalog_folder), lambda: _roots(hosts), settings)

@@ -18,6 +18,18 @@ def same_folder_in_worktrees(folder: Path) -> list[Path]:
     return [other / rest for other in tops if other != top]
 
 
+def same_folder_in_main_worktree(folder: Path) -> Path | None:
+    """The folder that stands for one of a linked worktree in the main one; None for any other folder."""
+    try:
+        top = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
+        if top is None or not (top / ".git").is_file():
+            return None
+        common = _common_folder(top / ".git")
+    except (OSError, UnicodeDecodeError):
+        return None
+    return common.parent / folder.relative_to(top) if common.name == ".git" and common.parent != top else None
+
+
 def _common_folder(git: Path) -> Path:
     """The folder `.git` of the main worktree. In another worktree, `.git` is a file that names its own folder."""
     if git.is_dir():

@@ -63,14 +63,14 @@ class Update(Protocol):
 class CatalogUpdater:
     """Updates the catalog in a thread: now, whenever files below the watched folders change, and every minute.
 
-    The folders are found again after each update. `settings` is a file that may be absent: a change of it counts too.
+    The folders are found again after each update. `settings` are files that may be absent: changes of them count too.
     """
 
     def __init__(
         self,
         update: Update | None = None,
         find_folders: Callable[[], Iterable[Path]] = tuple,
-        settings: Path | None = None,
+        settings: Sequence[Path] = (),
     ) -> None:
         self._update, self._find_folders, self._settings = update, find_folders, settings
         self._stop = threading.Event()
@@ -134,13 +134,9 @@ class CatalogUpdater:
     def _folders(self) -> list[Path]:
         return [folder for folder in self._find_folders() if folder.is_dir()]
 
-    def _settings_state(self) -> tuple[int, int] | None:
-        """Modification time and size of the file of settings."""
-        with suppress(OSError):
-            if self._settings is not None:
-                stat = self._settings.stat()
-                return stat.st_mtime_ns, stat.st_size
-        return None
+    def _settings_state(self) -> list[tuple[int, int] | None]:
+        """Modification time and size of each file of settings."""
+        return [_file_state(path) for path in self._settings]
 
     def _watch(self, folders: list[Path]) -> Iterator[bool]:
         """Every second, or earlier when files changed, whether they did. Changes between two steps are not lost."""
@@ -160,6 +156,13 @@ class CatalogUpdater:
             ignore_permission_denied=True,
         ):
             yield bool(changes)
+
+
+def _file_state(path: Path) -> tuple[int, int] | None:
+    with suppress(OSError):
+        stat = path.stat()
+        return stat.st_mtime_ns, stat.st_size
+    return None
 
 
 class SyncUpdate:

@@ -1,29 +1,29 @@
 """Charts as SVG without script or inline style: colours by class, exact values in the titles, and a table beside each.
 
-`heatmap`, `bars` and `lanes` draw; `usage_chart` makes a stacked bar chart of usage with legend and table.
+Widths are percentages and heights are pixels, so that text is as large on a phone as on a wide screen. A link in a
+drawing is not a stop of the tab key: the table beside the chart has the same links.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from markupsafe import Markup
 
-from clew.catalog.stats import Row
+from clew.catalog.local_days import HOURS, WEEKDAYS
 from clew.render.text_safety import escape_line
-from clew.web.templates import format_money, format_number
 
 CELL_SIZE, CELL_GAP = 11, 3
 HEATMAP_WEEKS = 53
-HEATMAP_LEVELS = 4
+HEAT_LEVELS = 4
 COLOURS = 6
-"""Series with a colour of their own; all others share one."""
+"""Models with a colour of their own; all others share one."""
 BARS_HEIGHT, LABELS_HEIGHT = 180, 24
-"""In pixels. Widths are percentages, so that text is as large on a phone as on a wide screen."""
 LEFT_MARGIN_PERCENT = 12.0
+MAX_BAR_PERCENT = 6.0
 MAX_LABELS, MAX_LABEL_CHARS = 4, 11
 """As many labels as fit on a phone side by side."""
 LAST_LABEL_PERCENT = 85.0
@@ -33,22 +33,22 @@ TICK_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 TICKS = 4
 MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 LANES_WIDTH, LANE_HEIGHT, LANE_BINS = 300, 22, 150
-
-Cells: TypeAlias = list[tuple[str, str, Row]]
-"""Usage by a first name (a day or a project) and by model."""
-MEASURES = {"cost_nano": "Cost by day and model", "total_tokens": "Tokens by day and model"}
+HOUR_CELL_HEIGHT, HOUR_LABELS_HEIGHT, HOURS_LEFT_PERCENT = 20, 20, 9.0
+HOURS_BETWEEN_LABELS = 3
+RANKED_BAR_HEIGHT = 10
 
 
 class Day(NamedTuple):
-    """The activity of a day: a number for the colour, and a description."""
+    """The activity of a day: a number for the colour, a description, and the address of its sessions."""
 
     weight: int
     text: str
+    url: str = ""
 
 
 def heatmap(days: Mapping[date, Day], last: date) -> Markup:
     """A year of days, one column for each week."""
-    first = last - timedelta(days=last.weekday() + 7 * (HEATMAP_WEEKS - 1))
+    first = heatmap_begin(last)
     maximum = max((day.weight for day in days.values()), default=0)
     step = CELL_SIZE + CELL_GAP
     pieces = [f'<text x="0" y="{row * step + 25}">{name}</text>' for row, name in ((0, "Mon"), (4, "Fri"))]
@@ -59,50 +59,148 @@ def heatmap(days: Mapping[date, Day], last: date) -> Markup:
         if at.day <= 7 and at.weekday() == 0 and at.month != month:
             month = at.month
             pieces.append(f'<text x="{x}" y="10">{MONTHS[month - 1]}</text>')
-        day = days.get(at)
-        level = 0 if day is None else _heat_level(day.weight, maximum)
-        title = f"<title>{at.isoformat()}: {escape_line(day.text) if day is not None else 'no activity'}</title>"
+        day = days.get(at, Day(-1, "no activity"))
         size = f'width="{CELL_SIZE}" height="{CELL_SIZE}"'
-        pieces.append(f'<rect class="h{level}" x="{x}" y="{y}" {size} rx="2">{title}</rect>')
+        cell = f'<rect class="h{heat_level(day.weight, maximum)}" x="{x}" y="{y}" {size} rx="2">'
+        pieces.append(_linked(day.url, f"{cell}<title>{at.isoformat()}: {escape_line(day.text)}</title></rect>"))
     label = f"Activity on each day from {first.isoformat()} to {last.isoformat()}"
     return _svg(_view_box(HEATMAP_WEEKS * step + 30, 7 * step + 16), label, "heat", "".join(pieces))
 
 
-def _heat_level(weight: int, maximum: int) -> int:
-    """The colour of a day, on a logarithmic scale: one very active day must not make all others look the same."""
+def heatmap_begin(last: date) -> date:
+    """The first day of a heatmap: a Monday."""
+    return last - timedelta(days=last.weekday() + 7 * (HEATMAP_WEEKS - 1))
+
+
+def heat_level(weight: float, maximum: float) -> int:
+    """The colour of a cell, on a logarithmic scale: one very large value must not make all others look the same.
+
+    0 is the colour of nothing; a weight below zero stands for it.
+    """
+    if weight < 0:
+        return 0
     share = math.log1p(weight) / (math.log1p(maximum) or 1)
-    return 1 + min(HEATMAP_LEVELS - 1, int(HEATMAP_LEVELS * share))
+    return 1 + min(HEAT_LEVELS - 1, int(HEAT_LEVELS * share))
+
+
+class Part(NamedTuple):
+    """A part of a bar."""
+
+    colour: int
+    value: float
 
 
 class Bar(NamedTuple):
-    """One bar of stacked parts."""
+    """A bar of stacked parts, with what a reader sees of it on hover, and the address of the sessions behind it."""
 
     name: str
-    parts: Sequence[tuple[int, float, str]]
-    """Number of the series, value, description."""
+    parts: Sequence[Part]
+    text: str = ""
+    url: str = ""
+
+    @property
+    def value(self) -> float:
+        """The length of the whole bar."""
+        return sum(part.value for part in self.parts)
 
 
-def bars(stacks: Sequence[Bar], label: str, unit: str = "") -> Markup:
-    """A chart of stacked bars."""
-    if not stacks:
+def bars(slots: Sequence[Bar], label: str, unit: str = "") -> Markup:
+    """Stacked bars on an axis of time, with a slot for each day, week or month; a slot without parts stays empty."""
+    if not slots:
         return Markup("")
-    maximum = max((sum(value for _, value, _ in bar.parts) for bar in stacks), default=0.0) or 1.0
-    marks = ticks(maximum)
-    step = (100 - LEFT_MARGIN_PERCENT) / len(stacks)
-    width = min(6.0, step * 0.8)
+    marks = ticks(max(bar.value for bar in slots) or 1.0)
+    step = (100 - LEFT_MARGIN_PERCENT) / len(slots)
+    width = min(MAX_BAR_PERCENT, step * 0.8)
     pieces = [_axis(marks, unit)]
-    for number, bar in enumerate(stacks):
-        x, y = LEFT_MARGIN_PERCENT + number * step + (step - width) / 2, float(BARS_HEIGHT)
-        for series, value, text in bar.parts:
-            height = value / marks[-1] * (BARS_HEIGHT - 10)
-            y -= height
-            pieces.append(
-                f'<rect class="s{min(series, COLOURS)}" x="{x:.2f}%" y="{y:.1f}" width="{width:.2f}%" '
-                f'height="{max(0.5, height):.1f}"><title>{escape_line(bar.name)}: {escape_line(text)}</title></rect>'
-            )
-    labelled = range(0, len(stacks), max(1, -(-len(stacks) // MAX_LABELS)))
-    pieces += [_bar_label(stacks[number].name, LEFT_MARGIN_PERCENT + (number + 0.5) * step) for number in labelled]
+    for number, bar in enumerate(slots):
+        if bar.parts or bar.text:
+            left = LEFT_MARGIN_PERCENT + number * step
+            pieces.append(_bar(bar, marks[-1], left, step, width))
+    labelled = range(0, len(slots), max(1, -(-len(slots) // MAX_LABELS)))
+    pieces += [_bar_label(slots[number].name, LEFT_MARGIN_PERCENT + (number + 0.5) * step) for number in labelled]
     return _svg(f'width="100%" height="{BARS_HEIGHT + LABELS_HEIGHT}"', label, "bars", "".join(pieces))
+
+
+def _bar(bar: Bar, maximum: float, left: float, step: float, width: float) -> str:
+    """One bar, below a transparent rectangle as high as the chart: a thin bar is hard to point at."""
+    x, y = left + (step - width) / 2, float(BARS_HEIGHT)
+    pieces = []
+    for part in bar.parts:
+        height = part.value / maximum * (BARS_HEIGHT - 10)
+        y -= height
+        place = f'x="{x:.2f}%" y="{y:.1f}" width="{width:.2f}%" height="{max(0.5, height):.1f}"'
+        pieces.append(f'<rect class="s{part.colour}" {place}></rect>')
+    place = f'x="{left:.2f}%" y="10" width="{step:.2f}%" height="{BARS_HEIGHT - 10}"'
+    title = f"<title>{escape_line(f'{bar.name}: {bar.text}')}</title>"
+    return _linked(bar.url, f'{"".join(pieces)}<rect class="hit" {place}>{title}</rect>')
+
+
+def _linked(url: str, inner: str) -> str:
+    return f'<a href="{url}" tabindex="-1">{inner}</a>' if url else inner
+
+
+def ranked(rows: Sequence[Bar], maximum: float | None = None) -> Markup:
+    """A list of names, each with a value and a bar as long as its share of the maximum, or of the longest."""
+    maximum = maximum or max((row.value for row in rows), default=0.0) or 1.0
+    items = []
+    for row in rows:
+        name = escape_line(row.name)
+        title = f'<a href="{row.url}">{name}</a>' if row.url else f"<span>{name}</span>"
+        items.append(f"<li>{title}{_horizontal_bar(row.parts, maximum)}<b>{escape_line(row.text)}</b></li>")
+    return Markup(f'<ol class="ranked">{"".join(items)}</ol>') if rows else Markup("")
+
+
+def _horizontal_bar(parts: Sequence[Part], maximum: float) -> str:
+    pieces, x = [], 0.0
+    for part in parts:
+        width = part.value / maximum * 100
+        pieces.append(f'<rect class="s{part.colour}" x="{x:.2f}%" y="0" width="{width:.2f}%" height="100%"></rect>')
+        x += width
+    size = f'width="100%" height="{RANKED_BAR_HEIGHT}"'
+    return f'<svg class="rank" aria-hidden="true" {size}>{"".join(pieces)}</svg>'
+
+
+def _hour_level(value: float, maximum: float) -> int:
+    """The colour of an hour, by the square root of its share of the largest; 0 for nothing."""
+    if value < 0 or not maximum:
+        return 0
+    return 1 + min(HEAT_LEVELS - 1, int(HEAT_LEVELS * math.sqrt(value / maximum)))
+
+
+class HourCell(NamedTuple):
+    """The use in one hour of the week."""
+
+    value: float | None
+    """None where it is unknown."""
+    text: str
+    url: str
+
+
+def hour_grid(cells: Mapping[tuple[str, ...], HourCell], label: str) -> Markup:
+    """The hours of a week, a row for each weekday; cells by the names of weekday and hour."""
+    maximum = max((cell.value or 0 for cell in cells.values()), default=0)
+    step = (100 - HOURS_LEFT_PERCENT) / len(HOURS)
+    pieces = []
+    for row, weekday in enumerate(WEEKDAYS):
+        y = row * HOUR_CELL_HEIGHT
+        pieces.append(f'<text x="0" y="{y + 14}">{weekday[:3]}</text>')
+        for column, hour in enumerate(HOURS):
+            cell = cells.get((weekday, hour), HourCell(-1, "no use", ""))
+            x = HOURS_LEFT_PERCENT + column * step
+            level = 0 if cell.value is None else _hour_level(cell.value, maximum)
+            title = f"<title>{weekday} {hour}:00 to {hour}:59: {escape_line(cell.text)}</title>"
+            size = f'width="{step - 0.35:.2f}%" height="{HOUR_CELL_HEIGHT - 2}"'
+            drawn = f'<rect class="h{level}" x="{x:.2f}%" y="{y}" {size} rx="2">{title}</rect>'
+            if cell.value is None:
+                drawn += f'<text x="{x + step / 2:.2f}%" y="{y + 14}" text-anchor="middle">?{title}</text>'
+            pieces.append(_linked(cell.url, drawn))
+    bottom = len(WEEKDAYS) * HOUR_CELL_HEIGHT + 14
+    pieces += [
+        f'<text x="{HOURS_LEFT_PERCENT + column * step:.2f}%" y="{bottom}">{HOURS[column]}</text>'
+        for column in range(0, len(HOURS), HOURS_BETWEEN_LABELS)
+    ]
+    height = len(WEEKDAYS) * HOUR_CELL_HEIGHT + HOUR_LABELS_HEIGHT
+    return _svg(f'width="100%" height="{height}"', label, "hours", "".join(pieces))
 
 
 def ticks(maximum: float) -> list[float]:
@@ -157,85 +255,10 @@ def lanes(times: Sequence[tuple[int, int]], names: Sequence[str], label: str) ->
 
 
 def _svg(size: str, label: str, kind: str, inner: str) -> Markup:
-    return Markup(f'<svg class="chart {kind}" role="img" aria-label="{escape_line(label)}" {size}>{inner}</svg>')
+    # An image must not hold links.
+    role = "group" if "<a " in inner else "img"
+    return Markup(f'<svg class="chart {kind}" role="{role}" aria-label="{escape_line(label)}" {size}>{inner}</svg>')
 
 
 def _view_box(width: int, height: int) -> str:
     return f'viewBox="0 0 {width} {height}"'
-
-
-class Chart(NamedTuple):
-    """A chart with its legend, and its values as a table."""
-
-    title: str
-    drawing: Markup
-    """Empty if no value is known."""
-    legend: list[tuple[int, str, str]]
-    """Number of the colour, name, sum."""
-    rows: list[tuple[str, str]]
-    """Name and value of each bar."""
-
-
-def usage_chart(
-    cells: Cells, measure: str, title: str | None = None, names: Sequence[str] = (), *, is_timed: bool = True
-) -> Chart:
-    """Usage as bars with a part for each model.
-
-    `names` are bars that come first, even without usage. If the bars are times, the table begins with the latest.
-    """
-    title = title or MEASURES[measure]
-    order = _model_order(cells)
-    parts: dict[str, list[tuple[int, float, str]]] = {name: [] for name in names}
-    by_model: dict[str, list[Row]] = {}
-    by_name: dict[str, list[Row]] = {}
-    for name, model, used in sorted(cells, key=lambda cell: (cell[0], order[cell[1]])):
-        bar_parts = parts.setdefault(name, [])
-        if used[measure]:
-            value = used[measure] / 1e9 if measure == "cost_nano" else float(used[measure])
-            bar_parts.append((order[model], value, f"{model or 'unknown model'} {_format_sum([used], measure)}"))
-        by_model.setdefault(model, []).append(used)
-        by_name.setdefault(name, []).append(used)
-    unit = "$" if measure == "cost_nano" else ""
-    is_known = any(used[measure] is not None for _, _, used in cells)
-    drawing = bars([Bar(name, bar_parts) for name, bar_parts in parts.items()] if is_known else [], title, unit)
-    rows = [(name, _format_sum(by_name[name], measure)) for name in parts if name in by_name]
-    return Chart(title, drawing, _legend(order, by_model, measure), rows[::-1] if is_timed else rows)
-
-
-def mask_cell_names(cells: Cells, mask_names: Callable[[list[str]], list[str]]) -> Cells:
-    """The cells with masked names."""
-    names = list(dict.fromkeys(name for cell in cells for name in cell[:2]))
-    masked = dict(zip(names, mask_names(names), strict=True))
-    return [(masked[name], masked[model], used) for name, model, used in cells]
-
-
-def _model_order(cells: Cells) -> dict[str, int]:
-    """Number the models by their larger share, of tokens or of cost, so that each has one colour in both charts."""
-    shares: dict[str, float] = {}
-    for measure in MEASURES:
-        sums: dict[str, int] = {}
-        for _, model, used in cells:
-            sums[model] = sums.get(model, 0) + (used[measure] or 0)
-        total = sum(sums.values()) or 1
-        shares = {model: max(shares.get(model, 0.0), value / total) for model, value in sums.items()}
-    return {model: number for number, model in enumerate(sorted(shares, key=lambda model: (-shares[model], model)))}
-
-
-def _legend(order: dict[str, int], by_model: dict[str, list[Row]], measure: str) -> list[tuple[int, str, str]]:
-    legend = [
-        (number, model or "unknown model", _format_sum(by_model[model], measure))
-        for model, number in order.items()
-        if number < COLOURS
-    ]
-    others = [used for model, number in order.items() if number >= COLOURS for used in by_model[model]]
-    return [*legend, (COLOURS, "others", _format_sum(others, measure))] if others else legend
-
-
-def _format_sum(rows: Sequence[Row], measure: str) -> str:
-    """The sum of a measure; a lower bound if some costs are unknown."""
-    known = [row[measure] for row in rows if row[measure] is not None]
-    if not known:
-        return "unknown"
-    if measure != "cost_nano":
-        return format_number(sum(known))
-    return ("≥ " if any(row["cost_is_at_least"] for row in rows) else "") + format_money(sum(known))

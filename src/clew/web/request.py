@@ -15,11 +15,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from clew.annotations import AnnotationsUnreadable
+from clew.annotations import Annotation, Annotations, AnnotationsUnreadable
 from clew.catalog.filters import with_annotated_sessions
 from clew.catalog.queries import Entry
 from clew.catalog.sessions import MessagesNotRead
-from clew.errors import ClewError, SourceUnreadable, UnknownReference, UsageError
+from clew.errors import Busy, ClewError, SourceUnreadable, UnknownReference, UsageError
 from clew.filters import FILTER_NAMES, Filters
 from clew.model.json import JSON
 from clew.redact.findings import PROFILES
@@ -33,6 +33,7 @@ PROFILE_COOKIE = "clew-redact"
 FILTERS = tuple(name for name in FILTER_NAMES if name != "here")
 """A browser has no current folder."""
 REPEATABLE_FILTERS = ("agent", "has", "label")
+USAGE_PREFIX = "used."
 MAX_PARAM_CHARS = 2_000
 NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 ALL_ROWS = 10**9
@@ -77,9 +78,40 @@ class PageRequest:
         return with_annotated_sessions(Filters.of(now=self.context.now(), **self.filter_params))
 
     @cached_property
+    def _annotations(self) -> dict[tuple[str, str], Annotation]:
+        """The annotations of sessions, by agent and id. Lists are shown without them if they cannot be read."""
+        try:
+            return {(one.agent, one.session): one for one in Annotations().all() if one.message is None}
+        except (Busy, AnnotationsUnreadable):
+            return {}
+
+    def annotation(self, entry: Entry) -> Annotation | None:
+        """The star, labels and note of a session in a list."""
+        return self._annotations.get((entry.agent, entry.id))
+
+    @property
+    def known_labels(self) -> list[str]:
+        """Every label, in alphabetical order; none if they cannot be read."""
+        try:
+            return list(Annotations().labels())
+        except (Busy, AnnotationsUnreadable):
+            return []
+
+    def resolve(self, text: str) -> str:
+        """The value of a reference that stands for a masked text; any other text is returned unchanged."""
+        return resolve_reference(text)
+
+    @cached_property
     def settings(self) -> Settings:
         """The settings of the user, as they are now."""
         return load_settings()
+
+    @property
+    def usage_group(self) -> dict[str, str]:
+        """The group of calls whose sessions a link of the usage page leads to; a value of "" stands for unknown."""
+        given = self._request.query_params.items()
+        wanted = ((name.removeprefix(USAGE_PREFIX), value) for name, value in given if name.startswith(USAGE_PREFIX))
+        return {name: resolve_reference(value[:MAX_PARAM_CHARS]) for name, value in wanted}
 
     @property
     def profile(self) -> str:
@@ -100,6 +132,11 @@ class PageRequest:
         added = [(name, str(value)) for name, value in changes.items() if value is not None]
         query = urlencode([(name, self.masking.reference(value)) for name, value in (*kept, *added)])
         return escape((path or self.path) + (f"?{query}" if query else ""))
+
+
+def usage_parameter(name: str, value: str) -> Markup:
+    """A parameter of an address that `PageRequest.usage_group` reads."""
+    return Markup(urlencode({f"{USAGE_PREFIX}{name}": value}))
 
 
 View = Callable[[PageRequest], Response]

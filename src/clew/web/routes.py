@@ -6,9 +6,11 @@ from typing import Any
 
 from starlette.routing import Route
 
+from clew.annotations import AnnotationsExport
 from clew.web.context import AppContext
 from clew.web.live import LiveStreams
 from clew.web.pages import (
+    annotated,
     continuation,
     export,
     files,
@@ -40,8 +42,13 @@ VIEWS = {
     "/session/{agent}/{identity}/export/{format}": export.view,
     "/session/{agent}/{identity}/resume": continuation.resume_command,
     "/session/{agent}/{identity}/continue": continuation.view,
+    "/session/{agent}/{identity}/hits": search.in_session,
     "/session/{agent}/{identity}/graph": graph.view,
     "/session/{agent}/{identity}/panel/{panel}": panels.view,
+    "/session/{agent}/{identity}/annotations": annotated.of_session,
+    "/annotations": annotated.view,
+    "/annotations/form": annotated.form,
+    "/annotations.json": annotated.export,
     "/sidebar": session_list.view,
     "/palette": palette.view,
     "/search": search.view,
@@ -54,9 +61,13 @@ VIEWS = {
     "/secrets": secrets.view,
     "/sources": sources.view,
     "/settings": settings.view,
+    "/settings/projects": settings.names_view,
 }
 ACTIONS: dict[str, tuple[type[Any], Action[Any]]] = {
+    "/annotations": (annotated.AnnotationChange, annotated.change),
+    "/annotations/import": (AnnotationsExport, annotated.merge),
     "/settings": (settings.SettingsChange, settings.change),
+    "/settings/projects": (settings.NamesChange, settings.change_names),
     "/session/{agent}/{identity}/continue": (continuation.WriteRequest, continuation.write),
 }
 """What the app's scripts may change: by address, the type of the JSON they post and the function that gets it."""

@@ -25,7 +25,7 @@ from clew.render.branching import Forks
 from clew.render.detail import DETAILS
 from clew.render.markdown import section_markdown
 from clew.render.outline import by_section
-from clew.render.page.fragments import Fragments, More, TruncatedText, plain_notice
+from clew.render.page.fragments import FileLink, Fragments, More, TruncatedText, no_file_link, plain_notice
 from clew.render.page.session import Contents
 from clew.render.parts import Call, Part
 from clew.stored_session import StoredSession
@@ -87,10 +87,20 @@ class Transcript:
         """True if tool calls are folded to one line each."""
         return self.messages > MAX_MESSAGES_WITH_OPEN_CALLS
 
-    def window(self, number: int, subagents: SubagentLinks, more: More = plain_notice) -> str:
+    def window(
+        self,
+        number: int,
+        subagents: SubagentLinks,
+        more: More = plain_notice,
+        file_link: Callable[[str], FileLink | None] | None = None,
+    ) -> str:
         """The HTML of a window; the first is 0."""
         fragments = Fragments(
-            links=subagents.urls, about=subagents.descriptions, more=more, are_calls_folded=self.is_long
+            links=subagents.urls,
+            about=subagents.descriptions,
+            more=more,
+            are_calls_folded=self.is_long,
+            file_link=file_link or no_file_link,
         )
         pieces = [piece for section in self._window_sections(number) for piece in fragments.write(section)]
         return "".join([*pieces, fragments.end()])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePath
 
 from clew.agents.backups import is_link
@@ -11,7 +11,7 @@ from clew.agents.base import Agent, Claim, Header, SourceFile
 from clew.agents.folders import file_names, subfolders
 from clew.agents.gemini import locate
 from clew.agents.gemini.locate import CHATS, LOG
-from clew.agents.gemini.project_registry import MARKER, REGISTRY, TRUSTED, copies_of
+from clew.agents.gemini.project_registry import MARKER, REGISTRY, TRUSTED, copies_of, proven
 from clew.agents.gemini_content import OPAQUE_PARTS
 from clew.analysis.facts import Facts
 from clew.analysis.titles import short_title
@@ -121,6 +121,9 @@ class Gemini(Agent):
 
     def workspace_folder(self, source: SourceFile) -> str:
         return locate.project_folder(source.path).name
+
+    def folder_of_hash(self, project_hash: str, folders: Iterable[str]) -> str | None:
+        return proven(project_hash, folders)
 
     def session_title(self, source: SourceFile, facts: Facts) -> str | None:
         return facts.titles.get("title") or locate.saved_tag(source.path) or short_title(facts.first_prompt)

@@ -102,11 +102,23 @@ def cli_notice(session: str) -> More:
     )
 
 
+class FileLink(NamedTuple):
+    """A link that opens a file."""
+
+    url: str
+    title: str
+
+
+def no_file_link(_path: str) -> FileLink | None:
+    """Files are not linked, as in exported pages."""
+    return None
+
+
 class Fragments:
     """Writes the sections of a session as HTML.
 
     `links` are addresses of other sessions by their ids, `about` descriptions of them. With `are_calls_folded`, a tool
-    call is one line until the reader opens it.
+    call is one line until the reader opens it. `file_link` gives the link to a file that a tool call names.
     """
 
     def __init__(
@@ -118,8 +130,9 @@ class Fragments:
         nested: Nested | None = None,
         more: More = plain_notice,
         are_calls_folded: bool = False,
+        file_link: Callable[[str], FileLink | None] = no_file_link,
     ) -> None:
-        self._are_calls_folded = are_calls_folded
+        self._are_calls_folded, self._file_link = are_calls_folded, file_link
         self._prefix, self._links, self._about, self._nested = prefix, links or {}, about or {}, nested
         self._truncation_notice = more
         self.truncated: list[TruncatedText] = []
@@ -283,10 +296,10 @@ class Fragments:
 
     def _code(self, part: Code) -> str:
         language = f' class="x-{part.language}"' if part.language and LANGUAGE.fullmatch(part.language) else ""
-        return f"{_file_title(part.title)}<pre><code{language}>{self._text(part.text)}</code></pre>\n"
+        return f"{self._file_title(part.title)}<pre><code{language}>{self._text(part.text)}</code></pre>\n"
 
     def _diff(self, part: Diff) -> str:
-        return f'{_file_title(part.path)}<div class="d">{self._diff_runs(part.text)}</div>\n'
+        return f'{self._file_title(part.path)}<div class="d">{self._diff_runs(part.text)}</div>\n'
 
     def _diff_runs(self, text: str) -> str:
         """Runs of removed and added lines side by side, with unchanged lines between them."""
@@ -314,11 +327,24 @@ class Fragments:
 
     def _command(self, part: Command) -> str:
         shown, notice = self._truncate(part.text)
-        return f'{_file_title(part.folder)}<pre class="cmd"><code class="x-sh">{escape(shown)}</code>{notice}</pre>\n'
+        return f'{_title(part.folder)}<pre class="cmd"><code class="x-sh">{escape(shown)}</code>{notice}</pre>\n'
 
     def _fields(self, part: Fields) -> str:
-        pairs = [f"<div><dt>{escape_line(name)}</dt><dd>{escape_line(value)}</dd></div>" for name, value in part.pairs]
+        shown = [(name, self._path(value) if name == "file" else escape_line(value)) for name, value in part.pairs]
+        pairs = [f"<div><dt>{escape_line(name)}</dt><dd>{html}</dd></div>" for name, html in shown]
         return f"<dl>{''.join(pairs)}</dl>\n"
+
+    def _file_title(self, name: str | None) -> str:
+        """The title of a text: the path of its file, or the name of an argument."""
+        if not name or not ("/" in name or "\\" in name):
+            return _title(name)
+        return f'<div class="f">{self._path(name)}</div>'
+
+    def _path(self, path: str) -> str:
+        link = self._file_link(path)
+        if link is None:
+            return escape_line(path)
+        return f'<a class="edit" href="{escape(link.url)}" title="{escape_line(link.title)}">{escape_line(path)}</a>'
 
     def _tasks(self, part: Tasks) -> str:
         bar = f'<progress max="{part.total}" value="{part.done}" aria-label="Tasks done"></progress>'
@@ -361,7 +387,7 @@ def _text_html(text: str, is_output: bool) -> str:
     return ansi_to_html(text) if is_output and ESCAPE_CHAR in text else escape(text)
 
 
-def _file_title(name: str | None) -> str:
+def _title(name: str | None) -> str:
     return f'<div class="f">{escape_line(name)}</div>' if name else ""
 
 

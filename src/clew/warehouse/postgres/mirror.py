@@ -22,6 +22,7 @@ from clew.catalog.database import transaction
 from clew.catalog.dedupe import update_visible_copies
 from clew.catalog.ids import packed_uuid
 from clew.catalog.lock import locked
+from clew.catalog.project_names import update_project_names
 from clew.catalog.row_writer import RowWriter
 from clew.catalog.rows import Rows
 from clew.catalog.schema import KEYS_PER_SOURCE, add_indices
@@ -90,6 +91,8 @@ def _mirror(server: Connection, db: sqlite3.Connection, folder: Path, host: str)
         with transaction(db):
             add_indices(db)
             update_visible_copies(db)
+    with transaction(db):
+        update_project_names(db)
     text_index.update(db, folder)
     return count
 

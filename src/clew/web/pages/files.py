@@ -20,10 +20,11 @@ from clew.errors import SourceUnreadable, UnknownReference
 from clew.file_history.blame import Line, Version, blame, versions
 from clew.file_history.history import FileHistory
 from clew.file_history.timeline import OBSERVATIONS
-from clew.render.page.fragments import Fragments, TruncatedText
+from clew.render.page.fragments import FileLink, Fragments, TruncatedText
 from clew.render.parts import Diff
 from clew.render.tables import clock
 from clew.web.context import NO_MASKING
+from clew.web.editor import editor_links
 from clew.web.request import PageRequest, respond
 from clew.web.templates import session_url_of
 
@@ -64,7 +65,13 @@ def _requested_file(request: PageRequest) -> tuple[str, list[tuple[Entry, list[R
 def history(request: PageRequest) -> Response:
     """The sessions that changed a file."""
     path, sessions = _requested_file(request)
-    return respond(request, "file.html", path=path, found=sessions)
+    return respond(request, "file.html", path=path, found=sessions, editor_link=_editor_link(request, path, sessions))
+
+
+def _editor_link(request: PageRequest, path: str, sessions: Sequence[tuple[Entry, object]]) -> FileLink | None:
+    """The link that opens a file, if one of its sessions was on this machine."""
+    links = next((found for entry, _ in sessions if (found := editor_links(request, entry)) is not None), None)
+    return links(path) if links is not None else None
 
 
 class Step(NamedTuple):

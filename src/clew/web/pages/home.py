@@ -10,14 +10,17 @@ from starlette.responses import Response
 
 from clew.catalog import queries
 from clew.catalog.queries import Entry
-from clew.catalog.stats import Row, catalog_stats
+from clew.catalog.stats import Row, Stats, catalog_stats
 from clew.catalog.unknown_formats import unknown_formats
+from clew.filters import point_in_time
 from clew.render.tables import counted
 from clew.timezone import local_time
-from clew.web.charts import Cells, Day, heatmap, mask_cell_names, usage_chart
+from clew.web.charts import Day, heatmap, heatmap_begin
 from clew.web.context import AppContext, masking
+from clew.web.date_range import MICROSECOND, describe_range
 from clew.web.request import PageRequest, respond
-from clew.web.templates import render
+from clew.web.templates import link, render
+from clew.web.usage_charts import Cells, ChartSource, Section, model_colours, over_time, sessions_url
 
 RUNNING = timedelta(minutes=5)
 """A session whose file was written to within this time is listed as running."""
@@ -34,9 +37,10 @@ class Overview(NamedTuple):
 
     totals: Row
     heat: Markup
+    heat_range: str
     days: list[tuple[str, Day]]
-    cells: Cells
-    chart_days: list[str]
+    usage: Section
+    has_usage: bool
 
 
 def view(request: PageRequest) -> Response:
@@ -73,38 +77,58 @@ def running_sessions(context: AppContext, limit: int) -> list[Entry]:
 
 def _render_overview(context: AppContext, today: date, profile: str, is_first_sync: bool) -> Markup:
     """The part of the page that depends on the catalog alone. A first sync reads sessions before their usage."""
-    overview = _load_overview(context, today)
-    cells = mask_cell_names(overview.cells, masking(profile).names)
-    charts = [usage_chart(cells, measure, names=overview.chart_days) for measure in ("cost_nano", "total_tokens")]
-    has_usage = bool(overview.totals["calls"]) or not is_first_sync
-    return Markup(render("overview.html", profile, overview=overview, charts=charts, has_usage=has_usage))
-
-
-def _load_overview(context: AppContext, today: date) -> Overview:
     stats = catalog_stats(context.db)
     totals = stats.totals()
-    usage = stats.usage_by("day", "model").items()
-    cells = [(day, model, used.as_row()) for (day, model), used in usage if day]
-    sessions_by_day = {day: row["sessions"] + row["subagents"] for day, row in stats.sessions_by("day").items() if day}
-    days = _describe_days(cells, sessions_by_day)
+    cells = {cell: used for cell, used in stats.usage_by("day", "model").items() if cell[0]}
+    days = _describe_days(cells, stats, profile)
     last = min(today, max(days, default=today))
-    heat = heatmap(days, today if (today - last).days < HEATMAP_ENDS_TODAY_DAYS else last)
-    latest_first = [(day.isoformat(), activity) for day, activity in sorted(days.items(), reverse=True)]
-    chart_days = [(last - timedelta(days=ago)).isoformat() for ago in reversed(range(CHART_DAYS))]
-    chart_cells = [cell for cell in cells if chart_days[0] <= cell[0] <= chart_days[-1]]
-    return Overview(totals, heat, latest_first, chart_cells, chart_days)
+    heat_end = today if (today - last).days < HEATMAP_ENDS_TODAY_DAYS else last
+    overview = Overview(
+        totals,
+        heatmap(days, heat_end),
+        _describe_days_of(heatmap_begin(heat_end), heat_end, context),
+        [(day.isoformat(), activity) for day, activity in sorted(days.items(), reverse=True)],
+        _usage_section(context, stats, cells, last, profile),
+        bool(totals["calls"]) or not is_first_sync,
+    )
+    return Markup(render("overview.html", profile, overview=overview))
 
 
-def _describe_days(cells: Cells, sessions_by_day: dict[str, int]) -> dict[date, Day]:
+def _usage_section(context: AppContext, stats: Stats, cells: Cells, last: date, profile: str) -> Section:
+    """Cost and tokens of the last days."""
+    first = last - timedelta(days=CHART_DAYS - 1)
+    names, mask = {first + timedelta(days=number) for number in range(CHART_DAYS)}, masking(profile)
+    source = ChartSource(
+        stats,
+        model_colours(context),
+        mask.names,
+        sessions_url(Markup("/sessions"), mask),
+        (first, last),
+        _describe_days_of(first, last, context),
+    )
+    shown = {cell: used for cell, used in cells.items() if date.fromisoformat(cell[0]) in names}
+    return over_time(source, "day", shown)
+
+
+def _describe_days_of(first: date, last: date, context: AppContext) -> str:
+    """A range of whole days in words."""
+    now = context.now()
+    today = local_time(now).date()
+    end = None if last >= today else point_in_time((last + timedelta(days=1)).isoformat(), now) - MICROSECOND
+    return describe_range(point_in_time(first.isoformat(), now), end, today)
+
+
+def _describe_days(cells: Cells, stats: Stats, profile: str) -> dict[date, Day]:
     calls: dict[str, int] = {}
     tokens: dict[str, int] = {}
-    for day, _, used in cells:
-        calls[day] = calls.get(day, 0) + used["calls"]
-        tokens[day] = tokens.get(day, 0) + (used["total_tokens"] or 0)
+    for (day, _), used in cells.items():
+        calls[day] = calls.get(day, 0) + used.calls
+        tokens[day] = tokens.get(day, 0) + (used.total_tokens or 0)
+    started = {day: row["sessions"] + row["subagents"] for day, row in stats.sessions_by("day").items() if day}
     days = {}
-    for day in {*calls, *sessions_by_day}:
-        sessions = sessions_by_day.get(day, 0)
-        started = f"{counted(sessions, 'session')} started"
-        text = f"{calls.get(day, 0):,} model calls, {tokens.get(day, 0):,} tokens, {started}"
-        days[date.fromisoformat(day)] = Day(calls.get(day, 0), text)
+    for day in {*calls, *started}:
+        sessions = f"{counted(started.get(day, 0), 'session')} started"
+        text = f"{calls.get(day, 0):,} model calls, {tokens.get(day, 0):,} tokens, {sessions}"
+        url = link("/sessions", profile, since=day, until=f"{day}T23:59:59")
+        days[date.fromisoformat(day)] = Day(calls.get(day, 0), text, url)
     return days

@@ -18,6 +18,7 @@ from clew.errors import UnknownReference
 from clew.stored_session import StoredSession
 from clew.web.charts import lanes
 from clew.web.context import NO_MASKING
+from clew.web.editor import editor_links
 from clew.web.request import PageRequest, respond
 
 RECORD_CHARS = 200_000
@@ -42,7 +43,8 @@ def files(request: PageRequest, entry: Entry) -> dict[str, Any]:
     for change in queries.recorded_changes(request.context.db, entry.number):
         paths.setdefault(change.path, []).append(change)
     limit = request.number("rows", MAX_ROWS)
-    return {"paths": sorted(paths.items())[:limit], "left_out": max(0, len(paths) - limit)}
+    left_out = max(0, len(paths) - limit)
+    return {"paths": sorted(paths.items())[:limit], "left_out": left_out, "editor": editor_links(request, entry)}
 
 
 def todos(request: PageRequest, entry: Entry) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from markupsafe import Markup
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from clew.catalog import queries
 from clew.catalog.ids import session_key
@@ -16,6 +16,7 @@ from clew.catalog.search import SEARCH_FIELDS, Found, Hit, Request
 from clew.errors import UnknownReference, UsageError
 from clew.filters import Filters
 from clew.render.tables import clock
+from clew.web.context import use_redactor
 from clew.web.request import PageRequest, respond
 from clew.web.templates import session_url_of
 
@@ -46,6 +47,7 @@ def view(request: PageRequest) -> Response:
         "search.html" if not request.is_fragment else "hits.html",
         sync_progress=request.context.sync_progress(),
         query=query,
+        searched=_completed(request, query),
         problem=problem,
         found=found,
         groups=_group_by_session(found.hits) if found is not None else [],
@@ -57,6 +59,27 @@ def view(request: PageRequest) -> Response:
         within=within,
         order="newest" if request.param("order") == "newest" else "best",
     )
+
+
+def in_session(request: PageRequest) -> Response:
+    """The messages of one session with the words of a query, and how they spell the words, as JSON."""
+    context = request.context
+    entry = context.entry(request.path_param("agent"), request.path_param("identity"))
+    query = request.param("q")
+    if query is None:
+        raise UsageError("the query is empty")
+    try:
+        with use_redactor(context.session_redactor(entry, request.profile)):
+            found = context.searcher(request.profile).search_session(_completed(request, query), entry.number)
+    except UsageError as error:
+        problem = error.why if isinstance(error, BadQuery) else str(error)
+        return JSONResponse({"problem": request.masking.text(problem)}, 400)
+    return JSONResponse(found._asdict())
+
+
+def _completed(request: PageRequest, query: str) -> str:
+    """The query. While the user types, its last word may be unfinished."""
+    return f"{query}*" if request.param("typed") and UNFINISHED_WORD.search(query) else query
 
 
 def _searched_session(request: PageRequest) -> Entry | None:
@@ -83,8 +106,7 @@ def _with_subagents(entry: Entry) -> frozenset[int]:
 def _search(request: PageRequest, query: str, page_number: int, within: Entry | None) -> tuple[Found, Facets]:
     filters = request.filters()
     search = Request(
-        # While the user types, the last word may be unfinished.
-        query=f"{query}*" if request.param("typed") and UNFINISHED_WORD.search(query) else query,
+        query=_completed(request, query),
         places=tuple(name for name in request.params("in") if name in SEARCH_FIELDS),
         newest=request.param("order") == "newest",
         limit=MAX_HITS,

@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from datetime import datetime
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from clew.catalog import queries
@@ -18,6 +18,8 @@ from clew.render.outline import session_title
 from clew.render.page.fragments import MAX_TEXT_CHARS, More, TruncatedText
 from clew.render.page.frame import branches, count
 from clew.web.context import AppContext, use_redactor
+from clew.web.editor import EditorLinks, editor_links
+from clew.web.pages.annotated import session_annotations
 from clew.web.pages.export import DEFAULT_PROFILE, FORMATS, why_without_files
 from clew.web.pages.home import RUNNING
 from clew.web.pages.panels import PANELS
@@ -43,12 +45,15 @@ def view(request: PageRequest) -> Response:
     open_transcript = context.transcript if window_number else context.transcript_for_first_page
     transcript = open_transcript(entry, request.profile)
     first = max(0, min(transcript.windows, window_number) - 1)
+    find = request.param("find") or ""
     (entry,) = queries.with_children(context.db, [entry], None)
     newer, older = queries.neighbours(context.db, entry)
     return respond(
         request,
         "session.html",
         entry=entry,
+        find=find,
+        find_reference=Markup(escape(request.masking.reference(find))),
         title=session_title(_with_title(transcript, entry)),
         header=transcript.header,
         parent=_parent(context, entry),
@@ -56,7 +61,14 @@ def view(request: PageRequest) -> Response:
         older=older,
         windows=[(number, *_bounds(number, transcript.messages)) for number in range(transcript.windows)],
         first=first,
-        html=Markup(transcript.window(first, _subagent_links(entry, context.now()), more_link(entry))),
+        html=Markup(
+            transcript.window(
+                first,
+                _subagent_links(entry, context.now()),
+                more_link(entry),
+                _file_links(request, entry, transcript),
+            )
+        ),
         etag=transcript.window_etag(first),
         messages=transcript.messages,
         is_complete=transcript.is_complete,
@@ -68,6 +80,7 @@ def view(request: PageRequest) -> Response:
         default_profile=DEFAULT_PROFILE,
         without_files=why_without_files(context, entry),
         now=context.now(),
+        **session_annotations(request, entry),
     )
 
 
@@ -119,8 +132,13 @@ def window(request: PageRequest) -> Response:
     transcript = request.context.transcript(entry, request.profile)
     if number >= transcript.windows:
         raise UnknownReference("no such page of messages")
-    html = transcript.window(number, subagent_links(request, entry), more_link(entry))
+    links, file_links = subagent_links(request, entry), _file_links(request, entry, transcript)
+    html = transcript.window(number, links, more_link(entry), file_links)
     return HTMLResponse(html, headers={ETAG_HEADER: transcript.window_etag(number)})
+
+
+def _file_links(request: PageRequest, entry: Entry, transcript: Transcript) -> EditorLinks | None:
+    return editor_links(request, entry, transcript.header.get("workspace") or "")
 
 
 def more_link(entry: Entry) -> More:

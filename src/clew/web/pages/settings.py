@@ -1,22 +1,36 @@
-"""The page on which the user's settings are shown and changed."""
+"""The page on which settings and the names of projects are shown and changed."""
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterable
 from functools import lru_cache
+from typing import NamedTuple
 from zoneinfo import available_timezones
 
 import msgspec
+from markupsafe import Markup, escape
 from starlette.responses import Response
 
-from clew.errors import SourceUnreadable, UsageError
+from clew.catalog import queries
+from clew.catalog.database import CatalogNotWritable
+from clew.catalog.project_suggestions import project_folders, suggestions
+from clew.catalog.sync import apply_project_names
+from clew.errors import Busy, SourceUnreadable, UsageError
+from clew.io.paths import path_for_display
 from clew.model.json import JSON
 from clew.redact.findings import PROFILES
 from clew.render.detail import DETAILS
 from clew.render.page.frame import THEMES
 from clew.settings import DENSITIES, EDITORS, NO_EDITOR, save_settings, settings_path
+from clew.sources import project_names
 from clew.timezone import ZONE_VARIABLE
+from clew.web.context import NoCatalog, resolve_reference
 from clew.web.request import PageRequest, respond
+
+NAMES_WAIT_SECONDS = 2.0
+"""A sync that runs for longer writes the names into the catalog itself."""
 
 MASKED_BY_PROFILE = {
     "none": "nothing",
@@ -41,11 +55,42 @@ class SettingsChange(msgspec.Struct, forbid_unknown_fields=True):
     changes: dict[str, str]
 
 
+class NamesChange(msgspec.Struct, forbid_unknown_fields=True):
+    """What the script posts about projects: names by project, and projects whose name is removed."""
+
+    names: dict[str, str] = {}
+    remove: list[str] = []
+
+
+class NameRow(NamedTuple):
+    """One or more projects with a name, or with one that is suggested."""
+
+    name: str
+    projects: list[str]
+    """What the projects are called in the file of names."""
+    data: Markup
+    """The JSON that the script posts to give or to remove the name, for an attribute."""
+    reason: str = ""
+    sessions: int = 0
+
+
+class ProjectNames(NamedTuple):
+    """What the page shows of projects."""
+
+    given: list[NameRow]
+    suggested: list[NameRow]
+    projects: list[str]
+    """Folders, and projects that have none, for the list of a field."""
+    names: list[str]
+    problem: str
+
+
 def view(request: PageRequest) -> Response:
     """The page."""
     return respond(
         request,
         "settings.html",
+        project_names=_project_names(request),
         choices_of=CHOICES,
         zones=_zones(),
         forced_zone=os.environ.get(ZONE_VARIABLE, ""),
@@ -60,6 +105,73 @@ def change(_request: PageRequest, body: SettingsChange) -> JSON:
     except SourceUnreadable as error:
         raise UsageError(str(error)) from None
     return {}
+
+
+def names_view(request: PageRequest) -> Response:
+    """The part of the page with the names of projects."""
+    return respond(request, "project_names.html", project_names=_project_names(request))
+
+
+def change_names(request: PageRequest, body: NamesChange) -> JSON:
+    """Store names of projects, and write them into the catalog unless a sync does it."""
+    try:
+        if body.names:
+            given = {resolve_reference(key): resolve_reference(name) for key, name in body.names.items()}
+            project_names.add({_project_key(key): name for key, name in given.items()})
+        if body.remove:
+            project_names.remove(list(map(resolve_reference, body.remove)))
+    except SourceUnreadable as error:
+        raise UsageError(str(error)) from None
+    try:
+        apply_project_names(request.context.folder, NAMES_WAIT_SECONDS)
+    except (Busy, CatalogNotWritable):
+        return {"applied": False}
+    return {"applied": True}
+
+
+def _project_key(text: str) -> str:
+    """A project as it was typed or chosen: a folder without the slash at its end, or a name."""
+    return text.strip().rstrip("/") or text.strip()
+
+
+def _project_names(request: PageRequest) -> ProjectNames:
+    try:
+        names, problem = project_names.load(), ""
+    except SourceUnreadable as error:
+        names, problem = {}, str(error)
+    try:
+        db = request.context.db
+        suggested = suggestions(db, names)
+        known = [folder.workspace or folder.recorded for folder in project_folders(db)]
+        current = queries.names(db)["project"]
+    except NoCatalog:
+        suggested, known, current = [], [], []
+    post = request.masking.reference
+    given = [
+        NameRow(name, [path_for_display(key)], _attribute({"remove": [post(key)]}))
+        for key, name in sorted(names.items(), key=lambda pair: (pair[1].casefold(), pair[0]))
+    ]
+    proposed = [
+        NameRow(
+            one.name,
+            list(map(path_for_display, one.current)),
+            _attribute({"names": {post(key): post(one.name) for key in one.keys}}),
+            path_for_display(one.reason),
+            one.sessions,
+        )
+        for one in suggested
+    ]
+    return ProjectNames(given, proposed, _unmasked(request, known), _unmasked(request, current), problem)
+
+
+def _unmasked(request: PageRequest, names: Iterable[str]) -> list[str]:
+    """The names that the profile leaves as they are: a masked one cannot be chosen from a list."""
+    different = list(dict.fromkeys(names))
+    return [name for name, masked in zip(different, request.masking.names(different), strict=True) if name == masked]
+
+
+def _attribute(value: JSON) -> Markup:
+    return escape(json.dumps(value))
 
 
 @lru_cache(1)

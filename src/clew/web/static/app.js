@@ -1,6 +1,8 @@
 /** Starts the scripts of a page. `clewView` comes from view.js, which exported pages use as well. */
 
+import { initAnnotatedPage, initAnnotations } from "./annotations.js";
 import { initActions } from "./actions.js";
+import { initFind } from "./find.js";
 import { initForms } from "./forms.js";
 import { bindFragment, initFragments } from "./fragments.js";
 import { initKeyboard } from "./keyboard.js";
@@ -39,10 +41,13 @@ initSessionList();
 initPalette();
 initActions();
 initSettings();
+initAnnotatedPage();
 if (isSessionPage) {
   initTranscript();
   initLive();
+  initFind();
   initMessageActions();
+  initAnnotations();
 }
 initKeyboard();
 bindFragment(document);

@@ -1,5 +1,7 @@
 /** Keyboard shortcuts. */
 
+import { nextHit, previousHit } from "./find.js";
+import { toggleStar } from "./annotations.js";
 import { toggleFollowing } from "./live.js";
 import { copyLink } from "./message_actions.js";
 import { restoreSelection, select, selectedMessage } from "./selection.js";
@@ -75,6 +77,9 @@ const ACTIONS = {
   d: () => cycleChoice("diff"),
   g: () => click(one("#back") ? "back" : "graph"),
   f: toggleFollowing,
+  n: nextHit,
+  N: previousHit,
+  s: toggleStar,
   c: copyLink,
 };
 

@@ -1,6 +1,6 @@
 /** The settings page: every change is stored at once. */
 
-import { describeError, postJson } from "./fragments.js";
+import { describeError, fillFrom, postJson } from "./fragments.js";
 
 const { one, all } = clewView;
 
@@ -14,8 +14,7 @@ function applyNow(name, value) {
     clewView.forgetChoice(name);
   }
   if (name === "theme") {
-    const index = one("#setting-theme").selectedIndex;
-    one(`#t${index}`).checked = true;
+    one(`#t${one("#setting-theme").selectedIndex}`).checked = true;
   } else if (name === "density") {
     document.body.classList.toggle("compact", value === "compact");
     document.body.classList.toggle("comfortable", value !== "compact");
@@ -25,7 +24,7 @@ function applyNow(name, value) {
 }
 
 async function save(field) {
-  const status = one("#settings-status");
+  const status = one("#settings .settings-status");
   try {
     await postJson("/settings", { changes: { [field.name]: field.value } });
   } catch (error) {
@@ -41,14 +40,48 @@ async function save(field) {
   }
 }
 
+/** Make the controls below an element usable; without a script they stay disabled. */
+function enable(root) {
+  all("fieldset", root).forEach((fieldset) => {
+    fieldset.disabled = false;
+  });
+  all("[data-names]", root).forEach((button) => {
+    button.hidden = false;
+  });
+}
+
+async function changeNames(body) {
+  const status = one("#names-status");
+  const section = one("#project-names");
+  try {
+    const answer = await postJson("/settings/projects", body);
+    await fillFrom(section, "/settings/projects");
+    status.textContent = answer.applied ? "Saved." : "Saved. The running update of the catalog applies it.";
+  } catch (error) {
+    status.textContent = describeError(error);
+  }
+  enable(section);
+}
+
 export function initSettings() {
   const form = one("#settings");
   if (!form) {
     return;
   }
-  all("fieldset", form).forEach((fieldset) => {
-    fieldset.disabled = false;
-  });
+  enable(form);
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("change", (event) => save(event.target));
+  const section = one("#project-names");
+  enable(section);
+  section.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-names]");
+    if (button) {
+      changeNames(JSON.parse(button.dataset.names));
+    }
+  });
+  section.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const { project, name } = event.target.elements;
+    changeNames({ names: { [project.value]: name.value } });
+  });
 }

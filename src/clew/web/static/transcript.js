@@ -228,7 +228,7 @@ export function currentWindow() {
 /** Scrolls to what is read. Windows loaded above it move it, so it is called again until the reader moves. */
 let scrollToPlace = null;
 
-function holdPlace(scroll) {
+export function holdPlace(scroll) {
   scrollToPlace = scroll;
   scroll();
   setTimeout(() => {
@@ -268,7 +268,7 @@ function keepPlace(change) {
  * Load the window of a message and the one above it, then scroll to the message.
  * @returns {Promise<HTMLElement | null>} null if it was not found
  */
-async function showMessage(index) {
+export async function showMessage(index) {
   const number = Math.floor((index - 1) / messagesPerWindow);
   await Promise.all([loadWindow(number), loadWindow(number - 1)]);
   // A message without a section of its own is shown in that of a call before it, which may be in a window above.
@@ -288,12 +288,12 @@ async function showMessage(index) {
 
 /**
  * Scroll to a message and select it.
- * @returns {Promise<boolean>} false if it was not found
+ * @returns {Promise<HTMLElement | null>} null if it was not found
  */
-async function goToMessage(index) {
+export async function goToMessage(index) {
   const element = await showMessage(index);
   select(element && element.closest("article"));
-  return element !== null;
+  return element;
 }
 
 /** The number of the message that the address names. */
@@ -305,7 +305,11 @@ function messageInAddress() {
 /** Go to the message that the address names, or say that there is none. */
 async function followHash() {
   const index = messageInAddress();
-  if (index === null || (await goToMessage(index))) {
+  if (index === null) {
+    return;
+  }
+  if (await goToMessage(index)) {
+    main.dispatchEvent(new CustomEvent("messageshown", { detail: index }));
     return;
   }
   const last = Number(main.dataset.messages).toLocaleString("en");

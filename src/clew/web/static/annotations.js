@@ -1,0 +1,301 @@
+/** Stars, labels and notes: of a session, of its messages, and the page that lists them all. */
+
+import { describeError, fetchPart, fill, fillFrom, postJson } from "./fragments.js";
+import { addMessageAction, updateMessageActions } from "./message_actions.js";
+import { selectedMessage } from "./selection.js";
+import { sessionMain } from "./transcript.js";
+
+const { one, all } = clewView;
+
+const ACTION = "/annotations";
+const CONFIRMATION_MS = 2500;
+/** A request may have 64 KiB. */
+const MAX_IMPORT_BYTES = 48 * 1024;
+
+/** The element at the top of a session with its star, labels, note and marked messages. */
+function summary() {
+  return one("#annotations");
+}
+
+function markOf(index) {
+  return one(`[data-message="${index}"]`, summary());
+}
+
+function announce(text) {
+  const status = one("#news") || one("#imported");
+  status.textContent = text;
+  setTimeout(() => {
+    if (status.textContent === text) {
+      status.textContent = "";
+    }
+  }, CONFIRMATION_MS);
+}
+
+async function refreshSession() {
+  const focused = document.activeElement && summary().contains(document.activeElement) ? document.activeElement.id : "";
+  const wasOpen = one(".marked", summary())?.open;
+  await fillFrom(summary(), summary().dataset.load);
+  showButtons();
+  const marked = one(".marked", summary());
+  if (marked && wasOpen) {
+    marked.open = true;
+  }
+  if (focused) {
+    document.getElementById(focused)?.focus();
+  }
+  placeMarks();
+  updateMessageActions();
+}
+
+/** Star a message, or the session if no message is given, or remove its star. */
+async function changeStar(message, isStarred) {
+  try {
+    await postJson(ACTION, { session: summary().dataset.key, message, starred: isStarred });
+    await refreshSession();
+  } catch (error) {
+    announce(describeError(error));
+    return;
+  }
+  const what = message === null ? "Session" : `Message ${message}`;
+  announce(isStarred ? `${what} starred` : `Star of ${what.toLowerCase()} removed`);
+}
+
+function isMessageStarred(index) {
+  return Boolean(markOf(index)?.dataset.starred);
+}
+
+/** Star the selected message, or the session if none is selected, or remove its star. */
+export function toggleStar() {
+  const button = one("#star");
+  if (!button) {
+    return;
+  }
+  const article = selectedMessage();
+  if (article) {
+    const index = messageNumber(article);
+    changeStar(index, !isMessageStarred(index));
+  } else {
+    changeStar(null, button.getAttribute("aria-pressed") !== "true");
+  }
+}
+
+/** The article that shows a message, or the next one if the message has nothing to show; null if it is not loaded. */
+function articleOf(index) {
+  const element = document.getElementById(`m${index}`);
+  if (element) {
+    return element.closest("article");
+  }
+  const size = Number(sessionMain().dataset.size);
+  const articles = all(`.w[data-w="${Math.floor((index - 1) / size)}"] > article`, sessionMain());
+  return articles.find((article) => messageNumber(article) > index) || articles.at(-1) || null;
+}
+
+function messageNumber(article) {
+  return Number(one("header .n", article).hash.slice(2));
+}
+
+/** Put a copy of each mark below the header of its message, in the windows that are loaded. */
+function placeMarks() {
+  all(".mark.placed", sessionMain()).forEach((mark) => mark.remove());
+  for (const item of all("[data-message]", summary()).reverse()) {
+    const article = articleOf(Number(item.dataset.message));
+    const header = article && one("header", article);
+    if (header) {
+      const mark = one(".mark", item).cloneNode(true);
+      mark.classList.add("placed");
+      if (one(".n", header)?.hash === `#m${item.dataset.message}`) {
+        one(".which", mark).remove();
+      }
+      header.after(mark);
+    }
+  }
+}
+
+/** Windows are loaded, replaced and removed while the user reads. */
+function watchWindows() {
+  const observer = new MutationObserver((changes) => {
+    if (changes.some((change) => change.target === sessionMain())) {
+      observeWindows();
+    }
+    placeMarks();
+  });
+  const observeWindows = () => all(".w", sessionMain()).forEach((element) => observer.observe(element, { childList: true }));
+  observer.observe(sessionMain(), { childList: true });
+  observeWindows();
+}
+
+function showButtons() {
+  for (const button of all("#star, #annotate", summary())) {
+    button.hidden = false;
+  }
+}
+
+/** @returns {HTMLDialogElement} */
+function formDialog() {
+  const known = one("#annotation-dialog");
+  if (known) {
+    return known;
+  }
+  const dialog = document.createElement("dialog");
+  dialog.id = "annotation-dialog";
+  dialog.setAttribute("aria-labelledby", "annotation-title");
+  document.body.append(dialog);
+  return dialog;
+}
+
+/** What was changed in the form. */
+function changesIn(form) {
+  const { starred, note } = form.elements;
+  const boxes = all('[name="label"]', form);
+  const changes = {
+    add_labels: boxes.filter((box) => box.checked && !box.defaultChecked).map((box) => box.value),
+    remove_labels: boxes.filter((box) => !box.checked && box.defaultChecked).map((box) => box.value),
+  };
+  const newLabel = form.elements.new.value.trim();
+  if (newLabel) {
+    changes.add_labels.push(newLabel);
+  }
+  if (starred.checked !== starred.defaultChecked) {
+    changes.starred = starred.checked;
+  }
+  if (!note.readOnly && note.value !== note.defaultValue) {
+    changes.note = note.value;
+  }
+  return changes;
+}
+
+/**
+ * Open the form for a session, or for one of its messages.
+ * @param {string} key of the session
+ * @param {number | null} message
+ * @param {() => Promise<void>} onSaved
+ */
+async function openForm(key, message, onSaved) {
+  const dialog = formDialog();
+  const query = new URLSearchParams({ session: key, ...(message === null ? {} : { message }) });
+  try {
+    fill(dialog, await (await fetchPart(`${ACTION}/form?${query}`)).text());
+  } catch (error) {
+    announce(describeError(error));
+    return;
+  }
+  const form = one("form", dialog);
+  form.addEventListener("submit", async (event) => {
+    if (event.submitter?.value === "cancel") {
+      return;
+    }
+    event.preventDefault();
+    try {
+      await postJson(ACTION, { session: key, message, ...changesIn(form) });
+    } catch (error) {
+      one("#annotation-problem", dialog).textContent = describeError(error);
+      return;
+    }
+    dialog.close();
+    await onSaved();
+    announce("Saved");
+  });
+  form.elements.note.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      one("#annotation-save", dialog).click();
+    }
+  });
+  dialog.showModal();
+  form.elements.new.focus();
+}
+
+export function initAnnotations() {
+  if (!one("#star")) {
+    return;
+  }
+  showButtons();
+  summary().addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (button?.id === "star") {
+      changeStar(null, button.getAttribute("aria-pressed") !== "true");
+    } else if (button?.id === "annotate") {
+      openForm(summary().dataset.key, null, refreshSession);
+    }
+  });
+  addMessageAction({
+    label: "Star",
+    perform: ({ index }) => changeStar(index, !isMessageStarred(index)),
+    isPressed: ({ index }) => isMessageStarred(index),
+  });
+  addMessageAction({
+    label: "Label, note",
+    perform: ({ index }) => openForm(summary().dataset.key, index, refreshSession),
+  });
+  placeMarks();
+  watchWindows();
+}
+
+/** Split the annotations of a file into parts that a request may have. */
+function importParts(annotations) {
+  const parts = [];
+  let size = Infinity;
+  for (const annotation of annotations) {
+    const bytes = new TextEncoder().encode(JSON.stringify(annotation)).length + 1;
+    if (size + bytes > MAX_IMPORT_BYTES) {
+      parts.push([]);
+      size = 0;
+    }
+    parts.at(-1).push(annotation);
+    size += bytes;
+  }
+  return parts;
+}
+
+async function importFile(file) {
+  const sums = { added: 0, changed: 0, unchanged: 0 };
+  const status = one("#imported");
+  try {
+    const { clew_annotations, annotations } = JSON.parse(await file.text());
+    for (const part of importParts(annotations)) {
+      const done = await postJson(`${ACTION}/import`, { clew_annotations, annotations: part });
+      Object.keys(sums).forEach((name) => (sums[name] += done[name]));
+    }
+  } catch (error) {
+    status.textContent = error instanceof SyntaxError || error instanceof TypeError ? "This is not an export of stars, labels and notes." : describeError(error);
+    return;
+  }
+  await refreshPage();
+  status.textContent = `${sums.added} added, ${sums.changed} changed, ${sums.unchanged} unchanged`;
+}
+
+async function refreshPage() {
+  const list = one("#annotated");
+  await fillFrom(list, location.pathname + location.search);
+  showEditButtons();
+}
+
+function showEditButtons() {
+  all(".edit", one("#annotated")).forEach((button) => {
+    button.hidden = false;
+  });
+}
+
+/** The page of all stars, labels and notes. */
+export function initAnnotatedPage() {
+  if (!one("#annotated")) {
+    return;
+  }
+  showEditButtons();
+  one("#annotated").addEventListener("click", (event) => {
+    const button = event.target.closest("button.edit");
+    if (button) {
+      const { key, message } = button.dataset;
+      openForm(key, message ? Number(message) : null, refreshPage);
+    }
+  });
+  const button = one("#import-annotations");
+  const field = one("#import-file");
+  button.hidden = false;
+  button.addEventListener("click", () => field.click());
+  field.addEventListener("change", async () => {
+    if (field.files.length) {
+      await importFile(field.files[0]);
+      field.value = "";
+    }
+  });
+}

@@ -1,0 +1,155 @@
+"""Names of projects on the settings page: given, suggested, removed, and shown on other pages."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element
+
+import pytest
+
+from clew.host import data_dir
+from clew.io.paths import encode_claude
+from clew.sources import project_names
+from tests.unit.samples import claude_line
+from tests.web.shown import Shown, named, shown, words
+
+REPOSITORY = "/home/ada/tide"
+LOST = "/home/ada/lost"
+
+
+def write_session(home: Path, identity: str, folder: str) -> None:
+    path = home / ".claude" / "projects" / encode_claude(folder) / f"{identity}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    line = claude_line("user", f"u-{identity}", None, "When is high water", cwd=folder)
+    path.write_text(json.dumps({**line, "sessionId": identity}) + "\n")
+
+
+def write_gemini(home: Path, folder: str) -> str:
+    """A session of a project that is only known by its hash."""
+    name = sha256(folder.encode()).hexdigest()
+    chats = home / ".gemini" / "tmp" / name / "chats"
+    chats.mkdir(parents=True)
+    times = {"startTime": "2026-11-01T10:00:00.000Z", "lastUpdated": "2026-11-01T10:01:00.000Z"}
+    message = {"id": "m1", "timestamp": "2026-11-01T10:00:00.000Z", "type": "user", "content": "Hello"}
+    chat = {"sessionId": "0f0e0d0c-0000-4000-8000-000000000001", "projectHash": name, **times, "messages": [message]}
+    (chats / "session-2026-11-01T10-00-0f0e0d0c.json").write_text(json.dumps(chat))
+    return name
+
+
+@pytest.fixture
+def home(home: Path) -> Path:
+    write_session(home, "main", REPOSITORY)
+    write_session(home, "calm", f"{REPOSITORY}/.claude/worktrees/calm-otter")
+    write_session(home, "bold", f"{REPOSITORY}/.claude/worktrees/bold-heron")
+    return home
+
+
+@pytest.fixture
+def app(home: Path, tmp_path: Path) -> Iterator[Shown]:
+    with shown(home, tmp_path / "catalog") as running:
+        yield running
+
+
+def buttons(page: Element) -> dict[str, Any]:
+    """What each button posts, by its text."""
+    found = [button for button in named(page, "button") if button.get("data-names")]
+    return {words(button): json.loads(button.get("data-names", "")) for button in found}
+
+
+def post(app: Shown, body: object, status: int = 200) -> dict[str, Any]:
+    answer = app.post("/settings/projects", body)
+    assert answer.status == status, answer.body
+    found: dict[str, Any] = json.loads(answer.body)
+    return found
+
+
+def project_of(app: Shown, identity: str) -> str:
+    return str(app.catalog_row(f"SELECT project FROM session WHERE native_id = '{identity}'")[0])
+
+
+def test_worktrees_are_suggested_merged_and_separated(app: Shown) -> None:
+    page = app.page("/settings")
+    assert "tide for bold-heron, calm-otter worktrees of /home/ada/tide · 2 sessions" in words(page)
+    body = buttons(page)["Merge as tide"]
+    assert body == {"names": {f"{REPOSITORY}/.claude/worktrees/*": "tide"}}
+    assert post(app, body) == {"applied": True}
+    assert {project_of(app, identity) for identity in ("main", "calm", "bold")} == {"tide"}
+    part = app.part("/settings/projects")
+    assert "Suggested" not in words(part)
+    assert words(named(app.page("/sessions?project=tide"), "span", "about")).count("· tide ·") == 3
+    (removal,) = buttons(part).values()
+    post(app, removal)
+    assert project_of(app, "calm") == "calm-otter"
+    assert project_names.load() == {}
+
+
+def test_a_hash_is_named_after_the_folder_that_has_it(home: Path, tmp_path: Path) -> None:
+    name = write_gemini(home, LOST)
+    write_session(home, "other", f"{LOST}/src")
+    with shown(home, tmp_path / "catalog") as app:
+        page = app.page("/settings")
+        assert f"the hash of {LOST}" in words(page)
+        assert buttons(page)["Use as lost"] == {"names": {name: "lost"}}
+
+
+def test_worktrees_that_git_knows_are_suggested(home: Path, tmp_path: Path) -> None:
+    repository, worktree = tmp_path / "moon", tmp_path / "moon-fix"
+    git = ["git", "-C", str(repository), "-c", "user.name=ada", "-c", "user.email=ada@example.org"]
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "Begin"], check=True)
+    subprocess.run([*git, "worktree", "add", "-q", str(worktree)], check=True)
+    write_session(home, "fix", str(worktree))
+    with shown(home, tmp_path / "catalog") as app:
+        page = app.page("/settings")
+        assert f"worktrees of {repository.resolve()}" in words(page)
+        assert buttons(page)["Use as moon"] == {"names": {str(worktree): "moon"}}
+
+
+def test_a_name_that_is_typed(app: Shown) -> None:
+    assert post(app, {"names": {f" {REPOSITORY}/ ": " Tide tables "}}) == {"applied": True}
+    assert project_names.load() == {REPOSITORY: "Tide tables"}
+    assert project_of(app, "main") == "Tide tables"
+    assert "Merge as Tide tables" in buttons(app.page("/settings"))
+
+
+@pytest.mark.parametrize(
+    "body", [{"names": {"": "x"}}, {"names": {"x": ""}}, {"names": {"x": "a\nb"}}, {"remove": ["x"]}]
+)
+def test_what_cannot_be_done_is_explained(app: Shown, body: object) -> None:
+    answer = app.post("/settings/projects", body)
+    assert answer.status in (400, 404)
+    assert json.loads(answer.body)["error"]
+    assert not project_names.names_path().exists()
+
+
+def test_a_broken_file_is_reported_and_kept(app: Shown) -> None:
+    path = data_dir() / project_names.FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{")
+    assert "correct or delete the file" in words(app.page("/settings"))
+    assert "correct or delete the file" in post(app, {"names": {"x": "y"}}, 400)["error"]
+    assert path.read_text() == "{"
+
+
+def test_names_with_hostile_text_are_text(app: Shown) -> None:
+    hostile = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
+    post(app, {"names": {REPOSITORY: hostile, hostile: "x' onclick='alert(1)"}})
+    for path in ("/settings", "/sessions", "/usage?by=project", "/search?q=water"):
+        assert hostile in words(app.page(path)) or path.startswith("/usage")
+    removals = [body["remove"][0] for body in buttons(app.page("/settings")).values() if "remove" in body]
+    assert set(removals) == {REPOSITORY, hostile}
+
+
+def test_a_masked_page_names_projects_that_it_does_not_show(home: Path, tmp_path: Path) -> None:
+    with shown(home, tmp_path / "catalog", profile="all") as app:
+        page = app.page("/settings")
+        assert "/home/ada" not in words(page)
+        assert "/home/ada" not in app.get("/settings").body.decode()
+        (body,) = buttons(page).values()
+        post(app, body)
+        assert project_names.load() == {f"{REPOSITORY}/.claude/worktrees/*": "tide"}
