@@ -8,6 +8,7 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
+from clew.catalog.ids import session_key
 from clew.catalog.sync import sync
 from clew.host import Host
 from tests.counting.homes import claude, prompt
@@ -85,3 +86,13 @@ def test_H01_hostile_names_are_text(tmp_path: Path) -> None:
         for text in ("", "alert", "<script>", '">', "javascript:", "\u202e", "%00", "../", "🦊" * 400):
             html = app.get(f"/palette?q={quote(text)}", X_Clew="1").body.decode()
             assert faults(html) == [], text
+
+
+def test_labels_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "data"))
+    write_sessions(tmp_path / "home", 3)
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        key = session_key("claude-code", session_id(1))
+        assert app.post("/annotations", {"session": key, "add_labels": ["To read"]}).status == 200
+        assert addresses(app, "to re", "Labels") == ["/sessions?label=To+read"]
+        assert addresses(app, "to re", "Sessions") == [address(1)]

@@ -1,7 +1,8 @@
-"""What the command palette finds while the user types: sessions, projects and files, and a search for the text."""
+"""What the command palette finds while the user types: sessions, projects, labels, files, and a search for the text."""
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -16,6 +17,7 @@ from clew.web.templates import format_clock, link, session_name, session_url
 
 MAX_SESSIONS = 7
 MAX_PROJECTS = 4
+MAX_LABELS = 4
 MAX_FILES = 5
 
 
@@ -35,6 +37,7 @@ def view(request: PageRequest) -> Response:
     groups = [("Sessions" if words else "Latest sessions", _sessions(request, index, text))]
     if words:
         groups.append(("Projects", _projects(request, index, words)))
+        groups.append(("Labels", _labels(request, words)))
         groups.append(("Files", _files(request, words)))
         groups.append(("Search", [Option(link("/search", request.profile, q=text), f"Search everything for “{text}”")]))
     else:
@@ -44,7 +47,11 @@ def view(request: PageRequest) -> Response:
 
 
 def _sessions(request: PageRequest, index: SessionIndex, text: str) -> list[Option]:
-    found = index.find(text) if text else [session for session in index.sessions if not session.is_subagent]
+    found = (
+        index.find(text, request.session_labels)
+        if text
+        else [session for session in index.sessions if not session.is_subagent]
+    )
     entries = queries.entries(request.context.db, [session.number for session in found[:MAX_SESSIONS]])
     return [Option(session_url(entry), session_name(entry, request.masking.text), _about(entry)) for entry in entries]
 
@@ -56,8 +63,13 @@ def _about(entry: Entry) -> str:
 
 def _projects(request: PageRequest, index: SessionIndex, words: list[str]) -> list[Option]:
     names = dict.fromkeys(session.project for session in index.sessions if session.project)
-    found = [name for name in names if all(word in name.casefold() for word in words)]
+    found = [name for name in names if _has_words(name, words)]
     return [Option(link("/sessions", request.profile, project=name), name) for name in found[:MAX_PROJECTS]]
+
+
+def _labels(request: PageRequest, words: list[str]) -> list[Option]:
+    found = [label for label in request.known_labels if _has_words(label, words)]
+    return [Option(link("/sessions", request.profile, label=label), label) for label in found[:MAX_LABELS]]
 
 
 def _files(request: PageRequest, words: list[str]) -> list[Option]:
