@@ -47,12 +47,9 @@ def view(request: PageRequest) -> Response:
 
 
 def _sessions(request: PageRequest, index: SessionIndex, text: str) -> list[Option]:
-    found = (
-        index.find(text, request.session_labels)
-        if text
-        else [session for session in index.sessions if not session.is_subagent]
-    )
-    entries = queries.entries(request.context.db, [session.number for session in found[:MAX_SESSIONS]])
+    latest = (session for session in index.sessions if not session.is_subagent)
+    found = index.find(text, request.session_labels) if text else latest
+    entries = queries.entries(request.context.db, [session.number for session in islice(found, MAX_SESSIONS)])
     return [Option(session_url(entry), session_name(entry, request.masking.text), _about(entry)) for entry in entries]
 
 
