@@ -194,18 +194,7 @@ class Annotations:
 
         A star or label of a message counts for its session.
         """
-        return {name for name, marks in self.session_marks().items() if marks.has(labels, starred)}
-
-    def session_marks(self) -> dict[tuple[str, str], Annotation]:
-        """For each session with annotations, by agent and id: the star and labels of itself and its messages."""
-        marks: dict[tuple[str, str], Annotation] = {}
-        for found in self._select():
-            before = marks.get((found.agent, found.session), _empty(Target(found.agent, found.session)))
-            names = {folded_label(label): label for label in (*found.labels, *before.labels)}
-            marks[found.agent, found.session] = msgspec.structs.replace(
-                before, starred=before.starred or found.starred, labels=_ordered(names.values())
-            )
-        return marks
+        return {name for name, marks in session_marks(self._select()).items() if marks.has(labels, starred)}
 
     def change(
         self,
@@ -377,6 +366,18 @@ def _key(target: Target) -> tuple[str, str, str]:
 
 def _empty(target: Target) -> Annotation:
     return Annotation(agent=target.agent, session=target.session, message_id=target.message_id, message=target.message)
+
+
+def session_marks(annotations: Iterable[Annotation]) -> dict[tuple[str, str], Annotation]:
+    """For each annotated session, by agent and id: the star and labels of itself and of its messages."""
+    marks: dict[tuple[str, str], Annotation] = {}
+    for found in annotations:
+        before = marks.get((found.agent, found.session), _empty(Target(found.agent, found.session)))
+        names = {folded_label(label): label for label in (*found.labels, *before.labels)}
+        marks[found.agent, found.session] = msgspec.structs.replace(
+            before, starred=before.starred or found.starred, labels=_ordered(names.values())
+        )
+    return marks
 
 
 def _rows(db: sqlite3.Connection, condition: str = "1", *values: str) -> list[Annotation]:

@@ -72,7 +72,7 @@ def test_the_key_stars_the_session_or_the_selected_message(app: Shown, opener: O
     page.locator("#star").wait_for()
     page.keyboard.press("s")
     page.locator("#star[aria-pressed=true]").wait_for()
-    page.locator("#session-list a[aria-current] .name.starred").wait_for()
+    page.locator("#session-list a[aria-current] .star").wait_for()
     page.keyboard.press("j")
     page.keyboard.press("s")
     page.locator("article.here .mark.placed .star").wait_for()

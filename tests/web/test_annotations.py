@@ -72,7 +72,7 @@ def test_messages_are_marked_by_their_own_id(app: Shown) -> None:
 def test_lists_show_stars_and_labels_and_filter_by_them(app: Shown) -> None:
     change(app, starred=True, add_labels=["sea"])
     app.post("/annotations", {"session": session_key("claude-code", FORKED), "message": 1, "add_labels": ["sea"]})
-    beside = named(app.part(f"/sidebar?current={KEY}"), "span", "starred")
+    beside = named(app.part(f"/sidebar?current={KEY}"), "span", "star")
     assert len(beside) == 1
     starred = app.page("/sessions?starred=1")
     assert [place for place in links(starred) if place.startswith("/session/")] == [PAGE]

@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from clew.annotations import Annotation, Annotations, AnnotationsUnreadable
+from clew.annotations import Annotation, Annotations, AnnotationsUnreadable, session_marks
 from clew.catalog.filters import with_annotated_sessions
 from clew.catalog.ids import session_key
 from clew.catalog.queries import Entry
@@ -79,12 +79,22 @@ class PageRequest:
         return with_annotated_sessions(Filters.of(now=self.context.now(), **self.filter_params))
 
     @cached_property
-    def _annotations(self) -> dict[tuple[str, str], Annotation]:
-        """The annotations of sessions, by agent and id. Lists are shown without them if they cannot be read."""
+    def annotations(self) -> list[Annotation]:
+        """The annotations of all sessions and messages. Lists are shown without them if they cannot be read."""
         try:
-            return Annotations().of_sessions()
+            return Annotations().all()
         except (Busy, AnnotationsUnreadable):
-            return {}
+            return []
+
+    @cached_property
+    def _annotations(self) -> dict[tuple[str, str], Annotation]:
+        """The annotations of sessions, by agent and id."""
+        return {(one.agent, one.session): one for one in self.annotations if one.message is None}
+
+    @property
+    def session_labels(self) -> dict[tuple[str, str], str]:
+        """The labels of each session and of its messages as one text, by agent and id."""
+        return {session: "\n".join(marks.labels) for session, marks in session_marks(self.annotations).items()}
 
     def annotation(self, entry: Entry) -> Annotation | None:
         """The star, labels and note of a session in a list."""
@@ -93,10 +103,7 @@ class PageRequest:
     @cached_property
     def session_marks(self) -> dict[str, Annotation]:
         """The stars and labels by which sessions are filtered, by the key of the session."""
-        try:
-            found = Annotations().session_marks()
-        except (Busy, AnnotationsUnreadable):
-            return {}
+        found = session_marks(self.annotations)
         return {session_key(agent, session): marks for (agent, session), marks in found.items()}
 
     @property

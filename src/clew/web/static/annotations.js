@@ -45,9 +45,6 @@ async function refreshSession() {
   }
   placeMarks();
   updateMessageActions();
-  const isStarred = one("#star").getAttribute("aria-pressed") === "true";
-  // In the list of sessions beside the transcript.
-  all("a[aria-current] > .name").forEach((name) => name.classList.toggle("starred", isStarred));
 }
 
 /** Star a message, or the session if no message is given, or remove its star. */

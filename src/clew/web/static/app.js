@@ -1,14 +1,14 @@
 /** Starts the scripts of a page. `clewView` comes from view.js, which exported pages use as well. */
 
+import { initActions } from "./actions.js";
 import { initAnnotatedPage, initAnnotations } from "./annotations.js";
-import { initActions } from "./actions.js";
 import { initFind } from "./find.js";
-import { initActions } from "./actions.js";
 import { initForms } from "./forms.js";
 import { bindFragment, initFragments } from "./fragments.js";
 import { initKeyboard } from "./keyboard.js";
 import { initLive } from "./live.js";
 import { initMessageActions } from "./message_actions.js";
+import { initPalette } from "./palette.js";
 import { initSessionList } from "./session_list.js";
 import { initSettings } from "./settings.js";
 import { initTitle } from "./titles.js";
@@ -40,6 +40,7 @@ initHelpButton();
 initFragments();
 initForms();
 initSessionList();
+initPalette();
 initActions();
 initSettings();
 initAnnotatedPage();
