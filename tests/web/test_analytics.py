@@ -305,3 +305,13 @@ def test_names_with_markup_are_text() -> None:
     grid = hour_grid({("Monday", "09"): HourCell(1.0, mean, ""), ("Monday", "10"): HourCell(None, mean, "")}, mean)
     for drawn in (bars([bar], mean), ranked([bar]), grid):
         assert "<script" not in drawn and "\u202e" not in drawn and "alert(1)" in unescape(drawn)
+
+
+def test_the_panel_of_a_session_has_the_colours_of_the_usage_page(demo: Shown) -> None:
+    entries = [place for place in links(demo.page("/sessions")) if place.startswith("/session/claude-code/")]
+    legend = named(section_of(demo.page("/usage"), "time"), "ul", "legend")[0]
+    known = {words(item).rsplit(" ", 1)[0]: named(item, "span", "dot")[0].get("class") for item in named(legend, "li")}
+    (panel,) = named(demo.part(f"{entries[0]}/panel/usage"), "ul", "legend")
+    for item in named(panel, "li"):
+        name = words(item).partition(" $")[0]
+        assert known.get(name, "dot s6") == named(item, "span", "dot")[0].get("class"), name
