@@ -200,7 +200,8 @@ def test_the_keyboard_is_enough(visit: Visit) -> None:
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Search this session"
     page.keyboard.type("amplitudes")
     page.keyboard.press("Enter")
-    page.wait_for_url("**/search?session=*&q=amplitudes")
+    page.wait_for_url(f"**{MEAN}?find=amplitudes")
+    page.locator("#find-status", has_text="1 of").wait_for()
 
 
 def test_rows_of_a_list_are_gone_through(visit: Visit) -> None:
@@ -291,7 +292,7 @@ def test_search_answers_as_one_types(visit: Visit) -> None:
     page.locator("#hits mark").first.wait_for()
     page.wait_for_url("**/search?q=amplit")
     page.locator("#hits a[href*='71960fc3'][href*='#m']").first.click()
-    page.wait_for_url(f"**{MEAN}#m*")
+    page.wait_for_url(f"**{MEAN}?find=amplit\\**#m*")
     index = page.url.rpartition("#")[2]
     page.locator(f"#{index}").wait_for(state="visible")
     page.goto(page.url.partition("/session/")[0] + "/search?q=tide")

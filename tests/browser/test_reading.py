@@ -185,3 +185,61 @@ def test_a_search_without_hits_and_one_that_is_wrong_are_told_of(app: Shown, ope
     page.locator(".in-session input[type=search]").fill('"open')
     page.keyboard.press("Enter")
     status(page, "never closed")
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=["light", "dark", "phone"])
+def test_messages_since_the_last_visit_are_marked(opener: Opener, tmp_path: Path, look: dict[str, int]) -> None:
+    path = write_session(tmp_path / "home", LONG, turns(LONG, 40))
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        page, watched = enter(app, opener(**look), ADDRESS)
+        settled(page)
+        assert page.locator("#unseen").is_hidden() and page.locator(".first-unseen").count() == 0
+        page.goto(f"http://{app.host}/sessions")
+        with path.open("a") as out:
+            out.writelines(json.dumps(each) + "\n" for each in turns(LONG, 2, first=161))
+        page.goto(f"http://{app.host}{ADDRESS}")
+        link = page.get_by_role("link", name="8 new since your last visit")
+        link.click()
+        page.locator("#m161.first-unseen.here").wait_for()
+        settled(page)
+        assert page.locator(".first-unseen").count() == 1
+        line = "getComputedStyle(document.querySelector('.first-unseen'), '::before').content"
+        assert "New since your last visit" in page.evaluate(line)
+        page.reload()
+        settled(page)
+        assert page.locator("#unseen").is_hidden() and watched.complaints == []
+
+
+def test_seen_messages_are_remembered_for_a_limited_number_of_sessions(app: Shown, opener: Opener) -> None:
+    page, _ = enter(app, opener(), "/sessions")
+    stored = json.dumps({f"/s{number}": number for number in range(900)})
+    page.evaluate("(stored) => localStorage.setItem('clew-seen', stored)", stored)
+    for path in (ADDRESS, "/sessions"):
+        page.goto(f"http://{app.host}{path}")
+    seen = page.evaluate("JSON.parse(localStorage.getItem('clew-seen'))")
+    assert len(seen) == 500 and seen[ADDRESS] == 4 * TURNS and "/s899" in seen and "/s0" not in seen
+    page.evaluate("localStorage.setItem('clew-seen', '[broken')")
+    page.goto(f"http://{app.host}{ADDRESS}")
+    settled(page)
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=["light", "dark", "phone"])
+def test_long_titles_are_cut_and_shown_whole_on_demand(opener: Opener, tmp_path: Path, look: dict[str, int]) -> None:
+    title = "Tide gauge " * 60 + "x" * 300
+    path = write_session(tmp_path / "home", SHORT, turns(SHORT, 2))
+    with path.open("a") as out:
+        out.write(json.dumps({"type": "custom-title", "customTitle": title, "sessionId": SHORT}) + "\n")
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        page, _ = enter(app, opener(**look), "/sessions")
+        row = page.locator("main .list > li > a")
+        box = row.bounding_box()
+        assert box is not None and box["height"] < 60 and (row.get_attribute("title") or "").startswith("Tide gauge")
+        row.click()
+        heading = page.locator("h1#title")
+        cut = heading.bounding_box()
+        page.get_by_role("button", name="Show the whole title").click()
+        whole = heading.bounding_box()
+        assert cut is not None and whole is not None and cut["height"] < 130 < whole["height"]
+        assert page.evaluate("document.documentElement.scrollWidth") <= look.get("width", 1280)
+        page.get_by_role("button", name="Show less").click()
+        assert heading.bounding_box() == cut

@@ -16,6 +16,7 @@ import pytest
 from clew.store import Store
 from clew.web import context
 from clew.web.context import MaskingOptions, masking, resolve_reference, set_masking_options
+from clew.web.pages.usage import OVERVIEW
 from tests.cli.running import run
 from tests.counting.homes import SESSION, claude, prompt, reply
 from tests.redact.planted import Planter
@@ -61,6 +62,9 @@ PAGES = [
     "/sessions?project=srv",
     "/search?q=sail",
     "/search?q=NOT+zebra",
+    f"/compare?left=claude-code:{SESSION}&right=claude-code:{SESSION}",
+    f"/compare?left=claude-code:{SESSION}",
+    "/compare",
     f"/session/claude-code/{SESSION}/hits?q=sail",
     f"/session/claude-code/{SESSION}/hits?q={SECRETS['title']}",
     f"/session/claude-code/{SESSION}?find={SECRETS['title']}",
@@ -68,6 +72,8 @@ PAGES = [
     "/sidebar?q=sail&group=project",
     "/files",
     "/sources",
+    "/usage",
+    *(f"/usage.csv?chart={name}" for name in OVERVIEW),
     *(f"/usage?by={by}" for by in ("day", "week", "month", "model", "agent", "project", "tool")),
     *(f"/usage.csv?by={by}" for by in ("day", "model", "agent", "project", "tool")),
     *(f"/session/claude-code/{SESSION}{part}" for part in ("", "/print", "/outline", "/graph", "/window/0")),
@@ -104,19 +110,37 @@ def test_whatever_is_linked_opens_and_shows_no_secret(masked: Shown) -> None:
     """Every address that pages of this server lead to, as far as they go."""
     waiting, met = ["/", "/search?q=sail"], set[str]()
     while waiting and len(met) < 400:
-        path = waiting.pop()
+        # Pages near to the first come first: presets and groupings of usage have many combinations.
+        path = waiting.pop(0)
         if path in met or path.startswith(("/static", "/secrets")):
             continue
         met.add(path)
         body = shown_by(masked, path)
         assert held(body) == [], path
-        if not path.startswith("/usage.csv") and "/export/" not in path:
+        if "content-disposition: attachment" not in body.lower():
             found = links(masked.page(path))
             waiting += [place.partition("#")[0] for place in found]
             waiting += [unescape(place) for place in re.findall(r'data-load="([^"]+)"', body)]
-    for part in ("/files/history?", "/files/changes?", "/files/blame?", "/search?", "/session/sage-agent/"):
+    for part in (
+        "/files/history?",
+        "/files/changes?",
+        "/files/blame?",
+        "/search?",
+        "/session/sage-agent/",
+        "/compare?",
+    ):
         assert any(path.startswith(part) for path in met), part
     assert not any(held(path) for path in met)
+
+
+def test_a_masked_group_leads_to_its_sessions(masked: Shown) -> None:
+    page = masked.page("/usage")
+    for name in ("project", "model", "tool"):
+        places = [place for place in links(page) if f"used.{name}=~" in place]
+        assert places, name
+        for place in places:
+            assert re.search(r"1 session\b", shown_by(masked, place)), place
+            assert f'name="used.{name}" value="~' in shown_by(masked, place)
 
 
 def test_a_masked_facet_narrows_the_search(masked: Shown) -> None:

@@ -450,6 +450,12 @@ def calls_of(db: sqlite3.Connection, number: int) -> list[tuple[int, UsageTotals
     return [(row[0], _usage_totals(row[1:])) for row in db.execute(query, key_range(number))]
 
 
+def models_of_messages(db: sqlite3.Connection, number: int) -> dict[int, str]:
+    """The models of the messages of a session, by their numbers."""
+    query = f"SELECT m.id % {KEYS_PER_SOURCE}, o.text FROM message m JOIN string o ON o.id = m.model"
+    return dict(db.execute(f"{query} WHERE m.id BETWEEN ? AND ? AND o.text <> ''", key_range(number)))
+
+
 class RecordedChange(NamedTuple):
     """A change of a file by a message."""
 

@@ -138,10 +138,10 @@ def session_url(entry: Entry) -> Markup:
 def session_url_of(agent: str, identity: str, key: str, message: int | None = None) -> Markup:
     """The address of a session, or of a message in it. An id that is not plain text is replaced by the catalog key."""
     anchor = f"#m{message}" if message is not None else ""
-    return Markup(f"/session/{quote(agent, safe='')}/{identity if _is_plain_id(identity) else key}{anchor}")
+    return Markup(f"/session/{quote(agent, safe='')}/{identity if is_plain_id(identity) else key}{anchor}")
 
 
-def _is_plain_id(identity: str) -> bool:
+def is_plain_id(identity: str) -> bool:
     """True for an id that is valid in a path and that no profile masks: some agents let users choose it."""
     if UUID.fullmatch(identity):
         return True

@@ -153,6 +153,11 @@ class Transcript:
                 counts[window][level] += 1
         return counts
 
+    def sections(self) -> Sequence[Sequence[Part]]:
+        """All sections, of all branches."""
+        self._read_to(None)
+        return self._sections
+
     def contents(self) -> Contents:
         """Prompts and forks of the whole session."""
         self._read_to(None)

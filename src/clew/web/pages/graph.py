@@ -8,8 +8,10 @@ from typing import NamedTuple
 from markupsafe import Markup
 from starlette.responses import Response
 
+from clew.render.page.session import Contents
 from clew.render.text_safety import escape, escape_line
 from clew.render.trees import Node, nodes
+from clew.web.pages.compare_links import branch_comparisons
 from clew.web.request import PageRequest, respond
 from clew.web.templates import session_url
 
@@ -37,6 +39,8 @@ def view(request: PageRequest) -> Response:
     session = request.context.session(entry, request.profile)
     tree = nodes((unit.value for unit in session.units()), session.facts.tree.graph())
     runs, limit = find_runs(tree), request.number("rows", MAX_RUNS)
+    is_forked = any(node.is_fork for node in tree)
+    contents = request.context.transcript(entry, request.profile).contents() if is_forked else Contents()
     return respond(
         request,
         "graph.html",
@@ -44,6 +48,7 @@ def view(request: PageRequest) -> Response:
         runs=runs[:limit],
         left_out=max(0, len(runs) - limit),
         drawing=draw_runs(runs[:limit], session_url(entry)),
+        comparisons=branch_comparisons(entry, contents, request.profile),
         forks=sum(node.is_fork for node in tree),
         count=len(tree),
     )

@@ -20,6 +20,7 @@ from clew.render.page.frame import branches, count
 from clew.web.context import AppContext, use_redactor
 from clew.web.editor import EditorLinks, editor_links
 from clew.web.pages.annotated import session_annotations
+from clew.web.pages.compare_links import branch_comparisons, reference_of
 from clew.web.pages.export import DEFAULT_PROFILE, FORMATS, why_without_files
 from clew.web.pages.home import RUNNING
 from clew.web.pages.panels import PANELS
@@ -52,6 +53,7 @@ def view(request: PageRequest) -> Response:
         request,
         "session.html",
         entry=entry,
+        compare_reference=reference_of(entry),
         find=find,
         find_reference=Markup(escape(request.masking.reference(find))),
         title=session_title(_with_title(transcript, entry)),
@@ -208,6 +210,7 @@ def outline(request: PageRequest) -> Response:
         base=session_url(entry),
         prompts=contents.prompts,
         tree=Markup(branches(contents.forks, contents.labels)),
+        comparisons=branch_comparisons(entry, contents, request.profile),
         forks=json.dumps(forks),
         active=json.dumps(active),
         sections=json.dumps(transcript.section_counts()),

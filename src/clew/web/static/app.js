@@ -3,6 +3,7 @@
 import { initAnnotatedPage, initAnnotations } from "./annotations.js";
 import { initActions } from "./actions.js";
 import { initFind } from "./find.js";
+import { initActions } from "./actions.js";
 import { initForms } from "./forms.js";
 import { bindFragment, initFragments } from "./fragments.js";
 import { initKeyboard } from "./keyboard.js";
@@ -10,7 +11,9 @@ import { initLive } from "./live.js";
 import { initMessageActions } from "./message_actions.js";
 import { initSessionList } from "./session_list.js";
 import { initSettings } from "./settings.js";
+import { initTitle } from "./titles.js";
 import { initTranscript, isSessionPage } from "./transcript.js";
+import { initUnseen } from "./unseen.js";
 
 const { one } = clewView;
 
@@ -44,6 +47,8 @@ if (isSessionPage) {
   initTranscript();
   initLive();
   initFind();
+  initTitle();
+  initUnseen();
   initMessageActions();
   initAnnotations();
 }

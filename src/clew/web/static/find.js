@@ -155,8 +155,18 @@ function showHit(number) {
 }
 
 function scrollToRange(range) {
-  const box = range && range.getBoundingClientRect();
-  if (box && box.height) {
+  if (!range) {
+    return;
+  }
+  // Long output scrolls by itself.
+  const scroller = range.startContainer.parentElement.closest("pre, .d");
+  const inside = scroller && scroller.getBoundingClientRect();
+  const place = range.getBoundingClientRect();
+  if (inside && (place.top < inside.top || place.bottom > inside.bottom)) {
+    scroller.scrollTop += place.top - inside.top - inside.height / 2;
+  }
+  const box = range.getBoundingClientRect();
+  if (box.height) {
     scrollBy({ top: box.top - innerHeight * SHARE_OF_SCREEN_ABOVE_HIT, behavior: "instant" });
   }
 }
