@@ -40,7 +40,9 @@ def test_the_home_is_poisoned_and_still_read(poisoned: Shown, sessions: list[str
     assert "&lt;script&gt;alert(1)" in body
 
 
-@pytest.mark.parametrize("path", ["/", "/sessions", "/usage?by=model", "/usage?by=project", "/files", "/sources"])
+@pytest.mark.parametrize(
+    "path", ["/", "/sessions", "/usage", "/usage?by=model", "/usage?by=project", "/files", "/sources"]
+)
 def test_H01_no_list_holds_what_is_not_ours(poisoned: Shown, path: str) -> None:
     poisoned.page(path)
 

@@ -16,6 +16,7 @@ import pytest
 from clew.store import Store
 from clew.web import context
 from clew.web.context import MaskingOptions, masking, resolve_reference, set_masking_options
+from clew.web.pages.usage import OVERVIEW
 from tests.cli.running import run
 from tests.counting.homes import SESSION, claude, prompt, reply
 from tests.redact.planted import Planter
@@ -71,6 +72,8 @@ PAGES = [
     "/sidebar?q=sail&group=project",
     "/files",
     "/sources",
+    "/usage",
+    *(f"/usage.csv?chart={name}" for name in OVERVIEW),
     *(f"/usage?by={by}" for by in ("day", "week", "month", "model", "agent", "project", "tool")),
     *(f"/usage.csv?by={by}" for by in ("day", "model", "agent", "project", "tool")),
     *(f"/session/claude-code/{SESSION}{part}" for part in ("", "/print", "/outline", "/graph", "/window/0")),
@@ -107,6 +110,7 @@ def test_whatever_is_linked_opens_and_shows_no_secret(masked: Shown) -> None:
     """Every address that pages of this server lead to, as far as they go."""
     waiting, met = ["/", "/search?q=sail"], set[str]()
     while waiting and len(met) < 400:
+        # Pages near to the first come first: presets and groupings of usage have many combinations.
         path = waiting.pop(0)
         if path in met or path.startswith(("/static", "/secrets")):
             continue
@@ -127,6 +131,16 @@ def test_whatever_is_linked_opens_and_shows_no_secret(masked: Shown) -> None:
     ):
         assert any(path.startswith(part) for path in met), part
     assert not any(held(path) for path in met)
+
+
+def test_a_masked_group_leads_to_its_sessions(masked: Shown) -> None:
+    page = masked.page("/usage")
+    for name in ("project", "model", "tool"):
+        places = [place for place in links(page) if f"used.{name}=~" in place]
+        assert places, name
+        for place in places:
+            assert re.search(r"1 session\b", shown_by(masked, place)), place
+            assert f'name="used.{name}" value="~' in shown_by(masked, place)
 
 
 def test_a_masked_facet_narrows_the_search(masked: Shown) -> None:

@@ -72,16 +72,12 @@ class UsageTotals:
     @classmethod
     def from_sums(cls, sums: Mapping[str, Any]) -> UsageTotals:
         """Totals from sums by name; SQL sums no rows to NULL."""
-        counts = {name: sums.get(name) or 0 for name in ("sessions", "calls", "priced_calls", "cost_nano")}
-        return cls(**{name: sums[name] for name in cls._names() if name in sums} | counts)
-
-    @classmethod
-    def _names(cls) -> list[str]:
-        return [field.name for field in fields(cls)]
+        values = {name: value for name, value in sums.items() if name in _TOTALS_NAMES and value is not None}
+        return cls(**values)
 
     def __add__(self, other: UsageTotals) -> UsageTotals:
         """The usage of both groups. What neither knows stays unknown; times are not kept."""
-        names = [name for name in self._names() if not name.endswith("_us")]
+        names = [name for name in _TOTALS_NAMES if not name.endswith("_us")]
         return UsageTotals.from_sums({name: add_known((getattr(self, name), getattr(other, name))) for name in names})
 
     @property
@@ -121,6 +117,9 @@ class UsageTotals:
             "first": format_utc(self.first_us) if self.first_us else None,
             "last": format_utc(self.last_us) if self.last_us else None,
         }
+
+
+_TOTALS_NAMES = frozenset(field.name for field in fields(UsageTotals))
 
 
 def catalog_stats(

@@ -134,9 +134,9 @@ class PageRequest:
         return escape((path or self.path) + (f"?{query}" if query else ""))
 
 
-def usage_parameter(name: str, value: str) -> Markup:
+def usage_parameter(name: str, value: str) -> str:
     """A parameter of an address that `PageRequest.usage_group` reads."""
-    return Markup(urlencode({f"{USAGE_PREFIX}{name}": value}))
+    return urlencode({f"{USAGE_PREFIX}{name}": value})
 
 
 View = Callable[[PageRequest], Response]

@@ -147,6 +147,8 @@ class Section(NamedTuple):
     columns: Sequence[Column]
     rows: Sequence[TableRow]
     notes: Sequence[str] = ()
+    left_out: int = 0
+    """Rows that the CSV has, and the table has not."""
 
     def cell_texts(self, row: TableRow) -> list[tuple[str, bool]]:
         """The texts of a row of the table, and whether each is a number."""
@@ -171,6 +173,8 @@ class ChartSource(NamedTuple):
     days: tuple[date, date]
     """The first and the last day of an axis of time."""
     caption: str
+    max_rows: int | None = None
+    """Rows of a table; None for all."""
 
     def names(self, kind: str, values: Iterable[str]) -> dict[str, str]:
         """The names to show for the values of a column: masked, and different for different values."""
@@ -211,12 +215,12 @@ def model_colours(context: AppContext) -> Mapping[str, int]:
 
 def sessions_url(base: Markup, masking: Masking) -> Callable[[Mapping[str, str]], Markup]:
     """Makes addresses of the sessions behind a figure: the address of a list of sessions, and a group."""
-    separator = Markup("&amp;") if "?" in base else Markup("?")
+    begin = f"{base}{'&amp;' if '?' in base else '?'}"
     times = (*CLOCK_NAMES, *PERIODS)
 
     def url(group: Mapping[str, str]) -> Markup:
         values = {name: value if name in times else masking.reference(value) for name, value in group.items()}
-        return base + separator + Markup("&amp;").join(usage_parameter(name, value) for name, value in values.items())
+        return Markup(begin + "&amp;".join(usage_parameter(name, value) for name, value in values.items()))
 
     return url
 
@@ -241,11 +245,12 @@ def over_time(source: ChartSource, step: str, cells: Cells) -> Section:
         figures.append(Figure(title, drawing, _legend(source, measure, on_axis, models)))
     rows = [
         source.row(used, {step: name or "unknown", "model": models[model]}, {step: name, "model": model})
-        for (name, model), used in sorted(cells.items(), key=lambda item: item[0], reverse=True)
+        for (name, model), used in sorted(cells.items(), key=lambda item: item[0], reverse=True)[: source.max_rows]
     ]
     columns = (_name_column(step, step.capitalize()), _name_column("model", "Model"), *USAGE_COLUMNS)
     notes = [*_price_notes(source, on_axis), *_off_axis_notes(step, cells, on_axis)]
-    return Section("time", "Over time", source.caption, figures, columns, rows, notes)
+    left_out = len(cells) - len(rows)
+    return Section("time", "Over time", source.caption, figures, columns, rows, notes, left_out)
 
 
 def _in_colour_order(source: ChartSource, cells: Cells) -> list[tuple[str, ...]]:
@@ -322,18 +327,19 @@ def by_name(source: ChartSource, by: str, usage: Mapping[str, UsageTotals], cell
         drawing = ranked(_ranked_bars(source, measure, by, usage, cells, names))
         legend = _legend(source, measure, cells, models) if by != "model" else []
         figures.append(Figure(title, drawing, legend))
-    rows = [source.row(usage[value], {by: names[value]}, {by: value}) for value in _by_size(MEASURES[0], usage)]
+    ordered = _by_size(MEASURES[0], usage)[: source.max_rows]
+    rows = [source.row(usage[value], {by: names[value]}, {by: value}) for value in ordered]
     columns = (_name_column(by, by.capitalize()), *USAGE_COLUMNS)
     notes = _price_notes(source, cells)
-    return Section(by, f"By {by}", source.caption, figures, columns, rows, notes)
+    return Section(by, f"By {by}", source.caption, figures, columns, rows, notes, len(usage) - len(rows))
 
 
 def _by_size(measure: Measure, usage: Mapping[str, UsageTotals]) -> list[str]:
     """The largest first; those whose amount is unknown last."""
 
-    def size(value: str) -> tuple[int, int, str]:
+    def size(value: str) -> tuple[int, str]:
         amount = measure.amount(usage[value])
-        return -1 if amount is None else amount, usage[value].total_tokens or 0, value
+        return -1 if amount is None else amount, value
 
     return sorted(usage, key=size, reverse=True)
 
@@ -368,7 +374,7 @@ def by_hour(source: ChartSource) -> Section:
     urls = {cell: source.sessions_url({"weekday": cell[0], "hour": cell[1]}) for cell in usage}
     figures, notes = (
         [],
-        ["Hours of the local clock. The four shades end at 1/16, 1/4, 9/16 and all of the largest; ? is unknown."],
+        ["Hours of the local clock. Shades end at 1/16, 1/4, 9/16 and all of the largest; ?: unknown."],
     )
     for measure in MEASURES:
         title = f"{measure.title} by weekday and hour"

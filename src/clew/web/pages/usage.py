@@ -33,6 +33,8 @@ from clew.web.usage_charts import (
     top_sessions,
 )
 
+MAX_TABLE_ROWS = 100
+"""Of the table of a chart; its CSV has all rows."""
 GROUPINGS = ("day", "week", "month", "weekday", "hour", "model", "agent", "project", "tool")
 """The tables that the page offers besides its charts."""
 TIME_GROUPINGS = ("day", "week", "month")
@@ -83,7 +85,8 @@ def csv_view(request: PageRequest) -> Response:
     filters, dates = _filters(request)
     chart = request.param("chart")
     if chart in OVERVIEW:
-        name, rows = chart, _section(request, _source(request, filters, dates), chart).csv_rows()
+        source = _source(request, filters, dates)._replace(max_rows=None)
+        name, rows = chart, _section(request, source, chart).csv_rows()
     else:
         name = _grouping(request) or "day"
         rows = with_names(report(_stats(request, filters), name), request.masking.names)["rows"]
@@ -150,6 +153,7 @@ def _source(request: PageRequest, filters: Filters, dates: DateRange) -> ChartSo
         sessions_url(request.url("/sessions", **changes), request.masking),
         dates.axis_days(local_time(first).date() if first else None, today),
         describe_range(dates.since or first, dates.until, today),
+        MAX_TABLE_ROWS,
     )
 
 
