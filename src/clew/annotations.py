@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ import msgspec
 from clew.datadir import data_path, private_folder
 from clew.errors import Busy, InvalidDocument, SourceUnreadable, UsageError
 from clew.model.json import JSON
-from clew.model.time import from_microseconds, parse_time, spell_time, to_microseconds
+from clew.model.time import EPOCH, from_microseconds, parse_time, spell_time, to_microseconds
 from clew.render.text_safety import visible
 from clew.stored_session import StoredSession
 
@@ -43,10 +44,10 @@ _VERSION = 1
 _TABLE = """
 CREATE TABLE annotation (
   agent TEXT NOT NULL, session TEXT NOT NULL, message TEXT NOT NULL, message_index INTEGER,
-  starred INTEGER NOT NULL, labels TEXT NOT NULL, note TEXT NOT NULL, changed_us INTEGER NOT NULL,
+  starred INTEGER NOT NULL, labels TEXT NOT NULL, note TEXT NOT NULL, changed_at TEXT NOT NULL,
   PRIMARY KEY (agent, session, message)
 ) WITHOUT ROWID"""
-_COLUMNS = "agent, session, message, message_index, starred, labels, note, changed_us"
+_COLUMNS = "agent, session, message, message_index, starred, labels, note, changed_at"
 
 
 class AnnotationsUnreadable(SourceUnreadable):
@@ -108,8 +109,10 @@ class Annotation(msgspec.Struct, frozen=True, kw_only=True):
 
     def has(self, labels: Iterable[str], starred: bool = False) -> bool:
         """True if it has all these labels, and a star if one is wanted."""
-        known = set(map(folded_label, self.labels))
-        return (self.starred or not starred) and all(folded_label(label) in known for label in labels)
+        if starred and not self.starred:
+            return False
+        wanted = set(map(folded_label, labels))
+        return not wanted or wanted <= set(map(folded_label, self.labels))
 
 
 class ImportReport(NamedTuple):
@@ -140,6 +143,7 @@ def checked_label(label: str) -> str:
     return text
 
 
+@lru_cache(maxsize=4096)
 def folded_label(label: str) -> str:
     """A label in the form by which labels are compared: without regard to case and to the number of spaces."""
     return " ".join(unicodedata.normalize("NFC", label).casefold().split())
@@ -216,7 +220,7 @@ class Annotations:
         note = checked_note(note) if note is not None else None
         with self._writing() as db:
             (before,) = _rows(db, "agent = ? AND session = ? AND message = ?", *_key(target)) or [_empty(target)]
-            spellings = {folded_label(label): label for found in _rows(db) for label in found.labels}
+            spellings = {folded_label(label): label for label in _known_labels(db)}
             names = {folded_label(label): label for label in before.labels if folded_label(label) not in removed}
             names |= {name: spellings.get(name, label) for name, label in added.items() if name not in names}
             after = msgspec.structs.replace(
@@ -386,6 +390,14 @@ def _rows(db: sqlite3.Connection, condition: str = "1", *values: str) -> list[An
     return [_annotation(*row) for row in db.execute(query, values)]
 
 
+def _known_labels(db: sqlite3.Connection) -> Iterator[str]:
+    for (labels,) in db.execute("SELECT DISTINCT labels FROM annotation"):
+        yield from _decode_labels(labels)
+
+
+_decode_labels = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
 def _annotation(
     agent: str,
     session: str,
@@ -394,7 +406,7 @@ def _annotation(
     starred: int,
     labels: str,
     note: str,
-    changed_us: int,
+    changed_at: str,
 ) -> Annotation:
     return Annotation(
         agent=agent,
@@ -402,9 +414,9 @@ def _annotation(
         message_id=key if key and key != f"#{message}" else None,
         message=message,
         starred=bool(starred),
-        labels=msgspec.json.decode(labels, type=tuple[str, ...]),
+        labels=_decode_labels(labels),
         note=note,
-        changed_at=spell_time(from_microseconds(changed_us)),
+        changed_at=changed_at,
     )
 
 
@@ -415,14 +427,13 @@ def _write(db: sqlite3.Connection, annotation: Annotation) -> None:
     if annotation.is_empty:
         db.execute(_DELETE, _key(annotation.target))
         return
-    changed = parse_time(annotation.changed_at)
     row = (
         *_key(annotation.target),
         annotation.message,
         int(annotation.starred),
         msgspec.json.encode(annotation.labels).decode(),
         annotation.note,
-        to_microseconds(changed) if changed is not None else 0,
+        annotation.changed_at or spell_time(EPOCH),
     )
     db.execute(f"INSERT OR REPLACE INTO annotation ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 

@@ -254,6 +254,11 @@ def test_a_merge_unites_stars_and_labels_and_keeps_the_later_note(store: Annotat
     assert other.get(SESSION).note == merged.note
 
 
+def test_a_merge_takes_annotations_without_a_time(store: Annotations) -> None:
+    untimed = Annotation(agent="codex", session="0199", starred=True)
+    assert (store.merge([untimed]), store.merge([untimed])) == ((1, 0, 0), (0, 0, 1))
+
+
 def test_a_merge_never_removes_a_note(store: Annotations) -> None:
     store.change(SESSION, note="here", now=MORNING)
     assert store.merge([Annotation(agent="codex", session="0199", starred=True, changed_at="2027-01-01T00:00:00Z")])
