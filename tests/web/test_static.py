@@ -41,11 +41,3 @@ def test_every_name_is_imported_once_from_a_script_that_exports_it(name: str) ->
     for module, word in found:
         exports = r"^export (?:async )?(?:function|const|let|class) " + word + r"\b"
         assert re.search(exports, static_file(module).decode(), re.MULTILINE), f"{module} does not export {word}"
-
-
-@pytest.mark.parametrize("name", ["app.js", *IMPORTED_MODULES])
-def test_a_module_imports_a_name_once_from_a_module_that_exists(name: str) -> None:
-    imports = re.findall(r'^import \{([^}]*)\} from "\./([\w.]+)";$', static_file(name).decode(), flags=re.MULTILINE)
-    names = [each.strip() for listed, _ in imports for each in listed.split(",") if each.strip()]
-    assert len(names) == len(set(names))
-    assert {module for _, module in imports} <= set(IMPORTED_MODULES)
