@@ -252,3 +252,75 @@ def test_a_hostile_path_leads_nowhere_else(tmp_path: Path, path: str, expected: 
         (address,) = {link for link in links(app.page("/sessions")) if link.startswith("/session/")}
         found = set(editor_addresses(app, address)) | set(editor_addresses(app, f"{address}/panel/files"))
         assert found == ({f"vscode://file{expected}:1"} if expected else set())
+
+
+def test_nothing_is_written_while_secrets_are_hidden(tmp_path: Path) -> None:
+    write_small_demo(tmp_path / "home")
+    before = files_below(tmp_path / "home")
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        for path in (f"{MEAN}/continue?redact=secrets", f"{MEAN}/continue?redact=paths"):
+            assert app.post(path, {"to": "codex", "allow_loss": True}).status == 400
+            assert "Secrets are hidden" in words(app.page(path)) and "to=codex" not in app.get(path).body.decode()
+    with shown(tmp_path / "home", tmp_path / "catalog", "secrets") as app:
+        refused = app.post(f"{MEAN}/continue?redact=none", {"to": "codex", "allow_loss": True})
+        assert refused.status == 400 and b"Secrets are hidden" in refused.body
+    assert files_below(tmp_path / "home") == before
+
+
+def test_only_the_app_itself_writes_and_only_for_known_agents(tmp_path: Path) -> None:
+    write_small_demo(tmp_path / "home")
+    before = files_below(tmp_path / "home")
+    body = {"to": "codex", "allow_loss": True}
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        assert app.post(f"{MEAN}/continue", body, Content_Type="text/plain").status == 403
+        assert app.post(f"{MEAN}/continue", body, Origin="http://evil.example").status == 403
+        assert app.post(f"{MEAN}/continue", body, Sec_Fetch_Site="cross-site").status == 403
+        for wrong in ({}, {"to": 1}, {**body, "home": "/etc"}, ["codex"]):
+            assert app.post(f"{MEAN}/continue", wrong).status == 400, wrong
+        for agent in ("claude-code", "cod", "unknown", "../codex"):
+            assert app.post(f"{MEAN}/continue", {"to": agent, "allow_loss": True}).status == 404, agent
+        assert app.post("/session/claude-code/..%2f..%2fetc/continue", body).status in (404, 405)
+    assert files_below(tmp_path / "home") == before
+
+
+def test_what_is_in_the_way_is_said_and_not_replaced(tmp_path: Path) -> None:
+    write_small_demo(tmp_path / "home")
+    with shown_context(context_at(tmp_path / "home", tmp_path / "catalog")) as app:
+        page = app.page(f"{MEAN}/continue?to=codex")
+        target = Path(words(named(named(page, "ul", "written")[0], "code")[:1]))
+        target.mkdir(parents=True)
+        before = files_below(tmp_path / "home")
+        answer = app.post(f"{MEAN}/continue", {"to": "codex", "allow_loss": True})
+        assert answer.status == 400 and b"exists" in answer.body
+        page = app.page(f"{MEAN}/continue?to=codex")
+        assert "cannot be written" in words(page) and not [
+            one for one in named(page, "button") if one.get("id") == "write"
+        ]
+        assert files_below(tmp_path / "home") == before
+
+
+def test_a_session_without_files_is_neither_exported_nor_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    write_small_demo(home)
+    context = context_at(home, tmp_path / "catalog")
+    with shown_context(context) as app:
+        monkeypatch.setattr(context, "engine", "postgresql://box/clew")
+        check_that_there_are_no_files(app, "not on this machine")
+        monkeypatch.setattr(context, "engine", "")
+        (path,) = home.rglob(f"{SESSIONS[0].partition('/')[2]}.jsonl")
+        path.unlink()
+        sync([host_at(home)], tmp_path / "catalog")
+        check_that_there_are_no_files(app, "is missing")
+        assert app.get(f"{MEAN}/message/1.md").status == 200
+
+
+def check_that_there_are_no_files(app: Shown, reason: str) -> None:
+    (menu,) = [one for one in named(app.page(MEAN), "details") if one.get("id") == "actions"]
+    assert reason in words(menu) and "neither exported nor continued" in words(menu)
+    assert links(menu) == [f"{MEAN}/print", f"{MEAN}/graph"]
+    assert app.get(f"{MEAN}/export/html").status == 400
+    assert app.get(f"{MEAN}/resume").status == 400
+    assert reason in words(app.page(f"{MEAN}/continue?to=codex"))
+    assert app.post(f"{MEAN}/continue", {"to": "codex"}).status == 400

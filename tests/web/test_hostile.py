@@ -53,6 +53,9 @@ def test_H01_no_session_holds_what_is_not_ours(poisoned: Shown, sessions: list[s
         poisoned.page(session)
         poisoned.page(f"{session}/graph")
         poisoned.page(f"{session}/outline")
+        poisoned.page(f"{session}/continue")
+        disposition = poisoned.get(f"{session}/export/markdown").headers.get("content-disposition", "")
+        assert disposition.isascii() and disposition.isprintable()
         for panel in PANELS:
             answer = poisoned.get(f"{session}/panel/{panel}")
             assert answer.status in (200, 404)
@@ -69,6 +72,10 @@ def test_H01_a_command_to_copy_runs_nothing_else(tmp_path: Path) -> None:
         (session,) = {path for path in links(app.page("/sessions")) if path.startswith("/session/")}
         commands = named(app.page(session), "dl", "commands")[0]
         told = [shlex.split("".join(one.itertext()))[:3] for one in named(commands, "code")]
+        (reference,) = [one.get("data-copy", "") for one in named(app.page(session), "button") if one.get("data-copy")]
+        resumed = app.get(f"{session}/resume").body.decode()
+    assert shlex.split(reference) == [f"claude-code:{name}"]
+    assert shlex.split(resumed)[-3:] == ["claude", "--resume", name]
     ends = {"resume": "", "export": "", "restore": "#12"}
     assert told == [["clew", word, f"claude-code:{name}{end}"] for word, end in ends.items()]
 
