@@ -132,15 +132,16 @@ def test_what_cannot_be_a_name_is_refused(words: tuple[str, ...]) -> None:
     assert not (data_dir() / FILE).exists()
 
 
-def test_a_broken_file_is_reported_and_changes_nothing() -> None:
+@pytest.mark.parametrize("text", ["{", "[]", '{"moon": 1}', '{"moon": "\\ud800"}', "[" * 100_000])
+def test_a_broken_file_is_reported_and_changes_nothing(text: str) -> None:
     clew("sources", "name", "moon", "Month")
     assert projects()["other"] == "Month"
-    (data_dir() / FILE).write_text("{")
+    (data_dir() / FILE).write_text(text)
     assert projects()["other"] == "Month"
     ran = clew("sources", "name", "moon", "Luna")
     assert ran.code == 3
     assert "correct or delete the file" in ran.err
-    assert (data_dir() / FILE).read_text() == "{"
+    assert (data_dir() / FILE).read_text() == text
 
 
 def test_the_nearest_folder_counts() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from clew.catalog.database import open_reader
 from clew.catalog.search import catalog_text_finder
-from clew.catalog.stats import Stats, UsageTotals, catalog_stats
+from clew.catalog.stats import Row, Stats, UsageTotals, catalog_stats
 from clew.filters import Filters
 from clew.web.charts import COLOURS, Bar, HourCell, Part, bars, hour_grid, ranked
 from clew.web.date_range import MICROSECOND, DateRange, axis_slots, describe_range, preset_range, step_of
@@ -55,15 +55,17 @@ def text_of(value: Any) -> str:
 @pytest.mark.parametrize("query", FILTERS)
 def test_charts_have_the_figures_of_clew_stats(demo: Shown, query: str) -> None:
     stats = stats_of(demo, query)
+    known: dict[tuple[str, ...], Row]
+    names: tuple[str, ...]
     for chart, by in STATS_OF_CHART.items():
         found = {tuple(row[name] for name in by): row for row in sheet(demo, chart, query)}
         if chart == "tool":
             known = {(row["tool"] or "unnamed tool",): row for row in stats.rows("tool")}
             names = ("tool_calls", "errors", "error_rate", "sessions_with_calls")
         else:
-            usage = {names: used for names, used in stats.usage_by(*by).items() if chart != "hour" or names[0]}
+            usage = {group: used for group, used in stats.usage_by(*by).items() if chart != "hour" or group[0]}
             unknown = {"project": "no project", "model": "unknown model"}.get(chart, "")
-            known = {tuple(name or unknown for name in names): used.as_row() for names, used in usage.items()}
+            known = {tuple(name or unknown for name in group): used.as_row() for group, used in usage.items()}
             names = ("calls", "sessions_with_calls", "input_tokens", "cache_read_tokens", "total_tokens", "cost")
         assert found.keys() == known.keys(), (chart, query)
         for name, row in known.items():
@@ -305,3 +307,13 @@ def test_names_with_markup_are_text() -> None:
     grid = hour_grid({("Monday", "09"): HourCell(1.0, mean, ""), ("Monday", "10"): HourCell(None, mean, "")}, mean)
     for drawn in (bars([bar], mean), ranked([bar]), grid):
         assert "<script" not in drawn and "\u202e" not in drawn and "alert(1)" in unescape(drawn)
+
+
+def test_the_panel_of_a_session_has_the_colours_of_the_usage_page(demo: Shown) -> None:
+    entries = [place for place in links(demo.page("/sessions")) if place.startswith("/session/claude-code/")]
+    legend = named(section_of(demo.page("/usage"), "time"), "ul", "legend")[0]
+    known = {words(item).rsplit(" ", 1)[0]: named(item, "span", "dot")[0].get("class") for item in named(legend, "li")}
+    (panel,) = named(demo.part(f"{entries[0]}/panel/usage"), "ul", "legend")
+    for item in named(panel, "li"):
+        name = words(item).partition(" $")[0]
+        assert known.get(name, "dot s6") == named(item, "span", "dot")[0].get("class"), name

@@ -300,7 +300,7 @@ def test_one_session_is_searched_alone_with_its_sub_agents(demo: Shown, rows: sq
     (key,) = rows.execute("SELECT session_id FROM sessions WHERE native_id LIKE '38ed9768%'").fetchone()
     parent = "/session/claude-code/38ed9768-3187-478b-a81f-4c75a5724c22"
     form = named(demo.page(parent), "form", "in-session")[0]
-    assert [one.get("value") for one in form.iter("input")] == [key, ""]
+    assert [one.get("value") for one in form.iter("input")] == [key, None]
     found = demo.page(f"/search?q=UTC&session={key}")
     sessions = {re.split("[?#]", href)[0] for href in links(found) if href.startswith("/session/")}
     agents = {href for href in links(demo.page(parent)) if "/agent-" in href}

@@ -134,3 +134,18 @@ def test_the_task_of_a_sub_agent_is_masked(tmp_path: Path) -> None:
     with shown(tmp_path / "home", tmp_path / "catalog", "secrets") as app:
         body = app.get("/sidebar", X_Clew="1").body
         assert secret.encode() not in body and b"to log in" in body
+
+
+def test_stars_and_labels_are_shown_and_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLEW_DATA_DIR", str(tmp_path / "data"))
+    write_sessions(tmp_path / "home", 5)
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        state = app.get("/sidebar", X_Clew="1").headers["x-clew-state"]
+        (key,) = app.catalog_row(KEY.format(session_id(3)))
+        change = {"session": key, "starred": True, "add_labels": ["Read <b>again</b>"]}
+        assert app.post("/annotations", change).status == 200
+        assert app.get(f"/sidebar?state={state}", X_Clew="1").status == 200
+        for query in ("read+again", "AGAIN+project0"):
+            (row,) = named(app.part(f"/sidebar?q={query}"), "a")
+            assert "Task number 003" in words(row) and "Read <b>again</b>" in words(row)
+            assert named(row, "span", "star")

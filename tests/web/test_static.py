@@ -1,4 +1,4 @@
-"""The style sheets of the app."""
+"""The style sheets and scripts of the app."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from clew.web.app import STYLE_SHEETS, static_file
+from clew.web.app import STATIC_FILES, STYLE_SHEETS, static_file
 
 
 @pytest.mark.parametrize("name", [name for name in STYLE_SHEETS if name != "page.css"])
@@ -26,3 +26,18 @@ def test_no_media_query_repeats_a_rule_without_need(name: str) -> None:
             plain.add(line)
     assert plain
     assert {rule for rules in inside.values() for rule in rules if rule in plain} == set()
+
+
+SCRIPTS = [name for name in STATIC_FILES if name.endswith(".js")]
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_every_name_is_imported_once_from_a_script_that_exports_it(name: str) -> None:
+    """A browser runs no script at all if one import is wrong."""
+    imports = re.findall(r'^import \{([^}]*)\} from "\./([^"]+)";$', static_file(name).decode(), re.MULTILINE)
+    found = [(module, word.strip()) for words, module in imports for word in words.split(",") if word.strip()]
+    names = [word for _, word in found]
+    assert sorted(names) == sorted(set(names))
+    for module, word in found:
+        exports = r"^export (?:async )?(?:function|const|let|class) " + word + r"\b"
+        assert re.search(exports, static_file(module).decode(), re.MULTILINE), f"{module} does not export {word}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from clew.catalog.queries import MAX_SUBAGENT_DEPTH
@@ -39,14 +39,16 @@ class SessionIndex:
           ended_us, git_branch FROM session WHERE is_visible = 1 ORDER BY ended_us DESC, id DESC"""
         return cls([_indexed(*row) for row in db.execute(query)])
 
-    def find(self, text: str) -> list[IndexedSession]:
-        """The sessions with every word of a text in their names, or at the beginning of their id, the latest first.
+    def find(self, text: str, labels: Mapping[tuple[str, str], str]) -> list[IndexedSession]:
+        """The sessions with every word of a text in their names or labels, or at the beginning of their id.
 
-        Those with all words in the title come first.
+        Those with all words in the title come first, sub-agents last; of equals, the latest first. `labels` are the
+        labels of sessions as one text, by agent and id.
         """
         words = text.casefold().split()
-        found = [session for session in self.sessions if _has_words(session, words)]
-        return sorted(found, key=lambda session: not all(word in session.title.casefold() for word in words))
+        folded = {session: names.casefold() for session, names in labels.items()}
+        found = [each for each in self.sessions if _has_words(each, words, folded.get((each.agent, each.id), ""))]
+        return sorted(found, key=lambda session: (session.is_subagent, not _has_title(session, words)))
 
     def family(self, sessions: Iterable[IndexedSession]) -> list[IndexedSession]:
         """These sessions with the sessions that started them and the sub-agents below, the latest first."""
@@ -108,5 +110,10 @@ def _indexed(
     return IndexedSession(number, key, parent, bool(is_subagent), agent, identity, title, project, ended_us, words)
 
 
-def _has_words(session: IndexedSession, words: Sequence[str]) -> bool:
-    return all(word in session.words or session.id.startswith(word) for word in words)
+def _has_words(session: IndexedSession, words: Sequence[str], labels: str) -> bool:
+    return all(word in session.words or word in labels or session.id.startswith(word) for word in words)
+
+
+def _has_title(session: IndexedSession, words: Sequence[str]) -> bool:
+    title = session.title.casefold()
+    return all(word in title for word in words)

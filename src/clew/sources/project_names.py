@@ -2,20 +2,19 @@
 
 A key is the folder of a project, `FOLDER/*` for all folders below it, or the name that the project has without this
 file: the last part of its folder, or the hash that an agent recorded in its place.
+
+Loads next to nothing: every command that reads the catalog looks whether the names have changed.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import msgspec
-
-from clew.agents.file_evidence import absolute, is_windows
+from clew.datadir import data_path
 from clew.errors import SourceUnreadable, UnknownReference, UsageError
-from clew.host import data_dir
-from clew.io.atomic import write_atomic
 
 FILE = "project_names.json"
 ALL_BELOW = "/*"
@@ -26,20 +25,24 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
 
 def names_path(env: Mapping[str, str] | None = None) -> Path:
     """Where the file is, or would be."""
-    return data_dir(env) / FILE
+    return Path(data_path(env)) / FILE
 
 
 def load(env: Mapping[str, str] | None = None) -> dict[str, str]:
     """The name of each project; empty where there is no file. Raises SourceUnreadable."""
     path = names_path(env)
     try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, str])
+        names = json.loads(path.read_bytes())
+        json.dumps(names, ensure_ascii=False).encode()  # fails for half of a character, which no database stores
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise SourceUnreadable(f"{path}: {error.strerror or error}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise SourceUnreadable(f"{path}: {error}; correct or delete the file") from None
+    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
+        raise SourceUnreadable(f"{path}: not an object with a name for each project; correct or delete the file")
+    return names
 
 
 def add(names: Mapping[str, str], env: Mapping[str, str] | None = None) -> None:
@@ -60,6 +63,8 @@ def remove(projects: Sequence[str], env: Mapping[str, str] | None = None) -> lis
 
 def name_of(workspace: str, recorded: str, names: Mapping[str, str]) -> str:
     """The name of the project in a folder; `recorded` is its name where none was given."""
+    from clew.agents.file_evidence import absolute, is_windows
+
     folder = absolute(workspace, None) if is_windows(workspace) else workspace
     if folder in names:
         return names[folder]
@@ -78,5 +83,7 @@ def _checked(text: str, what: str, longest: int) -> str:
 
 
 def _write(names: dict[str, str], env: Mapping[str, str] | None) -> None:
-    text = msgspec.json.format(msgspec.json.encode(dict(sorted(names.items()))), indent=2)
-    write_atomic(names_path(env), text + b"\n")
+    from clew.io.atomic import write_atomic
+
+    text = json.dumps(names, indent=2, sort_keys=True, ensure_ascii=False)
+    write_atomic(names_path(env), f"{text}\n".encode())

@@ -108,9 +108,10 @@ def _turns(sections: Sequence[ShownSection]) -> list[Turn]:
 def _aligned_turns(left: list[Turn], right: list[Turn]) -> list[tuple[Turn, Turn]]:
     if max(len(left), len(right)) > MAX_ALIGNED_TURNS:
         return list(zip_longest(left, right, fillvalue=[]))
-    prompts = [[_content(turn[0]) for turn in turns] for turns in (left, right)]
+    left_prompts, right_prompts = ([_content(turn[0]) for turn in turns] for turns in (left, right))
+    matcher = SequenceMatcher(None, left_prompts, right_prompts, autojunk=False)
     pairs: list[tuple[Turn, Turn]] = []
-    for _, start, end, other_start, other_end in SequenceMatcher(None, *prompts, autojunk=False).get_opcodes():
+    for _, start, end, other_start, other_end in matcher.get_opcodes():
         pairs += zip_longest(left[start:end], right[other_start:other_end], fillvalue=[])
     return pairs
 

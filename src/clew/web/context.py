@@ -244,6 +244,8 @@ class AppContext:
         self._opened_lock = threading.Lock()
         self._transcripts = TranscriptCache()
         self._results: dict[str, tuple[object, Any]] = {}
+        self._refreshing: set[str] = set()
+        """Keys of results that are being computed in the background."""
         self._redactors: dict[tuple[object, ...], Redactor] = {}
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -255,7 +257,7 @@ class AppContext:
 
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)
 
-    def run_in_background(self, function: Callable[[AppContext], None]) -> None:
+    def run_in_background(self, function: Callable[[AppContext], object]) -> None:
         """Call a function in such a thread without waiting for it."""
         self._pool.submit(function, self)
 
@@ -334,6 +336,23 @@ class AppContext:
             self._results[key] = known
         result: T = known[1]
         return result
+
+    def recent(self, key: str, compute: Callable[[], T]) -> T:
+        """As `cached`, but at once where there is an older result: it is then computed again in the background."""
+        known = self._results.get(key)
+        if known is None:
+            return self.cached(key, compute)
+        if known[0] != self.catalog_state() and key not in self._refreshing:
+            self._refreshing.add(key)
+            self._pool.submit(self._refresh, key, compute)
+        result: T = known[1]
+        return result
+
+    def _refresh(self, key: str, compute: Callable[[], T]) -> None:
+        try:
+            self.cached(key, compute)
+        finally:
+            self._refreshing.discard(key)
 
     def sync_progress(self) -> SyncProgress:
         """What pages say about a sync that has not finished."""

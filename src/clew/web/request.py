@@ -78,12 +78,25 @@ class PageRequest:
         return with_annotated_sessions(Filters.of(now=self.context.now(), **self.filter_params))
 
     @cached_property
-    def _annotations(self) -> dict[tuple[str, str], Annotation]:
-        """The annotations of sessions, by agent and id. Lists are shown without them if they cannot be read."""
+    def annotations(self) -> list[Annotation]:
+        """The annotations of all sessions and messages. Lists are shown without them if they cannot be read."""
         try:
-            return {(one.agent, one.session): one for one in Annotations().all() if one.message is None}
+            return Annotations().all()
         except (Busy, AnnotationsUnreadable):
-            return {}
+            return []
+
+    @cached_property
+    def _annotations(self) -> dict[tuple[str, str], Annotation]:
+        """The annotations of sessions, by agent and id."""
+        return {(one.agent, one.session): one for one in self.annotations if one.message is None}
+
+    @property
+    def session_labels(self) -> dict[tuple[str, str], str]:
+        """The labels of each session and of its messages as one text, by agent and id."""
+        labels: dict[tuple[str, str], list[str]] = {}
+        for one in self.annotations:
+            labels.setdefault((one.agent, one.session), []).extend(one.labels)
+        return {session: "\n".join(names) for session, names in labels.items()}
 
     def annotation(self, entry: Entry) -> Annotation | None:
         """The star, labels and note of a session in a list."""

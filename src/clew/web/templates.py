@@ -17,7 +17,7 @@ from clew.catalog.stats import Row, UsageTotals
 from clew.model.time import from_microseconds
 from clew.render.page.frame import theme, views
 from clew.render.shell import shell_word
-from clew.render.tables import ago, size, time_range
+from clew.render.tables import ago, short_project, size, time_range
 from clew.render.text_safety import escape as escape_text
 from clew.render.text_safety import visible
 from clew.timezone import format_minute, zone_label
@@ -65,6 +65,7 @@ def _environment(profile: str) -> Environment:
         "cost": format_row_cost,
         "clock": format_clock,
         "span": format_duration,
+        "short_project": short_project,
         "size": size,
         "address": session_url,
         "highlight": highlight,

@@ -263,10 +263,20 @@ def _time_bar(
     used = {model: cells[slot, model] for model in models if (slot, model) in cells}
     if not used:
         return Bar(slot, ())
-    parts = [Part(source.colour(model), length) for model, each in used.items() if (length := measure.length(each))]
+    parts = _parts(source, measure, used)
     texts = [f"{models[model]} {measure.format([each])}" for model, each in used.items()]
     text = texts[0] if len(texts) == 1 else f"{measure.format(list(used.values()))} ({', '.join(texts)})"
     return Bar(slot, parts, text, source.sessions_url({step: slot}))
+
+
+def _parts(source: ChartSource, measure: Measure, usage: Mapping[str, UsageTotals]) -> list[Part]:
+    """The parts of a bar by model; models without a colour of their own are one part."""
+    lengths: dict[int, float] = {}
+    for model, used in usage.items():
+        if length := measure.length(used):
+            colour = source.colour(model)
+            lengths[colour] = lengths.get(colour, 0.0) + length
+    return [Part(colour, length) for colour, length in sorted(lengths.items())]
 
 
 def _legend(
@@ -352,14 +362,19 @@ def _ranked_bars(
     cells: Cells,
     names: Mapping[str, str],
 ) -> list[Bar]:
-    parts: dict[str, list[Part]] = {}
+    by_model: dict[str, dict[str, UsageTotals]] = {}
     for value, model in _in_colour_order(source, cells):
-        parts.setdefault(value, []).append(Part(source.colour(model), measure.length(cells[value, model])))
+        by_model.setdefault(value, {})[model] = cells[value, model]
     ordered = _by_size(measure, usage)
     # A row for the others takes as much room as one of them.
     shown = ordered if len(ordered) <= MAX_RANKED + 1 else ordered[:MAX_RANKED]
     found = [
-        Bar(names[value], parts.get(value, ()), measure.format([usage[value]]), source.sessions_url({by: value}))
+        Bar(
+            names[value],
+            _parts(source, measure, by_model.get(value, {})),
+            measure.format([usage[value]]),
+            source.sessions_url({by: value}),
+        )
         for value in shown
     ]
     if others := [usage[value] for value in ordered[len(shown) :]]:
@@ -505,7 +520,7 @@ def cache_use(source: ChartSource) -> Section:
             format_savings(saved[model]),
             urls[model],
         )
-        for model in ordered
+        for model in sorted(ordered, key=lambda model: -(saved.get(model) or 0))
         if saved.get(model) is not None
     ]
     columns = (

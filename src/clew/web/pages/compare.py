@@ -198,11 +198,11 @@ def _describe_changes(changes: Sequence[RecordedChange]) -> str:
 
 
 def _cells(request: PageRequest, sides: Sequence[Side], row: Row) -> Cells:
-    first = [min(messages_of(sections), default=0) for sections in (row.left, row.right)]
+    left_first, right_first = (min(messages_of(sections), default=0) for sections in (row.left, row.right))
     if row.is_same:
-        return Cells(Markup(), Markup(), *first, len(messages_of(row.left)))
+        return Cells(Markup(), Markup(), left_first, right_first, len(messages_of(row.left)))
     left, right = (_html(request, sides[0], row.left, "lm"), _html(request, sides[1], row.right, "rm"))
-    return Cells(left, right, *first, 0)
+    return Cells(left, right, left_first, right_first, 0)
 
 
 def _html(request: PageRequest, side: Side, sections: Sequence[ShownSection], prefix: str) -> Markup:

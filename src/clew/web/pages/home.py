@@ -107,7 +107,7 @@ def _usage_section(context: AppContext, stats: Stats, cells: Cells, last: date, 
         _describe_days_of(first, last, context),
     )
     shown = {cell: used for cell, used in cells.items() if date.fromisoformat(cell[0]) in names}
-    return over_time(source, "day", shown)
+    return over_time(source, "day", shown)._replace(title="Usage")
 
 
 def _describe_days_of(first: date, last: date, context: AppContext) -> str:

@@ -13,13 +13,15 @@ from clew.analysis.todos import progression
 from clew.catalog import queries
 from clew.catalog.change_detection import has_unread_messages
 from clew.catalog.queries import Entry
-from clew.catalog.stats import UsageTotals
+from clew.catalog.stats import UsageTotals, catalog_stats
 from clew.errors import UnknownReference
+from clew.filters import Filters
 from clew.stored_session import StoredSession
-from clew.web.charts import lanes
+from clew.web.charts import COLOURS, lanes
 from clew.web.context import NO_MASKING
 from clew.web.editor import editor_links
 from clew.web.request import PageRequest, respond
+from clew.web.usage_charts import model_colours
 
 RECORD_CHARS = 200_000
 """Characters of a native record that are shown at once."""
@@ -56,7 +58,7 @@ def todos(request: PageRequest, entry: Entry) -> dict[str, Any]:
 
 
 def usage(request: PageRequest, entry: Entry) -> dict[str, Any]:
-    """Token usage of each turn."""
+    """Token usage of each turn, and of each model."""
     prompts = request.context.transcript(entry, request.profile).contents().prompts
     turns: list[tuple[int, str, UsageTotals]] = [
         (0, "before the first prompt", UsageTotals()),
@@ -67,7 +69,17 @@ def usage(request: PageRequest, entry: Entry) -> dict[str, Any]:
         while current + 1 < len(turns) and turns[current + 1][0] <= message:
             current += 1
         turns[current] = (*turns[current][:2], turns[current][2] + used)
-    return {"turns": [turn for turn in turns if turn[0] or turn[2].calls], "total": entry.used}
+    shown = [turn for turn in turns if turn[0] or turn[2].calls]
+    return {"turns": shown, "total": entry.used, "models": _models(request, entry)}
+
+
+def _models(request: PageRequest, entry: Entry) -> list[tuple[int, str, UsageTotals]]:
+    """Colour, name and usage of each model of a session, in the order of the colours."""
+    usage = catalog_stats(request.context.db, Filters(sessions=(entry.key,))).usage_by("model")
+    colours = model_colours(request.context)
+    return sorted(
+        ((colours.get(model, COLOURS), model, used) for (model,), used in usage.items()), key=lambda one: one[:2]
+    )
 
 
 def record(request: PageRequest, entry: Entry) -> dict[str, Any]:

@@ -42,13 +42,13 @@ def view(request: PageRequest) -> Response:
     context = request.context
     running = {entry.number for entry in running_sessions(context, MAX_RUNNING)}
     today = local_time(context.now()).date()
-    state = _state(context.catalog_state(), sorted(running), today, request.profile)
+    state = _state(context.catalog_state(), sorted(running), today, request.profile, request.annotations)
     if state == request.param("state"):
         return Response(status_code=204)
     index = session_index(context)
     current = index.get(request.param("current") or "")
     words, is_by_project = request.param("q") or "", request.param("group") == "project"
-    matching = index.find(words) if words else []
+    matching = index.find(words, request.session_labels) if words else []
     listed = index.family(matching) if words else index.sessions
     tops = by_project(top_level(listed)) if is_by_project else top_level(listed)
     rows = max(1, request.number("rows", ROWS, MAX_ROWS))

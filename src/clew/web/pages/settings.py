@@ -42,9 +42,9 @@ MASKED_BY_PROFILE = {
 CHOICES = {
     "theme": ("Colours", [(name, {"auto": "as the system"}.get(name, name)) for name in THEMES]),
     "density": ("Density", [(name, name) for name in DENSITIES]),
-    "detail": ("Detail of a session", [(name, name) for name in DETAILS]),
+    "detail": ("Level of detail", [(name, name) for name in DETAILS]),
     "masking": ("Masked", [(name, MASKED_BY_PROFILE[name]) for name in PROFILES]),
-    "editor": ("Editor", [(NO_EDITOR, "none"), *((scheme, title) for scheme, (title, _) in EDITORS.items())]),
+    "editor": ("Open files in", [(NO_EDITOR, "none"), *((scheme, title) for scheme, (title, _) in EDITORS.items())]),
 }
 """The settings that are one of a few values: label, and value and text of each option."""
 

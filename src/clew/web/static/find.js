@@ -12,8 +12,10 @@ const TYPING_DELAY_MS = 200;
 const MARK_DELAY_MS = 50;
 const MAX_MARKS_PER_WINDOW = 2000;
 const SHARE_OF_SCREEN_ABOVE_HIT = 1 / 3;
-/** Texts that are no part of a message, or repeat one. */
-const NOT_SEARCHED = "article > header, .c > summary > :is(.on, .end), .peek, .more";
+/** Texts that are no part of a message. */
+const NOT_SEARCHED = "article > header, .c > summary > .end, .peek, .more";
+/** The line of a folded tool call, which repeats what is inside it. */
+const REPEATED = ".c > summary > .on";
 /** A phrase does not reach beyond one of these. */
 const BLOCKS = "p, li, pre, td, th, dd, dt, h1, h2, h3, h4, h5, h6, summary, del, ins, div";
 /** Scripts without spaces between words. */
@@ -137,7 +139,8 @@ function rangeOfHit(index) {
   const next = hits.map((hit) => hit > index && document.getElementById(`m${hit}`)).find(Boolean);
   const isBefore = (node, range) =>
     Boolean(node.compareDocumentPosition(range.startContainer) & Node.DOCUMENT_POSITION_FOLLOWING);
-  const ranges = (element && marks.get(element.closest(".w"))) || [];
+  const isRepeated = (range) => range.startContainer.parentElement?.closest(REPEATED);
+  const ranges = ((element && marks.get(element.closest(".w"))) || []).filter((range) => !isRepeated(range));
   return ranges.find((range) => isBefore(element, range) && !(next && isBefore(next, range)));
 }
 
@@ -200,7 +203,7 @@ function showStatus(problem = "") {
   const place = current >= 0 ? `${(current + 1).toLocaleString("en")} of ` : "";
   status.textContent = problem || (hits.length ? `${place}${hits.length.toLocaleString("en")} ${noun}` : "No hits");
   strip.hidden = !query;
-  all("button.step", strip).forEach((button) => {
+  all("button.hit-step", strip).forEach((button) => {
     button.disabled = !hits.length;
   });
   one("#find-list").href = `/search?${new URLSearchParams({ session: strip.dataset.key, q: query })}`;
