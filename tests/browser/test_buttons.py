@@ -120,7 +120,7 @@ def open_menu(page: Page) -> None:
     page.locator("#actions > summary").click()
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (390, False)])
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1024, True), (390, False)])
 def test_the_menu_exports_copies_and_continues(app: Shown, opener: Opener, width: int, dark: bool) -> None:
     page, watched = visit(app, opener, MEAN, width=width, dark=dark)
     open_menu(page)

@@ -2,9 +2,7 @@
 
 import { describeError } from "./fragments.js";
 
-const { one } = clewView;
-
-const CONFIRMATION_MS = 1500;
+const CONFIRMATION_MS = 2500;
 
 /**
  * Copy a text, or one that is still being fetched. Browsers allow it only within a click or key press, and some only if
@@ -39,6 +37,13 @@ function copyBySelection(text) {
   }
 }
 
+/** Says what was copied, at the lower edge of the screen, so that nothing moves. */
+const status = document.createElement("p");
+status.className = "copy-status";
+status.setAttribute("role", "status");
+document.body.append(status);
+let confirmations = 0;
+
 /**
  * Copy a text on behalf of a button, and confirm it on the button and to screen readers.
  * @param {HTMLElement | null} button
@@ -46,26 +51,20 @@ function copyBySelection(text) {
  * @param {string} what names the text in the confirmation
  */
 export async function copyFor(button, text, what) {
-  const status = one("#news") || one("#copied");
+  let outcome = `${what} copied`;
   try {
     await copyText(text);
+    button?.classList.add("copied");
   } catch (error) {
-    say(status, error.name === "NotAllowedError" ? "The browser did not allow copying." : describeError(error));
-    return;
+    outcome = error.name === "NotAllowedError" ? "The browser did not allow copying." : describeError(error);
   }
-  const confirmation = `${what} copied`;
-  say(status, confirmation);
-  button?.classList.add("copied");
+  status.textContent = outcome;
+  confirmations += 1;
+  const number = confirmations;
   setTimeout(() => {
     button?.classList.remove("copied");
-    if (status && status.textContent === confirmation) {
+    if (number === confirmations) {
       status.textContent = "";
     }
   }, CONFIRMATION_MS);
-}
-
-function say(status, text) {
-  if (status) {
-    status.textContent = text;
-  }
 }
