@@ -69,7 +69,6 @@ def test_the_actions_of_a_message_are_not_cut_off(app: Shown, opener: Opener) ->
         assert outer and inner and inner["y"] >= outer["y"]
 
 
-
 def test_keys_reach_the_actions_of_the_selected_message(app: Shown, opener: Opener) -> None:
     page, _ = visit(app, opener, MEAN)
     page.keyboard.press("j")
