@@ -361,6 +361,7 @@ def test_dark_and_light_are_kept(visit: Visit) -> None:
     page, _ = visit("/", dark=True)
     shade = "getComputedStyle(document.body).backgroundColor"
     dark = page.evaluate(shade)
+    page.locator("#colours summary").click()
     page.locator("label[for=t1]").click()
     light = page.evaluate(shade)
     assert light != dark

@@ -23,7 +23,7 @@ function pageCommands() {
     .filter((element) => !element.closest("[hidden]") && !element.disabled)
     .map((element) => ({ name: element.dataset.command, about: "action", element }));
   const choices = all("fieldset.pick input[type=radio]:not(:checked)")
-    .filter((radio) => radio.labels.length && clewView.isShown(radio.labels[0]))
+    .filter((radio) => radio.labels.length && !radio.closest("[hidden], #session-list, dialog"))
     .map((radio) => ({ name: choiceName(radio), about: "view", element: radio }));
   return [...actions, ...links, ...choices].map(({ name, about, element }) => ({
     name,
