@@ -319,7 +319,8 @@ def test_a_session_without_files_is_neither_exported_nor_continued(
 def check_that_there_are_no_files(app: Shown, reason: str) -> None:
     (menu,) = [one for one in named(app.page(MEAN), "details") if one.get("id") == "actions"]
     assert reason in words(menu) and "neither exported nor continued" in words(menu)
-    assert links(menu) == [f"{MEAN}/print", f"{MEAN}/graph"]
+    assert not [link for link in links(menu) if "/export/" in link or link.endswith("/continue")]
+    assert f"{MEAN}/print" in links(menu)
     assert app.get(f"{MEAN}/export/html").status == 400
     assert app.get(f"{MEAN}/resume").status == 400
     assert reason in words(app.page(f"{MEAN}/continue?to=codex"))

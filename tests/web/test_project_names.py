@@ -97,6 +97,17 @@ def test_a_hash_is_named_after_the_folder_that_has_it(home: Path, tmp_path: Path
         assert buttons(page)["Use as lost"] == {"names": {name: "lost"}}
 
 
+def test_a_hash_that_nothing_explains_can_be_named(home: Path, tmp_path: Path) -> None:
+    name = write_gemini(home, LOST)
+    with shown(home, tmp_path / "catalog") as app:
+        page = app.page("/settings")
+        assert f"{name[:12]} 1 session, and nothing tells the folder" in words(page)
+        (button,) = [each for each in named(page, "button") if each.get("data-project")]
+        assert words(button) == f"Name {name[:12]} …"
+        post(app, {"names": {json.loads(button.get("data-project", "")): "Lost"}})
+        assert "nothing tells the folder" not in words(app.page("/settings"))
+
+
 def test_worktrees_that_git_knows_are_suggested(home: Path, tmp_path: Path) -> None:
     repository, worktree = tmp_path / "moon", tmp_path / "moon-fix"
     git = ["git", "-C", str(repository), "-c", "user.name=ada", "-c", "user.email=ada@example.org"]
@@ -125,6 +136,20 @@ def test_what_cannot_be_done_is_explained(app: Shown, body: object) -> None:
     assert answer.status in (400, 404)
     assert json.loads(answer.body)["error"]
     assert not project_names.names_path().exists()
+
+
+def test_the_folder_of_a_windows_machine(app: Shown) -> None:
+    post(app, {"names": {"c:\\ada\\tide\\": "Tide"}})
+    assert project_names.load() == {"C:/ada/tide": "Tide"}
+    assert project_names.name_of("c:\\ada\\tide", "tide", project_names.load()) == "Tide"
+
+
+def test_a_folder_that_cannot_be_written_is_explained(app: Shown) -> None:
+    data_dir().parent.mkdir(parents=True, exist_ok=True)
+    data_dir().write_text("a file")
+    assert "Not a directory" in post(app, {"names": {"x": "y"}}, 400)["error"]
+    answer = app.post("/settings", {"changes": {"theme": "dark"}})
+    assert answer.status == 400 and b"settings.json" in answer.body
 
 
 def test_a_broken_file_is_reported_and_kept(app: Shown) -> None:

@@ -25,7 +25,7 @@ _WORKTREES = re.compile(
 
 Claude Code, Copilot in VS Code, Cursor and Conductor, and a widespread habit.
 """
-_HASH = re.compile(r"[0-9a-f]{32,64}")
+_HASH = re.compile(r"[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}")
 MIN_FOLDER_PARTS = 4
 """`/home/ada/tide` has four. The common folder of changed files is not that of a project if it is higher up."""
 MAX_CHANGED_FILES = 200
@@ -63,6 +63,11 @@ def project_folders(db: sqlite3.Connection) -> list[ProjectFolder]:
       FROM session s JOIN source f ON f.id = s.id WHERE s.is_visible = 1 AND s.project <> ''
       GROUP BY 1, 2, 3, 4, 5 ORDER BY 6 DESC, 2 LIMIT ?"""
     return [ProjectFolder(*row) for row in db.execute(query, (MAX_FOLDERS,))]
+
+
+def is_hash(name: str) -> bool:
+    """True for a project that has only a hash for a name."""
+    return _HASH.fullmatch(name) is not None
 
 
 def suggestions(db: sqlite3.Connection, names: Mapping[str, str]) -> list[Suggestion]:
@@ -105,7 +110,7 @@ def _worktree_place(folder: ProjectFolder) -> tuple[str, str] | None:
 def _hashes(db: sqlite3.Connection, folders: list[ProjectFolder], names: Mapping[str, str]) -> Iterable[Suggestion]:
     known = [folder.workspace for folder in folders if "/" in folder.workspace or "\\" in folder.workspace]
     for folder in folders:
-        if not _HASH.fullmatch(folder.name) or folder.recorded in names:
+        if not is_hash(folder.name) or folder.recorded in names:
             continue
         agent = registry.get(folder.agent) if registry.is_known(folder.agent) else None
         path = agent.folder_of_hash(folder.recorded, known) if agent is not None else None

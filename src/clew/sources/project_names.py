@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -20,6 +21,7 @@ FILE = "project_names.json"
 ALL_BELOW = "/*"
 MAX_NAME_CHARS = 100
 MAX_KEY_CHARS = 4_000
+_write_lock = threading.Lock()
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
 
 
@@ -48,16 +50,18 @@ def load(env: Mapping[str, str] | None = None) -> dict[str, str]:
 def add(names: Mapping[str, str], env: Mapping[str, str] | None = None) -> None:
     """Store the names of some projects. Raises UsageError for a name that cannot be shown on one line."""
     checked = {_checked(key, "project", MAX_KEY_CHARS): _checked(names[key], "name", MAX_NAME_CHARS) for key in names}
-    _write({**load(env), **checked}, env)
+    with _write_lock:
+        _write({**load(env), **checked}, env)
 
 
 def remove(projects: Sequence[str], env: Mapping[str, str] | None = None) -> list[str]:
     """Delete the names of some projects; returns those that had one. Raises UnknownReference if none had."""
-    names = load(env)
-    found = [project for project in projects if names.pop(project, None) is not None]
-    if not found:
-        raise UnknownReference(f"{projects[0]} was not named; `clew sources name` lists the names")
-    _write(names, env)
+    with _write_lock:
+        names = load(env)
+        found = [project for project in projects if names.pop(project, None) is not None]
+        if not found:
+            raise UnknownReference(f"{projects[0]} was not named; `clew sources name` lists the names")
+        _write(names, env)
     return found
 
 
@@ -86,4 +90,8 @@ def _write(names: dict[str, str], env: Mapping[str, str] | None) -> None:
     from clew.io.atomic import write_atomic
 
     text = json.dumps(names, indent=2, sort_keys=True, ensure_ascii=False)
-    write_atomic(names_path(env), f"{text}\n".encode())
+    path = names_path(env)
+    try:
+        write_atomic(path, f"{text}\n".encode())
+    except OSError as error:
+        raise SourceUnreadable(f"{path}: cannot be written: {error.strerror or error}") from None

@@ -201,7 +201,7 @@ def _cells(request: PageRequest, sides: Sequence[Side], row: Row) -> Cells:
     left_first, right_first = (min(messages_of(sections), default=0) for sections in (row.left, row.right))
     if row.is_same:
         return Cells(Markup(), Markup(), left_first, right_first, len(messages_of(row.left)))
-    left, right = (_html(request, sides[0], row.left, "lm"), _html(request, sides[1], row.right, "rm"))
+    left, right = _html(request, sides[0], row.left, "lm"), _html(request, sides[1], row.right, "rm")
     return Cells(left, right, left_first, right_first, 0)
 
 

@@ -13,9 +13,10 @@ import msgspec
 from markupsafe import Markup, escape
 from starlette.responses import Response
 
+from clew.agents.file_evidence import absolute, is_windows
 from clew.catalog import queries
 from clew.catalog.database import CatalogNotWritable
-from clew.catalog.project_suggestions import project_folders, suggestions
+from clew.catalog.project_suggestions import is_hash, project_folders, suggestions
 from clew.catalog.sync import apply_project_names
 from clew.errors import Busy, SourceUnreadable, UsageError
 from clew.io.paths import path_for_display
@@ -63,13 +64,13 @@ class NamesChange(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class NameRow(NamedTuple):
-    """One or more projects with a name, or with one that is suggested."""
+    """One or more projects with a name, or with one that is suggested, or with a hash in place of a name."""
 
     name: str
     projects: list[str]
     """What the projects are called in the file of names."""
     data: Markup
-    """The JSON that the script posts to give or to remove the name, for an attribute."""
+    """What the script needs to give or to remove the name, as JSON for an attribute."""
     reason: str = ""
     sessions: int = 0
 
@@ -79,6 +80,7 @@ class ProjectNames(NamedTuple):
 
     given: list[NameRow]
     suggested: list[NameRow]
+    unnamed: list[NameRow]
     projects: list[str]
     """Folders, and projects that have none, for the list of a field."""
     names: list[str]
@@ -131,7 +133,8 @@ def change_names(request: PageRequest, body: NamesChange) -> JSON:
 
 def _project_key(text: str) -> str:
     """A project as it was typed or chosen: a folder without the slash at its end, or a name."""
-    return text.strip().rstrip("/") or text.strip()
+    text = text.strip()
+    return absolute(text, None) if is_windows(text) else text.rstrip("/") or text
 
 
 def _project_names(request: PageRequest) -> ProjectNames:
@@ -139,29 +142,35 @@ def _project_names(request: PageRequest) -> ProjectNames:
         names, problem = project_names.load(), ""
     except SourceUnreadable as error:
         names, problem = {}, str(error)
-    try:
-        db = request.context.db
-        suggested = suggestions(db, names)
-        known = [folder.workspace or folder.recorded for folder in project_folders(db)]
-        current = queries.names(db)["project"]
-    except NoCatalog:
-        suggested, known, current = [], [], []
-    post = request.masking.reference
+    reference = request.masking.reference
     given = [
-        NameRow(name, [path_for_display(key)], _attribute({"remove": [post(key)]}))
+        NameRow(name, [path_for_display(key)], _attribute({"remove": [reference(key)]}))
         for key, name in sorted(names.items(), key=lambda pair: (pair[1].casefold(), pair[0]))
     ]
-    proposed = [
+    try:
+        db, cached = request.context.db, request.context.cached
+    except NoCatalog:
+        return ProjectNames(given, [], [], [], [], problem)
+    folders = cached("project folders", lambda: project_folders(db))
+    found = cached(f"project suggestions {names}", lambda: suggestions(db, names))
+    suggested = [
         NameRow(
             one.name,
             list(map(path_for_display, one.current)),
-            _attribute({"names": {post(key): post(one.name) for key in one.keys}}),
+            _attribute({"names": {reference(key): reference(one.name) for key in one.keys}}),
             path_for_display(one.reason),
             one.sessions,
         )
-        for one in suggested
+        for one in found
     ]
-    return ProjectNames(given, proposed, _unmasked(request, known), _unmasked(request, current), problem)
+    keys = {key for one in found for key in one.keys}
+    unnamed = [
+        NameRow(folder.name, [folder.recorded], _attribute(reference(folder.recorded)), "", folder.sessions)
+        for folder in folders
+        if is_hash(folder.name) and folder.recorded not in keys
+    ]
+    projects = _unmasked(request, (folder.workspace or folder.recorded for folder in folders))
+    return ProjectNames(given, suggested, unnamed, projects, _unmasked(request, queries.names(db)["project"]), problem)
 
 
 def _unmasked(request: PageRequest, names: Iterable[str]) -> list[str]:

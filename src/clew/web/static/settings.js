@@ -45,7 +45,7 @@ function enable(root) {
   all("fieldset", root).forEach((fieldset) => {
     fieldset.disabled = false;
   });
-  all("[data-names]", root).forEach((button) => {
+  all("[data-names], [data-project]", root).forEach((button) => {
     button.hidden = false;
   });
 }
@@ -74,9 +74,13 @@ export function initSettings() {
   const section = one("#project-names");
   enable(section);
   section.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-names]");
-    if (button) {
+    const button = event.target.closest("button");
+    if (button?.dataset.names) {
       changeNames(JSON.parse(button.dataset.names));
+    } else if (button?.dataset.project) {
+      const { project, name } = one("#name-project").elements;
+      project.value = JSON.parse(button.dataset.project);
+      name.focus();
     }
   });
   section.addEventListener("submit", (event) => {
