@@ -171,6 +171,10 @@ class Annotations:
         """The annotations of a session and of its messages, the session first."""
         return self._select("agent = ? AND session = ?", agent, session)
 
+    def of_sessions(self) -> dict[tuple[str, str], Annotation]:
+        """The annotations of sessions, without those of messages, by agent and session id."""
+        return {(found.agent, found.session): found for found in self._select("message = ''")}
+
     def get(self, target: Target) -> Annotation:
         """The annotation of a session or message; an empty one if there is none."""
         found = self._select("agent = ? AND session = ? AND message = ?", target.agent, target.session, target.key)
@@ -190,13 +194,7 @@ class Annotations:
 
         A star or label of a message counts for its session.
         """
-        wanted = set(map(folded_label, labels))
-        known: dict[tuple[str, str], tuple[bool, set[str]]] = {}
-        for found in self._select():
-            has_star, names = known.get((found.agent, found.session), (False, set[str]()))
-            names |= set(map(folded_label, found.labels))
-            known[found.agent, found.session] = has_star or found.starred, names
-        return {name for name, (has_star, names) in known.items() if wanted <= names and (has_star or not starred)}
+        return {name for name, marks in session_marks(self._select()).items() if marks.has(labels, starred)}
 
     def change(
         self,
@@ -368,6 +366,18 @@ def _key(target: Target) -> tuple[str, str, str]:
 
 def _empty(target: Target) -> Annotation:
     return Annotation(agent=target.agent, session=target.session, message_id=target.message_id, message=target.message)
+
+
+def session_marks(annotations: Iterable[Annotation]) -> dict[tuple[str, str], Annotation]:
+    """For each annotated session, by agent and id: the star and labels of itself and of its messages."""
+    marks: dict[tuple[str, str], Annotation] = {}
+    for found in annotations:
+        before = marks.get((found.agent, found.session), _empty(Target(found.agent, found.session)))
+        names = {folded_label(label): label for label in (*found.labels, *before.labels)}
+        marks[found.agent, found.session] = msgspec.structs.replace(
+            before, starred=before.starred or found.starred, labels=_ordered(names.values())
+        )
+    return marks
 
 
 def _rows(db: sqlite3.Connection, condition: str = "1", *values: str) -> list[Annotation]:

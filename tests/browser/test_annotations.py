@@ -68,10 +68,11 @@ def test_a_session_is_starred_and_found_again(app: Shown, opener: Opener, look: 
 
 
 def test_the_key_stars_the_session_or_the_selected_message(app: Shown, opener: Opener) -> None:
-    page, watched = enter(app, opener(), PAGE)
+    page, watched = enter(app, opener(width=1440), PAGE)
     page.locator("#star").wait_for()
     page.keyboard.press("s")
     page.locator("#star[aria-pressed=true]").wait_for()
+    page.locator("#session-list a[aria-current] .star").wait_for()
     page.keyboard.press("j")
     page.keyboard.press("s")
     page.locator("article.here .mark.placed .star").wait_for()

@@ -60,6 +60,15 @@ def test_a_message_is_copied_as_a_link_and_as_markdown(app: Shown, opener: Opene
     assert watched.complaints == []
 
 
+def test_the_actions_of_a_message_are_not_cut_off(app: Shown, opener: Opener) -> None:
+    """Messages paint nothing outside of themselves, because those out of sight are not rendered."""
+    page, _ = visit(app, opener, MEAN)
+    for message in page.locator("main .m:has(> header)").all()[:4]:
+        message.hover()
+        outer, inner = message.bounding_box(), message.locator(TOOLBAR).bounding_box()
+        assert outer and inner and inner["y"] >= outer["y"]
+
+
 def test_keys_reach_the_actions_of_the_selected_message(app: Shown, opener: Opener) -> None:
     page, _ = visit(app, opener, MEAN)
     page.keyboard.press("j")

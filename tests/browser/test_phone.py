@@ -58,7 +58,7 @@ def test_facets_are_not_folded_where_there_is_room(app: Shown, opener: Opener) -
 @pytest.mark.parametrize("width", [320, 390, 768, 1280])
 def test_the_text_of_charts_can_be_read(app: Shown, opener: Opener, width: int) -> None:
     page, _ = enter(app, opener(width=width, height=844), "/")
-    for path in ("/", "/usage", "/usage?by=model"):
+    for path in ("/", "/usage", "/usage?by=week"):
         page.goto(f"http://{app.host}{path}")
         sizes = page.evaluate(TEXT_SIZES)
         assert sizes and min(sizes) >= 11 and max(sizes) < 16, (path, min(sizes), max(sizes))

@@ -109,6 +109,15 @@ def test_filters_choose_sessions_by_their_own_and_their_messages_annotations(pla
     assert done.code == 1 and "no sessions match --starred --label sea --label none" in done.err
 
 
+def test_a_list_shows_stars_and_labels_of_sessions(place: Path) -> None:
+    annotate(place, "set", SESSION, "--star", "--label", "sea")
+    annotate(place, "set", f"{OTHER}#3", "--star")
+    rows = {row["id"]: (row["starred"], row["labels"]) for row in clew("--home", place, "list", "--json").json}
+    assert rows == {SESSION: (True, ["sea"]), OTHER: (False, [])}
+    text = clew("--home", place, "list").out
+    assert [line.split()[0] for line in text.splitlines() if "★" in line] == [SESSION[:8]]
+
+
 def test_text_is_masked_and_json_is_not(demo: Path) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     done = clew("--home", demo, "annotate", "set", LATEST, "--note", f"token {secret}", "--label", f"k {secret}")
@@ -243,6 +252,7 @@ def test_a_damaged_file_stops_only_what_needs_it(demo: Path) -> None:
     (data_dir() / "annotations.db").write_bytes(damaged)
     for words in (["list"], ["show", LATEST], ["stats"], ["search", "tide"]):
         assert clew("--home", demo, *words).code == 0
+    assert "annotations.db" in clew("--home", demo, "list").err
     for words in (["list", "--starred"], ["annotate", "list"], ["annotate", "set", LATEST, "--star"]):
         done = clew("--home", demo, *words)
         assert done.code == 3 and "annotations.db" in done.err and "Traceback" not in done.err

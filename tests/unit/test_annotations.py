@@ -24,6 +24,7 @@ from clew.annotations import (
     read_export,
 )
 from clew.errors import Busy, InvalidDocument, UsageError
+from tests.killing import killed_at
 
 SESSION = Target("codex", "0199")
 MESSAGE = Target("codex", "0199", "msg_1", 4)
@@ -136,6 +137,29 @@ def test_two_processes_write_at_once(store: Annotations) -> None:
         writer.join(60)
         assert writer.exitcode == 0
     assert len(store.get(SESSION).labels) == 40
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are killed at a chosen moment by fork alone")
+def test_a_process_that_is_killed_leaves_the_old_or_the_new_annotation(store: Annotations) -> None:
+    store.change(SESSION, note="old " * 500)
+    connect = sqlite3.connect
+
+    class Killable(sqlite3.Connection):
+        def execute(self, *words: Any) -> sqlite3.Cursor:
+            return super().execute(*words)
+
+    for moment in range(1, 40):
+        sqlite3.connect = lambda *words, **more: connect(*words, factory=Killable, **more)  # type: ignore[assignment]
+        try:
+            was_killed = killed_at(moment, lambda: store.change(SESSION, note="new " * 500), [(Killable, "execute")])
+        finally:
+            sqlite3.connect = connect
+        store.check()
+        assert store.get(SESSION).note.split()[0] in ("old", "new")
+        if not was_killed:
+            break
+    assert moment > 5 and store.get(SESSION).note.startswith("new")
 
 
 def test_a_busy_file_is_reported(store: Annotations, monkeypatch: pytest.MonkeyPatch) -> None:

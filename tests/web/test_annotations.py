@@ -72,6 +72,8 @@ def test_messages_are_marked_by_their_own_id(app: Shown) -> None:
 def test_lists_show_stars_and_labels_and_filter_by_them(app: Shown) -> None:
     change(app, starred=True, add_labels=["sea"])
     app.post("/annotations", {"session": session_key("claude-code", FORKED), "message": 1, "add_labels": ["sea"]})
+    beside = named(app.part(f"/sidebar?current={KEY}"), "span", "star")
+    assert len(beside) == 1
     starred = app.page("/sessions?starred=1")
     assert [place for place in links(starred) if place.startswith("/session/")] == [PAGE]
     assert named(starred, "span", "star") and words(named(starred, "a", "label")) == "sea"
@@ -84,6 +86,20 @@ def test_lists_show_stars_and_labels_and_filter_by_them(app: Shown) -> None:
     change(app, starred=False)
     assert "0 sessions match" in words(app.part("/sessions?starred=1")), "a result must not be cached"
     assert f"/session/claude-code/{FORKED}" in links(app.page("/search?q=moon&label=sea"))
+
+
+def test_a_search_is_narrowed_by_label_and_star(app: Shown) -> None:
+    assert "label=" not in " ".join(links(app.page("/search?q=midnight")))
+    change(app, message=1, add_labels=["salt water"])
+    change(app, starred=True)
+    places = [place for place in links(app.page("/search?q=midnight")) if "label=" in place or "starred=" in place]
+    assert places == ["/search?q=midnight&label=salt+water", "/search?q=midnight&starred=1"]
+    for place in places:
+        found = app.page(place)
+        assert {link.partition("#")[0].partition("?")[0] for link in links(found) if link.startswith("/session/")} == {
+            PAGE
+        }
+        assert "/search?q=midnight" in links(found), "the facet can be taken back"
 
 
 def test_the_page_lists_all_annotations(app: Shown) -> None:

@@ -539,15 +539,16 @@ def names(db: sqlite3.Connection) -> dict[str, list[str]]:
 
 
 class Facets(NamedTuple):
-    """The number of hits for each agent, project, kind of text and model."""
+    """The number of hits for each agent, project, kind of text, model, and session by its key."""
 
     agent: dict[str, int]
     project: dict[str, int]
     kind: dict[str, int]
     model: dict[str, int]
+    session: dict[str, int]
 
 
-_FACETS = f"""SELECT s.agent, s.project, k.text, coalesce(o.text, '') FROM block b
+_FACETS = f"""SELECT s.agent, s.project, k.text, coalesce(o.text, ''), s.session_id FROM block b
   JOIN session s ON s.id = b.id / {KEYS_PER_SOURCE} JOIN string k ON k.id = b.kind
   LEFT JOIN message m ON m.id = b.message LEFT JOIN string o ON o.id = m.model
   WHERE b.id IN """
@@ -556,7 +557,7 @@ _FACETS = f"""SELECT s.agent, s.project, k.text, coalesce(o.text, '') FROM block
 def facets(db: sqlite3.Connection, docs: Sequence[int]) -> Facets:
     """Count the blocks that were found, by agent and so on; the largest counts first."""
     rows = db.execute(f"{_FACETS}({', '.join('?' * len(docs))})", docs).fetchall()
-    counts = [Counter(column) for column in zip(*rows, strict=True)] if rows else [Counter[str]()] * 4
+    counts = [Counter(column) for column in zip(*rows, strict=True)] if rows else [Counter[str]()] * 5
     return Facets(*(dict(sorted(count.items(), key=lambda pair: (-pair[1], pair[0]))) for count in counts))
 
 

@@ -47,7 +47,14 @@ class SessionIndex:
         """
         words = text.casefold().split()
         folded = {session: names.casefold() for session, names in labels.items()}
-        found = [each for each in self.sessions if _has_words(each, words, folded.get((each.agent, each.id), ""))]
+        found = self.sessions
+        for word in words:
+            labelled = {session for session, names in folded.items() if word in names}
+            found = [
+                each
+                for each in found
+                if word in each.words or each.id.startswith(word) or (each.agent, each.id) in labelled
+            ]
         return sorted(found, key=lambda session: (session.is_subagent, not _has_title(session, words)))
 
     def family(self, sessions: Iterable[IndexedSession]) -> list[IndexedSession]:
@@ -108,10 +115,6 @@ def _indexed(
 ) -> IndexedSession:
     words = "\n".join((title, project, agent, branch)).casefold()
     return IndexedSession(number, key, parent, bool(is_subagent), agent, identity, title, project, ended_us, words)
-
-
-def _has_words(session: IndexedSession, words: Sequence[str], labels: str) -> bool:
-    return all(word in session.words or word in labels or session.id.startswith(word) for word in words)
 
 
 def _has_title(session: IndexedSession, words: Sequence[str]) -> bool:

@@ -14,13 +14,15 @@ from clew.catalog.queries import SORTS
 from clew.cli.options import common, filtering, open_library, print_no_sessions, take_filters, wants_json
 from clew.cli.output import print_json, print_message, print_table
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
-from clew.errors import SourceUnreadable
+from clew.errors import Busy, SourceUnreadable
 from clew.io.database_paths import is_in_database
 from clew.model.json import JSON
 from clew.model.time import parse_time
 
 _SHORT_ID_CHARS, _AGENT_PREFIX = 8, "agent-"
-_SHOWN_COLUMNS = ("agent ended_at project messages total_tokens cost cost_is_at_least has_errors title source").split()
+_SHOWN_COLUMNS = (
+    "agent ended_at project messages total_tokens cost cost_is_at_least has_errors starred title source"
+).split()
 
 
 @click.command("list")
@@ -48,8 +50,8 @@ def command(
     """List sessions, newest first. With --json, sub-agents are listed too.
 
     With PATH, list the sessions in a file or below a folder, without the catalog. `cost` counts the calls that no
-    earlier copy of the session contains, as in `clew stats`. ! marks sessions with errors. Exit code 1: no session was
-    found.
+    earlier copy of the session contains, as in `clew stats`. ! marks sessions with errors, ★ those with a star. Exit
+    code 1: no session was found.
     """
     from clew.catalog.filters import catalog_condition
     from clew.catalog.queries import list_ids, list_rows
@@ -65,6 +67,7 @@ def command(
         condition = catalog_condition(db, filters, find_text)
         listed = list_rows(db, condition, subagents=subagents or as_json, limit=limit, sort=sort, reverse=reverse)
         names = {} if as_json else short_ids([row["id"] for row in listed], list_ids(db, condition))
+    _add_annotations(listed)
     if not listed and not paths:
         suggest_moved_project(library, filters.folders)
     masking = redaction(context, DATA if as_json else TEXT)
@@ -80,6 +83,21 @@ def command(
     else:
         print_no_sessions(context)
     return 0 if listed else 1
+
+
+def _add_annotations(listed: list[dict[str, JSON]]) -> None:
+    """Add the star and the labels of each session; without them if their file cannot be read."""
+    from clew.annotations import Annotations, AnnotationsUnreadable
+
+    try:
+        known = Annotations().of_sessions()
+    except (Busy, AnnotationsUnreadable) as error:
+        print_message(f"clew: {error}")
+        known = {}
+    for row in listed:
+        annotation = known.get((row["agent"], row["id"]))
+        row["starred"] = annotation is not None and annotation.starred
+        row["labels"] = list(annotation.labels) if annotation is not None else []
 
 
 def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, sort: str, masking: Redaction) -> None:
@@ -109,7 +127,7 @@ def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, sort: s
             count(row["messages"]),
             count(row["total_tokens"]),
             cost(row),
-            "!" if row["has_errors"] else "",
+            ("★" if row["starred"] else "") + ("!" if row["has_errors"] else ""),
             row["title"] or "",
             *([_place(row["source"])] if foreign else []),
         ]

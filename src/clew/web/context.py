@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -327,7 +327,7 @@ class AppContext:
 
     def cached(self, key: str, compute: Callable[[], T]) -> T:
         """The result of a function of the catalog; computed again after the catalog or the time zone has changed."""
-        state = self.catalog_state(), user_zone()
+        state = self._result_state()
         known = self._results.get(key)
         if known is None or known[0] != state:
             known = state, compute()
@@ -337,14 +337,17 @@ class AppContext:
         result: T = known[1]
         return result
 
+    def _result_state(self) -> object:
+        return self.catalog_state(), user_zone()
+
     def recent(self, key: str, compute: Callable[[], T]) -> T:
         """As `cached`, but at once where there is an older result: it is then computed again in the background."""
         known = self._results.get(key)
         if known is None:
             return self.cached(key, compute)
-        if known[0] != self.catalog_state() and key not in self._refreshing:
+        if known[0] != self._result_state() and key not in self._refreshing:
             self._refreshing.add(key)
-            self._pool.submit(self._refresh, key, compute)
+            self._pool.submit(copy_context().run, self._refresh, key, compute)
         result: T = known[1]
         return result
 

@@ -15,8 +15,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from clew.annotations import Annotation, Annotations, AnnotationsUnreadable
+from clew.annotations import Annotation, Annotations, AnnotationsUnreadable, session_marks
 from clew.catalog.filters import with_annotated_sessions
+from clew.catalog.ids import session_key
 from clew.catalog.queries import Entry
 from clew.catalog.sessions import MessagesNotRead
 from clew.errors import Busy, ClewError, SourceUnreadable, UnknownReference, UsageError
@@ -93,14 +94,17 @@ class PageRequest:
     @property
     def session_labels(self) -> dict[tuple[str, str], str]:
         """The labels of each session and of its messages as one text, by agent and id."""
-        labels: dict[tuple[str, str], list[str]] = {}
-        for one in self.annotations:
-            labels.setdefault((one.agent, one.session), []).extend(one.labels)
-        return {session: "\n".join(names) for session, names in labels.items()}
+        return {session: "\n".join(marks.labels) for session, marks in session_marks(self.annotations).items()}
 
     def annotation(self, entry: Entry) -> Annotation | None:
         """The star, labels and note of a session in a list."""
         return self._annotations.get((entry.agent, entry.id))
+
+    @cached_property
+    def session_marks(self) -> dict[str, Annotation]:
+        """The stars and labels by which sessions are filtered, by the key of the session."""
+        found = session_marks(self.annotations)
+        return {session_key(agent, session): marks for (agent, session), marks in found.items()}
 
     @property
     def known_labels(self) -> list[str]:

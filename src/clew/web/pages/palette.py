@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from markupsafe import Markup
 from starlette.responses import Response
 
 from clew.catalog import queries
-from clew.catalog.queries import Entry, TouchedFile
+from clew.catalog.queries import Entry
 from clew.catalog.session_index import SessionIndex
 from clew.web.context import AppContext
 from clew.web.request import PageRequest, respond
@@ -71,9 +71,13 @@ def _labels(request: PageRequest, words: list[str]) -> list[Option]:
 
 def _files(request: PageRequest, words: list[str]) -> list[Option]:
     """The files with all words in their path; those with all of them in their name first, then the latest first."""
-    found = [file.path for file in _changed_files(request.context) if _has_words(file.path, words)]
-    found.sort(key=lambda path: not _has_words(path.rpartition("/")[2], words))
-    return [Option(link("/files/history", request.profile, path=path), path) for path in found[:MAX_FILES]]
+    found = _changed_files(request.context)
+    for word in words:
+        found = [file for file in found if word in file.folded]
+    by_name = (file.path for file in found if _has_words(file.path.rpartition("/")[2], words))
+    by_path = (file.path for file in found)
+    paths = dict.fromkeys(chain(islice(by_name, MAX_FILES), islice(by_path, MAX_FILES)))
+    return [Option(link("/files/history", request.profile, path=path), path) for path in islice(paths, MAX_FILES)]
 
 
 def _has_words(text: str, words: list[str]) -> bool:
@@ -81,5 +85,15 @@ def _has_words(text: str, words: list[str]) -> bool:
     return all(word in folded for word in words)
 
 
-def _changed_files(context: AppContext) -> list[TouchedFile]:
-    return context.recent("files", lambda: queries.files(context.db))
+class NamedFile(NamedTuple):
+    """The path of a file, and the same case-folded."""
+
+    path: str
+    folded: str
+
+
+def _changed_files(context: AppContext) -> list[NamedFile]:
+    def load() -> list[NamedFile]:
+        return [NamedFile(file.path, file.path.casefold()) for file in queries.files(context.db)]
+
+    return context.recent("file names", load)

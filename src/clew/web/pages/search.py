@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
 from markupsafe import Markup
@@ -146,6 +147,7 @@ def _facet_links(request: PageRequest, facets: Facets) -> list[tuple[str, list[t
         ("Project", "project", facets.project),
         ("Where", "in", fields),
         ("Model", "model", facets.model),
+        ("Label", "label", _label_counts(request, facets)),
     ):
         values = []
         for name, count in list(counts.items())[:MAX_FACET_VALUES]:
@@ -153,4 +155,17 @@ def _facet_links(request: PageRequest, facets: Facets) -> list[tuple[str, list[t
             url = request.url(**{parameter: None if is_chosen else name, "page": None, "typed": None})
             values.append((name, count, is_chosen, url))
         links.append((title, [value for value in values if value[0]]))
+    if starred := sum(facets.session.get(key, 0) for key, marks in request.session_marks.items() if marks.starred):
+        is_chosen = request.param("starred") is not None
+        url = request.url(starred=None if is_chosen else 1, page=None, typed=None)
+        links.append(("Star", [("starred", starred, is_chosen, url)]))
     return links
+
+
+def _label_counts(request: PageRequest, facets: Facets) -> dict[str, int]:
+    """The number of hits in sessions with each label, the largest first."""
+    counts = Counter[str]()
+    for key, marks in request.session_marks.items():
+        for label in marks.labels if key in facets.session else ():
+            counts[label] += facets.session[key]
+    return dict(counts.most_common())

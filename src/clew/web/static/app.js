@@ -1,7 +1,7 @@
 /** Starts the scripts of a page. `clewView` comes from view.js, which exported pages use as well. */
 
-import { initAnnotatedPage, initAnnotations } from "./annotations.js";
 import { initActions } from "./actions.js";
+import { initAnnotatedPage, initAnnotations } from "./annotations.js";
 import { initFind } from "./find.js";
 import { initForms } from "./forms.js";
 import { bindFragment, initFragments } from "./fragments.js";

@@ -13,7 +13,7 @@ const MARK_DELAY_MS = 50;
 const MAX_MARKS_PER_WINDOW = 2000;
 const SHARE_OF_SCREEN_ABOVE_HIT = 1 / 3;
 /** Texts that are no part of a message. */
-const NOT_SEARCHED = "article > header, .c > summary > .end, .peek, .more";
+const NOT_SEARCHED = "article > header, .mark.placed, .c > summary > .end, .peek, .more";
 /** The line of a folded tool call, which repeats what is inside it. */
 const REPEATED = ".c > summary > .on";
 /** A phrase does not reach beyond one of these. */

@@ -34,7 +34,10 @@ export function applyFolding(article) {
   for (const [details, key] of keysOf(article)) {
     const isOpen = details.classList.contains("c") ? areCallsOpen : (areOthersOpen ?? details.open);
     standard.set(details, isOpen);
-    details.open = chosen.get(key) ?? isOpen;
+    const wanted = chosen.get(key) ?? isOpen;
+    if (details.open !== wanted) {
+      details.open = wanted;
+    }
   }
 }
 

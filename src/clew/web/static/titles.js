@@ -2,9 +2,8 @@
 
 const { one } = clewView;
 
-export function initTitle() {
-  const title = one("h1#title");
-  if (!title || title.scrollHeight <= title.clientHeight + 2) {
+function addButton(title) {
+  if (title.scrollHeight <= title.clientHeight + 2) {
     return;
   }
   const button = document.createElement("button");
@@ -22,4 +21,9 @@ export function initTitle() {
   });
   update();
   title.after(button);
+}
+
+export function initTitle() {
+  // With the layout of the first frame, not before it.
+  requestAnimationFrame(() => addButton(one("h1#title")));
 }
