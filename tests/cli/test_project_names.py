@@ -142,6 +142,8 @@ def test_a_broken_file_is_reported_and_changes_nothing(text: str) -> None:
     assert ran.code == 3
     assert "correct or delete the file" in ran.err
     assert (data_dir() / FILE).read_text() == text
+    checked = clew("doctor", "--json")
+    assert checked.code == 1 and "damaged-settings" in {row["code"] for row in checked.json}
 
 
 def test_the_nearest_folder_counts() -> None:

@@ -18,6 +18,8 @@ from clew.host import data_dir
 from clew.io.paths import path_for_display
 from clew.model import Problem
 from clew.model.codes import problem
+from clew.settings import load_settings, settings_path
+from clew.sources import project_names
 from clew.store.change_journal import restore_journals, roll_back_interrupted_restores
 from clew.store.doctor import Finding, examine, found
 from clew.store.layout import refuse_copy, root_of
@@ -36,9 +38,9 @@ def command(
 
     Reports file modes that give others access, truncated logs, unreadable lines, invalid settings, metadata that
     differs from the log, temporary files, damaged or unused copies of files, interrupted undos, locks, folders of
-    agents that cannot be read, sources that the last `clew sync` could not read completely, and damage of the file with
-    your stars, labels and notes. --fix repairs what it can; copies of files are not removed while a line cannot be
-    read, because that line may refer to them. Exit code 1: a problem remains; notes do not count.
+    agents that cannot be read, sources that the last `clew sync` could not read completely, and damage of the files
+    with your stars, labels, notes and settings. --fix repairs what it can; copies of files are not removed while a line
+    cannot be read, because that line may refer to them. Exit code 1: a problem remains; notes do not count.
     """
     named = [*places, *(Path(home) for home in (*context.find_root().obj["homes"], *homes))]
     noted = _source_problems(context, homes, bool(places))
@@ -48,7 +50,7 @@ def command(
     for place in named if fix else ():
         refuse_copy(root_of(place))
     rows = [_treat(finding, fix) for place in named or [Path.home()] for finding in examine(place)]
-    rows += [_treat(finding, fix) for finding in (*_restores(), *_annotation_problems())]
+    rows += [_treat(finding, fix) for finding in (*_restores(), *_annotation_problems(), *_settings_problems())]
     reported = {(finding.problem.code, finding.problem.file) for finding, _ in rows}
     rows += [(Finding(problem), False) for problem in noted if (problem.code, problem.file) not in reported]
     json = wants_json(context, as_json)
@@ -101,6 +103,16 @@ def _annotation_problems() -> list[Finding]:
     except (Busy, AnnotationsUnreadable) as error:
         return [found("damaged-annotations", annotations.path, str(error))]
     return []
+
+
+def _settings_problems() -> list[Finding]:
+    """What is wrong with the settings of the web app and the names of projects. The user wrote them."""
+    problems = [found("damaged-settings", settings_path(), text) for text in load_settings().problems]
+    try:
+        project_names.load()
+    except SourceUnreadable as error:
+        problems.append(found("damaged-settings", project_names.names_path(), str(error)))
+    return problems
 
 
 def _counts(finding: Finding, mended: bool) -> bool:

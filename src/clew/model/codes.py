@@ -142,6 +142,11 @@ CODES: dict[str, Code] = {
         "The file with your stars, labels and notes cannot be read.",
         "Restore it from a backup, or move it away and use `clew annotate import` with an export.",
     ),
+    "damaged-settings": Code(
+        "error",
+        "A file with your settings or names of projects cannot be read, or has a value that cannot be used.",
+        "Correct the file, or delete it. Until then, defaults count, and the web app may mask everything.",
+    ),
     "damaged-database": Code(
         "error",
         "The database of an agent is damaged, or is no database.",
