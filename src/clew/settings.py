@@ -68,11 +68,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     masking: Profile = "none"
     editor: str = NO_EDITOR
     """The URL scheme of the editor that opens files."""
+    is_masking_known: bool = True
+    """False if the file may ask for more masking than could be read. Not stored."""
     problems: tuple[str, ...] = ()
     """What is wrong with the file. Not stored."""
 
 
-NAMES = tuple(name for name in Settings.__struct_fields__ if name != "problems")
+NAMES = tuple(name for name in Settings.__struct_fields__ if name not in ("is_masking_known", "problems"))
 
 
 def _one_of(choices: tuple[str, ...]) -> Callable[[JSON], None]:
@@ -115,11 +117,11 @@ def load_settings(env: Mapping[str, str] | None = None) -> Settings:
         return Settings()
     except OSError:
         return _load(path)
-    return _load_unchanged(path, (stat.st_ino, stat.st_size, stat.st_mtime_ns))
+    return _load_unchanged(path, (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns))
 
 
 @lru_cache(maxsize=8)
-def _load_unchanged(path: Path, _state: tuple[int, int, int]) -> Settings:
+def _load_unchanged(path: Path, _state: tuple[int, int, int, int]) -> Settings:
     return _load(path)
 
 
@@ -127,7 +129,7 @@ def _load(path: Path) -> Settings:
     try:
         stored = _read(path)
     except SourceUnreadable as error:
-        return Settings(masking=MASKING_IF_UNREADABLE, problems=(str(error),))
+        return Settings(masking=MASKING_IF_UNREADABLE, is_masking_known=False, problems=(str(error),))
     values: dict[str, JSON] = {}
     problems = []
     for name in NAMES:
@@ -138,7 +140,7 @@ def _load(path: Path) -> Settings:
         except UsageError as error:
             problems.append(f"{path}: {name}: {error}")
             if name == "masking":
-                values[name] = MASKING_IF_UNREADABLE
+                values |= {"masking": MASKING_IF_UNREADABLE, "is_masking_known": False}
         else:
             values[name] = stored[name]
     return Settings(**values, problems=tuple(problems))

@@ -20,6 +20,7 @@ import duckdb
 import pytest
 from click.testing import CliRunner
 
+from clew.catalog.ids import session_key
 from clew.cli.main import main
 from clew.host import Host
 from clew.library import Library, StoredSession
@@ -161,6 +162,10 @@ INVOCATIONS: dict[str, tuple[str, ...]] = {
     "sources check": ("sources check", "sources check --json"),
     "sources remove": ("sources remove planted",),
     "resume": ("resume {ref} --print", "resume {ref} --json"),
+    "annotate set": ("annotate set {ref} --star --label seen", "annotate set {ref}#1 --note read --json"),
+    "annotate show": ("annotate show {ref}", "annotate show {ref} --json"),
+    "annotate list": ("annotate list", "annotate list --json"),
+    "annotate export": ("annotate export",),
 }
 """How each command is run. What holds `{ref}` is run for several sessions of the home, `{file}` for several files."""
 
@@ -174,6 +179,10 @@ ELSEWHERE = {
     "clean": "leaves files alone that were written within a day, as all of these were",
     "sources map": "stores the two paths that it is given, and reads no session",
     "sources unmap": "forgets a path that it is given, and reads no session",
+    "sources name": "stores the names that it is given, and reads no session",
+    "sources unname": "forgets a name that it is given, and reads no session",
+    "annotate": "a group without output of its own",
+    "annotate import": "reads a file of annotations, and prints how many",
     "sources fetch": "copies files from other machines, and prints how many",
     "redact": "`redact FILE` is `redact files FILE`",
     "lake": "a group without output of its own",
@@ -531,8 +540,23 @@ def _shows(subject: Subject, command: str, template: str) -> bool:
 LINK = re.compile(r'(?:href|src|action|data-load|data-more|data-[a-z]+)="(/[^"]*)"')
 MOST_ALIKE = {"valid": 8, "odd": 4}
 """So many pages of one kind are asked for: of one route, with the same parameters."""
-SILENT_PAGES = frozenset({"/running", "/secrets"})
-"""Pages that show nothing of a session, masked or not."""
+STARTING_PAGES = (
+    *("/", "/search?q=the", "/search?q=tide", "/running", "/secrets", "/usage.csv", "/settings/projects"),
+    *("/sidebar", "/sidebar?group=project", "/palette", "/palette?q=the", "/annotations", "/annotations.json"),
+)
+SESSION_PAGES = (
+    *("print", "outline", "graph", "window/0", "more/1/0", "hits?q=the", "message/1.md", "annotations"),
+    *("resume", "continue"),
+    *(f"export/{kind}?redact={profile}" for kind in ("html", "markdown", "json") for profile in ("secrets", "none")),
+)
+"""Where crawling begins: pages that only scripts ask for have no link."""
+SILENT_PAGES = frozenset(
+    {
+        *("/running", "/secrets", "/annotations.json"),
+        *("/session/{agent}/{identity}/annotations", "/session/{agent}/{identity}/hits"),
+    }
+)
+"""Pages that show nothing of a session but what the user wrote or searched for, masked or not."""
 
 
 @pytest.mark.slow
@@ -559,10 +583,11 @@ def test_every_page_can_hold_a_canary(subject: Subject) -> None:
 
 def crawl(subject: Subject, app: Shown) -> set[str]:
     """Ask for the pages that links lead to, and for the same as parts of pages; the routes that were asked for."""
-    waiting = ["/", "/search?q=the", "/search?q=tide", "/running", "/secrets", "/usage.csv"]
+    waiting = list(STARTING_PAGES)
     for session in subject.sessions:
-        base = f"/session/{session.agent.id}/{session.id}"
-        waiting += [base, *(f"{base}/{part}" for part in ("print", "outline", "graph", "window/0", "more/1/0"))]
+        base, key = f"/session/{session.agent.id}/{session.id}", session_key(session.agent.id, session.id)
+        assert app.post("/annotations", {"session": key, "starred": True}).status == 200
+        waiting += [base, *(f"{base}/{part}" for part in SESSION_PAGES), f"/annotations/form?session={key}"]
     seen: set[str] = set()
     alike = Counter[tuple[str, ...]]()
     while waiting:

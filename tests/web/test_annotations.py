@@ -134,6 +134,10 @@ def test_the_form_has_what_is_stored(app: Shown) -> None:
     }
     assert boxes == {"salt": True, "sea": False}
     assert words(named(form, "textarea")) == "look" and "Message 2" in words(form)
+    joined = "a family \U0001f469\u200d\U0001f4bb and a zero\u200bwidth space <b>"
+    change(app, note=joined)
+    (area,) = named(app.part(f"/annotations/form?session={KEY}"), "textarea")
+    assert area.text == joined, "the form would store what it shows"
     assert app.get(f"/annotations/form?session={KEY}&message=99999").status == 404
     assert app.get("/annotations/form?session=nothing").status == 404
 

@@ -24,6 +24,8 @@ from tests.web.shown import Shown, links, shown
 
 SECRETS = {name: Planter(f"web {name}").github() for name in ("project", "branch", "model", "tool", "title", "file")}
 STORED = Planter("web session").github()
+SHOWN_CHARS = 12
+"""A secret of which so much is shown was cut before it was masked."""
 TYPED = "tangerine42harbour"
 """What only the name of its file tells."""
 FILE = f"/srv/{SECRETS['file']}.py"
@@ -88,10 +90,10 @@ PAGES = [
 
 
 def held(text: str) -> list[str]:
-    """The names of the secrets that a text shows, also in its addresses."""
+    """The names of the secrets that a text shows, or the beginning of, also in its addresses."""
     plain = unquote_plus(unescape(text))
     known = {**SECRETS, "stored": STORED}
-    return [name for name, secret in known.items() if secret in text or secret in plain]
+    return [name for name, secret in known.items() if secret[:SHOWN_CHARS] in text + plain]
 
 
 def shown_by(app: Shown, path: str, **headers: str) -> str:
@@ -222,3 +224,17 @@ def test_the_references_used_least_recently_are_forgotten(monkeypatch: pytest.Mo
     assert resolve_reference(references[0]) == one
     references.append(masking("secrets").reference(three))
     assert [resolve_reference(reference) for reference in references] == [one, references[1], three]
+
+
+def test_the_spellings_of_hits_are_masked_by_what_the_whole_session_tells(tmp_path: Path) -> None:
+    """A password that a prompt names is known where it stands alone, also if the session has read a credential file."""
+    password = "Wq7rTz9LmPx2Vb4N"
+    answer = reply("m1", 10, 20)
+    answer["message"]["content"] += [
+        {"type": "tool_use", "id": "toolu_01", "name": "Read", "input": {"file_path": "/srv/.env"}}
+    ]
+    texts = [f"The login is DB_PASSWORD={password}", f"Then it used {password} to log in"]
+    claude(tmp_path / "home", prompt(texts[0]), answer, prompt(texts[1]))
+    with shown(tmp_path / "home", tmp_path / "catalog", "secrets") as app:
+        for query in (f"q={password[:4]}&typed=1", f"q={password}"):
+            assert password not in shown_by(app, f"/session/claude-code/{SESSION}/hits?{query}")

@@ -46,6 +46,13 @@ def test_a_session_is_found_by_title_project_agent_branch_and_id(demo: Shown, te
     assert addresses(demo, text, "Sessions")[0] == MEAN
 
 
+def test_a_session_is_found_by_an_id_with_capitals(tmp_path: Path) -> None:
+    claude(tmp_path / "home", prompt("Ring the bell", sessionId="Ses_6ABCdef"), session="Ses_6ABCdef")
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        for text in ("Ses_6ABC", "ses_6abc"):
+            assert addresses(app, text, "Sessions") == ["/session/claude-code/Ses_6ABCdef"]
+
+
 def test_projects_and_files_are_found(demo: Shown) -> None:
     assert "/sessions?project=tidepool" in addresses(demo, "tidep", "Projects")
     assert addresses(demo, "predict.py", "Files")[0].startswith("/files/history?path=")

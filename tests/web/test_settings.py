@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from clew.host import data_dir
 from clew.settings import FILE, Settings, load_settings
-from tests.web.shown import Shown, named, words
+from tests.web.shown import Shown, named, shown, words
 
 
 @pytest.fixture
@@ -77,8 +78,16 @@ def test_settings_that_cannot_be_read_mask_everything_and_are_reported(app: Show
     (data_dir() / FILE).write_text('{"masking": "secrets",')
     page = app.page("/sessions")
     assert "Masked: all." in words(named(page, "footer"))
+    assert "Masked: all." in words(named(app.page("/sessions?redact=none"), "footer"))
     assert "correct or delete the file" in words(named(page, "p", "settings-problem"))
     assert "correct or delete the file" in save(app, 400, masking="none")["error"]
+
+
+def test_masking_of_the_run_cannot_be_stored_away(tmp_path: Path) -> None:
+    """A guest of an app that masks must not change what the owner's next run shows."""
+    with shown(tmp_path / "home", tmp_path / "catalog", "all") as masked:
+        assert "cannot be changed while the app runs with --redact" in save(masked, 400, masking="none")["error"]
+    assert not (data_dir() / FILE).exists()
 
 
 def test_a_value_that_cannot_be_used_is_refused(app: Shown) -> None:

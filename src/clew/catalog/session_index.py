@@ -53,7 +53,7 @@ class SessionIndex:
             found = [
                 each
                 for each in found
-                if word in each.words or each.id.startswith(word) or (each.agent, each.id) in labelled
+                if word in each.words or each.id.casefold().startswith(word) or (each.agent, each.id) in labelled
             ]
         return sorted(found, key=lambda session: (session.is_subagent, not _has_title(session, words)))
 

@@ -81,7 +81,8 @@ def command(
         )
     if host not in LOOPBACK_HOSTS:
         print_message(
-            f"clew: other machines can reach {host}; anyone with the link can read everything; use a trusted network"
+            f"clew: other machines can reach {host}; anyone with the link can read everything and change stars, labels,"
+            " notes and settings; use a trusted network"
         )
     if host in WILDCARD_HOSTS:
         print_message(

@@ -22,9 +22,15 @@ from clew.web.auth import LoginRoutes, RequestGuard, SessionTokens
 STATIC_FOLDER = files("clew.web") / "static"
 SHARED_WITH_EXPORT = ("code.js", "page.css", "view.js")
 """Static files that exported pages use as well."""
-STATIC_FILES = tuple(sorted({*SHARED_WITH_EXPORT, *(file.name for file in STATIC_FOLDER.iterdir())}))
-"""All static files; no other name is served."""
 MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+STATIC_FILES = tuple(
+    sorted(
+        name
+        for name in {*SHARED_WITH_EXPORT, *(file.name for file in STATIC_FOLDER.iterdir())}
+        if PurePosixPath(name).suffix in MEDIA_TYPES
+    )
+)
+"""All static files; no other name is served."""
 STYLE_SHEETS = (
     "page.css",
     "app.css",

@@ -120,11 +120,14 @@ class Masking:
         return session.redacted(self.redactor()) if self.is_on else session
 
     def text(self, text: str, calls: Sequence[JSON] = (), /) -> str:
-        """Mask a text. `calls` are tool calls of its session that read credential files, with their outputs."""
+        """Mask a text. `calls` are tool calls of its session that read credential files, with their outputs.
+
+        A redactor that knows the session (`use_redactor`) has learned these calls already, and more.
+        """
         if not self.is_on or not text:
             return text
         redactor = _session_redactor.get()
-        if redactor is None or redactor.settings.profile != self.profile or calls:
+        if redactor is None or redactor.settings.profile != self.profile:
             redactor = self.redactor()
             redactor.learn(calls)
         return str(redactor.mask_for_append(text))

@@ -49,6 +49,6 @@ def editor_links(request: PageRequest, entry: Entry, workspace: str = "") -> Edi
         return None
     try:
         moved = moved_projects.load()
-    except SourceUnreadable:
+    except (SourceUnreadable, OSError):
         moved = {}
     return EditorLinks(editor, request.masking.text, moved, workspace)

@@ -132,9 +132,14 @@ class PageRequest:
 
     @property
     def profile(self) -> str:
-        """The masking profile: the one the app was started with, or this browser chose, or that of the settings."""
+        """The masking profile: the one the app was started with, or this browser chose, or that of the settings.
+
+        While the settings cannot be read, no browser can choose less than they may ask for.
+        """
         if self.context.profile != NO_MASKING:
             return self.context.profile
+        if not self.settings.is_masking_known:
+            return self.settings.masking
         chosen = self._request.query_params.get("redact") or self._request.cookies.get(PROFILE_COOKIE, "")
         return chosen if chosen in PROFILES else self.settings.masking
 

@@ -183,6 +183,10 @@ class ChartSource(NamedTuple):
         shown = {value: name or UNKNOWN_NAMES.get(kind, "unknown") for value, name in masked.items()}
         return number_duplicates(shown)
 
+    def mask_name(self, name: str) -> str:
+        """Mask one name."""
+        return self.mask_names([name])[0]
+
     def colour(self, model: str) -> int:
         """The number of the colour of a model."""
         return self.colours.get(model, COLOURS)
@@ -421,7 +425,7 @@ def top_sessions(source: ChartSource, find_entries: Callable[[Sequence[str]], Ma
     keys = list(dict.fromkeys(key for found in largest.values() for key in found))
     entries = find_entries(keys)
     keys = [key for key in keys if key in entries]
-    titles = source.mask_names([session_name(entries[key], lambda text: text) for key in keys])
+    titles = source.mask_names([session_name(entries[key], source.mask_name) for key in keys])
     names = dict(zip(keys, titles, strict=True))
     figures = []
     for measure in MEASURES:

@@ -344,7 +344,9 @@ class Fragments:
         link = self._file_link(path)
         if link is None:
             return escape_line(path)
-        return f'<a class="edit" href="{escape(link.url)}" title="{escape_line(link.title)}">{escape_line(path)}</a>'
+        return (
+            f'<a class="in-editor" href="{escape(link.url)}" title="{escape_line(link.title)}">{escape_line(path)}</a>'
+        )
 
     def _tasks(self, part: Tasks) -> str:
         bar = f'<progress max="{part.total}" value="{part.done}" aria-label="Tasks done"></progress>'

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import msgspec
+from markupsafe import Markup, escape
 from starlette.responses import Response
 
 from clew.annotations import (
@@ -78,11 +79,14 @@ def form(request: PageRequest) -> Response:
     redactor = request.context.session_redactor(entry, request.profile) if entry is not None else None
     with use_redactor(redactor):
         is_note_masked = request.masking.text(annotation.note) != annotation.note
+    # As it is: pages spell out invisible characters, and the form would store the spelling.
+    note = annotation.note if is_note_masked else Markup(escape(annotation.note))
     return respond(
         request,
         "annotation_form.html",
         entry=entry,
         annotation=annotation,
+        note=note,
         message=message,
         labels=[(label, annotation.has([label])) for label in annotations.labels()],
         is_note_masked=is_note_masked,
@@ -162,7 +166,7 @@ def _group(request: PageRequest, items: list[AnnotatedItem]) -> dict[str, Any]:
         "project": first.project,
         "ended_us": first.ended_us,
         "is_known": first.number is not None,
-        "title": first.title or f"Session {first.annotation.session[:16]}",
+        "title": first.title or f"Session {request.masking.text(first.annotation.session)[:16]}",
         "reference": Target(first.annotation.agent, first.annotation.session).reference,
         "url": session_url_of(first.annotation.agent, first.annotation.session, first.key),
         "own": next((item.annotation for item in items if item.message is None), None),

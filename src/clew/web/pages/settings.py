@@ -27,7 +27,7 @@ from clew.render.page.frame import THEMES
 from clew.settings import DENSITIES, EDITORS, NO_EDITOR, save_settings, settings_path
 from clew.sources import project_names
 from clew.timezone import ZONE_VARIABLE
-from clew.web.context import NoCatalog, resolve_reference
+from clew.web.context import NO_MASKING, NoCatalog, resolve_reference
 from clew.web.request import PageRequest, respond
 
 NAMES_WAIT_SECONDS = 2.0
@@ -100,8 +100,10 @@ def view(request: PageRequest) -> Response:
     )
 
 
-def change(_request: PageRequest, body: SettingsChange) -> JSON:
+def change(request: PageRequest, body: SettingsChange) -> JSON:
     """Store some settings."""
+    if "masking" in body.changes and request.context.profile != NO_MASKING:
+        raise UsageError("what is masked cannot be changed while the app runs with --redact")
     try:
         save_settings(body.changes)
     except SourceUnreadable as error:
