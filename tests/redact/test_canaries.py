@@ -198,6 +198,11 @@ SILENT = frozenset(
         "",
         "agents",
         "agents --json",
+        "annotate export",
+        "annotate set {ref} --star --label seen",
+        "annotate set {ref}#1 --note read --json",
+        "annotate show {ref}",
+        "annotate show {ref} --json",
         "archive",
         "archive --json",
         "archive list",
@@ -234,7 +239,7 @@ SILENT = frozenset(
         "sync --full --json",
     }
 )
-"""Invocations that give out counts, ids and names of clew's own, and nothing of a session, masked or not."""
+"""Invocations that give out counts, ids, names of clew's own and what the user wrote, and nothing of a session."""
 
 NEVER_WHOLE = frozenset(
     {
