@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -122,6 +122,8 @@ class AnnotationsExport(msgspec.Struct, kw_only=True):
     clew_annotations: int
     annotations: list[Annotation]
     exported_at: str | None = None
+    masked: str | None = None
+    """The masking profile, if something in it was masked. Such an export cannot be imported."""
 
 
 def checked_label(label: str) -> str:
@@ -167,10 +169,6 @@ class Annotations:
     def of_session(self, agent: str, session: str) -> list[Annotation]:
         """The annotations of a session and of its messages, the session first."""
         return self._select("agent = ? AND session = ?", agent, session)
-
-    def of_sessions(self) -> dict[tuple[str, str], Annotation]:
-        """The annotations of sessions, without those of messages, by agent and session id."""
-        return {(found.agent, found.session): found for found in self._select("message = ''")}
 
     def get(self, target: Target) -> Annotation:
         """The annotation of a session or message; an empty one if there is none."""
@@ -505,6 +503,12 @@ def _changed_us(annotation: Annotation) -> int:
     return to_microseconds(changed) if changed is not None else 0
 
 
+def masked_export(exported: dict[str, JSON], mask: Callable[[JSON], JSON], profile: str) -> dict[str, JSON]:
+    """An export with its texts masked; it names the profile if that changed anything."""
+    masked = mask(exported)
+    return {**masked, "masked": profile} if masked != exported else exported
+
+
 def read_export(content: bytes, name: str) -> list[Annotation]:
     """The annotations in an exported file. Raises InvalidDocument if it is not one; `name` is that of the file."""
     if len(content) > MAX_IMPORT_BYTES:
@@ -520,6 +524,11 @@ def checked_export(found: AnnotationsExport, name: str) -> list[Annotation]:
     """The annotations of an export as they are stored. Raises InvalidDocument if one of them is not valid."""
     if found.clew_annotations != EXPORT_VERSION:
         raise InvalidDocument(f"{name}: version {found.clew_annotations} of this format is not known; update clew")
+    if found.masked is not None:
+        raise InvalidDocument(
+            f"{name}: some of its texts were masked (profile {found.masked}), so it is not imported;"
+            " export again without masking"
+        )
     annotations = []
     for number, annotation in enumerate(found.annotations):
         try:
