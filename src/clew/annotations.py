@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -40,13 +40,6 @@ EXPORT_VERSION = 1
 
 _APPLICATION = 0x636C6577
 """The `application_id` of the database: "clew" in ASCII."""
-_VERSION = 1
-_TABLE = """
-CREATE TABLE annotation (
-  agent TEXT NOT NULL, session TEXT NOT NULL, message TEXT NOT NULL, message_index INTEGER,
-  starred INTEGER NOT NULL, labels TEXT NOT NULL, note TEXT NOT NULL, changed_at TEXT NOT NULL,
-  PRIMARY KEY (agent, session, message)
-) WITHOUT ROWID"""
 _COLUMNS = "agent, session, message, message_index, starred, labels, note, changed_at"
 
 
@@ -129,6 +122,8 @@ class AnnotationsExport(msgspec.Struct, kw_only=True):
     clew_annotations: int
     annotations: list[Annotation]
     exported_at: str | None = None
+    masked: str | None = None
+    """The masking profile, if something in it was masked. Such an export cannot be imported."""
 
 
 def checked_label(label: str) -> str:
@@ -175,10 +170,6 @@ class Annotations:
         """The annotations of a session and of its messages, the session first."""
         return self._select("agent = ? AND session = ?", agent, session)
 
-    def of_sessions(self) -> dict[tuple[str, str], Annotation]:
-        """The annotations of sessions, without those of messages, by agent and session id."""
-        return {(found.agent, found.session): found for found in self._select("message = ''")}
-
     def get(self, target: Target) -> Annotation:
         """The annotation of a session or message; an empty one if there is none."""
         found = self._select("agent = ? AND session = ? AND message = ?", target.agent, target.session, target.key)
@@ -218,9 +209,11 @@ class Annotations:
         added = {folded_label(label): label for label in map(checked_label, add_labels)}
         removed = set(map(folded_label, remove_labels))
         note = checked_note(note) if note is not None else None
+        if not (starred or added or note or self.path.exists()):
+            return _empty(target)
         with self._writing() as db:
             (before,) = _rows(db, "agent = ? AND session = ? AND message = ?", *_key(target)) or [_empty(target)]
-            spellings = {folded_label(label): label for label in _known_labels(db)}
+            spellings = _known_spellings(db)
             names = {folded_label(label): label for label in before.labels if folded_label(label) not in removed}
             names |= {name: spellings.get(name, label) for name, label in added.items() if name not in names}
             after = msgspec.structs.replace(
@@ -240,15 +233,17 @@ class Annotations:
 
         The deleted text is overwritten in the file.
         """
-        chosen = [
-            found
-            for found in self.of_session(agent, session)
-            if messages is None or (found.message_id is not None and found.message_id in messages)
-        ]
-        if chosen:
-            with self._writing() as db:
-                for found in chosen:
-                    db.execute(_DELETE, _key(found.target))
+        if not self.of_session(agent, session):
+            return 0
+        with self._writing() as db:
+            # Read again under the write lock, so that a note that was added since then is deleted too.
+            chosen = [
+                found
+                for found in _rows(db, "agent = ? AND session = ?", agent, session)
+                if messages is None or (found.message_id is not None and found.message_id in messages)
+            ]
+            for found in chosen:
+                db.execute(_DELETE, _key(found.target))
         return len(chosen)
 
     def export(self, now: datetime | None = None) -> dict[str, JSON]:
@@ -263,14 +258,18 @@ class Annotations:
     def merge(self, annotations: Iterable[Annotation], *, dry_run: bool = False) -> ImportReport:
         """Add annotations of an export, so that nothing is removed; a second time changes nothing.
 
-        Stars and labels are united. Where both have a note, that of the annotation that was changed last is kept.
+        Stars and labels are united; a label that is known in another spelling gets the known one. Where both have a
+        note, that of the annotation that was changed last is kept.
         """
         added = changed = unchanged = 0
         with self._writing(dry_run=dry_run) as db:
             known = {_key(found.target): found for found in _rows(db)}
-            for imported in annotations:
-                if imported.is_empty:
+            spellings = _known_spellings(db)
+            for each in annotations:
+                if each.is_empty:
                     continue
+                labels = {spellings.setdefault(folded_label(label), label) for label in each.labels}
+                imported = msgspec.structs.replace(each, labels=_ordered(labels))
                 before = known.get(_key(imported.target))
                 after = imported if before is None else _merged(before, imported)
                 if after == before:
@@ -301,22 +300,25 @@ class Annotations:
             yield None
             return
         with self._connected() as db:
-            yield db if self._has_table(db) else None
+            version = self._version(db)
+            if 0 < version < _VERSION:
+                db.execute("BEGIN IMMEDIATE")
+                self._migrate(db)
+                db.execute("COMMIT")
+            yield db if version else None
 
     @contextmanager
     def _writing(self, *, dry_run: bool = False) -> Iterator[sqlite3.Connection]:
         """A transaction that holds the write lock; rolled back if it fails, or if nothing is to be changed."""
-        if not self.path.exists():
+        is_new = not self.path.exists()
+        if is_new and not dry_run:
             private_folder(str(self.path.parent))
             # Notes are private: other users must not read them, even with a permissive umask.
             os.close(os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o600))
-        with self._connected() as db:
+        with self._connected(in_memory=is_new and dry_run) as db:
             db.execute("BEGIN IMMEDIATE")
             try:
-                if not self._has_table(db):
-                    db.execute(_TABLE)
-                    db.execute(f"PRAGMA application_id = {_APPLICATION}")
-                    db.execute(f"PRAGMA user_version = {_VERSION}")
+                self._migrate(db)
                 yield db
                 db.execute("ROLLBACK" if dry_run else "COMMIT")
             finally:
@@ -324,11 +326,11 @@ class Annotations:
                     db.execute("ROLLBACK")
 
     @contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
+    def _connected(self, *, in_memory: bool = False) -> Iterator[sqlite3.Connection]:
         db: sqlite3.Connection | None = None
         try:
             # Without WAL: all is in one file, which users can copy, and changes are rare.
-            uri = f"{self.path.absolute().as_uri()}?mode=rw"
+            uri = "file::memory:" if in_memory else f"{self.path.absolute().as_uri()}?mode=rw"
             db = sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None)
             db.execute("PRAGMA secure_delete = ON")
             yield db
@@ -345,22 +347,61 @@ class Annotations:
             if db is not None:
                 db.close()
 
-    def _has_table(self, db: sqlite3.Connection) -> bool:
-        """False for a file that was just created. Raises AnnotationsUnreadable for another program's or version's."""
+    def _version(self, db: sqlite3.Connection) -> int:
+        """The version of the tables; 0 for a file that was just created.
+
+        Raises AnnotationsUnreadable for a file of another program, or of a version that is not known.
+        """
         (application,), (version,) = (
             db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
         )
-        if version > _VERSION and application == _APPLICATION:
-            raise AnnotationsUnreadable(
-                f"{self.path}: stars, labels and notes were written by a newer version of clew; update clew"
-            )
         if application == _APPLICATION:
-            return True
-        if application or version or db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            if version > _VERSION:
+                raise AnnotationsUnreadable(
+                    f"{self.path}: stars, labels and notes were written by a newer version of clew; update clew"
+                )
+            if version < 1:
+                raise AnnotationsUnreadable(f"{self.path}: stars, labels and notes of unknown version {version}")
+        elif application or version or db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise AnnotationsUnreadable(f"{self.path}: not a file with stars, labels and notes of clew; move it away")
-        return False
+        return int(version)
+
+    def _migrate(self, db: sqlite3.Connection) -> None:
+        """Bring the tables to the current version, within the transaction of the caller."""
+        version = self._version(db)
+        if version < _VERSION:
+            for migration in _MIGRATIONS[version:]:
+                migration(db)
+            db.execute(f"PRAGMA application_id = {_APPLICATION}")
+            db.execute(f"PRAGMA user_version = {_VERSION}")
 
 
+def _create_table(db: sqlite3.Connection) -> None:
+    db.execute(
+        """
+        CREATE TABLE annotation (
+          agent TEXT NOT NULL, session TEXT NOT NULL, message TEXT NOT NULL, message_index INTEGER,
+          starred INTEGER NOT NULL, labels TEXT NOT NULL, note TEXT NOT NULL, changed_at TEXT NOT NULL,
+          PRIMARY KEY (agent, session, message)
+        ) WITHOUT ROWID"""
+    )
+
+
+def _spell_times(db: sqlite3.Connection) -> None:
+    """Some files of version 1 have the times as microseconds, in the column `changed_us`."""
+    if "changed_us" not in [name for _, name, *_ in db.execute("PRAGMA table_info(annotation)")]:
+        return
+    columns = "agent, session, message, message_index, starred, labels, note"
+    rows = db.execute(f"SELECT {columns}, changed_us FROM annotation").fetchall()
+    db.execute("DROP TABLE annotation")
+    _create_table(db)
+    spelled = [(*row, spell_time(from_microseconds(changed_us))) for *row, changed_us in rows]
+    db.executemany(f"INSERT INTO annotation ({columns}, changed_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", spelled)
+
+
+_MIGRATIONS = (_create_table, _spell_times)
+"""Each makes the next version of the tables, from none on. They never change once a release has them."""
+_VERSION = len(_MIGRATIONS)
 _DELETE = "DELETE FROM annotation WHERE agent = ? AND session = ? AND message = ?"
 
 
@@ -390,9 +431,13 @@ def _rows(db: sqlite3.Connection, condition: str = "1", *values: str) -> list[An
     return [_annotation(*row) for row in db.execute(query, values)]
 
 
-def _known_labels(db: sqlite3.Connection) -> Iterator[str]:
+def _known_spellings(db: sqlite3.Connection) -> dict[str, str]:
+    """Every label as it is stored, by its folded form."""
+    spellings: dict[str, str] = {}
     for (labels,) in db.execute("SELECT DISTINCT labels FROM annotation"):
-        yield from _decode_labels(labels)
+        for label in _decode_labels(labels):
+            spellings.setdefault(folded_label(label), label)
+    return spellings
 
 
 _decode_labels = msgspec.json.Decoder(tuple[str, ...]).decode
@@ -458,6 +503,12 @@ def _changed_us(annotation: Annotation) -> int:
     return to_microseconds(changed) if changed is not None else 0
 
 
+def masked_export(exported: dict[str, JSON], mask: Callable[[JSON], JSON], profile: str) -> dict[str, JSON]:
+    """An export with its texts masked; it names the profile if that changed anything."""
+    masked = mask(exported)
+    return {**masked, "masked": profile} if masked != exported else exported
+
+
 def read_export(content: bytes, name: str) -> list[Annotation]:
     """The annotations in an exported file. Raises InvalidDocument if it is not one; `name` is that of the file."""
     if len(content) > MAX_IMPORT_BYTES:
@@ -473,6 +524,11 @@ def checked_export(found: AnnotationsExport, name: str) -> list[Annotation]:
     """The annotations of an export as they are stored. Raises InvalidDocument if one of them is not valid."""
     if found.clew_annotations != EXPORT_VERSION:
         raise InvalidDocument(f"{name}: version {found.clew_annotations} of this format is not known; update clew")
+    if found.masked is not None:
+        raise InvalidDocument(
+            f"{name}: some of its texts were masked (profile {found.masked}), so it is not imported;"
+            " export again without masking"
+        )
     annotations = []
     for number, annotation in enumerate(found.annotations):
         try:

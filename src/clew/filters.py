@@ -97,7 +97,7 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
             if value not in HAS:
                 raise UsageError(f"unknown value {value!r} for `has`; choose from {', '.join(HAS)}")
         if "starred" in words:
-            words["starred"] = str(words["starred"]).lower() not in ("0", "false", "no")
+            words["starred"] = is_yes(words["starred"])
         return cls(**words)
 
     @property
@@ -111,6 +111,11 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 NO_FILTERS = Filters()
+
+
+def is_yes(value: JSON) -> bool:
+    """What a filter that is on or off means, as a program or an address gives it; None is off."""
+    return str(value or "no").lower() not in ("0", "false", "no")
 
 
 def is_path(project: str) -> bool:

@@ -17,7 +17,7 @@ from tests.render.hostile import HOSTILE
 from tests.web.shown import Shown, shown
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 MEAN = "71960fc3-4cec-4060-adfc-a6068f5d859b"
 LONG, COUNT = "0f6a1c52-0000-4000-8000-0000000000bb", 400
@@ -181,6 +181,32 @@ def test_all_marks_are_on_one_page_and_are_imported_there(app: Shown, opener: Op
     page.locator("#imported", has_text="This is not an export").wait_for()
     assert len(Annotations().all()) == 201
     assert [text for text in watched.complaints if "400" not in text] == []
+
+
+def test_an_import_that_is_cut_off_says_so_and_shows_what_was_imported(
+    app: Shown, opener: Opener, tmp_path: Path
+) -> None:
+    page, _ = enter(app, opener(), "/annotations")
+    many = [{"agent": "codex", "session": f"s{number}", "note": "n" * 900} for number in range(60)]
+    file = tmp_path / "export.json"
+    file.write_text(json.dumps({"clew_annotations": 1, "annotations": many}))
+    answered: list[bool] = []
+
+    def answer_once(route: Route) -> None:
+        answered.append(not answered)
+        if answered[-1]:
+            route.continue_()
+        else:
+            route.abort()
+
+    page.route("**/annotations/import", answer_once)
+    for expected in ("Not all was imported", "does not answer"):
+        with page.expect_file_chooser() as choosing:
+            page.get_by_role("button", name="Import").click()
+        choosing.value.set_files(file)
+        page.locator("#imported", has_text=expected).wait_for()
+        assert "not an export" not in page.locator("#imported").inner_text()
+        assert page.locator("#annotated .group").count() > 0
 
 
 def test_marks_are_read_without_script(app: Shown, opener: Opener) -> None:

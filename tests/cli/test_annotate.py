@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clew.annotations import Annotations
+from clew.annotations import MAX_IMPORT_BYTES, Annotations
 from clew.catalog.database import catalog_folder
 from clew.host import data_dir
 from clew.store import Store
@@ -110,13 +110,13 @@ def test_filters_choose_sessions_by_their_own_and_their_messages_annotations(pla
     assert done.code == 1 and "no sessions match --starred --label sea --label none" in done.err
 
 
-def test_a_list_shows_stars_and_labels_of_sessions(place: Path) -> None:
+def test_a_list_shows_stars_and_labels_of_sessions_and_their_messages(place: Path) -> None:
     annotate(place, "set", SESSION, "--star", "--label", "sea")
     annotate(place, "set", f"{OTHER}#3", "--star")
     rows = {row["id"]: (row["starred"], row["labels"]) for row in clew("--home", place, "list", "--json").json}
-    assert rows == {SESSION: (True, ["sea"]), OTHER: (False, [])}
+    assert rows == {SESSION: (True, ["sea"]), OTHER: (True, [])}, "as --starred chooses them"
     text = clew("--home", place, "list").out
-    assert [line.split()[0] for line in text.splitlines() if "★" in line] == [SESSION[:8]]
+    assert {line.split()[0] for line in text.splitlines() if "★" in line} == {SESSION[:8], OTHER[:8]}
 
 
 def test_text_is_masked_and_json_is_not(demo: Path) -> None:
@@ -158,6 +158,29 @@ def test_an_export_is_imported(demo: Path, tmp_path: Path, monkeypatch: pytest.M
     assert row["note"] == "n" and row["in_catalog"]
     file.write_text("{}")
     assert clew("annotate", "import", file).code == 4
+
+
+def test_an_export_with_something_masked_is_not_imported(demo: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.json"
+    annotate(demo, "set", LATEST, "--label", "sea")
+    assert clew("annotate", "export", "--redact", "secrets", "-o", file).code == 0
+    assert "masked" not in json.loads(file.read_text()) and clew("annotate", "import", file).code == 0
+    annotate(demo, "set", LATEST, "--label", "k ghp_" + "a1B2c3D4e5F6" * 3)
+    before = annotate(demo, "list")
+    assert clew("annotate", "export", "--redact", "secrets", "-o", file, "--force").code == 0
+    assert json.loads(file.read_text())["masked"] == "secrets"
+    refused = clew("annotate", "import", file)
+    assert refused.code == 4 and "masked" in refused.err
+    assert annotate(demo, "list") == before
+
+
+def test_an_import_reads_no_more_than_it_accepts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "read_bytes", lambda _: pytest.fail("the whole file was read"))
+    file = tmp_path / "large.json"
+    with file.open("wb") as out:
+        out.truncate(MAX_IMPORT_BYTES + 1)
+    refused = clew("annotate", "import", file)
+    assert refused.code == 4 and "larger than 64 MiB" in refused.err
 
 
 def test_annotations_survive_whatever_happens_to_the_session(place: Path) -> None:

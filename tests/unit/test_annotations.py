@@ -40,7 +40,10 @@ def store(tmp_path: Path) -> Annotations:
 def test_nothing_is_written_before_the_first_annotation(store: Annotations) -> None:
     assert store.all() == [] and store.labels() == {} and store.get(SESSION).is_empty
     store.check()
-    assert not store.path.exists()
+    assert store.change(SESSION, starred=False, remove_labels=["bug"], note="").is_empty
+    assert store.delete("codex", "0199") == 0
+    assert store.merge([Annotation(agent="codex", session="0199", starred=True)], dry_run=True) == (1, 0, 0)
+    assert not store.path.parent.exists()
 
 
 def test_sessions_and_messages_have_annotations_of_their_own(store: Annotations) -> None:
@@ -123,6 +126,20 @@ def test_the_file_is_private_and_deleted_notes_are_overwritten(store: Annotation
     assert b"periwinkle" not in store.path.read_bytes()
 
 
+def test_a_deletion_includes_what_was_added_a_moment_ago(store: Annotations, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.change(SESSION, starred=True)
+    read = Annotations.of_session
+
+    def add_after_reading(self: Annotations, agent: str, session: str) -> list[Annotation]:
+        found = read(self, agent, session)
+        self.change(MESSAGE, note="added meanwhile")
+        return found
+
+    monkeypatch.setattr(Annotations, "of_session", add_after_reading)
+    assert store.delete("codex", "0199") == 2
+    assert store.all() == []
+
+
 def _add_labels(path: Path, name: str, count: int) -> None:
     for number in range(count):
         Annotations(path).change(SESSION, add_labels=[f"{name}{number}"])
@@ -192,7 +209,34 @@ def test_a_damaged_row_is_reported(store: Annotations) -> None:
         store.all()
 
 
-@pytest.mark.parametrize("statement", ["PRAGMA user_version = 2", "PRAGMA application_id = 7"])
+VERSION_1 = Path(__file__).parent / "fixtures" / "annotations-1.db"
+"""A file of version 1, in which times are microseconds."""
+
+
+@pytest.mark.parametrize("is_change", [False, True])
+def test_a_file_of_version_1_is_read_and_changed(store: Annotations, is_change: bool) -> None:
+    store.path.parent.mkdir()
+    store.path.write_bytes(VERSION_1.read_bytes())
+    if is_change:
+        store.change(UNNAMED, add_labels=["idea"])
+    session, message = (found for found in store.of_session("codex", "0199") if found.target != UNNAMED)
+    assert (session.target, session.starred, session.changed_at) == (SESSION, True, "2026-11-03T09:00:00Z")
+    assert (message.target, message.labels, message.note) == (MESSAGE, ("bug",), "see\nbelow")
+    assert message.changed_at == "2026-11-03T12:00:00.000001Z"
+    store.check()
+    assert store.change(MESSAGE, note="", now=NOON).changed_at == "2026-11-03T12:00:00Z"
+
+
+def test_a_dry_run_leaves_a_file_of_version_1_as_it_is(store: Annotations) -> None:
+    store.path.parent.mkdir()
+    store.path.write_bytes(VERSION_1.read_bytes())
+    assert store.merge([Annotation(agent="codex", session="0199", starred=True)], dry_run=True) == (0, 0, 1)
+    assert store.path.read_bytes() == VERSION_1.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "statement", ["PRAGMA user_version = 3", "PRAGMA user_version = 0", "PRAGMA application_id = 7"]
+)
 def test_a_file_of_a_newer_version_or_another_program_is_not_touched(store: Annotations, statement: str) -> None:
     store.change(SESSION, note="kept")
     db = sqlite3.connect(store.path)
@@ -200,7 +244,7 @@ def test_a_file_of_a_newer_version_or_another_program_is_not_touched(store: Anno
     db.close()
     before = store.path.read_bytes()
     for work in (store.all, lambda: store.change(SESSION, note="")):
-        with pytest.raises(AnnotationsUnreadable, match=r"newer version|not a file"):
+        with pytest.raises(AnnotationsUnreadable, match=r"newer version|unknown version|not a file"):
             work()
     assert store.path.read_bytes() == before
 
@@ -252,6 +296,17 @@ def test_a_merge_unites_stars_and_labels_and_keeps_the_later_note(store: Annotat
     assert store.merge(found) == (0, 0, 1)
     assert other.merge(store.all()) in [(0, 1, 0), (0, 0, 1)]
     assert other.get(SESSION).note == merged.note
+
+
+def test_a_merge_keeps_the_known_spelling_of_a_label(store: Annotations) -> None:
+    store.change(SESSION, add_labels=["Sea"])
+    imported = [
+        Annotation(agent="codex", session="other", labels=("sea", "salt")),
+        Annotation(agent="gemini", session="third", labels=("SALT",)),
+    ]
+    assert (store.merge(imported), store.merge(imported)) == ((2, 0, 0), (0, 0, 2))
+    assert store.labels() == {"salt": 2, "Sea": 2}
+    assert {label for found in store.all() for label in found.labels} == {"salt", "Sea"}
 
 
 def test_a_merge_takes_annotations_without_a_time(store: Annotations) -> None:

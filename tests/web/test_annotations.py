@@ -180,6 +180,51 @@ def test_an_export_is_imported(app: Shown, monkeypatch: pytest.MonkeyPatch, tmp_
     assert "an id has" in json.loads(app.post("/annotations/import", bad).body)["error"]
 
 
+@pytest.mark.parametrize(("value", "is_on"), [("0", False), ("no", False), ("1", True)])
+def test_starred_means_the_same_on_every_page(app: Shown, value: str, is_on: bool) -> None:
+    change(app, starred=True)
+    change(app, message=2, note="without a star")
+    assert ("without a star" in words(app.page(f"/annotations?starred={value}"))) is not is_on
+    (box,) = [box for box in named(app.page(f"/sessions?starred={value}"), "input") if box.get("name") == "starred"]
+    assert (box.get("checked") is not None) is is_on
+    facets = links(app.page(f"/search?q=midnight&starred={value}"))
+    assert ("/search?q=midnight" if is_on else "/search?q=midnight&starred=1") in facets
+
+
+def test_a_masked_label_is_still_searched_by_after_the_next_query(app: Shown) -> None:
+    label = f"k {SECRET}"
+    change(app, add_labels=[label])
+    page = app.page(f"/search?q=midnight&redact=secrets&label={quote(label)}")
+    (kept,) = [field.get("value") or "" for field in named(page, "input") if field.get("name") == "label"]
+    assert SECRET not in kept
+    found = app.page(f"/search?q=midnight&redact=secrets&label={quote(kept)}")
+    assert PAGE in [place.partition("?")[0].partition("#")[0] for place in links(found)]
+
+
+def test_a_list_shows_the_star_and_labels_of_messages(app: Shown) -> None:
+    change(app, message=2, starred=True, add_labels=["salt"])
+    found = app.page("/sessions?starred=1")
+    assert named(found, "span", "star") and words(named(found, "a", "label")) == "salt"
+
+
+def test_words_that_are_too_long_are_refused_as_json(app: Shown) -> None:
+    answer = app.get(f"{PAGE}/hits?q={'x' * 3000}")
+    assert answer.status == 400 and "too long" in json.loads(answer.body)["problem"]
+
+
+def test_an_export_with_something_masked_is_not_imported(app: Shown) -> None:
+    change(app, add_labels=["sea"])
+    assert "masked" not in json.loads(app.get("/annotations.json?redact=secrets").body)
+    change(app, add_labels=[f"k {SECRET}"])
+    exported = json.loads(app.get("/annotations.json?redact=secrets").body)
+    assert exported["masked"] == "secrets"
+    answer = app.post("/annotations/import", exported)
+    assert answer.status == 400 and "masked" in json.loads(answer.body)["error"]
+    assert list(Annotations().labels()) == [f"k {SECRET}", "sea"]
+    assert "Export, masked: secrets" in words(app.page("/annotations?redact=secrets"))
+    assert "Export, masked" not in words(app.page("/annotations"))
+
+
 def test_a_damaged_file_hides_no_session(app: Shown) -> None:
     data_dir().mkdir(parents=True, exist_ok=True)
     (data_dir() / "annotations.db").write_bytes(b"not a database" * 100)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from clew.annotations import MAX_IMPORT_BYTES, Annotation, Annotations, Target, read_export
+from clew.annotations import MAX_IMPORT_BYTES, Annotation, Annotations, Target, masked_export, read_export
 from clew.catalog.sessions import MessagesNotRead
 from clew.cli import OPTIONS
 from clew.cli.completion import complete_label, complete_session
@@ -172,9 +173,10 @@ def list_command(context: click.Context, /, homes: tuple[str, ...], as_json: boo
 def export_command(context: click.Context, /, output: Path | None, force: bool, as_json: bool) -> None:
     """Write all stars, labels and notes as JSON.
 
-    `clew annotate import` reads it, on this machine or another one.
+    `clew annotate import` reads it, on this machine or another one, unless --redact has masked something in it.
     """
-    exported = redaction(context, DATA).value(Annotations().export())
+    masking = redaction(context, DATA)
+    exported = masked_export(Annotations().export(), masking.value, masking.profile)
     with open_output(output, force=force) as out:
         out.write(msgspec.json.format(dumps(exported), indent=2) + b"\n")
     if output is not None:
@@ -197,7 +199,8 @@ def import_command(context: click.Context, /, file: Path, dry_run: bool, as_json
     the star if either side has it, and the labels of both sides. If both sides have a note, the note of the side that
     was changed last is kept. To import a file again changes nothing.
     """
-    content = sys.stdin.buffer.read(MAX_IMPORT_BYTES + 1) if file == STANDARD else file.read_bytes()
+    with nullcontext(sys.stdin.buffer) if file == STANDARD else file.open("rb") as source:
+        content = source.read(MAX_IMPORT_BYTES + 1)
     done = Annotations().merge(read_export(content, str(file)), dry_run=dry_run)
     if wants_json(context, as_json):
         print_json({**done._asdict(), "dry_run": dry_run})

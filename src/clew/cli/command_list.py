@@ -86,11 +86,11 @@ def command(
 
 
 def _add_annotations(listed: list[dict[str, JSON]]) -> None:
-    """Add the star and the labels of each session; without them if their file cannot be read."""
-    from clew.annotations import Annotations, AnnotationsUnreadable
+    """Add the star and labels by which sessions are filtered, also those of messages; none if they cannot be read."""
+    from clew.annotations import Annotations, AnnotationsUnreadable, session_marks
 
     try:
-        known = Annotations().of_sessions()
+        known = session_marks(Annotations().all())
     except (Busy, AnnotationsUnreadable) as error:
         print_message(f"clew: {error}")
         known = {}

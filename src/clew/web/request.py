@@ -21,7 +21,7 @@ from clew.catalog.ids import session_key
 from clew.catalog.queries import Entry
 from clew.catalog.sessions import MessagesNotRead
 from clew.errors import Busy, ClewError, SourceUnreadable, UnknownReference, UsageError
-from clew.filters import FILTER_NAMES, Filters
+from clew.filters import FILTER_NAMES, Filters, is_yes
 from clew.model.json import JSON
 from clew.redact.findings import PROFILES
 from clew.settings import Settings, load_settings
@@ -78,6 +78,11 @@ class PageRequest:
         """The filters, which are those of the command line. Labels and stars are the sessions that have them now."""
         return with_annotated_sessions(Filters.of(now=self.context.now(), **self.filter_params))
 
+    @property
+    def is_starred(self) -> bool:
+        """True if only what has a star is wanted."""
+        return is_yes(self.param("starred"))
+
     @cached_property
     def annotations(self) -> list[Annotation]:
         """The annotations of all sessions and messages. Lists are shown without them if they cannot be read."""
@@ -87,24 +92,22 @@ class PageRequest:
             return []
 
     @cached_property
-    def _annotations(self) -> dict[tuple[str, str], Annotation]:
-        """The annotations of sessions, by agent and id."""
-        return {(one.agent, one.session): one for one in self.annotations if one.message is None}
+    def _marks(self) -> dict[tuple[str, str], Annotation]:
+        return session_marks(self.annotations)
 
     @property
     def session_labels(self) -> dict[tuple[str, str], str]:
         """The labels of each session and of its messages as one text, by agent and id."""
-        return {session: "\n".join(marks.labels) for session, marks in session_marks(self.annotations).items()}
+        return {session: "\n".join(marks.labels) for session, marks in self._marks.items()}
 
     def annotation(self, entry: Entry) -> Annotation | None:
-        """The star, labels and note of a session in a list."""
-        return self._annotations.get((entry.agent, entry.id))
+        """The star and labels of a session in a list: its own and those of its messages, as filters see them."""
+        return self._marks.get((entry.agent, entry.id))
 
-    @cached_property
+    @property
     def session_marks(self) -> dict[str, Annotation]:
         """The stars and labels by which sessions are filtered, by the key of the session."""
-        found = session_marks(self.annotations)
-        return {session_key(agent, session): marks for (agent, session), marks in found.items()}
+        return {session_key(agent, session): marks for (agent, session), marks in self._marks.items()}
 
     @property
     def known_labels(self) -> list[str]:

@@ -17,6 +17,7 @@ from clew.annotations import (
     AnnotationsUnreadable,
     Target,
     checked_export,
+    masked_export,
 )
 from clew.catalog import queries
 from clew.catalog.annotated import AnnotatedItem, annotated_items, current_indexes, message_target
@@ -137,7 +138,7 @@ def _unknown_target(key: str, message: int | None) -> Target:
 def view(request: PageRequest) -> Response:
     """All sessions and messages with a star, label or note, or those with some labels or a star."""
     annotations = Annotations()
-    labels, is_starred = request.params("label"), request.param("starred") is not None
+    labels, is_starred = request.params("label"), request.is_starred
     items = annotated_items(request.context.db, annotations.all(labels=labels, starred=is_starred))
     sessions: dict[str, list[AnnotatedItem]] = {}
     for item in items:
@@ -187,7 +188,7 @@ def _excerpt(request: PageRequest, item: AnnotatedItem) -> str:
 
 def export(request: PageRequest) -> Response:
     """All annotations as JSON, masked like the pages."""
-    exported = request.masking.value(Annotations().export(request.context.now()))
+    exported = masked_export(Annotations().export(request.context.now()), request.masking.value, request.profile)
     headers = {"Content-Disposition": 'attachment; filename="clew-annotations.json"'}
     return Response(msgspec.json.format(dumps(exported), indent=2), media_type="application/json", headers=headers)
 

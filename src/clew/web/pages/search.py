@@ -66,10 +66,10 @@ def in_session(request: PageRequest) -> Response:
     """The messages of one session with the words of a query, and how they spell the words, as JSON."""
     context = request.context
     entry = context.entry(request.path_param("agent"), request.path_param("identity"))
-    query = request.param("q")
-    if query is None:
-        raise UsageError("the query is empty")
     try:
+        query = request.param("q")
+        if query is None:
+            raise UsageError("the query is empty")
         with use_redactor(context.session_redactor(entry, request.profile)):
             found = context.searcher(request.profile).search_session(_completed(request, query), entry.number)
     except UsageError as error:
@@ -156,7 +156,7 @@ def _facet_links(request: PageRequest, facets: Facets) -> list[tuple[str, list[t
             values.append((name, count, is_chosen, url))
         links.append((title, [value for value in values if value[0]]))
     if starred := sum(facets.session.get(key, 0) for key, marks in request.session_marks.items() if marks.starred):
-        is_chosen = request.param("starred") is not None
+        is_chosen = request.is_starred
         url = request.url(starred=None if is_chosen else 1, page=None, typed=None)
         links.append(("Star", [("starred", starred, is_chosen, url)]))
     return links

@@ -247,20 +247,31 @@ function importParts(annotations) {
 }
 
 async function importFile(file) {
-  const sums = { added: 0, changed: 0, unchanged: 0 };
   const status = one("#imported");
+  let exported, parts;
   try {
-    const { clew_annotations, annotations } = JSON.parse(await file.text());
-    for (const part of importParts(annotations)) {
-      const done = await postJson(`${ACTION}/import`, { clew_annotations, annotations: part });
+    exported = JSON.parse(await file.text());
+    parts = importParts(exported.annotations);
+  } catch {
+    status.textContent = "This is not an export of stars, labels and notes.";
+    return;
+  }
+  const { clew_annotations, masked } = exported;
+  const sums = { added: 0, changed: 0, unchanged: 0 };
+  let problem = "";
+  try {
+    for (const part of parts) {
+      const done = await postJson(`${ACTION}/import`, { clew_annotations, masked, annotations: part });
       Object.keys(sums).forEach((name) => (sums[name] += done[name]));
     }
   } catch (error) {
-    status.textContent = error instanceof SyntaxError || error instanceof TypeError ? "This is not an export of stars, labels and notes." : describeError(error);
-    return;
+    problem = describeError(error);
   }
-  await refreshPage();
-  status.textContent = `${sums.added} added, ${sums.changed} changed, ${sums.unchanged} unchanged`;
+  // What was imported is shown, also if a later part failed.
+  await refreshPage().catch(() => {});
+  const counts = `${sums.added} added, ${sums.changed} changed, ${sums.unchanged} unchanged`;
+  const isPartial = problem && sums.added + sums.changed > 0;
+  status.textContent = isPartial ? `Not all was imported (${counts}): ${problem}` : problem || counts;
 }
 
 async function refreshPage() {

@@ -3,7 +3,7 @@
  * hit. The server knows which messages match and how they spell the words, so that marks agree with the search.
  */
 
-import { describeError } from "./fragments.js";
+import { describeError, fetchPart } from "./fragments.js";
 import { goToMessage, holdPlace, sessionMain, showMessage } from "./transcript.js";
 
 const { one, all } = clewView;
@@ -249,7 +249,7 @@ async function search(text, isTyped = false) {
 async function fetchHits(text, isTyped, signal) {
   const parameters = new URLSearchParams(isTyped ? { q: text, typed: "1" } : { q: text });
   const url = `${sessionMain().dataset.session}/hits?${parameters}`;
-  const response = await fetch(url, { headers: { "X-Clew": "1" }, signal });
+  const response = await fetchPart(url, signal);
   return response.json();
 }
 
