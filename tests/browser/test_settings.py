@@ -43,12 +43,14 @@ def session_path(app: Shown) -> str:
 def test_a_theme_holds_at_once_and_wins_over_the_choice_of_the_browser(app: Shown, opener: Opener) -> None:
     page, _ = enter(app, opener(), "/settings")
     light = page.evaluate(BACKGROUND)
+    page.locator("#colours summary").click()
     page.locator(".site .pick label", has_text="light").click()
     page.locator("#setting-theme").select_option("dark")
     page.locator("#settings .settings-status", has_text="Saved.").wait_for()
     assert page.evaluate(BACKGROUND) != light
     page.goto(f"http://{app.host}/sessions")
     assert page.evaluate(BACKGROUND) != light
+    page.locator("#colours summary").click()
     page.locator(".site .pick label", has_text="light").click()
     page.reload()
     assert page.evaluate(BACKGROUND) == light

@@ -15,6 +15,7 @@ from clew.host import data_dir
 from clew.store import Store
 from tests.catalog.worlds import append, claude_lines, spelled, write_claude
 from tests.cli.running import FORKED, LATEST, clew
+from tests.redact.planted import Planter
 
 SESSION = "0a0a0a0a-1111-4111-8111-111111111111"
 OTHER = "0b0b0b0b-1111-4111-8111-111111111111"
@@ -128,12 +129,12 @@ def test_text_is_masked_and_json_is_not(demo: Path) -> None:
 
 
 def test_secrets_of_the_session_are_masked_in_its_note(tmp_path: Path) -> None:
-    password = "correct-horse-" + "battery7"
+    word = Planter("note").github()[4:20]
     with Store(tmp_path).session("s") as session:
-        session.user(f"export DB_PASSWORD={password}")
-    note = f"use {password} here"
+        session.user(f"export DB_PASSWORD={word}")
+    note = f"use {word} here"
     assert annotate(tmp_path, "set", "s", "--note", note)["note"] == note
-    assert password not in clew("--home", tmp_path, "annotate", "show", "s").out
+    assert word not in clew("--home", tmp_path, "annotate", "show", "s").out
 
 
 def test_an_export_is_imported(demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -228,13 +228,13 @@ def test_the_references_used_least_recently_are_forgotten(monkeypatch: pytest.Mo
 
 def test_the_spellings_of_hits_are_masked_by_what_the_whole_session_tells(tmp_path: Path) -> None:
     """A password that a prompt names is known where it stands alone, also if the session has read a credential file."""
-    password = "Wq7rTz9LmPx2Vb4N"
+    word = Planter("hits").github()[4:20]
     answer = reply("m1", 10, 20)
     answer["message"]["content"] += [
         {"type": "tool_use", "id": "toolu_01", "name": "Read", "input": {"file_path": "/srv/.env"}}
     ]
-    texts = [f"The login is DB_PASSWORD={password}", f"Then it used {password} to log in"]
+    texts = [f"The login is DB_PASSWORD={word}", f"Then it used {word} to log in"]
     claude(tmp_path / "home", prompt(texts[0]), answer, prompt(texts[1]))
     with shown(tmp_path / "home", tmp_path / "catalog", "secrets") as app:
-        for query in (f"q={password[:4]}&typed=1", f"q={password}"):
-            assert password not in shown_by(app, f"/session/claude-code/{SESSION}/hits?{query}")
+        for query in (f"q={word[:4]}&typed=1", f"q={word}"):
+            assert word not in shown_by(app, f"/session/claude-code/{SESSION}/hits?{query}")

@@ -211,8 +211,8 @@ def _html(request: PageRequest, side: Side, sections: Sequence[ShownSection], pr
     fragments = Fragments(
         prefix, links=links.urls, about=links.descriptions, more=more_link(side.entry), are_calls_folded=True
     )
-    shown = [[part for part in section if not isinstance(part, Fork)] for section in sections]
-    pieces = [piece for section in shown for piece in fragments.write(section)]
+    without_forks = ([part for part in section if not isinstance(part, Fork)] for section in sections)
+    pieces = [piece for section in without_forks if section for piece in fragments.write(section)]
     return Markup("".join([*pieces, fragments.end()]))
 
 
