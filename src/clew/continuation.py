@@ -81,7 +81,7 @@ def _is_file_name(text: str) -> bool:
 
 
 class Continuation:
-    """A session that is to be continued in an agent, by the program of a host. Nothing is written or started."""
+    """A session that is to be continued in an agent, by the program of a host. `write` alone writes; nothing is run."""
 
     def __init__(
         self,

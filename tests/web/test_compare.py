@@ -9,6 +9,8 @@ from urllib.parse import quote
 
 import pytest
 
+from clew.render.parts import Section
+from clew.web.comparison import SECTIONS_PER_ROW, aligned_rows
 from tests.render.hostile import HOSTILE
 from tests.web.sessions_with_calls import answer, call, prompt, result, turns, write_session
 from tests.web.shown import Shown, links, named, shown, words
@@ -140,3 +142,11 @@ def test_H01_hostile_text_is_compared_as_text(tmp_path: Path) -> None:
         running.page(f"/compare?left=claude-code:{FORKED}")
         for text in HOSTILE:
             assert running.get(f"/compare?left={quote(text, safe='')}&right=x").status in (400, 404)
+
+
+def test_a_long_turn_that_is_the_same_is_one_row() -> None:
+    count = 2 * SECTIONS_PER_ROW + 1
+    turn = [[Section(index, "ada", None, speaker="prompt" if index == 1 else "reply")] for index in range(1, count)]
+    other = [[Section(index, "eve", None, speaker="prompt" if index == 1 else "reply")] for index in range(1, count)]
+    assert [row.is_same for row in aligned_rows(turn, turn)] == [True]
+    assert [row.is_same for row in aligned_rows(turn, other)] == [False, False]

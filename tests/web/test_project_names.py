@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 from collections.abc import Iterator
 from hashlib import sha256
@@ -12,6 +13,9 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
+from clew.catalog.database import DATABASE
+from clew.catalog.project_names import update_project_names
+from clew.errors import SourceUnreadable
 from clew.host import data_dir
 from clew.io.paths import encode_claude
 from clew.sources import project_names
@@ -178,3 +182,20 @@ def test_a_masked_page_names_projects_that_it_does_not_show(home: Path, tmp_path
         (body,) = buttons(page).values()
         post(app, body)
         assert project_names.load() == {f"{REPOSITORY}/.claude/worktrees/*": "tide"}
+
+
+def test_a_file_of_names_that_breaks_during_a_sync_changes_nothing(app: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([{REPOSITORY: "Tide tables"}])
+
+    def load() -> dict[str, str]:
+        try:
+            return next(answers)
+        except StopIteration:
+            raise SourceUnreadable("broken") from None
+
+    monkeypatch.setattr(project_names, "load", load)
+    with sqlite3.connect(app.context.folder / DATABASE) as db:
+        update_project_names(db)
+        update_project_names(db)
+    db.close()
+    assert project_of(app, "main") == "Tide tables"

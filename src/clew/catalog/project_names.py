@@ -18,10 +18,15 @@ META_KEY = "project names"
 
 def names_changed(db: sqlite3.Connection) -> bool:
     """True if the user has changed names since they were written. A file that cannot be read changes nothing."""
+    return _changed_names(db) is not None
+
+
+def _changed_names(db: sqlite3.Connection) -> dict[str, str] | None:
     try:
-        return project_names.load() != written_names(db)
+        names = project_names.load()
     except SourceUnreadable:
-        return False
+        return None
+    return names if names != written_names(db) else None
 
 
 def written_names(db: sqlite3.Connection) -> dict[str, str]:
@@ -33,9 +38,9 @@ def written_names(db: sqlite3.Connection) -> dict[str, str]:
 
 def update_project_names(db: sqlite3.Connection) -> None:
     """Write the names into all rows if the user has changed them."""
-    if not names_changed(db):
+    names = _changed_names(db)
+    if names is None:
         return
-    names = project_names.load()
     db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (META_KEY, json.dumps(names)))
     write_names(db, names)
 

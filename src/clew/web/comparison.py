@@ -14,7 +14,7 @@ from clew.render.parts import Call, Continued, Divider, Fork, Part, Result, Sect
 MAX_ALIGNED_TURNS = 1_000
 """Conversations with more turns are paired turn by turn."""
 SECTIONS_PER_ROW = 12
-"""A longer turn takes several rows."""
+"""A longer turn that differs takes several rows."""
 
 ShownSection = Sequence[Part]
 Turn = list[ShownSection]
@@ -89,9 +89,12 @@ def aligned_rows(left: Sequence[ShownSection], right: Sequence[ShownSection]) ->
     rows: list[Row] = []
     for one, other in _aligned_turns(_turns(left), _turns(right)):
         is_same = bool(one) and list(map(_content, one)) == list(map(_content, other))
+        if is_same:
+            rows.append(Row(one, other, is_same=True))
+            continue
         for start in range(0, max(len(one), len(other)), SECTIONS_PER_ROW):
             end = start + SECTIONS_PER_ROW
-            rows.append(Row(one[start:end], other[start:end], is_same))
+            rows.append(Row(one[start:end], other[start:end]))
     return rows
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 import secrets
 import sqlite3
 import threading
@@ -41,6 +42,7 @@ from clew.timezone import prefer_zone, user_zone
 from clew.web.background import CatalogUpdater, Progress, SecretScan, State
 from clew.web.transcript import Transcript, TranscriptCache, first_window
 
+_LOG = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -98,6 +100,10 @@ def resolve_reference(text: str) -> str:
             return text
         _referenced_values.move_to_end(text)
         return _referenced_values[text]
+
+
+FileState = tuple[int, int]
+"""Modification time and size of a file."""
 
 
 class Masking:
@@ -174,8 +180,8 @@ def masking(profile: str) -> Masking:
     return Masking(profile)
 
 
-def _rules_file_state() -> tuple[int, int] | None:
-    """Modification time and size of the user's own rules."""
+def _rules_file_state() -> FileState | None:
+    """The state of the user's own rules; None without a file."""
     try:
         stat = (_options.rules or config_dir() / RULES_FILE).stat()
     except OSError:
@@ -184,7 +190,7 @@ def _rules_file_state() -> tuple[int, int] | None:
 
 
 @lru_cache(maxsize=16)
-def _load_settings(profile: str, options: MaskingOptions, _rules_state: tuple[int, int] | None) -> MaskSettings:
+def _load_settings(profile: str, options: MaskingOptions, _rules_state: FileState | None) -> MaskSettings:
     """Load the rules; again when their file has changed. Without a key, markers are plain."""
     return load_settings(profile, plain=options.plain, rules=options.rules, without_key=lambda _error: None)
 
@@ -246,7 +252,9 @@ class AppContext:
         """What the threads have open."""
         self._opened_lock = threading.Lock()
         self._transcripts = TranscriptCache()
-        self._results: dict[str, tuple[object, Any]] = {}
+        self._results: OrderedDict[str, tuple[object, Any]] = OrderedDict()
+        """Results with the state that they were computed from, least recently used first."""
+        self._results_lock = threading.Lock()
         self._refreshing: set[str] = set()
         """Keys of results that are being computed in the background."""
         self._redactors: dict[tuple[object, ...], Redactor] = {}
@@ -261,8 +269,17 @@ class AppContext:
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)
 
     def run_in_background(self, function: Callable[[AppContext], object]) -> None:
-        """Call a function in such a thread without waiting for it."""
-        self._pool.submit(function, self)
+        """Call a function in such a thread without waiting for it, in the same time zone. A failure is logged."""
+        self._submit(function, self)
+
+    def _submit(self, function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+        def call() -> None:
+            try:
+                function(*args, **kwargs)
+            except Exception:
+                _LOG.exception("work in the background failed")
+
+        self._pool.submit(copy_context().run, call)
 
     def close(self) -> None:
         """End the threads and a running scan."""
@@ -329,28 +346,36 @@ class AppContext:
         return searchers[profile]
 
     def cached(self, key: str, compute: Callable[[], T]) -> T:
-        """The result of a function of the catalog; computed again after the catalog or the time zone has changed."""
+        """The result of a function of the catalog; computed again after the catalog, the zone or rules have changed."""
         state = self._result_state()
-        known = self._results.get(key)
+        known = self._known_result(key)
         if known is None or known[0] != state:
             known = state, compute()
-            if len(self._results) >= MAX_CACHED_RESULTS:
-                self._results.clear()
-            self._results[key] = known
+            with self._results_lock:
+                self._results[key] = known
+                self._results.move_to_end(key)
+                if len(self._results) > MAX_CACHED_RESULTS:
+                    self._results.popitem(last=False)
         result: T = known[1]
         return result
 
+    def _known_result(self, key: str) -> tuple[object, Any] | None:
+        with self._results_lock:
+            if key in self._results:
+                self._results.move_to_end(key)
+            return self._results.get(key)
+
     def _result_state(self) -> object:
-        return self.catalog_state(), user_zone()
+        return self.catalog_state(), user_zone(), _rules_file_state()
 
     def recent(self, key: str, compute: Callable[[], T]) -> T:
         """As `cached`, but at once where there is an older result: it is then computed again in the background."""
-        known = self._results.get(key)
+        known = self._known_result(key)
         if known is None:
             return self.cached(key, compute)
         if known[0] != self._result_state() and key not in self._refreshing:
             self._refreshing.add(key)
-            self._pool.submit(copy_context().run, self._refresh, key, compute)
+            self._submit(self._refresh, key, compute)
         result: T = known[1]
         return result
 
@@ -411,14 +436,15 @@ class AppContext:
 
     def transcript(self, entry: Entry, profile: str) -> Transcript:
         """The transcript of a whole session."""
-        return self._transcripts.get((entry.number, profile, user_zone()), lambda: self.session(entry, profile))
+        key = entry.number, profile, user_zone(), _rules_file_state()
+        return self._transcripts.get(key, lambda: self.session(entry, profile))
 
     def transcript_for_first_page(self, entry: Entry, profile: str) -> Transcript:
         """The transcript of a session; of a long one that is not cached, only the first window.
 
         A masked session is always read whole: its end may show what is secret at its beginning.
         """
-        transcript = self._transcripts.cached((entry.number, profile, user_zone()))
+        transcript = self._transcripts.cached((entry.number, profile, user_zone(), _rules_file_state()))
         if transcript is None and not masking(profile).is_on:
             transcript = first_window(self.session(entry, profile), entry.messages)
         return transcript or self.transcript(entry, profile)

@@ -22,7 +22,7 @@ NOT_PLAIN = re.compile(r"[^A-Za-z0-9 ._()-]")
 class Download(StreamingResponse):
     """A file that is written completely before its first byte is sent, so that an error never cuts it short.
 
-    Until then it is in a temporary file without a name, so that it takes no memory.
+    Until then it is in a temporary file without a name.
     """
 
     def __init__(self, write: Callable[[IO[bytes]], object], name: str, suffix: str, media_type: str) -> None:

@@ -44,8 +44,8 @@ LOOKAHEAD_MESSAGES = 2 * PAIRING_MESSAGES
 """Messages read behind the first window, so that its tool calls have their results."""
 ETAG_MASK = (1 << 48) - 1
 
-CacheKey = tuple[int, str, tzinfo]
-"""A session's number in the catalog, the masking profile, and the time zone."""
+CacheKey = tuple[int, str, tzinfo, object]
+"""A session's number in the catalog, the masking profile, the time zone, and the state of the user's own rules."""
 
 
 class SubagentLinks(NamedTuple):

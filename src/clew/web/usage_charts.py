@@ -24,6 +24,7 @@ from clew.catalog.stats import (
     number_duplicates,
     ratio,
 )
+from clew.render.tables import counted
 from clew.web.charts import COLOURS, Bar, HourCell, Part, bars, hour_grid, ranked
 from clew.web.context import AppContext, Masking
 from clew.web.date_range import axis_slots
@@ -236,9 +237,9 @@ def format_share(share: float | None) -> str:
 
 def over_time(source: ChartSource, step: str, cells: Cells) -> Section:
     """Cost and tokens of each day, week or month by model, with a slot for those without use."""
-    slots = axis_slots(step, *source.days)
+    slots = dict.fromkeys(axis_slots(step, *source.days))
     models = source.names("model", (model for _, model in _in_colour_order(source, cells)))
-    on_axis = {cell: used for cell, used in cells.items() if cell[0] in set(slots)}
+    on_axis = {cell: used for cell, used in cells.items() if cell[0] in slots}
     figures = []
     for measure in MEASURES:
         title = f"{measure.title} by {step} and model"
@@ -325,9 +326,9 @@ def _off_axis_notes(step: str, cells: Cells, on_axis: Cells) -> list[str]:
     outside = sum(used.calls for (name, model), used in cells.items() if name and (name, model) not in on_axis)
     notes = []
     if timeless:
-        notes.append(f"{timeless:,} calls without a known time are in the table only.")
+        notes.append(f"In the table only: {counted(timeless, 'call')} without a known time.")
     if outside:
-        notes.append(f"{outside:,} calls of {step}s outside of the axis are in the table only.")
+        notes.append(f"In the table only: {counted(outside, 'call')} of {step}s outside of the axis.")
     return notes
 
 

@@ -62,7 +62,7 @@ def view(request: PageRequest) -> Response:
     except UsageError as error:
         filters, dates, problem = Filters(), DateRange(), str(error)
     today = local_time(context.now()).date()
-    key = f"usage {by} {filters} {request.profile} {today} {request.url()}"
+    key = f"usage {by} {_to_the_minute(filters)} {request.profile} {today} {request.url()}"
     found = context.cached(key, lambda: _load(request, filters, dates, by))
     return respond(
         request,
@@ -108,6 +108,12 @@ def _filters(request: PageRequest) -> tuple[Filters, DateRange]:
         return filters, DateRange(filters.since, filters.until)
     dates = preset_range(request.param("range") or "", request.context.now())
     return msgspec.structs.replace(filters, since=dates.since, until=dates.until), dates
+
+
+def _to_the_minute(filters: Filters) -> Filters:
+    """The filters with whole minutes: a relative time such as `3d` is another one in each microsecond."""
+    since, until = (at and at.replace(second=0, microsecond=0) for at in (filters.since, filters.until))
+    return msgspec.structs.replace(filters, since=since, until=until)
 
 
 def _stats(request: PageRequest, filters: Filters) -> Stats:

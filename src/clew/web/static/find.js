@@ -1,6 +1,6 @@
 /**
  * Words that are searched for in a session: they are marked wherever a window is loaded, and the reader goes from hit to
- * hit. The server knows which messages match and how they spell the words, so that marks agree with the search.
+ * hit. The server knows which messages match and how the first of them spell the words.
  */
 
 import { describeError, fetchPart } from "./fragments.js";
