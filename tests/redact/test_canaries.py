@@ -526,6 +526,8 @@ def test_every_invocation_can_give_out_a_canary(tmp_path_factory: pytest.TempPat
         folder = tmp_path_factory.mktemp(agent)
         subject = Subject(write_home(agent, variant, folder / "home"), folder)
         subject.run("archive")
+        for session in subject.sessions:
+            subject.run(f"annotate set {session.agent.id}:{session.id} --star")
         left = {pair for pair in left if pair[1] not in SILENT | NEVER_WHOLE and not _shows(subject, *pair)}
     assert not left, "\n".join(sorted(template for _, template in left))
 
