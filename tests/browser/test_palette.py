@@ -15,7 +15,7 @@ from tests.web.poison import poison_home
 from tests.web.shown import Shown, shown
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 ACTIVE = "#palette-results [role=option][aria-selected=true]"
 SIZES = [(1440, False), (1440, True), (390, False), (390, True)]
@@ -122,7 +122,17 @@ def test_an_early_answer_never_replaces_a_later_one(app: Shown, opener: Opener) 
     page, _ = enter(app, opener(), "/")
     page.keyboard.press("Control+k")
     page.locator("#palette[open] [role=option]").first.wait_for()
-    page.keyboard.type("harbour tide", delay=5)
+
+    def answer_late(route: Route) -> None:
+        """The first word is answered after both."""
+        if route.request.url.endswith("q=harbour"):
+            page.wait_for_timeout(200)
+        route.continue_()
+
+    page.route("**/palette?*", answer_late)
+    page.keyboard.type("harbour", delay=5)
+    page.wait_for_timeout(50)
+    page.keyboard.type(" tide", delay=5)
     page.locator("#palette-results [aria-label=Search]", has_text="“harbour tide”").wait_for()
     page.wait_for_timeout(300)
     assert page.locator("#palette-results [aria-label=Search]").inner_text().count("harbour tide") == 1

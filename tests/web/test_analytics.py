@@ -156,7 +156,8 @@ def test_a_list_says_which_calls_it_is_about(demo: Shown) -> None:
     hidden = {one.get("name"): one.get("value") for one in named(tree, "input") if one.get("type") == "hidden"}
     assert hidden == {"used.weekday": "Monday", "used.hour": "09"}
     for wrong in ("used.hour=25", "used.day=soon", "used.tide=high"):
-        assert "--" not in words(named(demo.page(f"/sessions?{wrong}", 400), "p", "bad"))
+        problem = words(named(demo.page(f"/sessions?{wrong}", 400), "p", "bad"))
+        assert problem and "--" not in problem, wrong
 
 
 def test_every_chart_states_its_range_and_zone(demo: Shown, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ def command(
 
     Starts a web server on 127.0.0.1. Open the printed link; it contains a one-time token. After it is used, a new link
     is printed to stderr. Sessions are only read, unless you continue one in another agent. Nothing is masked unless
-    --redact is given. Ctrl-C stops the server.
+    --redact or the settings of the app say so. Ctrl-C stops the server.
 
     With --engine, new data on the server is copied to this machine first, and then every minute; sessions pushed as
     metrics have no text.
