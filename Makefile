@@ -8,6 +8,7 @@ REAL    := tests/realclients
 SCALE   := tests/cluster
 RELEASE := tests/release
 AXE     := axe-core@4.14.0
+HARBOR  := harbor==0.25.0
 
 # `make test PYTHON=python3.13` uses an environment of its own.
 VENV   := .venv$(if $(PYTHON),-$(notdir $(PYTHON)))
@@ -18,7 +19,7 @@ CHECKED = $(wildcard src tests benchmarks scripts)
 OTHERS := --ignore=$(REAL) --ignore=$(SCALE) --ignore=$(RELEASE)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-slow test-again test-real test-build test-scale sshd browser postgres axe lint bench docs \
+.PHONY: help run test test-all test-slow test-again test-real test-build test-scale sshd browser postgres axe harbor lint bench docs \
 	docs-serve clean
 
 help:
@@ -58,7 +59,7 @@ PYTEST = code=0; $(PY) -m pytest -n $(WORKERS) --durations=10 --durations-min=10
 test: $(VENV)/.test-installed
 	@$(call PYTEST,'not slow')
 
-test-slow: $(VENV)/.dev-installed sshd browser postgres axe
+test-slow: $(VENV)/.dev-installed sshd browser postgres axe harbor
 	@$(call PYTEST,slow)
 
 test-all: lint test test-slow test-build test-real test-scale
@@ -87,6 +88,15 @@ axe:
 	@if [ ! -f $(LAB)/axe/package/axe.min.js ] && command -v npm >/dev/null; then \
 	  mkdir -p $(LAB)/axe && cd $(LAB)/axe && timeout 60 npm pack --silent $(AXE) >/dev/null 2>&1 && tar xzf axe-core-*.tgz; \
 	fi; [ -f $(CURDIR)/$(LAB)/axe/package/axe.min.js ] || echo 'No axe-core: the accessibility tests are skipped. `npm` downloads it.'
+
+# Harbor's models check trajectories. The package asks for Python 3.12 and many others; its models need only pydantic.
+harbor: | $(PY)
+	@if [ ! -f $(LAB)/harbor/.installed ]; then \
+	  mkdir -p $(LAB) && $(PY) -m venv $(LAB)/harbor && \
+	  $(LAB)/harbor/bin/python -m pip --disable-pip-version-check install -qq --no-deps --ignore-requires-python $(HARBOR) && \
+	  $(LAB)/harbor/bin/python -m pip --disable-pip-version-check install -qq 'pydantic>=2.11' && \
+	  touch $(LAB)/harbor/.installed; \
+	fi 2>/dev/null; [ -f $(LAB)/harbor/.installed ] || echo 'No Harbor: the tests with its models are skipped. `pip` downloads it.'
 
 test-build: $(VENV)/.dev-installed
 	@$(PY) -m pytest $(RELEASE)

@@ -12,8 +12,8 @@ from pathlib import Path
 from benchmarks.corpus import corpus, parse_size
 from benchmarks.measure import Options
 
-NAMES = ("archive", "export", "html", "memory", "redaction", "store", "web")
-_NEED_HOME = {"archive", "export", "html", "web"}
+NAMES = ("archive", "export", "html", "mcp", "memory", "redaction", "store", "web")
+_NEED_HOME = {"archive", "export", "html", "mcp", "web"}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -7,12 +7,13 @@ Both apps serve the same home after a sync, in one run; every figure is measured
 
 - A page: from the start of the navigation to the end of the frame that first paints its content, which is a row of the
   session list, a message, or a chart (see `App`). The heading or the empty frame of a page does not count. The median
-  of several visits in one browser, and the first of them, for which the app has nothing cached.
+  of several visits in one tab, and the first of them, in a new tab, for which the app has nothing cached.
 - A long session: the same, for sessions of about 5,000 messages. Each is opened once, so nothing is cached.
 - A keystroke: from the key to the end of the frame that paints the results for the text so far, with any time that the
   app waits before it asks; and from its request on, without that time. Counted from the third letter on, because
   agentsview asks from there. The 95th percentile and the median.
-- Memory of the server: the resident memory of its processes after all this, and the sum of their peaks.
+- Memory of the server: the resident memory of its processes after all this, and the sum of their peaks. Pages of files
+  that are mapped into memory count.
 
 No name but the loopback address is resolved, so that a missing network does not delay a page that asks other machines.
 """
@@ -44,6 +45,8 @@ _NO_NETWORK = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 LONGEST_MS = 120_000
 """What takes longer ends the benchmark."""
 MIN_VISITS = 5
+READING_MS = 500
+"""Between two pages."""
 LONG_SESSION_MESSAGES, LONG_SESSIONS = 5_000, 5
 QUERIES = ("error in test", "function return", "config file", "async import")
 LETTERS_NOT_COUNTED = 2
@@ -220,12 +223,12 @@ class Running:
 
     def visit(self, name: str, visits: int) -> str:
         """Measure a page."""
-        page = self.app.pages[name]
-        return _summary([self._open(page.path, page.selector) for _ in range(visits)])
+        path, selector = self.app.pages[name]
+        return self._open([path] * visits, selector)
 
     def open_sessions(self, sessions: list[tuple[str, str]]) -> str:
         """Measure sessions, each once."""
-        return _summary([self._open(self._session_path(*session), self.app.message) for session in sessions])
+        return self._open([self._session_path(*session) for session in sessions], self.app.message)
 
     def type_queries(self, name: str) -> str:
         """Measure keystrokes."""
@@ -250,14 +253,18 @@ class Running:
         peak = sum(_status(pid, "VmHWM") for pid in _processes(self._pid))
         return f"{now:.0f} MB (peak {peak:.0f})"
 
-    def _open(self, path: str, selector: str) -> float:
+    def _open(self, paths: list[str], selector: str) -> str:
+        """Open pages one after the other in one tab."""
         page = self._context.new_page()
         page.add_init_script(f"window.shown = whenShown({json.dumps(selector)})")
-        page.goto(self._base + path, wait_until="commit")
-        time: float = page.evaluate("window.shown")
-        page.wait_for_load_state("load")
+        times: list[float] = []
+        for path in paths:
+            page.goto(self._base + path, wait_until="commit")
+            times.append(page.evaluate("window.shown"))
+            page.wait_for_load_state("load")
+            page.wait_for_timeout(READING_MS)
         page.close()
-        return time
+        return _summary(times)
 
     def _session_path(self, agent: str, identity: str) -> str:
         if self.app is CLEW:

@@ -90,9 +90,13 @@ def _with_subcommands(name: str) -> Iterator[tuple[str, click.Command]]:
     """A command and its subcommands, each with its full name."""
     command = main.get_command(click.Context(main), name)
     assert command is not None
-    yield f"clew {name}", command
-    if isinstance(command, click.Group):
-        yield from ((f"clew {name} {below}", part) for below, part in command.commands.items())
+    yield from _command_tree(f"clew {name}", command)
+
+
+def _command_tree(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    yield path, command
+    for below, part in command.commands.items() if isinstance(command, click.Group) else ():
+        yield from _command_tree(f"{path} {below}", part)
 
 
 def _options(path: str, command: click.Command) -> list[tuple[str, str]]:

@@ -29,8 +29,6 @@ class Picture(NamedTuple):
     width: int
     height: int
     is_dark: bool = False
-    opened: tuple[str, ...] = ()
-    """Panels that are opened before."""
 
 
 PAGES = {
@@ -43,9 +41,7 @@ APP = {
     "web-home": Picture("/", 1280, 900),
     "web-home-dark": Picture("/", 1280, 900, is_dark=True),
     "web-usage": Picture("/usage", 1280, 900),
-    "web-session": Picture(
-        f"/session/claude-code/{MEAN}", 1440, 900, opened=("#panel-timeline", "#panel-files", "#panel-todos")
-    ),
+    "web-session": Picture(f"/session/claude-code/{MEAN}", 1440, 900),
     "web-search": Picture("/search?q=tide", 1280, 800, is_dark=True),
     "web-phone": Picture(f"/session/claude-code/{MEAN}", 390, 844),
 }
@@ -62,8 +58,6 @@ def take(browser: Browser, name: str, picture: Picture, address: str, link: str 
         view.goto(link)
         view.wait_for_url("**/")
     view.goto(address)
-    for place in picture.opened:
-        view.locator(f"{place} summary").click()
     view.wait_for_timeout(800)
     view.screenshot(path=IMAGES / f"{name}.png")
     context.close()

@@ -1,4 +1,4 @@
-"""Stars, labels and notes that a user adds to sessions and messages: one SQLite file in clew's data folder.
+"""Stars, labels, notes and titles that a user adds to sessions and messages: one SQLite file in clew's data folder.
 
 The file is the only copy of what the user wrote. No sync, rebuild or repair of the catalog touches it. An annotation
 belongs to an agent and a session id, so it stays when the source is renamed, moved, archived or deleted. A message is
@@ -10,23 +10,23 @@ from __future__ import annotations
 import os
 import sqlite3
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from clew.datadir import data_path, private_folder
+from clew.datadir import ANNOTATIONS_FILE, data_path, private_folder
 from clew.errors import Busy, InvalidDocument, SourceUnreadable, UsageError
 from clew.model.json import JSON
 from clew.model.time import EPOCH, from_microseconds, parse_time, spell_time, to_microseconds
-from clew.render.text_safety import visible
+from clew.render.text_safety import checked_line
 from clew.stored_session import StoredSession
 
-FILE = "annotations.db"
+MAX_TITLE_CHARS = 200
 MAX_LABEL_CHARS = 60
 MAX_LABELS = 50
 """Labels of one session or message."""
@@ -35,12 +35,12 @@ MAX_ID_CHARS = 1_000
 """Of the ids of agents, sessions and messages in an imported file."""
 MAX_IMPORT_BYTES = 64 << 20
 BUSY_TIMEOUT_SECONDS = 10.0
-"""How long a process waits for another one that is writing."""
+"""How long a command waits for another process that is writing."""
 EXPORT_VERSION = 1
 
 _APPLICATION = 0x636C6577
 """The `application_id` of the database: "clew" in ASCII."""
-_COLUMNS = "agent, session, message, message_index, starred, labels, note, changed_at"
+_COLUMNS = "agent, session, message, message_index, starred, labels, note, changed_at, title"
 
 
 class AnnotationsUnreadable(SourceUnreadable):
@@ -87,6 +87,8 @@ class Annotation(msgspec.Struct, frozen=True, kw_only=True):
     starred: bool = False
     labels: tuple[str, ...] = ()
     note: str = ""
+    title: str = ""
+    """What the user calls the session; empty for a message."""
     changed_at: str | None = None
     """When it was last changed; None if there is none."""
 
@@ -97,8 +99,8 @@ class Annotation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        """True without a star, a label and a note. Such an annotation is not stored."""
-        return not (self.starred or self.labels or self.note)
+        """True without a star, a label, a note and a title. Such an annotation is not stored."""
+        return not (self.starred or self.labels or self.note or self.title)
 
     def has(self, labels: Iterable[str], starred: bool = False) -> bool:
         """True if it has all these labels, and a star if one is wanted."""
@@ -116,26 +118,24 @@ class ImportReport(NamedTuple):
     unchanged: int
 
 
-class AnnotationsExport(msgspec.Struct, kw_only=True):
+class AnnotationsExport(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The JSON of `clew annotate export`."""
 
     clew_annotations: int
-    annotations: list[Annotation]
     exported_at: str | None = None
+    annotations: list[Annotation]
     masked: str | None = None
     """The masking profile, if something in it was masked. Such an export cannot be imported."""
 
 
 def checked_label(label: str) -> str:
     """The label as it is stored: NFC, single spaces. Raises UsageError if it is not a label."""
-    text = " ".join(unicodedata.normalize("NFC", label).split())
-    if not text:
-        raise UsageError("a label needs at least one character")
-    if len(text) > MAX_LABEL_CHARS:
-        raise UsageError(f"a label has at most {MAX_LABEL_CHARS} characters; this one has {len(text)}")
-    if visible(text) != text:
-        raise UsageError("a label has no control or invisible characters")
-    return text
+    return checked_line(label, "label", MAX_LABEL_CHARS)
+
+
+def checked_title(title: str) -> str:
+    """The title as it is stored: NFC, single spaces; empty for none. Raises UsageError if it is not a title."""
+    return checked_line(title, "title", MAX_TITLE_CHARS) if title.strip() else ""
 
 
 @lru_cache(maxsize=4096)
@@ -154,42 +154,91 @@ def checked_note(note: str) -> str:
     return text
 
 
-class Annotations:
-    """All stars, labels and notes. Several processes may change them at the same time."""
+class AnnotationIndex:
+    """All annotations as they were at one time, by what lists and filters ask for."""
 
-    def __init__(self, path: Path | None = None) -> None:
-        """Without a path, the file in clew's data folder. It is created with the first annotation."""
-        self.path: Path = path or Path(data_path(), FILE)
-        """The SQLite file."""
-
-    def all(self, *, labels: Collection[str] = (), starred: bool = False) -> list[Annotation]:
-        """The annotations that have all these labels, and a star if one is wanted; sessions before their messages."""
-        return [found for found in self._select() if found.has(labels, starred)]
-
-    def of_session(self, agent: str, session: str) -> list[Annotation]:
-        """The annotations of a session and of its messages, the session first."""
-        return self._select("agent = ? AND session = ?", agent, session)
+    def __init__(self, annotations: Sequence[Annotation] = ()) -> None:
+        self.all = annotations
+        """Sessions before their messages."""
+        self.marks = session_marks(annotations)
+        """For each annotated session, by agent and id: the star and labels of itself and of its messages."""
+        self._by_key = {_key(found.target): found for found in annotations}
 
     def get(self, target: Target) -> Annotation:
         """The annotation of a session or message; an empty one if there is none."""
-        found = self._select("agent = ? AND session = ? AND message = ?", target.agent, target.session, target.key)
-        return found[0] if found else _empty(target)
+        return self._by_key.get(_key(target)) or _empty(target)
 
+    def is_starred(self, agent: str, session: str) -> bool:
+        """True if the session itself has a star; one of a message does not count."""
+        return self.get(Target(agent, session)).starred
+
+    def of_session(self, agent: str, session: str) -> list[Annotation]:
+        """The annotations of a session and of its messages, the session first."""
+        return [found for found in self.all if (found.agent, found.session) == (agent, session)]
+
+    def having(self, labels: Collection[str], *, starred: bool = False) -> list[Annotation]:
+        """The annotations that have all these labels, and a star if one is wanted."""
+        return [found for found in self.all if found.has(labels, starred)]
+
+    def sessions(self, labels: Collection[str], *, starred: bool = False) -> set[tuple[str, str]]:
+        """Agent and id of the sessions that have all these labels, and a star if one is wanted.
+
+        A star or label of a message counts for its session.
+        """
+        return {name for name, marks in self.marks.items() if marks.has(labels, starred)}
+
+    @cached_property
     def labels(self) -> dict[str, int]:
         """Every label with the number of its sessions and messages, in alphabetical order."""
         counts: dict[str, tuple[str, int]] = {}
-        for annotation in self._select():
+        for annotation in self.all:
             for label in annotation.labels:
                 spelling, count = counts.get(folded_label(label), (label, 0))
                 counts[folded_label(label)] = spelling, count + 1
         return dict(counts[name] for name in sorted(counts))
 
-    def sessions(self, labels: Collection[str] = (), *, starred: bool = False) -> set[tuple[str, str]]:
-        """Agent and id of the sessions that have all these labels, and a star if one is wanted.
+    @property
+    def titles(self) -> dict[tuple[str, str], str]:
+        """The titles that the user gave to sessions, by agent and id."""
+        return {(found.agent, found.session): found.title for found in self.all if found.title}
 
-        A star or label of a message counts for its session.
+
+class Annotations:
+    """All stars, labels, notes and titles. Several processes may change them at the same time."""
+
+    def __init__(self, path: Path | None = None, *, wait_seconds: float = BUSY_TIMEOUT_SECONDS) -> None:
+        """Without a path, the file in clew's data folder. It is created with the first annotation.
+
+        `wait_seconds` is how long to wait for another process that is writing.
         """
-        return {name for name, marks in session_marks(self._select()).items() if marks.has(labels, starred)}
+        self.path: Path = path or Path(data_path(), ANNOTATIONS_FILE)
+        """The SQLite file."""
+        self._wait_seconds = wait_seconds
+
+    def index(self) -> AnnotationIndex:
+        """All annotations as they are now."""
+        with self._opened() as db:
+            return AnnotationIndex(_rows(db) if db is not None else [])
+
+    def all(self, *, labels: Collection[str] = (), starred: bool = False) -> list[Annotation]:
+        """The annotations that have all these labels, and a star if one is wanted; sessions before their messages."""
+        return self.index().having(labels, starred=starred)
+
+    def of_session(self, agent: str, session: str) -> list[Annotation]:
+        """The annotations of a session and of its messages, the session first."""
+        return self.index().of_session(agent, session)
+
+    def get(self, target: Target) -> Annotation:
+        """The annotation of a session or message; an empty one if there is none."""
+        return self.index().get(target)
+
+    def labels(self) -> dict[str, int]:
+        """Every label with the number of its sessions and messages, in alphabetical order."""
+        return self.index().labels
+
+    def sessions(self, labels: Collection[str] = (), *, starred: bool = False) -> set[tuple[str, str]]:
+        """Agent and id of the sessions that have, or whose messages have, all these labels, and a star if wanted."""
+        return self.index().sessions(labels, starred=starred)
 
     def change(
         self,
@@ -199,17 +248,21 @@ class Annotations:
         add_labels: Iterable[str] = (),
         remove_labels: Iterable[str] = (),
         note: str | None = None,
+        title: str | None = None,
         now: datetime | None = None,
     ) -> Annotation:
-        """Change the annotation of a session or message; what is not named stays. An empty note removes it.
+        """Change the annotation of a session or message; what is not named stays. An empty note or title removes it.
 
         A label that is known in another spelling, such as `Bug` for `bug`, gets the known one. Raises UsageError for a
-        label or note that is not allowed.
+        label, note or title that is not allowed.
         """
         added = {folded_label(label): label for label in map(checked_label, add_labels)}
         removed = set(map(folded_label, remove_labels))
         note = checked_note(note) if note is not None else None
-        if not (starred or added or note or self.path.exists()):
+        title = checked_title(title) if title is not None else None
+        if title and target.message is not None:
+            raise UsageError("only a session has a title")
+        if not (starred or added or note or title or self.path.exists()):
             return _empty(target)
         with self._writing() as db:
             (before,) = _rows(db, "agent = ? AND session = ? AND message = ?", *_key(target)) or [_empty(target)]
@@ -222,6 +275,7 @@ class Annotations:
                 starred=before.starred if starred is None else starred,
                 labels=_ordered(names.values()),
                 note=before.note if note is None else note,
+                title=before.title if title is None else title,
             )
             if after != before:
                 after = msgspec.structs.replace(after, changed_at=spell_time(now or datetime.now(UTC)))
@@ -249,18 +303,16 @@ class Annotations:
     def export(self, now: datetime | None = None) -> dict[str, JSON]:
         """All annotations as the JSON that `merge` accepts."""
         exported_at = spell_time(now or datetime.now(UTC))
-        return {
-            "clew_annotations": EXPORT_VERSION,
-            "exported_at": exported_at,
-            "annotations": [msgspec.to_builtins(found) for found in self.all()],
-        }
+        exported = AnnotationsExport(clew_annotations=EXPORT_VERSION, exported_at=exported_at, annotations=self.all())
+        return dict(msgspec.to_builtins(exported))
 
     def merge(self, annotations: Iterable[Annotation], *, dry_run: bool = False) -> ImportReport:
         """Add annotations of an export, so that nothing is removed; a second time changes nothing.
 
         Stars and labels are united; a label that is known in another spelling gets the known one. Where both have a
-        note, that of the annotation that was changed last is kept.
+        note or a title, that of the annotation that was changed last is kept. Raises UsageError if one is not valid.
         """
+        annotations = list(map(checked_annotation, annotations))
         added = changed = unchanged = 0
         with self._writing(dry_run=dry_run) as db:
             known = {_key(found.target): found for found in _rows(db)}
@@ -288,10 +340,6 @@ class Annotations:
                 if result != "ok":
                     raise sqlite3.DatabaseError(result)
                 _rows(db)
-
-    def _select(self, condition: str = "1", *values: str) -> list[Annotation]:
-        with self._opened() as db:
-            return _rows(db, condition, *values) if db is not None else []
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection | None]:
@@ -331,7 +379,7 @@ class Annotations:
         try:
             # Without WAL: all is in one file, which users can copy, and changes are rare.
             uri = "file::memory:" if in_memory else f"{self.path.absolute().as_uri()}?mode=rw"
-            db = sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None)
+            db = sqlite3.connect(uri, uri=True, timeout=self._wait_seconds, isolation_level=None)
             db.execute("PRAGMA secure_delete = ON")
             yield db
         except sqlite3.OperationalError as error:
@@ -399,7 +447,11 @@ def _spell_times(db: sqlite3.Connection) -> None:
     db.executemany(f"INSERT INTO annotation ({columns}, changed_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", spelled)
 
 
-_MIGRATIONS = (_create_table, _spell_times)
+def _add_title(db: sqlite3.Connection) -> None:
+    db.execute("ALTER TABLE annotation ADD COLUMN title TEXT NOT NULL DEFAULT ''")
+
+
+_MIGRATIONS = (_create_table, _spell_times, _add_title)
 """Each makes the next version of the tables, from none on. They never change once a release has them."""
 _VERSION = len(_MIGRATIONS)
 _DELETE = "DELETE FROM annotation WHERE agent = ? AND session = ? AND message = ?"
@@ -452,6 +504,7 @@ def _annotation(
     labels: str,
     note: str,
     changed_at: str,
+    title: str,
 ) -> Annotation:
     return Annotation(
         agent=agent,
@@ -461,6 +514,7 @@ def _annotation(
         starred=bool(starred),
         labels=_decode_labels(labels),
         note=note,
+        title=title,
         changed_at=changed_at,
     )
 
@@ -479,8 +533,9 @@ def _write(db: sqlite3.Connection, annotation: Annotation) -> None:
         msgspec.json.encode(annotation.labels).decode(),
         annotation.note,
         annotation.changed_at or spell_time(EPOCH),
+        annotation.title,
     )
-    db.execute(f"INSERT OR REPLACE INTO annotation ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+    db.execute(f"INSERT OR REPLACE INTO annotation ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
 def _ordered(labels: Iterable[str]) -> tuple[str, ...]:
@@ -490,10 +545,10 @@ def _ordered(labels: Iterable[str]) -> tuple[str, ...]:
 def _merged(before: Annotation, imported: Annotation) -> Annotation:
     names = {folded_label(label): label for label in (*imported.labels, *before.labels)}
     is_later = _changed_us(imported) > _changed_us(before)
-    note = imported.note if imported.note and (is_later or not before.note) else before.note
-    after = msgspec.structs.replace(
-        before, starred=before.starred or imported.starred, labels=_ordered(names.values()), note=note
-    )
+    texts = ((before.note, imported.note), (before.title, imported.title))
+    starred = before.starred or imported.starred
+    note, title = (new if new and (is_later or not old) else old for old, new in texts)
+    after = msgspec.structs.replace(before, starred=starred, labels=_ordered(names.values()), note=note, title=title)
     # The time alone is no change: it would make every import of a newer export report one.
     return msgspec.structs.replace(after, changed_at=imported.changed_at) if after != before and is_later else after
 
@@ -503,9 +558,8 @@ def _changed_us(annotation: Annotation) -> int:
     return to_microseconds(changed) if changed is not None else 0
 
 
-def masked_export(exported: dict[str, JSON], mask: Callable[[JSON], JSON], profile: str) -> dict[str, JSON]:
-    """An export with its texts masked; it names the profile if that changed anything."""
-    masked = mask(exported)
+def masked_export(exported: dict[str, JSON], masked: dict[str, JSON], profile: str) -> dict[str, JSON]:
+    """The masked form of an export; it names the profile if masking changed anything."""
     return {**masked, "masked": profile} if masked != exported else exported
 
 
@@ -532,14 +586,14 @@ def checked_export(found: AnnotationsExport, name: str) -> list[Annotation]:
     annotations = []
     for number, annotation in enumerate(found.annotations):
         try:
-            annotations.append(_checked(annotation))
+            annotations.append(checked_annotation(annotation))
         except UsageError as error:
             raise InvalidDocument(f"{name}: $.annotations[{number}]: {error}") from None
     return annotations
 
 
-def _checked(annotation: Annotation) -> Annotation:
-    """An imported annotation as it is stored."""
+def checked_annotation(annotation: Annotation) -> Annotation:
+    """An imported annotation as it is stored. Raises UsageError if it is not valid."""
     for text in (annotation.agent, annotation.session, annotation.message_id or "-"):
         if not 0 < len(text) <= MAX_ID_CHARS:
             raise UsageError(f"an id has 1 to {MAX_ID_CHARS:,} characters")
@@ -549,10 +603,16 @@ def _checked(annotation: Annotation) -> Annotation:
         raise UsageError("the index of a message is 1 or more")
     if annotation.changed_at is not None and parse_time(annotation.changed_at) is None:
         raise UsageError("`changed_at` is not a time")
+    if annotation.message is not None and annotation.title:
+        raise UsageError("only a session has a title")
     names = {folded_label(label): checked_label(label) for label in annotation.labels}
     if len(names) > MAX_LABELS:
         raise UsageError(f"at most {MAX_LABELS} labels")
     changed = spell_time(from_microseconds(_changed_us(annotation)))
     return msgspec.structs.replace(
-        annotation, labels=_ordered(names.values()), note=checked_note(annotation.note), changed_at=changed
+        annotation,
+        labels=_ordered(names.values()),
+        note=checked_note(annotation.note),
+        title=checked_title(annotation.title),
+        changed_at=changed,
     )

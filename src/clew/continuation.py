@@ -131,9 +131,9 @@ class Continuation:
     def _is_at_home(self) -> bool:
         """True if the agent itself finds the session and continues it."""
         session, path = self.session, self.session.path.absolute()
-        is_taken = self.profile.can_find_by_id(path, session.id)
-        is_taken = is_taken and self.profile.resumes_file(path, session.source.parts)
-        return is_taken and any(path.is_relative_to(root.absolute()) for root in session.agent.roots(self.host))
+        can_resume_file = self.profile.can_find_by_id(path, session.id)
+        can_resume_file = can_resume_file and self.profile.resumes_file(path, session.source.parts)
+        return can_resume_file and any(path.is_relative_to(root.absolute()) for root in session.agent.roots(self.host))
 
     def write(self, *, allow_loss: bool) -> Converted:
         """Write the conversion. Raises WouldLose if a file is in the way, or if a serious loss is not allowed."""
@@ -175,7 +175,7 @@ class Continuation:
 
 
 def _refuse_subagent(session: StoredSession, agent: Agent, profile: TargetProfile) -> None:
-    """An agent goes on with the session that started a sub-agent; another agent gets a session of its own."""
+    """Refuse an agent that resumes only the parent session of a sub-agent. Another agent gets a new session."""
     if session.header.is_agent_session and agent.id == session.agent.id and profile.nests_subagents:
         parent = session.header.parent_session_id
         hint = f"; `clew resume {shell_word(parent)}` continues the session that started it" if parent else ""

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+ANNOTATIONS_FILE = "annotations.db"
+"""The stars, labels, notes and titles of the user, in the data folder."""
+
+
 def data_path(env: Mapping[str, str] | None = None) -> str:
     """The one folder clew keeps its own files in; `CLEW_DATA_DIR` overrides it."""
     env = os.environ if env is None else env

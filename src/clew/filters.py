@@ -20,7 +20,7 @@ from clew.timezone import local_time, user_zone
 
 FILTER_NAMES = (
     *("agent", "project", "here", "branch", "model", "since", "until", "tool", "file", "has", "text"),
-    *("label", "starred"),
+    *("label", "starred", "min_prompts"),
 )
 HAS = ("error", "thinking", "subagent", "edit")
 _AGO = re.compile(r"(\d{1,18}) ?(m|min|minutes?|h|hours?|d|days?|w|weeks?|mo|months?|y|years?)")
@@ -64,6 +64,8 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
     """The session or one of its messages has each of these labels."""
     starred: bool = False
     """The session or one of its messages has a star."""
+    min_prompts: int | None = None
+    """A person has written at least this many prompts; sub-agents have none."""
 
     @classmethod
     def of(cls, *, now: datetime | None = None, **given: JSON) -> Filters:
@@ -98,6 +100,8 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
                 raise UsageError(f"unknown value {value!r} for `has`; choose from {', '.join(HAS)}")
         if "starred" in words:
             words["starred"] = is_yes(words["starred"])
+        if "min_prompts" in words:
+            words["min_prompts"] = _least_number(words["min_prompts"])
         return cls(**words)
 
     @property
@@ -116,6 +120,12 @@ NO_FILTERS = Filters()
 def is_yes(value: JSON) -> bool:
     """What a filter that is on or off means, as a program or an address gives it; None is off."""
     return str(value or "no").lower() not in ("0", "false", "no")
+
+
+def _least_number(value: JSON) -> int:
+    if not re.fullmatch(r"\d{1,9}", str(value), re.ASCII):
+        raise UsageError(f"unknown number {value!r} for `min_prompts`; it is a whole number, such as 2")
+    return int(value)
 
 
 def is_path(project: str) -> bool:

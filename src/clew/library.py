@@ -159,16 +159,19 @@ class Library:
                 on_unreadable(reason)
         return found
 
-    def find(self, reference: str, *, branches: bool = False, missing: bool = False) -> list[StoredSession]:
+    def find(
+        self, reference: str, *, branches: bool = False, missing: bool = False, paths: bool = True
+    ) -> list[StoredSession]:
         """The sessions that a reference names; a folder may hold many. Raises where there is none or it is ambiguous.
 
         A reference is an id or its unique beginning, `agent:id`, a title or its unique beginning, `@last`, `@2` for the
         session before it, or a path.
 
         `branches`: the caller can show the branch of `id@branch`; otherwise it is refused. `missing`: also a session
-        whose file is gone, from the text in the catalog.
+        whose file is gone, from the text in the catalog. `paths=False`: a path is not a reference, and no folder is
+        looked into.
         """
-        path = named_path(reference)
+        path = named_path(reference) if paths else None
         if path is not None:
             return self.sessions_at(path)
         parsed = Reference.parse(reference)
@@ -190,7 +193,7 @@ class Library:
                     raise UnknownReference("; ".join([str(error), *hints])) from None
         except UnknownReference as error:
             # A session comes before a folder of the same name.
-            if not is_folder(Path(reference)):
+            if not paths or not is_folder(Path(reference)):
                 from clew.archive.restore import in_archive
 
                 raise in_archive(parsed.id, parsed.agent) or error from None
@@ -200,9 +203,11 @@ class Library:
         """The session in a file, or every session below a folder; the catalog is not asked."""
         return [self._stored(found) for found in at_path(path, self.hosts, self._warn)]
 
-    def get(self, reference: str, *, branches: bool = False, missing: bool = False) -> StoredSession:
+    def get(
+        self, reference: str, *, branches: bool = False, missing: bool = False, paths: bool = True
+    ) -> StoredSession:
         """The one session that a reference names. The sub-agents of a session in its folder belong to it."""
-        found = self.find(reference, branches=branches, missing=missing)
+        found = self.find(reference, branches=branches, missing=missing, paths=paths)
         if 1 < len(found) <= MAX_FOLDER_SESSIONS:
             found = [session for session in found if not _is_subagent(session)] or found
         return the_one(reference, found)
@@ -221,10 +226,11 @@ class Library:
         add_labels: Iterable[str] = (),
         remove_labels: Iterable[str] = (),
         note: str | None = None,
+        title: str | None = None,
     ) -> Annotation:
         """Set the star, labels or note of a session or of one message, `#12` in the reference or `message=12`.
 
-        What is not named stays as it is. Returns the annotation as it is now.
+        A session can have a title too. What is not named stays as it is. Returns the annotation as it is now.
         """
         if isinstance(reference, str):
             message = message if message is not None else message_of(reference)
@@ -235,6 +241,7 @@ class Library:
             add_labels=add_labels,
             remove_labels=remove_labels,
             note=note,
+            title=title,
             now=self.now(),
         )
 

@@ -93,6 +93,12 @@ class StoredSession:
 
         return StoredSession(self.agent, masked_source(self.agent, self.source, redactor), self._host)
 
+    def teach(self, redactor: Redactor) -> None:
+        """Let a redactor learn the secrets of the whole session."""
+        from clew.agents.masking import learn_session
+
+        learn_session(self.agent, self.source, redactor)
+
     @property
     def messages(self) -> Iterator[Message]:
         """The messages in source order, one at a time."""

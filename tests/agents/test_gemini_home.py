@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.agents.gemini.project_registry import hash_of, proven, registered, slug_of
+from clew.agents.gemini.project_registry import folders_of_hashes, hash_of, registered, slug_of
 from clew.errors import WouldLose
 from clew.export.verify import Proof, verify
 from clew.host import Host
@@ -154,7 +154,8 @@ def test_no_path_is_invented(home: Path) -> None:
 
 
 def test_windows_paths_are_compared_as_they_were_typed() -> None:
-    assert proven(hash_of("C:\\src\\bell"), ["c:\\src\\bell\\x.py"]) == "C:\\src\\bell"
+    folder = "C:\\src\\bell"
+    assert folders_of_hashes({hash_of(folder)}, ["c:\\src\\bell\\x.py"]) == {hash_of(folder): folder}
     assert slug_of("C:\\Src\\Bell Tower") == "bell-tower"
 
 

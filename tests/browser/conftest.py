@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.browser.long_sessions import MIDDLING, MIDDLING_COUNT, write_long_session
 from tests.cli.running import clew
 from tests.demo_home import write_small_demo
+from tests.web.shown import Shown, shown
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -53,6 +55,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "pages"
 
 
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    """The app over the demo home with a long session. A module may have another one."""
+    folder = tmp_path_factory.mktemp("demo")
+    write_small_demo(folder / "home")
+    write_long_session(folder / "home", MIDDLING, MIDDLING_COUNT)
+    with shown(folder / "home", folder / "catalog") as running:
+        yield running
+
+
 class Watched:
     """A page, and everything it asked for or complained of."""
 
@@ -84,7 +96,12 @@ def opener(browser: Browser) -> Iterator[Opener]:
     contexts: list[Any] = []
 
     def make(
-        width: int = 1280, height: int = 900, dark: bool = False, scripts: bool = True, checked: bool = False
+        width: int = 1280,
+        height: int = 900,
+        dark: bool = False,
+        scripts: bool = True,
+        checked: bool = False,
+        touch: bool = False,
     ) -> Watched:
         context = browser.new_context(
             viewport={"width": width, "height": height},
@@ -94,6 +111,8 @@ def opener(browser: Browser) -> Iterator[Opener]:
             reduced_motion="no-preference",
             # A program that checks the page must get into it, which its own rules forbid.
             bypass_csp=checked,
+            has_touch=touch,
+            is_mobile=touch,
         )
         contexts.append(context)
         return Watched(context.new_page())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,32 +10,21 @@ import pytest
 
 from clew.annotations import Annotations, Target
 from tests.browser.conftest import AXE, Opener
-from tests.browser.test_app import enter, foreign, long_line
-from tests.demo_home import write_small_demo
+from tests.browser.long_sessions import MIDDLING
+from tests.browser.test_app import enter, foreign
+from tests.cli.running import FORKED
 from tests.render.hostile import HOSTILE
-from tests.web.shown import Shown, shown
+from tests.web.shown import Shown
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
 
 MEAN = "71960fc3-4cec-4060-adfc-a6068f5d859b"
-LONG, COUNT = "0f6a1c52-0000-4000-8000-0000000000bb", 400
 PAGE = f"/session/claude-code/{MEAN}"
 SESSION = Target("claude-code", MEAN)
 LOOKS = [{"width": 1440}, {"width": 1024, "dark": True}, {"width": 390, "height": 844}, {"width": 390, "dark": True}]
+ASKS_BEFORE_LEAVING = "!dispatchEvent(new Event('beforeunload', {cancelable: true}))"
 PLAIN = [text for text in HOSTILE if text.isprintable()]
-
-
-@pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
-    folder = tmp_path_factory.mktemp("annotations")
-    write_small_demo(folder / "home")
-    project = folder / "home" / ".claude" / "projects" / "-home-ada-long"
-    project.mkdir()
-    lines = [long_line(number, session=LONG) for number in range(1, COUNT + 1)]
-    (project / f"{LONG}.jsonl").write_text("".join(lines))
-    with shown(folder / "home", folder / "catalog") as running:
-        yield running
 
 
 def is_starred(page: Page) -> bool:
@@ -86,18 +74,42 @@ def test_the_key_stars_the_session_or_the_selected_message(app: Shown, opener: O
     assert watched.complaints == []
 
 
+def test_a_typed_note_is_not_lost_by_escape_or_a_reload(app: Shown, opener: Opener) -> None:
+    page, watched = enter(app, opener(), PAGE)
+    edit = page.get_by_role("button", name="Title, labels and note")
+    dialog = page.get_by_role("dialog", name="Session")
+    edit.click()
+    dialog.wait_for()
+    page.keyboard.press("Escape")
+    dialog.wait_for(state="hidden")
+    edit.click()
+    dialog.get_by_label("Note").fill("Low water")
+    page.keyboard.press("Escape")
+    dialog.get_by_role("alert").filter(has_text="Not saved yet.").wait_for()
+    assert dialog.get_by_label("Note").input_value() == "Low water"
+    assert page.evaluate(ASKS_BEFORE_LEAVING)
+    dialog.get_by_label("Note").fill("Low water at noon")
+    assert dialog.get_by_role("alert").count() == 0
+    page.keyboard.press("Escape")
+    dialog.get_by_role("alert").filter(has_text="Not saved yet.").wait_for()
+    dialog.get_by_role("button", name="Cancel").click()
+    dialog.wait_for(state="hidden")
+    assert not page.evaluate(ASKS_BEFORE_LEAVING)
+    assert Annotations().all() == [] and watched.complaints == []
+
+
 @pytest.mark.parametrize("look", LOOKS, ids=str)
 def test_labels_and_notes_are_written(app: Shown, opener: Opener, look: dict[str, int | bool]) -> None:
     page, watched = enter(app, opener(**look), PAGE)
-    page.get_by_role("button", name="Add labels and note").click()
+    page.get_by_role("button", name="Title, labels and note").click()
     dialog = page.get_by_role("dialog", name="Session")
     dialog.get_by_label("New label").fill("good prompt")
     dialog.get_by_label("Note").fill("First line\nsecond line")
     dialog.get_by_role("button", name="Save").click()
     page.locator("#annotations .label", has_text="good prompt").wait_for()
     assert page.locator("#annotations p.own-note").inner_text() == "First line\nsecond line"
-    page.locator(".w > article").nth(1).hover()
-    page.locator(".w > article").nth(1).get_by_role("button", name="Label, note").click()
+    page.locator(".w > article").nth(1).click(position={"x": 3, "y": 3})
+    page.locator(".w > article").nth(1).get_by_role("button", name="Edit labels and note").click()
     message = page.get_by_role("dialog", name="Message")
     message.get_by_label("good prompt").check()
     message.get_by_label("Note").fill("of a message")
@@ -111,12 +123,60 @@ def test_labels_and_notes_are_written(app: Shown, opener: Opener, look: dict[str
     assert watched.complaints == []
 
 
+def test_a_page_that_a_restart_has_signed_out_says_so_and_keeps_what_was_typed(app: Shown, opener: Opener) -> None:
+    page, _ = enter(app, opener(), PAGE)
+    page.get_by_role("button", name="Title, labels and note").click()
+    dialog = page.get_by_role("dialog", name="Session")
+    dialog.get_by_label("Note").fill("typed before")
+    cookies = page.context.cookies()
+    page.context.clear_cookies()
+    dialog.get_by_role("button", name="Save").click()
+    dialog.get_by_text("clew was restarted. Open its new link").wait_for()
+    assert dialog.get_by_label("Note").input_value() == "typed before"
+    page.context.add_cookies(cookies)  # type: ignore[arg-type]
+    dialog.get_by_role("button", name="Save").click()
+    page.locator("#annotations p.own-note", has_text="typed before").wait_for()
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=str)
+def test_a_session_is_renamed(app: Shown, opener: Opener, look: dict[str, int | bool]) -> None:
+    page, watched = enter(app, opener(**look), PAGE)
+    before = page.locator("#title").inner_text()
+    for title, shown_title in (("Mean level <b>again</b>", "Mean level <b>again</b>"), ("", before)):
+        page.get_by_role("button", name="Title, labels and note").click()
+        page.get_by_role("dialog", name="Session").get_by_label("Title").fill(title)
+        page.get_by_role("button", name="Save").click()
+        page.locator("#title", has_text=shown_title).wait_for()
+        assert page.title() == f"{shown_title} · clew" and widths(page) <= 0
+        assert Annotations().get(SESSION).title == title
+        page.reload()
+        assert page.locator("#title").inner_text() == shown_title
+    assert watched.complaints == []
+
+
+def test_several_labels_are_chosen_in_the_list(app: Shown, opener: Opener) -> None:
+    Annotations().change(SESSION, add_labels=["salt", "sea"])
+    Annotations().change(Target("claude-code", FORKED), add_labels=["sea"])
+    page, watched = enter(app, opener(width=390, height=844), "/sessions")
+    page.locator("summary", has_text="Labels").click()
+    page.get_by_role("checkbox", name="sea").check()
+    page.locator("#found .count", has_text="2 sessions match").wait_for()
+    page.get_by_role("checkbox", name="salt").check()
+    page.locator("#found .count", has_text="1 session match").wait_for()
+    assert "label=salt" in page.url and "label=sea" in page.url and widths(page) <= 0
+    page.get_by_role("checkbox", name="Hide single-prompt sessions").check()
+    page.wait_for_url("**min_prompts=2**")
+    assert watched.complaints == []
+
+
 def test_a_form_that_is_left_changes_nothing(app: Shown, opener: Opener) -> None:
     page, _ = enter(app, opener(), PAGE)
     for leave in ("Escape", "Cancel"):
-        page.get_by_role("button", name="Add labels and note").click()
+        page.get_by_role("button", name="Title, labels and note").click()
         page.get_by_label("New label").fill("lost")
         if leave == "Escape":
+            page.keyboard.press("Escape")
+            page.get_by_text("Not saved yet").wait_for()
             page.keyboard.press("Escape")
         else:
             page.get_by_role("button", name="Cancel").click()
@@ -126,7 +186,7 @@ def test_a_form_that_is_left_changes_nothing(app: Shown, opener: Opener) -> None
 
 def test_what_the_server_refuses_is_said_in_the_form(app: Shown, opener: Opener) -> None:
     page, _ = enter(app, opener(), PAGE)
-    page.get_by_role("button", name="Add labels and note").click()
+    page.get_by_role("button", name="Title, labels and note").click()
     page.get_by_label("New label").fill("odd \u202e label")
     page.get_by_role("button", name="Save").click()
     page.locator("#annotation-problem", has_text="control or invisible").wait_for()
@@ -136,9 +196,9 @@ def test_what_the_server_refuses_is_said_in_the_form(app: Shown, opener: Opener)
 
 
 def test_marks_come_and_go_with_the_windows_of_a_long_session(app: Shown, opener: Opener) -> None:
-    target = Target("claude-code", LONG, "0f6a1c52-1111-4000-8000-000000000333", 333)
+    target = Target("claude-code", MIDDLING, "0f6a1c52-1111-4000-8000-000000000333", 333)
     Annotations().change(target, starred=True, note="far below")
-    page, _ = enter(app, opener(), f"/session/claude-code/{LONG}")
+    page, _ = enter(app, opener(), f"/session/claude-code/{MIDDLING}")
     assert page.locator(".mark.placed").count() == 0
     page.locator(".marked summary").click()
     page.locator(".marked .which").click()
@@ -224,11 +284,28 @@ def test_marks_are_read_without_script(app: Shown, opener: Opener) -> None:
     assert not watched.page.get_by_role("button", name="Import").is_visible()
 
 
+@pytest.mark.parametrize("look", LOOKS)
+def test_enter_adds_a_label_and_keeps_the_form_open(app: Shown, opener: Opener, look: dict[str, int | bool]) -> None:
+    Annotations().change(SESSION._replace(message=1), add_labels=["Sea"])
+    page, _ = enter(app, opener(**look), PAGE)
+    page.get_by_role("button", name="Title, labels and note").click()
+    field = page.get_by_role("dialog").get_by_label("New label")
+    for text in ("good prompt", "second", "sea"):
+        field.fill(text)
+        field.press("Enter")
+        assert field.input_value() == "" and page.get_by_role("dialog").get_by_label(text).is_checked()
+    assert page.get_by_role("dialog").get_by_role("checkbox").count() == 4
+    field.press("Enter")
+    page.get_by_role("dialog").wait_for(state="hidden")
+    page.locator("#annotations .label", has_text="second").wait_for()
+    assert Annotations().get(SESSION).labels == ("good prompt", "Sea", "second")
+
+
 def test_hostile_labels_and_notes_do_nothing(app: Shown, opener: Opener) -> None:
     for number, text in enumerate(PLAIN[:20], 1):
-        target = SESSION if number == 1 else Target("claude-code", LONG, None, number)
+        target = SESSION if number == 1 else Target("claude-code", MIDDLING, None, number)
         Annotations().change(target, starred=True, note=text[:5000], add_labels=[text[:60]] if text.strip() else [])
-    for path in (PAGE, f"/session/claude-code/{LONG}", "/annotations", "/sessions", "/"):
+    for path in (PAGE, f"/session/claude-code/{MIDDLING}", "/annotations", "/sessions", "/"):
         for look in LOOKS[:3:2]:
             page, watched = enter(app, opener(**look), path)
             page.wait_for_timeout(300)

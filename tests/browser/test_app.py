@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.browser.conftest import AXE, Opener, Watched
+from tests.browser.long_sessions import MIDDLING, MIDDLING_COUNT, write_long_session
 from tests.demo_home import write_small_demo
 from tests.web.live_session import ADDRESS, line, session_file
 from tests.web.poison import poison_home
@@ -23,7 +23,7 @@ MEAN = "/session/claude-code/71960fc3-4cec-4060-adfc-a6068f5d859b"
 FORKED = "/session/claude-code/f005c7db-1dcc-4692-bc16-77f2521cfb4b"
 PREDICT = quote("/home/ada/src/tidepool/tidepool/predict.py", safe="")
 LONG, COUNT = "0f6a1c52-0000-4000-8000-0000000000dd", 20_000
-MIDDLING, MIDDLING_COUNT, HUGE = "0f6a1c52-0000-4000-8000-0000000000ee", 950, 7
+HUGE = 7
 """A session of some windows, with one message that is cut."""
 PAGES = [
     "/",
@@ -52,32 +52,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("app") / "home"
     write_small_demo(folder)
     session_file(folder)
-    project = folder / ".claude" / "projects" / "-home-ada-long"
-    project.mkdir()
-    with (project / f"{LONG}.jsonl").open("w") as out:
-        for number in range(1, COUNT + 1):
-            out.write(long_line(number))
-    with (project / f"{MIDDLING}.jsonl").open("w") as out:
-        for number in range(1, MIDDLING_COUNT + 1):
-            text = "\n".join(f"Line {n}." for n in range(1, 40_001)) if number == HUGE else None
-            out.write(long_line(number, text, MIDDLING))
+    write_long_session(folder, LONG, COUNT)
+    huge = "\n".join(f"Line {n}." for n in range(1, 40_001))
+    write_long_session(folder, MIDDLING, MIDDLING_COUNT, {HUGE: huge})
     return folder
-
-
-def long_line(number: int, text: str | None = None, session: str = LONG, prompt_every: int = 10) -> str:
-    """A message of a long session; every tenth is a prompt."""
-    who = "user" if number % prompt_every == 1 else "assistant"
-    text = text or f"Word {number}. " * 9
-    value = {
-        "type": who,
-        "uuid": f"0f6a1c52-1111-4000-8000-{number:012}",
-        "parentUuid": f"0f6a1c52-1111-4000-8000-{number - 1:012}" if number > 1 else None,
-        "sessionId": session,
-        "timestamp": "2026-11-02T10:00:00.000Z",
-        "cwd": "/home/ada/long",
-        "message": {"role": who, "content": text if who == "user" else [{"type": "text", "text": text}]},
-    }
-    return json.dumps(value) + "\n"
 
 
 @pytest.fixture(scope="module")
@@ -292,7 +270,7 @@ def test_search_answers_as_one_types(visit: Visit) -> None:
     page.locator("#hits mark").first.wait_for()
     page.wait_for_url("**/search?q=amplit")
     page.locator("#hits a[href*='71960fc3'][href*='#m']").first.click()
-    page.wait_for_url(f"**{MEAN}?find=amplit\\**#m*")
+    page.wait_for_url(f"**{MEAN}?find=amplit#m*")
     index = page.url.rpartition("#")[2]
     page.locator(f"#{index}").wait_for(state="visible")
     page.goto(page.url.partition("/session/")[0] + "/search?q=tide")
@@ -373,11 +351,11 @@ def test_dark_and_light_are_kept(visit: Visit) -> None:
 
 def test_secrets_are_hidden_by_a_switch(visit: Visit) -> None:
     page, _ = visit("/")
-    page.locator("#mask").click()
-    page.locator("#mask[aria-pressed=true]").wait_for()
+    page.get_by_role("button", name="Hide secrets").click()
+    page.get_by_role("button", name="Show secrets").wait_for()
     assert "Masked: secrets" in page.locator("footer").inner_text()
-    page.locator("#mask").click()
-    page.locator("#mask[aria-pressed=false]").wait_for()
+    page.get_by_role("button", name="Show secrets").click()
+    page.get_by_role("button", name="Hide secrets").wait_for()
 
 
 @pytest.mark.parametrize("width", [320, 390, 768, 1280, 1600])

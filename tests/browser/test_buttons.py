@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.browser.conftest import AXE, Opener, Watched
-from tests.browser.test_app import MIDDLING, MIDDLING_COUNT, enter, long_line
-from tests.demo_home import write_small_demo
+from tests.browser.long_sessions import MIDDLING
+from tests.browser.test_app import enter
+from tests.web.sessions_with_calls import call, prompt, result, turns, write_session
 from tests.web.shown import Shown, shown
 
 if TYPE_CHECKING:
@@ -19,18 +19,6 @@ if TYPE_CHECKING:
 MEAN = "/session/claude-code/71960fc3-4cec-4060-adfc-a6068f5d859b"
 LONG = f"/session/claude-code/{MIDDLING}"
 TOOLBAR = ".message-actions"
-
-
-@pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
-    folder = tmp_path_factory.mktemp("buttons")
-    write_small_demo(folder / "home")
-    project = folder / "home" / ".claude" / "projects" / "-home-ada-long"
-    project.mkdir()
-    lines = [long_line(number, session=MIDDLING) for number in range(1, MIDDLING_COUNT + 1)]
-    (project / f"{MIDDLING}.jsonl").write_text("".join(lines))
-    with shown(folder / "home", folder / "catalog") as running:
-        yield running
 
 
 def visit(app: Shown, opener: Opener, path: str, **options: int | bool) -> tuple[Page, Watched]:
@@ -66,7 +54,7 @@ def test_the_actions_of_a_message_are_not_cut_off(app: Shown, opener: Opener) ->
     for message in page.locator("main .m:has(> header)").all()[:4]:
         message.hover()
         outer, inner = message.bounding_box(), message.locator(TOOLBAR).bounding_box()
-        assert outer and inner and inner["y"] >= outer["y"]
+        assert outer and inner and inner["y"] >= outer["y"] + 1
 
 
 def test_keys_reach_the_actions_of_the_selected_message(app: Shown, opener: Opener) -> None:
@@ -116,6 +104,38 @@ def test_a_tapped_message_shows_its_actions_on_a_phone(app: Shown, opener: Opene
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
+@pytest.mark.parametrize("width", [390, 1024])
+def test_a_tap_on_the_text_of_a_message_does_nothing_but_show_its_actions(
+    app: Shown, opener: Opener, width: int
+) -> None:
+    page, _ = visit(app, opener, MEAN, width=width, height=844, touch=True)
+    for number, message in enumerate(page.locator("main .m:has(> header + .p)").all()[:4]):
+        message.scroll_into_view_if_needed()
+        # The first line of the text is below the header; on a wide page the actions are at the right of the header.
+        part, share = (
+            (message.locator("> .p").first, 0.3 + 0.2 * number) if number else (message.locator("> header"), 0.8)
+        )
+        before = part.bounding_box()
+        assert before is not None
+        page.touchscreen.tap(before["x"] + before["width"] * share, before["y"] + 10)
+        message.locator(TOOLBAR).wait_for()
+        assert part.bounding_box() == before
+        page.wait_for_timeout(100)
+        assert page.locator(".copy-status").all_inner_texts() in ([], [""])
+        assert not page.locator("#annotation-dialog").is_visible()
+        assert page.locator("[data-starred]").count() == 0
+
+
+def test_the_actions_of_a_message_are_closed_on_a_phone(app: Shown, opener: Opener) -> None:
+    page, _ = visit(app, opener, MEAN, width=390, height=844, touch=True)
+    page.locator("#m1 .p").first.tap()
+    toolbar = page.locator(TOOLBAR).filter(visible=True)
+    toolbar.get_by_role("button", name="Copy link").tap()
+    page.get_by_text("Link copied").wait_for()
+    toolbar.get_by_role("button", name="Close").tap()
+    assert toolbar.count() == 0 and page.locator("article.here").count() == 0
+
+
 def open_menu(page: Page) -> None:
     page.locator("#actions > summary").click()
 
@@ -129,7 +149,10 @@ def test_the_menu_exports_copies_and_continues(app: Shown, opener: Opener, width
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     with page.expect_download() as download:
         page.get_by_role("group", name="Export, not masked").get_by_role("link", name="Markdown").click()
-    assert download.value.suggested_filename == "Add the missing mean level to tide heights (claude-code 71960fc3).md"
+    assert (
+        download.value.suggested_filename
+        == "Add the missing mean level to tide heights (claude-code 71960fc3) (NOT masked).md"
+    )
     assert Path(download.value.path()).read_bytes() == app.get(f"{MEAN}/export/markdown?redact=none").body
     assert not page.locator("#actions .items").is_visible()
     open_menu(page)
@@ -213,3 +236,62 @@ def test_an_accessibility_check_finds_nothing(app: Shown, opener: Opener, dark: 
         page.add_script_tag(content=Path(AXE).read_text(encoding="utf-8"))
         found = page.evaluate("axe.run()")["violations"]
         assert [(one["id"], [node["html"][:120] for node in one["nodes"]][:3]) for one in found] == [], path
+
+
+@pytest.mark.parametrize(("dark", "width"), [(False, 1280), (True, 1280), (False, 390)])
+def test_code_and_output_are_copied(app: Shown, opener: Opener, dark: bool, width: int) -> None:
+    page, watched = visit(app, opener, MEAN, dark=dark, width=width)
+    command = page.locator("main pre.cmd").first
+    output = page.locator("main pre.o").first
+    text, output_text = command.locator("code").text_content(), output.text_content() or ""
+    size = "(block) => [block.offsetWidth, block.offsetHeight, block.scrollHeight]"
+    before = command.evaluate(size)
+    command.hover()
+    button = command.get_by_role("button", name="Copy command")
+    assert command.evaluate(size) == before
+    button.click()
+    page.get_by_text("Command copied").wait_for()
+    assert clipboard(page) == text
+    output.hover()
+    output.get_by_role("button", name="Copy output").click()
+    page.get_by_text("Output copied").wait_for()
+    assert clipboard(page).rstrip("\n") == output_text.rstrip("\n")
+    page.emulate_media(media="print")
+    assert not button.is_visible()
+    assert watched.complaints == []
+
+
+def test_keys_reach_the_copy_buttons_also_in_windows_that_are_loaded_later(tmp_path: Path, opener: Opener) -> None:
+    session = "0f6a1c52-0000-4000-8000-0000000000b1"
+    records = list(turns(session, 40))
+    last = len(records)
+    write_session(tmp_path / "home", session, records)
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        page, _ = visit(app, opener, f"/session/claude-code/{session}")
+        page.goto(f"http://{app.host}/session/claude-code/{session}#m{last}")
+        article = page.locator("article:has(pre)").last
+        article.wait_for()
+        article.locator("header .n").focus()
+        page.keyboard.press("3")
+        page.keyboard.press("4")
+        for _ in range(30):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.closest('.copy-block') !== null"):
+                break
+        page.keyboard.press("Enter")
+        page.locator(".copy-status", has_text="copied").wait_for()
+        assert clipboard(page)
+
+
+def test_a_long_output_is_copied_whole(tmp_path: Path, opener: Opener) -> None:
+    session, text = "0f6a1c52-0000-4000-8000-0000000000b2", "\n".join(f"line {number}" for number in range(20_000))
+    records = [prompt(session, 1, "Run it"), call(session, 2, "Bash", {"command": "seq"}), result(session, 3, 2, text)]
+    write_session(tmp_path / "home", session, records)
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        page, _ = visit(app, opener, f"/session/claude-code/{session}")
+        page.get_by_role("button", name="Open all").click()
+        output = page.locator("main pre:has(a[data-more])")
+        output.hover()
+        output.get_by_role("button", name="Copy output").click()
+        page.get_by_text("Output copied").wait_for()
+        assert clipboard(page) == text

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from clew.catalog.sync import sync
+from clew.catalog.sync_process import Outcome, Progress
 from clew.host import Host
-from clew.web.background import CatalogUpdater, Outcome, Progress
+from clew.web.background import CatalogUpdater
 from clew.web.context import AppContext
 from tests.browser.conftest import AXE, Opener
 from tests.browser.test_app import enter

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.browser.conftest import Opener
-from tests.browser.test_app import enter, long_line
+from tests.browser.long_sessions import write_long_session
+from tests.browser.test_app import enter
 from tests.browser.test_changing import settled
 from tests.web.shown import Shown, shown
 
@@ -34,12 +35,8 @@ IS_IN_SIGHT = """() => {
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     folder = tmp_path_factory.mktemp("long")
-    project = folder / "home" / ".claude" / "projects" / "-home-ada-long"
-    project.mkdir(parents=True)
-    with (project / f"{SESSION}.jsonl").open("w") as out:
-        out.writelines(long_line(number, None, SESSION) for number in range(1, COUNT + 1))
-    with (project / f"{FEW_PROMPTS}.jsonl").open("w") as out:
-        out.writelines(long_line(number, None, FEW_PROMPTS, 400) for number in range(1, COUNT + 1))
+    write_long_session(folder / "home", SESSION, COUNT)
+    write_long_session(folder / "home", FEW_PROMPTS, COUNT, prompt_every=400)
     with shown(folder / "home", folder / "catalog") as running:
         yield running
 

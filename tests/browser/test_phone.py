@@ -33,7 +33,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
 
 @pytest.mark.parametrize("width", [320, 390])
 def test_a_long_word_does_not_widen_a_page(app: Shown, opener: Opener, width: int) -> None:
-    page, _ = enter(app, opener(width=width, height=844), "/search?q=tide")
+    page, _ = enter(app, opener(width=width, height=844), f"/search?q=tide&project={HASH}")
     assert HASH in page.locator(".groups").inner_text()
     for path in ("/search?q=tide", f"/search?q=tide&project={HASH}", "/", "/sessions", "/usage?by=project", "/files"):
         page.goto(f"http://{app.host}{path}")

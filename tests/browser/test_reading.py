@@ -12,11 +12,11 @@ import pytest
 from tests.browser.conftest import Opener
 from tests.browser.test_app import enter
 from tests.browser.test_changing import settled
-from tests.web.sessions_with_calls import answer, turns, write_session
+from tests.web.sessions_with_calls import answer, call, prompt, result, turns, write_session
 from tests.web.shown import Shown, shown
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Locator, Page
 
 LONG, SHORT = "0f6a1c52-0000-4000-8000-0000000000b1", "0f6a1c52-0000-4000-8000-0000000000b2"
 ADDRESS = f"/session/claude-code/{LONG}"
@@ -52,6 +52,24 @@ def test_calls_of_a_long_session_are_lines_that_open(app: Shown, opener: Opener,
     assert open_calls(page) == 1 and watched.complaints == []
 
 
+def test_an_address_leads_to_one_of_several_results_of_a_message(tmp_path: Path, opener: Opener) -> None:
+    session = "0f6a1c52-0000-4000-8000-0000000000b3"
+    calls = [call(session, 2, "Bash", {"command": f"gauge {number}"}) for number in range(3)]
+    results = [result(session, 3, 2, "high water\n" * 60) for _ in calls]
+    for records, key in ((calls, "id"), (results, "tool_use_id")):
+        blocks = [record["message"]["content"][0] for record in records]
+        records[0]["message"]["content"] = [{**block, key: f"t{number}"} for number, block in enumerate(blocks)]
+    write_session(tmp_path / "home", session, [prompt(session, 1, "Read all"), calls[0], results[0]])
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        page, watched = enter(app, opener(), f"/session/claude-code/{session}#m3-3")
+        settled(page)
+        found = page.locator("#m3-3")
+        assert found.evaluate("each => each.matches(':target') && each.open")
+        box = found.bounding_box()
+        assert box is not None and 0 <= box["y"] < 300
+        assert page.locator("main details.r").count() == 3 and watched.complaints == []
+
+
 def test_calls_of_a_short_session_are_open(app: Shown, opener: Opener) -> None:
     page, _ = enter(app, opener(), f"/session/claude-code/{SHORT}")
     settled(page)
@@ -62,11 +80,14 @@ def top_of(page: Page, message: int) -> float:
     return float(page.evaluate(f"document.getElementById('m{message}').getBoundingClientRect().top"))
 
 
-def test_open_all_and_close_all_keep_the_place_and_hold_for_later_windows(app: Shown, opener: Opener) -> None:
+@pytest.mark.parametrize("scrolled", [40, 0, -60, -120])
+def test_open_all_and_close_all_keep_the_place_and_hold_for_later_windows(
+    app: Shown, opener: Opener, scrolled: int
+) -> None:
     page, watched = enter(app, opener(), f"{ADDRESS}#m321")
     page.locator("#m321.here").wait_for()
     settled(page)
-    page.mouse.wheel(0, 40)
+    page.mouse.wheel(0, scrolled)
     page.wait_for_timeout(200)
     before = top_of(page, 321)
     for label in ("Open all", "Close all", "Open all"):
@@ -209,6 +230,41 @@ def test_messages_since_the_last_visit_are_marked(opener: Opener, tmp_path: Path
         page.reload()
         settled(page)
         assert page.locator("#unseen").is_hidden() and watched.complaints == []
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=["light", "dark", "phone"])
+def test_the_end_and_the_start_are_one_key_or_click_away(app: Shown, opener: Opener, look: dict[str, int]) -> None:
+    page, watched = enter(app, opener(**look), ADDRESS)
+    settled(page)
+    last, first = page.locator(f"#m{4 * TURNS}.here"), page.locator("#m1")
+    page.keyboard.press("G")
+    last.wait_for()
+    settled(page)
+    assert in_view(last, page) and not in_view(first, page)
+    page.keyboard.press("Home")
+    page.wait_for_function("() => scrollY === 0")
+    settled(page)
+    assert in_view(first, page) and not in_view(last, page)
+    page.get_by_role("link", name="End", exact=True).click()
+    settled(page)
+    assert in_view(last, page)
+    page.keyboard.press("k")
+    page.locator(f"#m{4 * TURNS - 2}.here").wait_for()
+    assert watched.complaints == []
+
+
+def in_view(locator: Locator, page: Page) -> bool:
+    box, size = locator.bounding_box(), page.viewport_size
+    return box is not None and size is not None and box["y"] < size["height"] and box["y"] + box["height"] > 0
+
+
+def test_the_end_is_a_link_without_a_script(app: Shown, opener: Opener) -> None:
+    watched = opener(scripts=False)
+    name, _, value = app.cookie().partition("=")
+    watched.page.context.add_cookies([{"name": name, "value": value, "url": f"http://{app.host}"}])
+    watched.page.goto(f"http://{app.host}{ADDRESS}")
+    watched.page.get_by_role("link", name="End", exact=True).click()
+    assert in_view(watched.page.locator(f"#m{4 * TURNS}"), watched.page)
 
 
 def test_seen_messages_are_remembered_for_a_limited_number_of_sessions(app: Shown, opener: Opener) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from clew import project_names
 from clew.host import data_dir
 from clew.io.paths import encode_claude
-from clew.settings import load_settings, save_settings
-from clew.sources import project_names
+from clew.web import user_settings
 from tests.browser.conftest import AXE, Opener
 from tests.browser.test_app import enter
 from tests.demo_home import write_small_demo
@@ -19,6 +19,11 @@ from tests.unit.samples import claude_line
 from tests.web.shown import Shown, shown
 
 WORKTREES = "/home/ada/tide/.claude/worktrees"
+COVERED_ROWS = """rows => rows.filter(row => {
+  row.scrollIntoView({block: "end"});
+  const box = row.getBoundingClientRect();
+  return !row.contains(document.elementFromPoint(box.left + 4, box.top + box.height / 2));
+}).length"""
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 
 
@@ -54,14 +59,14 @@ def test_a_theme_holds_at_once_and_wins_over_the_choice_of_the_browser(app: Show
     page.locator(".site .pick label", has_text="light").click()
     page.reload()
     assert page.evaluate(BACKGROUND) == light
-    assert load_settings().theme == "dark"
+    assert user_settings.load().theme == "dark"
 
 
 def test_compact_pages_show_more(app: Shown, opener: Opener) -> None:
     page, _ = enter(app, opener(), session_path(app))
     heights = {}
     for density in ("comfortable", "compact"):
-        save_settings({"density": density})
+        user_settings.save({"density": density})
         for path in ("/sessions", session_path(app)):
             page.goto(f"http://{app.host}{path}")
             heights[density, path] = page.evaluate("document.querySelector('.list, .w').offsetHeight")
@@ -107,6 +112,8 @@ def test_worktrees_are_merged_and_a_project_is_named(app: Shown, opener: Opener,
     form.get_by_label("Name").fill("<b>Otter</b>")
     form.get_by_role("button", name="Name it").click()
     page.get_by_role("button", name="Remove the name <b>Otter</b>").wait_for()
+    page.locator("#names-status", has_text="Saved.").wait_for()
+    assert page.locator("#project-names li").evaluate_all(COVERED_ROWS) == 0
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     page.goto(f"http://{app.host}/sessions?project=otter")
     assert "<b>Otter</b>" in page.locator(".list").inner_text()
@@ -119,7 +126,7 @@ def test_worktrees_are_merged_and_a_project_is_named(app: Shown, opener: Opener,
 
 
 def test_a_broken_file_is_explained(app: Shown, opener: Opener) -> None:
-    save_settings({"theme": "dark"})
+    user_settings.save({"theme": "dark"})
     (data_dir() / "settings.json").write_text("{")
     page, _ = enter(app, opener(), "/settings")
     page.locator(".settings-problem", has_text="correct or delete the file").wait_for()
@@ -133,7 +140,7 @@ def test_an_accessibility_check_finds_nothing(app: Shown, opener: Opener, dark: 
         pytest.skip("axe-core is not here: `make axe` fetches it, or name its axe.min.js in CLEW_AXE")
     project_names.add({"/home/ada/moon": "Month"})
     for density in ("comfortable", "compact"):
-        save_settings({"density": density})
+        user_settings.save({"density": density})
         page, _ = enter(app, opener(dark=dark, checked=True, width=width), "/settings")
         page.get_by_role("button", name="Merge as tide").wait_for()
         page.add_script_tag(content=Path(AXE).read_text(encoding="utf-8"))

@@ -48,6 +48,10 @@ FILTERS: list[dict[str, Any]] = [
     {"label": "no such label"},
     {"starred": True},
     {"starred": True, "label": "salt", "agent": "claude"},
+    {"min_prompts": 1},
+    {"min_prompts": 2},
+    {"min_prompts": 3, "agent": "claude"},
+    {"min_prompts": 1000},
 ]
 
 
@@ -115,7 +119,8 @@ def as_pairs(filters: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def as_options(filters: dict[str, Any]) -> list[str]:
-    return [word for name, value in as_pairs(filters) for word in (f"--{name}", value) if word != "True"]
+    named = [(f"--{name.replace('_', '-')}", value) for name, value in as_pairs(filters)]
+    return [word for pair in named for word in pair if word != "True"]
 
 
 def corpus_home(home: Path, shared: Path) -> None:

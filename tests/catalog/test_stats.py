@@ -312,6 +312,15 @@ def test_every_grouping_adds_up_to_the_total(demo: Path) -> None:
             found = list(stats.usage_by(by).values())
             assert sum(used.calls for used in found) == whole.calls, by
             assert sum(used.cost_nano for used in found) == whole.cost_nano, by
+            amounts = stats.amounts_by(by, "model")
+            assert sum(used.total_tokens or 0 for used in amounts.values()) == whole.total_tokens, by
+            for group, used in stats.amounts_by(by).items():
+                exact = stats.usage_by(by)[group]
+                assert (used.calls, used.cost_nano, used.cache_hit_rate) == (
+                    exact.calls,
+                    exact.cost_nano,
+                    exact.cache_hit_rate,
+                ), (by, group)
     kinds = stats.usage_by_kind()
     both = kinds["sessions"] + kinds["subagents"]
     assert (both.calls, both.cost_nano, both.total_tokens) == (whole.calls, whole.cost_nano, whole.total_tokens)

@@ -8,7 +8,8 @@ import os
 import shutil
 import sqlite3
 import time
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from clew.catalog.search import Request, Searcher, unmasked
 from clew.catalog.sessions import open_session
 from clew.catalog.sync import forget, forget_gone, is_up_to_date, move_aside, sync
 from clew.catalog.sync_level import SyncLevel
-from clew.catalog.text_index import TextWriter, unindexed_text
+from clew.catalog.text_index import TextWriter, stale_ranges, unindexed_text
 from clew.catalog.text_store import TextStore, mark_unindexed
 from clew.errors import Busy, SourceUnreadable
 from clew.host import Host
@@ -968,8 +969,9 @@ def _problems(folder: Path) -> list[str]:
     return [str(problem["code"]) for problem in json.loads(str(_one(folder, "SELECT max(problems) FROM sources")))]
 
 
-def test_text_of_hidden_copies_is_found_without_reading_all_text(tmp_path: Path) -> None:
-    """The steps of SQLite for one message must not grow with the number of stored texts."""
+@contextmanager
+def _counted_steps(db: sqlite3.Connection) -> Iterator[Callable[[], int]]:
+    """Count the steps of SQLite inside this block."""
     steps = 0
 
     def count() -> int:
@@ -977,15 +979,36 @@ def test_text_of_hidden_copies_is_found_without_reading_all_text(tmp_path: Path)
         steps += 1
         return 0
 
+    db.set_progress_handler(count, 1)
+    yield lambda: steps
+    db.set_progress_handler(None, 1)
+
+
+def _add_chunks(db: sqlite3.Connection, count: int) -> None:
+    db.executemany("INSERT INTO text_chunk VALUES (?, ?, x'', x'')", ((first, first) for first in range(count)))
+
+
+def test_text_of_hidden_copies_is_found_without_reading_all_text(tmp_path: Path) -> None:
+    """The steps of SQLite for one message must not grow with the number of stored texts."""
     with closing(database.open_writer(tmp_path)) as db:
         doc, chunks = KEYS_PER_SOURCE, 20_000
-        db.executemany("INSERT INTO text_chunk VALUES (?, ?, x'', x'')", ((first, first) for first in range(chunks)))
+        _add_chunks(db, chunks)
         columns = [name for (name,) in db.execute("SELECT name FROM pragma_table_info('block')")]
         values = {"id": doc, "message": doc, "chars": 1}
         row = [values.get(name, 0) for name in columns]
         db.execute(f"INSERT INTO block VALUES ({', '.join('?' * len(columns))})", row)
-        db.set_progress_handler(count, 1)
-        mark_unindexed(db, [doc])
-        db.set_progress_handler(None, 1)
+        with _counted_steps(db) as steps:
+            mark_unindexed(db, [doc])
         assert db.execute("SELECT first FROM unindexed_text").fetchall() == [(chunks - 1,)]
-    assert steps < 1_000
+        assert steps() < 1_000
+
+
+def test_text_that_is_not_indexed_yet_is_listed_without_reading_all_text(tmp_path: Path) -> None:
+    """Every search asks for it, and every page of the web app."""
+    with closing(database.open_writer(tmp_path)) as db:
+        _add_chunks(db, 20_000)
+        db.execute("INSERT INTO unindexed_text VALUES (7)")
+        with _counted_steps(db) as steps:
+            assert stale_ranges(db) == [(7, 7)]
+            assert unindexed_text(db).blocks == 0
+        assert steps() < 1_000

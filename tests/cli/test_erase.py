@@ -110,6 +110,14 @@ def test_S17_a_session_is_gone_with_all_its_files(place: Path) -> None:
     assert "s" not in [row["id"] for row in clew("list", "--home", place, "--json").json]
 
 
+def test_S17_a_session_is_gone_with_the_title_that_the_user_gave_it(place: Path) -> None:
+    data, title = place.parent / "data", "Quincunx of the tides"
+    assert clew("annotate", "set", "s", "--title", title, "--home", place).code == 0
+    assert title in clew("list", "--home", place).out
+    assert clew("erase", "s", "--home", place, "--write").code == 0
+    assert holding("Quincunx", place, data) == []
+
+
 def test_S17_copies_that_cannot_be_reached_are_named(place: Path) -> None:
     data = place.parent / "data"
     rescue = data / "rescue" / "sage-agent-s-20260101"

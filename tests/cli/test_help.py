@@ -18,15 +18,22 @@ WITHOUT_SESSIONS = {
     "clew annotate",
     "clew annotate export",
     "clew annotate import",
+    "clew archive hold",
+    "clew archive hold list",
+    "clew archive hold remove",
     "clew archive list",
     "clew archive prune",
     "clew archive restore",
     "clew archive verify",
+    "clew bundle",
+    "clew bundle verify",
     "clew completion",
     "clew lake",
     "clew lake compact",
     "clew lake spark-job",
     "clew lake verify",
+    "clew mcp install",
+    "clew mcp uninstall",
     "clew redact",
     "clew sources add",
     "clew sources check",
@@ -41,13 +48,17 @@ WITHOUT_SESSIONS = {
 WITHOUT_JSON = (
     ("clew completion", ("completion", "bash")),
     ("clew lake spark-job", ("lake", "spark-job")),
+    ("clew mcp", ("mcp",)),
+    ("clew mcp install", ("mcp", "install", "--agent", "codex", "--dry-run")),
+    ("clew mcp uninstall", ("mcp", "uninstall", "--agent", "codex", "--dry-run")),
     ("clew pick", ("pick",)),
     ("clew redact files", ("redact", "files", "-")),
     ("clew web", ("web", "--port", "0")),
 )
 """Commands without JSON output, and how to run them."""
-TARGET_HOME = {"clew convert", "clew resume"}
-"""Commands whose --home is the target."""
+TARGET_HOME = {"clew convert", "clew mcp install", "clew mcp uninstall", "clew resume"}
+TARGETS = {"--agent", "--home", "--project"}
+"""Options that name the target in these commands, and choose sessions in others."""
 
 
 def every_command(command: click.Command = main, name: str = "clew") -> Iterator[tuple[str, click.Command]]:
@@ -127,7 +138,7 @@ def test_the_example_of_record_can_be_recorded(tmp_path: Path) -> None:
     assert "ada" in clew("--home", tmp_path, "show", "s", "--detail", "full").out
 
 
-@pytest.mark.parametrize("group", ["annotate", "archive", "lake", "redact", "sources"])
+@pytest.mark.parametrize("group", ["annotate", "archive", "bundle", "lake", "redact", "sources"])
 def test_the_help_of_a_subcommand_fits_on_its_line(group: str) -> None:
     assert not re.search(r"\.\.\.$", clew(group, "--help").out.split("Commands:")[1], re.MULTILINE)
 
@@ -147,7 +158,7 @@ def test_every_command_that_reads_sessions_has_the_shared_options() -> None:
 
 def test_every_command_has_json_or_refuses_it() -> None:
     missing = {name for name, command in every_command() if "--json" not in option_names(command)}
-    assert missing == {"clew lake"} | {name for name, _ in WITHOUT_JSON}
+    assert missing == {"clew archive hold", "clew bundle", "clew lake"} | {name for name, _ in WITHOUT_JSON}
     for _, words in WITHOUT_JSON:
         assert "No such option '--json'" in refused(*words, "--json")
         assert "has no JSON output; leave out --json" in refused("--json", *words)
@@ -159,7 +170,7 @@ def test_an_option_has_the_same_help_in_every_command() -> None:
     texts: dict[str, set[str | None]] = {}
     for name, command in every_command():
         for parameter in command.params:
-            if isinstance(parameter, click.Option) and not (name in TARGET_HOME and "--home" in parameter.opts):
+            if isinstance(parameter, click.Option) and not (name in TARGET_HOME and TARGETS & {*parameter.opts}):
                 for option in parameter.opts:
                     texts.setdefault(option, set()).add(parameter.help)
     for option in shared:

@@ -10,7 +10,7 @@ import pytest
 
 from clew.host import data_dir
 from clew.io.paths import encode_claude
-from clew.sources.project_names import FILE, name_of
+from clew.project_names import FILE, name_of
 from tests.cli.running import clew
 from tests.unit.samples import claude_line
 
@@ -62,7 +62,7 @@ def test_names_are_given_listed_and_removed() -> None:
     assert ran.json == {"projects": [MAIN], "removed": True}
     assert clew("sources", "name", "--json").json == {}
     ran = clew("sources", "unname", MAIN)
-    assert (ran.code, ran.err) == (1, f"clew: {MAIN} was not named; `clew sources name` lists the names\n")
+    assert (ran.code, ran.err) == (1, f"clew: {MAIN}: no name was given to this project\n")
 
 
 def test_worktrees_become_one_project_everywhere() -> None:
@@ -126,7 +126,7 @@ def test_a_project_that_is_only_a_hash_gets_a_name(home: Path) -> None:
     assert projects()[str(identity)] == "Lost"
 
 
-@pytest.mark.parametrize("words", [("moon",), ("moon", " "), ("moon", "a\nb"), ("moon", "a" * 101), (" ", "a")])
+@pytest.mark.parametrize("words", [("moon",), ("moon", " "), ("moon", "a\u202eb"), ("moon", "a" * 101), (" ", "a")])
 def test_what_cannot_be_a_name_is_refused(words: tuple[str, ...]) -> None:
     assert clew("sources", "name", *words).code == 2
     assert not (data_dir() / FILE).exists()

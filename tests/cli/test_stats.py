@@ -301,7 +301,8 @@ def test_a_row_of_a_session_has_its_title_and_its_project(demo: Path) -> None:
     title, project = header.index("title"), header.index("project")
     shown = {line.split()[0]: (line[title:project].strip(), line[project:].split()[0]) for line in lines}
     assert shown["f005c7db"] == ("new-moon-in-python", "moon.phase")
-    assert shown["agent-a6d43f55"] == ("-", "tidepool")
+    task = "List every line that assumes UTC. Report file and line only."
+    assert shown["agent-a6d43f55"] == (task, "tidepool")
 
 
 def test_a_session_that_grew_since_the_last_sync_costs_no_column(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from clew.agents.target_profile import TargetProfile
 FUNCTIONS = {
     "events": ("events", "read_events", ["SourceFile", "Iterator[Event]"]),
     "unknown_keys": ("records", "find_unknown_keys", ["Mapping[str, JSON]", "Iterator[str]"]),
+    "model_context": ("records", "read_model_context", ["Mapping[str, JSON]", "ModelContext | None"]),
     "check": ("check", "check", ["SourceFile", "Iterator[Problem]"]),
     "file_changes": ("file_changes", "file_changes", ["SourceFile", "Iterator[Unit]", "Iterator[Event]"]),
     "encode": ("encode", "encode", ["Header", "Iterable[Unit]", "Iterator[tuple[str, bytes]]"]),
@@ -35,7 +36,7 @@ def test_a_function_of_a_package_has_the_types_of_the_method(name: str, method: 
         return
     found = getattr(import_module(f"{agent.package}.{module}"), function, None)
     if found is None:
-        assert method == "unknown_keys", "only keys may be all known"
+        assert method in ("unknown_keys", "model_context"), "only these are optional"
         return
     signature = inspect.signature(found)
     assert [*(each.annotation for each in signature.parameters.values()), signature.return_annotation] == types

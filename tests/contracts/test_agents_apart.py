@@ -13,12 +13,12 @@ from clew.agents import registry
 SOURCE = Path(clew.__file__).parent
 MAX_PACKAGE_LINES = 950
 LONG_PACKAGES = {
-    "claude_code": 1980,
-    "cline": 1020,
-    "codex": 3020,
-    "copilot_cli": 1220,
-    "gemini": 2390,
-    "kimi_code": 1290,
+    "claude_code": 1990,
+    "cline": 1030,
+    "codex": 3040,
+    "copilot_cli": 1230,
+    "gemini": 2400,
+    "kimi_code": 1300,
     "opencode": 1420,
     "sage_agent": 2760,
     "sage_emacs": 1150,
@@ -29,7 +29,7 @@ OWN_STORE = "sage-agent"
 NAMING = {
     "cli/__init__.py": "the names that other tools have for commands, such as `continue`",
     "cli/command_statusline.py": "the status line of one program",
-    "settings.py": "the editors that open files; one has the name of an agent",
+    "web/editor.py": "the editors that open files; one has the name of an agent",
     "io/paths.py": "the rules for folder names by their names",
     "store/": "reads other data of sage",
     "migrate/": "brings older data of sage to today's format",

@@ -9,6 +9,7 @@ from tests.realclients.clients import CLIENTS, claude_code
 
 WITHOUT_CLIENT = {
     "cursor": "an editor that needs an account and Cursor's own servers",
+    "harbor": "a format that many programs write; Harbor's own models check what clew writes in it",
     "kilo": "descends from OpenCode and has the same tables; tests run OpenCode",
     "kilo-code": "an extension of VS Code, which tests do not run",
     "roo-code": "an extension of VS Code, which tests do not run",

@@ -27,6 +27,7 @@ FIXTURE_FOLDERS = {
     "cline": ".cline/data",
     "continue": ".continue/sessions",
     "copilot-cli": ".copilot/session-state",
+    "harbor": ".harbor/trajectories",
     "kilo-code": ".config/Code/User/globalStorage",
     "kimi-code": ".kimi-code",
     "mistral-vibe": ".vibe/logs/session/unified",

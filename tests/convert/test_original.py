@@ -20,6 +20,7 @@ from clew.host import Host
 from clew.sources.local import Found, in_homes
 from tests.cli.running import clew
 from tests.convert.said import only, said
+from tests.receivers import RECEIVERS
 
 LOSS = "the included original"
 PLACES = ["codex", "gemini", "claude-code"]
@@ -32,6 +33,13 @@ def there(demo: Path, target: str, home: Path) -> Found:
     source = next(each.source for each in in_homes([Host.at(demo)], ["sage-agent"]))
     written = prepare(registry.get("sage-agent"), source, target).write(home, allow_loss=True)
     return only(Path(written.files[0]))
+
+
+@pytest.mark.parametrize("target", RECEIVERS)
+def test_an_original_is_no_unknown_record(demo: Path, tmp_path: Path, target: str) -> None:
+    found = there(demo, target, tmp_path)
+    records = [unit.value for unit in found.agent.units(found.source) if not unit.is_message]
+    assert [each["type"] for each in records if each["kind"] == "other"] == []
 
 
 def kept_in(found: Found) -> Path:

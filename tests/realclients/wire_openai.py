@@ -12,6 +12,8 @@ from tests.realclients.wire import Answer, json_answer, named_events, new_id, un
 
 INJECTED = ("<environment_context>", "# AGENTS.md instructions", "<user_instructions>")
 _TEXT_OF = {"input_text": "text", "encrypted_content": "encrypted_content"}
+TOOL_SEARCH = "tool_search"
+"""The tool by which the model asks the client for tools of MCP servers."""
 _CALLS = ("function_call", "custom_tool_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 
@@ -30,7 +32,8 @@ class OpenAI:
         return None
 
     def tool_names(self, body: JSON) -> set[str]:
-        more = [tool for item in body["input"] if item["type"] == "additional_tools" for tool in item["tools"]]
+        added = ("additional_tools", "tool_search_output")
+        more = [tool for item in body["input"] if item["type"] in added for tool in item["tools"]]
         return {name for tool in [*body.get("tools", []), *more] for name in _tool_names(tool)}
 
     def decode_history(self, body: JSON) -> list[Entry]:
@@ -100,6 +103,8 @@ def _encode_call(call: Call) -> dict[str, JSON]:
     common: dict[str, JSON] = {"call_id": new_id("call_"), "name": call.name, "status": "completed"}
     if call.space:
         common["namespace"] = call.space
+    if call.name == TOOL_SEARCH:
+        return {"type": "tool_search_call", **common, "execution": "client", "arguments": call.input}
     if isinstance(call.input, str):
         return {"type": "custom_tool_call", "id": new_id("ctc_", 32), **common, "input": call.input}
     return {"type": "function_call", "id": new_id("fc_", 32), **common, "arguments": json.dumps(call.input)}
@@ -129,7 +134,7 @@ def _item(item: JSON) -> Iterator[Entry]:
             yield from _output(item["output"])
         case "agent_message":
             yield from (Entry("user", part[_TEXT_OF[part["type"]]]) for part in item["content"])
-        case "message" | "additional_tools":
+        case "message" | "additional_tools" | "tool_search_call" | "tool_search_output":
             return
         case other:
             raise ValueError(f"an item of type {other!r}")

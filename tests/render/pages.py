@@ -27,7 +27,7 @@ ATTRIBUTES = frozenset(
     "tabindex lang charset http-equiv content for max value start method data-b data-go".split()
 )
 OWN_IDS = frozenset("talk toc q hits fold keys filter clew-document d0 d1 d2 d3 v0 v1 t0 t1 t2".split())
-_MADE = re.compile(r"(?:s\d+)*m\d+")
+_MADE = re.compile(r"(?:s\d+)*m\d+(?:-\d+)?")
 _ADDRESS = re.compile(r"#(?:(?:s\d+)*m\d+|talk)|https?://[^\s]+|mailto:[^\s]+")
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp|avif|svg\+xml);base64,[A-Za-z0-9+/=]*")
 

@@ -17,6 +17,7 @@ from clew.annotations import (
     MAX_LABEL_CHARS,
     MAX_LABELS,
     MAX_NOTE_CHARS,
+    MAX_TITLE_CHARS,
     Annotation,
     Annotations,
     AnnotationsUnreadable,
@@ -235,7 +236,7 @@ def test_a_dry_run_leaves_a_file_of_version_1_as_it_is(store: Annotations) -> No
 
 
 @pytest.mark.parametrize(
-    "statement", ["PRAGMA user_version = 3", "PRAGMA user_version = 0", "PRAGMA application_id = 7"]
+    "statement", ["PRAGMA user_version = 99", "PRAGMA user_version = 0", "PRAGMA application_id = 7"]
 )
 def test_a_file_of_a_newer_version_or_another_program_is_not_touched(store: Annotations, statement: str) -> None:
     store.change(SESSION, note="kept")
@@ -263,6 +264,56 @@ def test_a_read_only_file_can_be_read(store: Annotations) -> None:
     assert store.get(SESSION).starred
     with pytest.raises(AnnotationsUnreadable):
         store.change(SESSION, starred=False)
+
+
+def test_a_session_has_a_title_and_a_message_has_none(store: Annotations) -> None:
+    store.change(SESSION, title="  Tide\n tables ", now=MORNING)
+    assert store.get(SESSION).title == "Tide tables"
+    assert store.index().titles == {("codex", "0199"): "Tide tables"}
+    store.change(SESSION, starred=True)
+    assert store.change(SESSION, title="").title == "" and store.index().titles == {}
+    with pytest.raises(UsageError, match="only a session"):
+        store.change(MESSAGE, title="Tide")
+    for title in ("a" * (MAX_TITLE_CHARS + 1), "Tide\u202etables", "\x1b[31mred"):
+        with pytest.raises(UsageError, match="a title has"):
+            store.change(SESSION, title=title)
+
+
+def test_a_file_without_titles_is_read_and_gets_them(store: Annotations) -> None:
+    store.change(SESSION, note="kept")
+    db = sqlite3.connect(store.path)
+    db.executescript("ALTER TABLE annotation DROP COLUMN title; PRAGMA user_version = 2")
+    db.close()
+    assert store.get(SESSION).note == "kept"
+    assert store.change(SESSION, title="Tide").title == "Tide"
+
+
+@pytest.mark.parametrize("is_import_later", [True, False])
+def test_a_merge_keeps_the_later_title(store: Annotations, tmp_path: Path, is_import_later: bool) -> None:
+    other = Annotations(tmp_path / "other.db")
+    store.change(SESSION, title="Here", now=MORNING)
+    other.change(SESSION, title="There", now=NOON if is_import_later else datetime(2026, 11, 3, 8, tzinfo=UTC))
+    store.merge(read_export(exported(other), "file"))
+    assert store.get(SESSION).title == ("There" if is_import_later else "Here")
+    store.change(SESSION, title="")
+    store.merge(read_export(exported(other), "file"))
+    assert store.get(SESSION).title == "There"
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        Annotation(agent="codex", session="", starred=True),
+        Annotation(agent="codex", session="s", labels=("bell\x07",)),
+        Annotation(agent="codex", session="s", note="a\x00b"),
+        Annotation(agent="codex", session="s", message=3, title="Tide"),
+        Annotation(agent="codex", session="s", starred=True, changed_at="yesterday"),
+    ],
+)
+def test_a_merge_refuses_what_an_import_refuses(store: Annotations, annotation: Annotation) -> None:
+    with pytest.raises(UsageError):
+        store.merge([Annotation(agent="codex", session="fine", starred=True), annotation])
+    assert store.all() == []
 
 
 def exported(store: Annotations) -> bytes:

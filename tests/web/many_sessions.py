@@ -18,13 +18,14 @@ def address(number: int) -> str:
     return f"/session/claude-code/{session_id(number)}"
 
 
-def write_sessions(home: Path, count: int) -> None:
-    """Write sessions of three projects, one on each day from 2026-01-01 on, "Task number 000" and so on."""
+def write_sessions(home: Path, count: int, first_year: int = 2026) -> None:
+    """Write sessions of three projects, one on each day from January 1 on, "Task number 000" and so on."""
     for number in range(count):
         identity = session_id(number)
+        month, day = divmod(number, 28)
         place: dict[str, Any] = {
             "cwd": f"/srv/project{number % 3}",
-            "timestamp": f"2026-{1 + number // 28:02}-{1 + number % 28:02}T10:00:00.000Z",
+            "timestamp": f"{first_year + month // 12}-{1 + month % 12:02}-{1 + day:02}T10:00:00.000Z",
             "gitBranch": f"topic{number % 5}",
             "sessionId": identity,
         }

@@ -14,9 +14,9 @@ from clew.catalog import database
 from clew.catalog.sync import sync
 from clew.host import Host
 from clew.model.json import JSON
-from clew.settings import EDITORS
 from clew.web.app import static_url
 from clew.web.context import AppContext
+from clew.web.editor import EDITORS
 from clew.web.routes import pages
 from tests.render.pages import parse
 from tests.web.served import Answer, Served, served

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -11,7 +14,7 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from clew.annotations import Annotations, Target
+from clew.annotations import AnnotationIndex, Annotations, Target
 from clew.catalog.ids import session_key
 from clew.host import data_dir
 from tests.cli.running import FORKED, LATEST
@@ -72,7 +75,7 @@ def test_messages_are_marked_by_their_own_id(app: Shown) -> None:
 def test_lists_show_stars_and_labels_and_filter_by_them(app: Shown) -> None:
     change(app, starred=True, add_labels=["sea"])
     app.post("/annotations", {"session": session_key("claude-code", FORKED), "message": 1, "add_labels": ["sea"]})
-    beside = named(app.part(f"/sidebar?current={KEY}"), "span", "star")
+    beside = named(app.part(f"/session-list?current={KEY}"), "span", "star")
     assert len(beside) == 1
     starred = app.page("/sessions?starred=1")
     assert [place for place in links(starred) if place.startswith("/session/")] == [PAGE]
@@ -88,6 +91,57 @@ def test_lists_show_stars_and_labels_and_filter_by_them(app: Shown) -> None:
     assert f"/session/claude-code/{FORKED}" in links(app.page("/search?q=moon&label=sea"))
 
 
+def own_hits(app: Shown, address: str) -> list[str]:
+    found = [part for part in named(app.part(address), "section", "group") if "Your titles" in words(part)]
+    return [str(link) for part in found for link in links(part)]
+
+
+def test_a_search_finds_titles_labels_and_notes_of_the_user(app: Shown) -> None:
+    assert own_hits(app, "/search?q=hagel") == []
+    Annotations().change(TARGET, title="Hagel am Abend", add_labels=["salt water"])
+    change(app, message=2, note="Ask the harbour master\nabout zephyrs")
+    for query in (
+        "hagel",
+        "abe",
+        "%22hagel+am%22",
+        "hagel+water",
+        "hagel+-morgen",
+        "nothing+OR+hagel",
+        "hagel&in=titles",
+    ):
+        assert own_hits(app, f"/search?q={query}") == [PAGE], query
+    assert own_hits(app, "/search?q=zephyr") == [f"{PAGE}#m2"]
+    assert "Nothing else was found" in words(app.part("/search?q=zephyr"))
+    for query in ("hagel+-abend", "-morgen", "agel", "hagel&agent=gemini", "hagel&in=prompts", "zephyr&in=titles"):
+        assert own_hits(app, f"/search?q={query}") == [], query
+    assert own_hits(app, "/search?q=hagel&agent=claude-code") == [PAGE]
+    assert "/search?q=hagel" in links(app.part("/sessions?text=hagel")), "filters say where they are found"
+
+
+def test_a_search_does_not_find_what_is_masked_in_a_note(app: Shown) -> None:
+    secret = Planter("note").github()
+    change(app, note=f"Key {secret} of the harbour")
+    assert own_hits(app, f"/search?q={secret}") == [PAGE]
+    for query in (secret, "harbour"):
+        assert secret not in app.get(f"/search?q={query}&redact=secrets", X_Clew="1").body.decode().partition("<h2>")[2]
+    assert own_hits(app, f"/search?q={secret}&redact=secrets") == []
+    assert own_hits(app, "/search?q=harbour&redact=secrets") == [PAGE]
+
+
+def test_lists_tell_a_starred_message_from_a_starred_session(app: Shown) -> None:
+    def stars(path: str) -> set[tuple[str | None, str]]:
+        return {(star.get("title"), words(star)) for star in named(app.part(path), "span", "star")}
+
+    paths = ("/sessions", f"/session-list?current={KEY}")
+    change(app, message=2, starred=True)
+    assert [stars(path) for path in paths] == [{("a message is starred", "☆")}] * 2
+    change(app, starred=True)
+    assert [stars(path) for path in paths] == [{("starred", "★")}] * 2
+    change(app, starred=False)
+    change(app, message=2, starred=False)
+    assert [stars(path) for path in paths] == [set(), set()]
+
+
 def test_a_search_is_narrowed_by_label_and_star(app: Shown) -> None:
     assert "label=" not in " ".join(links(app.page("/search?q=midnight")))
     change(app, message=1, add_labels=["salt water"])
@@ -100,6 +154,58 @@ def test_a_search_is_narrowed_by_label_and_star(app: Shown) -> None:
             PAGE
         }
         assert "/search?q=midnight" in links(found), "the facet can be taken back"
+
+
+def test_several_labels_are_chosen_and_each_is_taken_back(app: Shown) -> None:
+    change(app, add_labels=["salt", "sea", "sky"])
+    for address in ("/search?q=midnight", "/annotations?"):
+        joint = "&" if address.endswith("midnight") else ""
+        chosen = f"{address}{joint}label=sea&label=SALT"
+        places = set(links(app.page(chosen)))
+        assert {f"{address}{joint}label=SALT", f"{address}{joint}label=sea"} <= places
+        assert f"{chosen}&label=sky" in places
+    form = app.page("/sessions?label=SEA&label=salt&label=none")
+    boxes = {box.get("value"): "checked" in box.attrib for box in named(form, "input") if box.get("name") == "label"}
+    assert boxes == {"salt": True, "sea": True, "sky": False, "none": True}
+
+
+def test_sessions_with_one_prompt_can_be_hidden(app: Shown) -> None:
+    page = app.page("/sessions?min_prompts=2")
+    (box,) = [box for box in named(page, "input") if box.get("name") == "min_prompts"]
+    assert box.get("value") == "2" and "checked" in box.attrib
+    assert "Hide single-prompt sessions" in words(named(page, "main"))
+    fields = named(app.page("/search?q=a&min_prompts=3"), "input")
+    assert [field.get("value") for field in fields if field.get("name") == "min_prompts"] == ["3"]
+    assert "unknown number" in words(app.page("/sessions?min_prompts=many", status=400))
+
+
+def test_annotations_are_read_once_until_they_change(app: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    change(app, starred=True)
+    os.utime(Annotations().path, (1_700_000_000, 1_700_000_000))
+    reads: list[Annotations] = []
+    read = Annotations.index
+
+    def read_and_count(store: Annotations) -> AnnotationIndex:
+        reads.append(store)
+        return read(store)
+
+    monkeypatch.setattr(Annotations, "index", read_and_count)
+    for address in ("/sessions?starred=1", "/annotations", PAGE, f"/session-list?current={KEY}", "/palette"):
+        app.get(address)
+    assert len(reads) == 1
+    change(app, add_labels=["sea"])
+    assert "sea" in words(app.page("/sessions"))
+
+
+def test_pages_do_not_wait_long_for_a_writer(app: Shown) -> None:
+    change(app, starred=True)
+    app.get("/sessions")
+    db = sqlite3.connect(Annotations().path, isolation_level=None)
+    db.execute("BEGIN EXCLUSIVE")
+    started = time.monotonic()
+    assert named(app.page("/sessions"), "span", "star"), "as they were before"
+    assert time.monotonic() - started < 5
+    db.close()
 
 
 def test_the_page_lists_all_annotations(app: Shown) -> None:
@@ -322,3 +428,16 @@ def test_an_archived_session_keeps_its_marks(tmp_path: Path) -> None:
         assert "#3 ★" in words(summary(app, page))
         assert app.post("/annotations", {**body, "add_labels": ["sea"]}).status == 200
         assert len(Annotations().all()) == 1
+
+
+def test_the_list_holds_some_messages_of_a_session_and_says_how_many_are_left(
+    app: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.web.pages.annotated.MAX_MESSAGES_PER_SESSION", 2)
+    for message in (1, 2, 3):
+        change(app, message=message, starred=True)
+    page = app.page("/annotations")
+    (listed,) = named(page, "ol", "marked-messages")
+    assert [words(one) for one in named(listed, "a", "which")] == ["#1", "#2"]
+    assert "… and 1 more; the session lists all." in words(page)
+    assert len(named(summary(app), "a", "which")) == 3

@@ -13,11 +13,13 @@ from clew.catalog import database
 from clew.catalog.change_detection import has_unfinished_work
 from clew.catalog.lock import locked
 from clew.catalog.sync_level import SyncLevel
+from clew.catalog.sync_process import Outcome, Progress, SyncUpdate
+from clew.errors import UsageError
 from clew.host import Host, data_dir
 from clew.library import every_host
 from clew.sources.config import FILE
 from clew.web import background
-from clew.web.background import CatalogUpdater, Outcome, SecretScan, SyncUpdate
+from clew.web.background import CatalogUpdater, SecretScan
 from clew.web.context import AppContext
 from tests.catalog.worlds import append
 from tests.cli.running import clew
@@ -115,7 +117,7 @@ def test_an_update_follows_the_first_at_once_however_short_the_machine_runs(monk
     ran, second = [], threading.Event()
 
     class Counted:
-        progress: background.Progress | None = None
+        progress: Progress | None = None
 
         def run(self) -> Outcome:
             ran.append(True)
@@ -142,7 +144,7 @@ def test_an_update_is_run_again_soon_while_another_process_updates_the_catalog(
     states: list[tuple[str, bool]] = []
 
     class Another:
-        progress: background.Progress | None = None
+        progress: Progress | None = None
 
         def run(self) -> Outcome:
             states.append((updater.state, updater.has_finished))
@@ -164,7 +166,7 @@ def test_while_another_process_updates_the_catalog_tries_are_seconds_apart(monke
     outcomes: list[Outcome] = ["fresh", "busy", "fresh"]
 
     class Another:
-        progress: background.Progress | None = None
+        progress: Progress | None = None
 
         def run(self) -> Outcome:
             return outcomes.pop(0)
@@ -187,7 +189,7 @@ def test_an_unexpected_error_is_a_failed_update(
     ran: list[bool] = []
 
     class Broken:
-        progress: background.Progress | None = None
+        progress: Progress | None = None
 
         def run(self) -> Outcome:
             ran.append(True)
@@ -209,8 +211,41 @@ def test_an_unexpected_error_is_a_failed_update(
 def test_a_sync_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_small_demo(tmp_path / "home")
     update = SyncUpdate([Host.at(tmp_path / "home")], tmp_path / "catalog")
-    seen: list[background.Progress] = []
+    seen: list[Progress] = []
     monkeypatch.setattr(update, "_set_progress", seen.append)
     assert update.run() == "fresh" and update.progress is None
     assert list(dict.fromkeys(step.task for step in seen))[:2] == ["sessions", "messages"]
     assert all(0 <= step.percent <= 100 for step in seen)
+
+
+def test_a_sync_that_a_user_asks_for_runs_soon_and_after_one_that_is_running(tmp_path: Path) -> None:
+    may_finish, ran = threading.Semaphore(0), list[int]()
+
+    class Held:
+        progress: Progress | None = None
+
+        def run(self) -> Outcome:
+            ran.append(len(ran))
+            assert may_finish.acquire(timeout=20)
+            return "fresh"
+
+        def cancel(self) -> None:
+            may_finish.release(9)
+
+    updater = CatalogUpdater(Held())
+    with pytest.raises(UsageError, match="not updated while this app runs"):
+        updater.request()
+    updater.start()
+    try:
+        may_finish.release(2)
+        wait_for(lambda: len(ran) == 2 and updater.state == "fresh")
+        assert updater.succeeded_at is not None
+        updater.request()
+        wait_for(lambda: len(ran) == 3)
+        assert updater.is_requested
+        updater.request()
+        may_finish.release(2)
+        wait_for(lambda: not updater.is_requested)
+        assert (len(ran), updater.state) == (4, "fresh")
+    finally:
+        updater.stop()

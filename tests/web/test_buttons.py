@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shutil
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import unquote
@@ -12,10 +16,14 @@ from urllib.parse import unquote
 import pytest
 
 from clew.catalog.sync import sync
+from clew.convert.conversion import NothingToConvert
+from clew.errors import WouldLose
 from clew.host import Host
-from clew.settings import save_settings
-from clew.web.context import AppContext
+from clew.web import user_settings
+from clew.web.context import PAGE_THREADS, AppContext
 from clew.web.download import content_disposition
+from clew.web.pages import export
+from clew.web.routes import EXPORTS_AT_ONCE
 from tests.cli.running import clew
 from tests.counting.homes import claude, prompt, reply
 from tests.demo_home import write_small_demo
@@ -78,7 +86,11 @@ def test_an_export_is_that_of_the_command_line(home: Path, app: Shown, form: str
     assert without_time(answer.body) == without_time(exported)
     assert int(answer.headers["content-length"]) == len(answer.body)
     assert answer.headers["content-disposition"].startswith("attachment; ")
-    assert answer.headers["content-disposition"].endswith(FORMATS[form])
+    name = unquote(answer.headers["content-disposition"])
+    assert name.endswith(("(NOT masked)" if profile == "none" else "(masked)") + FORMATS[form])
+    if form == "html":
+        top = answer.body.decode().partition("</header>")[0]
+        assert ("<dt>Masked</dt><dd>secrets</dd>" in top) == (profile == "secrets")
 
 
 def test_the_menu_states_what_an_export_masks(home: Path, app: Shown) -> None:
@@ -163,6 +175,31 @@ def test_a_session_that_its_agent_does_not_find_is_converted_by_the_copied_comma
     assert copied == printed.rstrip("\n") and copied.startswith("clew convert ") and copied.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (WouldLose("x.jsonl exists already"), "x.jsonl exists already"),
+        (NothingToConvert("the session has no messages to convert"), "no messages to convert"),
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), "the files cannot be written: No space left on device"),
+    ],
+)
+def test_what_prevents_a_conversion_is_said_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, text: str
+) -> None:
+    def fail(*_args: object, **_named: object) -> None:
+        raise error
+
+    write_small_demo(tmp_path / "home")
+    (tmp_path / "target").mkdir()
+    with shown_context(context_at(tmp_path / "home", tmp_path / "catalog", tmp_path / "target")) as app:
+        monkeypatch.setattr("clew.convert.target_files.Prepared.rehearse", fail)
+        monkeypatch.setattr("clew.convert.target_files.Prepared.write", fail)
+        assert text in words(app.page(f"{MEAN}/resume", 400))
+        assert text in words(app.page(f"{MEAN}/continue?to=codex"))
+        refused = app.post(f"{MEAN}/continue", {"to": "codex", "allow_loss": True})
+        assert refused.status == 400 and text in refused.body.decode()
+
+
 def context_at(home: Path, folder: Path, target: Path | None = None) -> AppContext:
     """The app over a home with a clock that stands still, so that what it writes can be compared."""
     sync([host_at(home)], folder)
@@ -218,12 +255,12 @@ def editor_addresses(app: Shown, path: str) -> list[str]:
 def test_files_open_in_the_editor_of_the_settings(app: Shown) -> None:
     places = (MEAN, f"{MEAN}/panel/files", f"/files/history?path={PREDICT}")
     assert [editor_addresses(app, place) for place in places] == [[], [], []]
-    save_settings({"editor": "vscode"})
+    user_settings.save({"editor": "vscode"})
     for place in places:
-        assert f"vscode://file{PREDICT}:1" in editor_addresses(app, place), place
+        assert f"vscode://file{PREDICT}" in editor_addresses(app, place), place
     assert "Open in VS Code" in words(app.page(places[2]))
-    save_settings({"editor": "idea"})
-    assert f"idea://open?file={PREDICT}&line=1" in editor_addresses(app, MEAN)
+    user_settings.save({"editor": "idea"})
+    assert f"idea://open?file={PREDICT}" in editor_addresses(app, MEAN)
     assert editor_addresses(app, f"{MEAN}?redact=paths") == []
     assert editor_addresses(app, f"{MEAN}/panel/files?redact=paths") == []
 
@@ -247,11 +284,24 @@ def test_a_hostile_path_leads_nowhere_else(tmp_path: Path, path: str, expected: 
         {"type": "tool_use", "id": "toolu_01", "name": "Write", "input": {"file_path": path, "content": "x = 1\n"}},
     ]
     claude(tmp_path / "home", prompt("Write it"), answer)
-    save_settings({"editor": "vscode"})
+    user_settings.save({"editor": "vscode"})
     with shown(tmp_path / "home", tmp_path / "catalog") as app:
         (address,) = {link for link in links(app.page("/sessions")) if link.startswith("/session/")}
         found = set(editor_addresses(app, address)) | set(editor_addresses(app, f"{address}/panel/files"))
-        assert found == ({f"vscode://file{expected}:1"} if expected else set())
+        assert found - {"vscode://file/home/dev/app"} == ({f"vscode://file{expected}"} if expected else set())
+
+
+def test_a_session_is_continued_with_secrets_shown_where_they_are_hidden_by_default(tmp_path: Path) -> None:
+    write_small_demo(tmp_path / "home")
+    user_settings.save({"masking": "secrets"})
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        (menu,) = [one for one in named(app.page(MEAN), "details") if one.get("id") == "actions"]
+        assert f"{MEAN}/continue?redact=none" in links(menu)
+        assert f"{MEAN}/continue?redact=none" in links(app.page(f"{MEAN}/continue"))
+        assert f"{MEAN}/continue?redact=none&to=codex" in links(app.page(f"{MEAN}/continue?redact=none"))
+        body = {"to": "codex", "allow_loss": True}
+        assert app.post(f"{MEAN}/continue?to=codex", body).status == 400
+        assert app.post(f"{MEAN}/continue?redact=none&to=codex", body).status == 200
 
 
 def test_nothing_is_written_while_secrets_are_hidden(tmp_path: Path) -> None:
@@ -325,3 +375,48 @@ def check_that_there_are_no_files(app: Shown, reason: str) -> None:
     assert app.get(f"{MEAN}/resume").status == 400
     assert reason in words(app.page(f"{MEAN}/continue?to=codex"))
     assert app.post(f"{MEAN}/continue", {"to": "codex"}).status == 400
+
+
+def test_pages_are_served_while_many_exports_are_written(app: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    running, most, may_end, lock = 0, 0, threading.Event(), threading.Lock()
+    are_all_running = threading.Event()
+
+    def write_slowly(*_args: object) -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+            if running == EXPORTS_AT_ONCE:
+                are_all_running.set()
+        may_end.wait(30)
+        with lock:
+            running -= 1
+
+    monkeypatch.setitem(export.FORMATS, "json", export.FORMATS["json"]._replace(write=write_slowly))
+    app.get("/sources")
+    with ThreadPoolExecutor(PAGE_THREADS + 2) as pool:
+        exports = [pool.submit(app.get, f"{MEAN}/export/json") for _ in range(PAGE_THREADS + 1)]
+        try:
+            assert are_all_running.wait(20)
+            assert pool.submit(app.get, "/sources").result(20).status == 200
+        finally:
+            may_end.set()
+        assert [each.result().status for each in exports] == [200] * (PAGE_THREADS + 1)
+    assert most == EXPORTS_AT_ONCE
+
+
+def copied_by(app: Shown, path: str) -> dict[str, str]:
+    """What the buttons of the menu copy, by what they say."""
+    return {words(one): one.get("data-copy", "") for one in named(app.page(path), "button") if one.get("data-copy")}
+
+
+def test_paths_of_the_folder_and_of_the_source_are_copied_and_the_folder_is_opened(home: Path, app: Shown) -> None:
+    (source,) = home.rglob(f"{SESSIONS[0].partition('/')[2]}.jsonl")
+    found = copied_by(app, MEAN)
+    assert found["Copy folder path"] == "/home/ada/src/tidepool" and found["Copy source path"] == str(source)
+    assert "vscode://file/home/ada/src/tidepool" not in editor_addresses(app, MEAN)
+    user_settings.save({"editor": "vscode"})
+    assert "vscode://file/home/ada/src/tidepool" in editor_addresses(app, MEAN)
+    assert "Copy folder path" not in copied_by(app, f"{MEAN}?redact=paths")
+    assert "Copy source path" not in copied_by(app, f"{MEAN}?redact=paths")
+    assert editor_addresses(app, f"{MEAN}?redact=paths") == []

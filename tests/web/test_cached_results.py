@@ -16,7 +16,7 @@ from clew.catalog import queries
 from clew.filters import Filters
 from clew.host import Host, config_dir
 from clew.redact.settings import RULES_FILE
-from clew.settings import save_settings
+from clew.web import user_settings
 from clew.web.context import MAX_CACHED_RESULTS, AppContext
 from clew.web.date_range import DateRange
 from clew.web.pages import usage
@@ -66,7 +66,7 @@ def test_usage_since_a_relative_time_is_computed_once_a_minute(app: Shown, monke
 
 
 def test_the_palette_reads_the_changed_files_once_if_a_zone_is_set(app: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
-    save_settings({"timezone": "Asia/Tokyo"})
+    user_settings.save({"timezone": "Asia/Tokyo"})
     files, reads = queries.files, list[int]()
 
     def counting(db: sqlite3.Connection) -> list[queries.TouchedFile]:

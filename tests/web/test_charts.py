@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from clew.web.charts import Bar, Day, Part, bars, heatmap, ticks
+from clew.web.charts import Bar, BarPart, Day, bars, heatmap, ticks
 
 TICKS: dict[float, list[float]] = {
     0.276: [0, 0.1, 0.2, 0.3],
@@ -34,7 +34,7 @@ def test_no_bar_exceeds_the_scale_and_it_has_few_lines() -> None:
 
 def test_bar_labels_stay_inside_the_chart() -> None:
     for count in (1, 2, 7, 13, 30, 90):
-        svg = bars([Bar(f"2026-10-{number:02}", [Part(0, 1.0)]) for number in range(count)], "Cost by day")
+        svg = bars([Bar(f"2026-10-{number:02}", [BarPart(0, 1.0)]) for number in range(count)], "Cost by day")
         # On a phone a chart is 352 pixels wide or more, and a date seventy.
         found = re.findall(r'<text x="([\d.]+)%" y="\d+" text-anchor="(middle|end)">', svg)
         middles = [float(x) * 3.52 - (35 if anchor == "end" else 0) for x, anchor in found]

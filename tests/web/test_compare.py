@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from clew.catalog import database
 from clew.render.parts import Section
 from clew.web.comparison import SECTIONS_PER_ROW, aligned_rows
 from tests.render.hostile import HOSTILE
@@ -57,7 +61,8 @@ def test_two_branches_are_compared_behind_what_they_have_in_common(app: Shown) -
     assert "Take the mean." in left and "The mean is five." in left and "median" not in left
     assert "Take the median." in right and "The median is six." in right and "mean is" not in right
     summary = words(named(page, "table", "versus"))
-    assert "6, 2 after the common beginning" in summary and "8, 4 after the common beginning" in summary
+    assert "6 of 10 on this branch, 2 after the common beginning" in summary
+    assert "8 of 10 on this branch, 4 after the common beginning" in summary
     assert "Bash 1" in summary and "Edit 1" in summary
     assert "tide.pyunchanged1 change, +1 −1" in words(named(page, "details", "files-compared"))
 
@@ -65,13 +70,24 @@ def test_two_branches_are_compared_behind_what_they_have_in_common(app: Shown) -
 def test_the_usage_of_a_branch_is_that_of_its_messages(app: Shown) -> None:
     rows = named(named(app.page(comparison(f"{FORKED}@5", f"{FORKED}@7")), "table", "versus")[0], "tr")
     values = {words(named(row, "th")): [words(one) for one in named(row, "td")] for row in rows[1:]}
-    assert values["Tokens"] == ["330", "440"] and values["Duration"] == ["5 s", "9 s"]
+    assert values["Tokens, input + output"] == ["330", "440"] and values["Duration"] == ["5 s", "9 s"]
     assert values["Models"] == ["claude-sonnet-4-5"] * 2 and values["Files changed"] == ["0", "1"]
 
 
 def test_a_session_without_a_branch_is_the_one_it_is_on(app: Shown) -> None:
     same = app.page(comparison(FORKED, f"{FORKED}@7"))
     assert "both are the same" in words(named(same, "p", "empty")) and "8 messages in common" in words(same)
+
+
+def test_a_session_has_as_many_messages_as_its_page_says(demo: Shown) -> None:
+    query = "SELECT agent || ':' || native_id, message_count FROM sessions WHERE parent_session_id = '' ORDER BY 2 DESC"
+    with closing(sqlite3.connect(demo.context.folder / database.DATABASE)) as db:
+        counts = dict(db.execute(query).fetchall())
+    for one, other in pairwise(counts):
+        rows = named(demo.page(f"/compare?left={one}&right={other}"), "tr")
+        (row,) = [row for row in rows if words(row).startswith("Messages")]
+        texts = [words(cell).partition(",")[0].removesuffix(" on this branch") for cell in named(row, "td")]
+        assert [text.rpartition(" of ")[2] for text in texts] == [str(counts[one]), str(counts[other])], (one, other)
 
 
 def test_two_sessions_with_the_same_beginning(app: Shown) -> None:
@@ -150,3 +166,33 @@ def test_a_long_turn_that_is_the_same_is_one_row() -> None:
     other = [[Section(index, "eve", None, speaker="prompt" if index == 1 else "reply")] for index in range(1, count)]
     assert [row.is_same for row in aligned_rows(turn, turn)] == [True]
     assert [row.is_same for row in aligned_rows(turn, other)] == [False, False]
+
+
+def test_sessions_of_a_project_are_those_of_no_other_project(tmp_path: Path) -> None:
+    sessions = {}
+    for number, folder in enumerate(("/srv/app", "/srv/my-app", "/srv/app/docs", "/srv/app"), 1):
+        sessions[number] = f"0f6a1c52-0000-4000-8000-0000000000c{number}"
+        records = [prompt(sessions[number], 1, f"Prompt {number}")]
+        write_session(tmp_path / "home", sessions[number], [{**record, "cwd": folder} for record in records])
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        page = app.page(f"/compare?left=claude-code:{sessions[1]}")
+        offered = [link for link in links(page) if "right=" in link]
+        assert len(offered) == 1 and sessions[4] in offered[0]
+        (trail,) = named(app.page(f"/session/claude-code/{sessions[1]}"), "p", "trail")
+        (of_project,) = [link for link in links(trail) if "exact_project" in link]
+        page = app.page(of_project)
+        assert "2 sessions match the filters" in words(page) and "Only sessions of the project app." in words(page)
+        (kept,) = [one for one in named(page, "input") if one.get("name") == "exact_project"]
+        assert kept.get("value") == "app"
+
+
+def test_the_beginning_of_an_id_names_a_session(tmp_path: Path) -> None:
+    first, second = "0f6a1c52-0000-4000-8000-0000000000d1", "1f6a1c52-0000-4000-8000-0000000000d2"
+    for session in (first, second, second.replace("1f6a", "1f6b")):
+        write_session(tmp_path / "home", session, [prompt(session, 1, f"Prompt of {session}")])
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        found = links(app.page("/compare?left=0f6a1c52&right=claude-code:1f6a"))
+        assert f"/session/claude-code/{first}" in found and f"/session/claude-code/{second}" in found
+        assert "1f6" in words(app.page("/compare?left=0f6a1c52&right=1f6", 400))
+        for unknown in ("zebra", "no-agent:0f6a", "0f6a1c52@7", "2f"):
+            assert app.get(f"/compare?left=0f6a1c52&right={unknown}").status == 404, unknown

@@ -72,9 +72,12 @@ def test_H01_a_command_to_copy_runs_nothing_else(tmp_path: Path) -> None:
         (session,) = {path for path in links(app.page("/sessions")) if path.startswith("/session/")}
         commands = named(app.page(session), "dl", "commands")[0]
         told = [shlex.split("".join(one.itertext()))[:3] for one in named(commands, "code")]
-        (reference,) = [one.get("data-copy", "") for one in named(app.page(session), "button") if one.get("data-copy")]
+        copied = [one.get("data-copy", "") for one in named(app.page(session), "button") if one.get("data-copy")]
         resumed = app.get(f"{session}/resume").body.decode()
-    assert shlex.split(reference) == [f"claude-code:{name}"]
+    reference, folder, source = map(shlex.split, copied)
+    assert reference == [f"claude-code:{name}"]
+    assert len(folder) == 1
+    assert source == [str(path.with_name(f"{name}.jsonl"))]
     assert shlex.split(resumed)[-3:] == ["claude", "--resume", name]
     ends = {"resume": "", "export": "", "restore": "#12"}
     assert told == [["clew", word, f"claude-code:{name}{end}"] for word, end in ends.items()]

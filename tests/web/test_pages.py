@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 from xml.etree.ElementTree import Element
 
@@ -26,6 +27,7 @@ from clew.web.templates import format_cost
 from clew.web.transcript import WINDOW_MESSAGES as WINDOW
 from tests.counting.homes import claude, prompt, reply
 from tests.demo_home import write_small_demo
+from tests.unit.samples import claude_line
 from tests.web.live_session import ADDRESS, line, session_file
 from tests.web.shown import Shown, links, named, shown, words
 
@@ -130,7 +132,7 @@ def test_home_says_what_the_catalog_comes_to(demo: Shown, rows: sqlite3.Connecti
     facts = {words(one.findall("dt")): words(one.findall("dd")) for one in named(tree, "dl", "totals")[0]}
     assert facts["Sessions"] == f"{sessions:,}" and facts["Sub-agents"] == f"{subagents:,}"
     assert facts["Messages"] == f"{messages:,}"
-    assert facts["Model calls"] == f"{calls:,}" and facts["Tokens"] == f"{tokens:,}"
+    assert facts["Model calls"] == f"{calls:,}" and facts["Tokens, input + output"] == f"{tokens:,}"
     (day,) = rows.execute("SELECT max(day_utc) FROM usage_days").fetchone()
     (used,) = rows.execute("SELECT sum(calls) FROM usage_days WHERE day_utc = ?", (day,)).fetchone()
     assert f"{day}: {used} model calls" in words(named(tree, "svg", "heat"))
@@ -191,18 +193,49 @@ def test_sessions_are_listed_with_their_subagents(demo: Shown, rows: sqlite3.Con
     assert [one for one in shown_ids if not one.startswith("agent-")][:3] == [row[0] for row in rows.execute(query)][:3]
 
 
+def test_sessions_are_sorted_by_what_their_rows_show(tmp_path: Path) -> None:
+    costly, long, late = (f"{number}0000000-1111-4111-8111-111111111111" for number in (1, 2, 3))
+    home = tmp_path / "home"
+    for identity, tokens, times in (
+        (costly, 9_000, ["10:00", "10:01"]),
+        (long, 5, ["08:00", "08:05", "11:00"]),
+        (late, 70, ["12:00", "12:02"]),
+    ):
+        place: list[dict[str, Any]] = [
+            {"sessionId": identity, "timestamp": f"2026-11-01T{time}:00.000Z"} for time in times
+        ]
+        replies = [reply(f"{identity} {number}", tokens, 1, **more) for number, more in enumerate(place[1:])]
+        claude(home, prompt(identity, **place[0]), *replies, session=identity)
+    orders = {
+        "": [late, long, costly],
+        "?sort=time": [late, long, costly],
+        "?sort=messages": [long, late, costly],
+        "?sort=tokens": [costly, late, long],
+        "?sort=cost": [costly, late, long],
+        "?sort=duration": [long, late, costly],
+        "?sort=duration&min_prompts=1": [long, late, costly],
+    }
+    with shown(home, tmp_path / "catalog") as app:
+        for query, expected in orders.items():
+            page = app.page(f"/sessions{query}")
+            found = [href.rpartition("/")[2] for href in links(page) if href.startswith("/session/")]
+            assert found == expected, query
+        (chosen,) = [each for each in named(page, "option") if each.get("value") == "duration"]
+        assert chosen.get("selected") is not None
+        assert "3.0 h" in words(named(page, "ul", "list"))
+        assert "unknown order 'size'" in words(app.page("/sessions?sort=size", 400))
+
+
 @pytest.mark.slow
 def test_a_call_leads_to_its_sub_agent_and_the_sub_agent_back(demo: Shown, rows: sqlite3.Connection) -> None:
-    query = "SELECT s.native_id, s.message_count, p.native_id, p.title FROM sessions s"
+    query = "SELECT s.native_id, s.title, s.message_count, p.native_id, p.title FROM sessions s"
     query += " JOIN sessions p ON p.session_id = s.parent_session_id WHERE s.agent = 'claude-code'"
     told = 0
-    for child, messages, parent, title in rows.execute(query).fetchall():
+    for child, task, messages, parent, title in rows.execute(query).fetchall():
         calls = named(demo.page(f"/session/claude-code/{parent}"), "p", "sub")
         mine = [call for call in calls if links(call) == [f"/session/claude-code/{child}"]]
         told += len(mine)
-        assert all(
-            f"{child}, {messages} message" in words(call) and "still running" not in words(call) for call in mine
-        )
+        assert all(f"{task}, {messages} message" in words(call) and "still running" not in words(call) for call in mine)
         (back,) = [one for one in named(demo.page(f"/session/claude-code/{child}"), "a") if one.get("id") == "parent"]
         assert back.get("href") == f"/session/claude-code/{parent}" and words(back) == title
     assert told
@@ -242,7 +275,7 @@ def test_a_session_shows_head_outline_and_messages(demo: Shown, rows: sqlite3.Co
         "SELECT message_count, (SELECT sum(input_tokens) + sum(output_tokens) FROM usage_days u"
         " WHERE u.session_id = s.session_id) FROM sessions s WHERE native_id LIKE '71960fc3%'"
     ).fetchone()
-    assert (facts["Messages"], facts["Tokens"], facts["Errors"]) == (str(count), f"{tokens:,}", "1")
+    assert (facts["Messages"], facts["Tokens, input + output"], facts["Errors"]) == (str(count), f"{tokens:,}", "1")
     assert {"m1", "m2", "m14"} <= {element.get("id") for element in tree.iter()}
     outline = demo.part(f"{MEAN}/outline")
     assert [one.get("href") for one in outline.iter("a")] == ["#m1", "#m19"]
@@ -286,14 +319,54 @@ def test_search_finds_marks_and_narrows(demo: Shown) -> None:
     found = demo.part("/search?q=amplitudes")
     assert "amplitudes" in {words(one) for one in found.iter("mark")}
     assert any(href.startswith(f"{MEAN}?find=amplitudes#m") for href in links(found))
+    files = links(named(demo.part("/search?q=predict.py&in=files"), "ol", "hits")[0])
+    assert files and all("?find=predict.py" in href for href in files)
     every, narrowed = (words(named(demo.page(f"/search?q=tide{more}"), "p", "count")) for more in ("", "&agent=gemini"))
     assert int(every.split()[0]) > int(narrowed.split()[0]) > 0
     assert "nothing was found" in words(demo.part("/search?q=xyzzyxyzzy")).lower()
     sessions = [links(one)[0] for one in named(demo.part("/search?q=tide"), "section", "group")]
     assert len(set(sessions)) == len(sessions) > 3
-    assert int(words(named(demo.part("/search?q=tidep&typed=1"), "p", "count")).split()[0]) > 0
     assert named(demo.part("/search?q=%22open"), "p", "bad")
     assert "showing facets" not in words(demo.part("/search?q=tide"))
+
+
+def hit_count(demo: Shown, address: str) -> int:
+    counts = named(demo.part(address), "p", "count")
+    return int(words(counts).split()[0].replace(",", "")) if counts else 0
+
+
+def test_an_address_has_the_same_hits_typed_and_loaded(demo: Shown) -> None:
+    for query in ("tidep", "tide", "tide+tab", "tide+-tab", "tide+NOT+tab"):
+        loaded = words(named(demo.page(f"/search?q={query}"), "p", "count"))
+        for more in ("", "&order=newest"):
+            assert words(named(demo.part(f"/search?q={query}{more}"), "p", "count")) == loaded
+    whole, excluded = hit_count(demo, "/search?q=%22tide%22"), hit_count(demo, "/search?q=tide+-tidepool")
+    assert hit_count(demo, "/search?q=tide") > whole > 0, "quotation marks find the word alone"
+    assert hit_count(demo, "/search?q=tide+-tidep") > excluded, "an excluded word is never completed"
+    assert "missing" in words(demo.part("/search?q=tide+AND"))
+
+
+def test_the_number_of_a_facet_is_the_number_of_hits_behind_it(demo: Shown) -> None:
+    seen = set()
+    for query in ("/search?q=tide", "/search?q=tide&agent=claude-code"):
+        for facet in named(named(demo.part(query), "nav", "facets")[0], "a"):
+            if facet.get("aria-current") is None:
+                address = str(facet.get("href"))
+                assert hit_count(demo, address) == int(words(facet).split()[-1]), address
+                seen.add(address.partition("=")[2].rpartition("&")[2].partition("=")[0])
+    assert seen >= {"agent", "exact_project", "in", "model"}
+
+
+def test_a_call_names_the_task_of_its_sub_agent(demo: Shown, rows: sqlite3.Connection) -> None:
+    query = "SELECT p.agent, p.native_id FROM session c JOIN session p ON p.session_id = c.parent_session_id"
+    for agent, session in rows.execute(f"{query} WHERE p.is_visible = 1 GROUP BY p.id").fetchall():
+        page = demo.page(f"/session/{agent}/{session}")
+        tasks = {one.get("href"): words(one) for part in named(page, "details", "subs") for one in named(part, "a")}
+        called = {one.get("href"): words(one) for part in named(page, "p", "sub") for one in named(part, "a")}
+        if called:
+            assert called == {href: f"Sub-agent: {tasks[href]}" for href in called}
+            return
+    pytest.fail("no call of a sub-agent")
 
 
 def test_one_session_is_searched_alone_with_its_sub_agents(demo: Shown, rows: sqlite3.Connection) -> None:
@@ -379,8 +452,13 @@ def test_a_file_has_its_history_diffs_and_blame(demo: Shown) -> None:
     (lazy,) = [one.get("data-load") for one in named(tree, "details", "lazy")]
     changes = demo.part(lazy or "")
     assert "z0 is the mean level" in words(named(changes, "ins")) and "exact" in words(changes)
+    asked = {(words(one), *links(one)) for one in named(changes, "p", "asked")}
     blame = demo.page(f"/files/blame?path={quote(PREDICT)}")
-    assert "claude-code #20 | 8 | total = mean_level" in [" | ".join(map(words, row)) for row in blame.iter("tr")]
+    lines = {words(row[2]): row for row in named(blame, "tr")}
+    assert words(lines["6"][0]) == "Add the missing mean level to tide heig… #20" and words(lines["7"][0]) == "#20"
+    prompt_text = "Call it mean_level instead of z0, please."
+    assert words(lines["6"][1]) == prompt_text and words(lines["8"]).endswith("total = mean_level")
+    assert (f"Prompt: {prompt_text}", *links(lines["6"][1])) in asked
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../../etc/passwd", "%00", "", "/home/ada", "file:///etc/passwd"])
@@ -437,6 +515,37 @@ def test_secrets_are_masked_and_found(tmp_path: Path) -> None:
     with shown(tmp_path / "home", tmp_path / "catalog", profile="secrets") as app:
         for path in shown_at:
             assert secret not in app.get(path).body.decode(), path
+
+
+@pytest.mark.slow
+def test_a_secret_leads_to_its_tool_result_in_a_session_with_its_title(tmp_path: Path) -> None:
+    secret = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z" + "Qa"
+    identity = "0f6a1c52-0000-4000-8000-0000000000bb"
+    project = tmp_path / "home" / ".claude" / "projects" / "-home-ada-keys"
+    project.mkdir(parents=True)
+    calls = [{"type": "tool_use", "id": f"t{n}", "name": "Read", "input": {"file_path": f"/f{n}"}} for n in (1, 2)]
+    results = [
+        {"type": "tool_result", "tool_use_id": "t1", "content": "nothing"},
+        {"type": "tool_result", "tool_use_id": "t2", "content": f"GITHUB_TOKEN={secret}"},
+    ]
+    lines = [
+        claude_line("user", "u1", None, f"Does {secret} work"),
+        claude_line("assistant", "u2", "u1", calls),
+        claude_line("user", "u3", "u2", results),
+    ]
+    source = project / f"{identity}.jsonl"
+    source.write_text("".join(json.dumps({**line, "sessionId": identity}) + "\n" for line in lines))
+    address = f"/session/claude-code/{identity}"
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        app.get("/secrets")
+        until(lambda: not app.context.scan.is_running)
+        page = app.page("/secrets")
+        assert secret not in app.get("/secrets").body.decode()
+        rows = {link: words(named(row, "a")) for row in named(page, "tr") for link in links(row)}
+        assert rows[f"{address}#m1"].startswith("Does [REDACTED:") and rows[f"{address}#m1"].endswith(" work #1")
+        assert rows[f"{address}#m3-2"].endswith(" work #3")
+        (result,) = [each for each in named(app.page(address), "details") if each.get("id") == "m3-2"]
+        assert secret in words(result)
 
 
 def test_an_empty_home_says_what_to_do(tmp_path: Path) -> None:
@@ -590,3 +699,10 @@ def test_pages_say_what_is_still_being_indexed(tmp_path: Path) -> None:
             text = words(app.page(path))
             assert re.search(r"[1-9][\d,]* texts? (is|are) not indexed yet", text), path
             assert "The first sync is still running" in text, path
+
+
+def test_the_links_to_the_next_sessions_say_where_they_lead(demo: Shown) -> None:
+    address = demo.page("/sessions").findall(".//ul[@class='list']/li/a")[1].get("href")
+    assert address is not None
+    links = {link.get("id"): "".join(link.itertext()) for link in demo.page(address).iter("a")}
+    assert (links["newer"], links["older"]) == ("‹ Newer session", "Older session ›")

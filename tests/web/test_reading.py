@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 from xml.etree.ElementTree import Element
@@ -58,7 +59,7 @@ def test_tool_calls_of_a_short_session_are_open(app: Shown) -> None:
 def test_the_line_of_a_call_names_tool_target_state_size_and_duration(app: Shown) -> None:
     page = app.page(f"/session/claude-code/{SHORT}")
     edit, command, task = (words(named(one, "summary")[0]) for one in calls(page))
-    assert edit == "Edit /srv/tide.py ok · +2 −1 · 1 min"
+    assert edit == "Edit /srv/tide.py ok · +2 −1 · 1.2 min"
     assert command == "Bash Fail false exit 1 · 5 s"
     assert task == "Task Look around no result"
 
@@ -75,7 +76,8 @@ def test_the_messages_of_a_session_with_a_word_are_known_with_their_spellings(ap
     assert found == {"messages": [25, 26, 27, 28], "spellings": ["pool 7", "Pool 7"]}
     assert hits(app, LONG, "gaug*")["spellings"] == ["gauge"]
     assert hits(app, LONG, "zebra") == {"messages": [], "spellings": []}
-    assert len(hits(app, LONG, "measure")["messages"]) == 40
+    assert len(hits(app, LONG, '"measure"')["messages"]) == 40
+    assert len(hits(app, LONG, "measure")["messages"]) == 80, "the last word may be unfinished"
 
 
 def test_a_query_that_cannot_be_parsed_is_explained(app: Shown) -> None:
@@ -89,8 +91,8 @@ def test_hits_of_a_search_lead_to_the_message_with_the_words(app: Shown) -> None
     page = app.page(found[0].partition("#")[0])
     strip = next(element for element in named(page, "div", "find-strip"))
     assert strip.get("data-find") == '"pool 7"' and strip.get("hidden") is not None
-    typed = [path for path in links(app.part("/search?q=gaug&typed=1")) if "#" in path]
-    assert all("find=gaug%2A#m" in path for path in typed) and typed
+    typed = [path for path in links(app.part("/search?q=gaug")) if "#" in path]
+    assert all("find=gaug#m" in path for path in typed) and typed
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -98,3 +100,11 @@ def test_H01_what_is_looked_for_is_shown_as_text(app: Shown, text: str) -> None:
     app.page(f"/session/claude-code/{SHORT}?find={quote(text, safe='')}")
     answer = app.get(f"/session/claude-code/{SHORT}/hits?q={quote(text, safe='')}")
     assert answer.status in (200, 400) and answer.headers["content-type"].startswith(("application/json", "text/html"))
+
+
+def test_very_long_texts_are_not_read_for_their_spellings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew.catalog.search.MAX_SPELLED_CHARS", 200)
+    texts = ["Pool " + "x " * 100, "pool", "POOL " + "x " * 80, "PoOl"]
+    write_session(tmp_path / "home", SHORT, [prompt(SHORT, number, text) for number, text in enumerate(texts, 1)])
+    with shown(tmp_path / "home", tmp_path / "catalog") as app:
+        assert hits(app, SHORT, "pool") == {"messages": [1, 2, 3, 4], "spellings": ["pool", "POOL", "PoOl"]}

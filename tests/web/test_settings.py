@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clew.host import data_dir
-from clew.settings import FILE, Settings, load_settings
+from clew.web import user_settings
 from tests.web.shown import Shown, named, shown, words
 
 
@@ -40,7 +40,7 @@ def test_the_page_shows_every_setting_and_can_be_read_without_script(app: Shown)
     assert {"theme", "density", "detail", "timezone", "masking", "editor"} <= fields
     forms = [fieldset for fieldset in named(page, "fieldset") if not fieldset.get("class")]
     assert all(fieldset.get("disabled") is not None for fieldset in forms)
-    assert str(data_dir() / FILE) in words(page)
+    assert str(data_dir() / user_settings.FILE) in words(page)
     assert "/settings" in [link.get("href") for link in named(app.page("/"), "a")]
 
 
@@ -49,7 +49,7 @@ def test_theme_level_and_density_hold_for_every_page(app: Shown) -> None:
     save(app, theme="dark", detail="conversation", density="compact")
     assert {"t2", "d1"} <= checked(app, session_path(app))
     assert "compact" in (named(app.page("/sessions"), "body")[0].get("class") or "").split()
-    assert load_settings() == Settings(theme="dark", detail="conversation", density="compact")
+    assert user_settings.load() == user_settings.Settings(theme="dark", detail="conversation", density="compact")
 
 
 def test_the_zone_holds_for_pages_and_the_variable_wins(app: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def test_masking_is_the_default_of_every_browser(app: Shown) -> None:
 
 def test_settings_that_cannot_be_read_mask_everything_and_are_reported(app: Shown) -> None:
     save(app, masking="secrets")
-    (data_dir() / FILE).write_text('{"masking": "secrets",')
+    (data_dir() / user_settings.FILE).write_text('{"masking": "secrets",')
     page = app.page("/sessions")
     assert "Masked: all." in words(named(page, "footer"))
     assert "Masked: all." in words(named(app.page("/sessions?redact=none"), "footer"))
@@ -87,18 +87,19 @@ def test_masking_of_the_run_cannot_be_stored_away(tmp_path: Path) -> None:
     """A guest of an app that masks must not change what the owner's next run shows."""
     with shown(tmp_path / "home", tmp_path / "catalog", "all") as masked:
         assert "cannot be changed while the app runs with --redact" in save(masked, 400, masking="none")["error"]
-    assert not (data_dir() / FILE).exists()
+    assert not (data_dir() / user_settings.FILE).exists()
 
 
 def test_a_value_that_cannot_be_used_is_refused(app: Shown) -> None:
-    assert save(app, 400, theme="pink")["error"] == "theme: 'pink' is not one of auto, light, dark"
-    assert "did you mean Europe/Berlin?" in save(app, 400, timezone="Berlin")["error"]
+    assert save(app, 400, theme="pink")["error"] == "Colours: Invalid enum value 'pink'"
+    unknown = "Time zone: unknown time zone 'Berlin'; did you mean Europe/Berlin?"
+    assert save(app, 400, timezone="Berlin")["error"] == unknown
     assert app.post("/settings", {"changes": {"theme": 1}}).status == 400
     assert app.post("/settings", {"theme": "dark"}).status == 400
-    assert not (data_dir() / FILE).exists()
+    assert not (data_dir() / user_settings.FILE).exists()
 
 
 def test_another_site_cannot_change_settings(app: Shown) -> None:
     assert app.post("/settings", {"changes": {"masking": "none"}}, Origin="http://evil.example").status == 403
     assert app.post("/settings", {"changes": {"masking": "none"}}, Content_Type="text/plain").status == 403
-    assert not (data_dir() / FILE).exists()
+    assert not (data_dir() / user_settings.FILE).exists()

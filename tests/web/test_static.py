@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from clew.web.app import STATIC_FILES, STYLE_SHEETS, static_file
+from clew.web.keys import KEYS
 
 
 @pytest.mark.parametrize("name", [name for name in STYLE_SHEETS if name != "page.css"])
@@ -41,3 +43,14 @@ def test_every_name_is_imported_once_from_a_script_that_exports_it(name: str) ->
     for module, word in found:
         exports = r"^export (?:async )?(?:function|const|let|class) " + word + r"\b"
         assert re.search(exports, static_file(module).decode(), re.MULTILINE), f"{module} does not export {word}"
+
+
+def test_keys_are_those_of_the_scripts_and_of_the_guide() -> None:
+    listed = [key for keys, _ in KEYS for key in keys.split()]
+    script = static_file("keyboard.js").decode()
+    actions = script[script.index("const ACTIONS = {") : script.index("};", script.index("const ACTIONS = {"))]
+    performed = {quoted or plain for quoted, plain in re.findall(r'^  (?:"(.)"|(\w)):?[ ,:]', actions, re.MULTILINE)}
+    assert performed == {*listed} - {"Ctrl-K", "Home", "1", "2", "3", "4"}
+    guide = (Path(__file__).parents[2] / "docs" / "guides" / "web.md").read_text()
+    for keys, effect in KEYS:
+        assert f"| {' '.join(f'`{key}`' for key in keys.split())} | {effect} |" in guide, keys

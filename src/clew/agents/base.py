@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import cache, partial
 from importlib import import_module
@@ -16,6 +16,8 @@ import msgspec
 
 from clew.agents.database import Layout
 from clew.agents.folders import files_below
+from clew.agents.mcp_config import McpConfig
+from clew.agents.model_context import ModelContext
 from clew.agents.native_records import HEAD_BYTES, units_of_events
 from clew.agents.source import SourceFile as SourceFile
 from clew.agents.source import fits_in_memory
@@ -98,15 +100,19 @@ class Agent(ABC):
     title: ClassVar[str]
     homepage: ClassVar[str]
     package: ClassVar[str] = ""
-    """The package with `events.read_events`, `records.find_unknown_keys`, `file_changes.file_changes`, `check.check`,
-    `encode.encode` and `target_profile.TARGET_PROFILE`, each optional; empty for an agent that overrides the methods
-    instead."""
+    """The package with `events.read_events`, `records.find_unknown_keys`, `records.read_model_context`,
+    `file_changes.file_changes`, `check.check`, `encode.encode` and `target_profile.TARGET_PROFILE`, each optional;
+    empty for an agent that overrides the methods instead."""
     has_message_times: ClassVar[bool] = True
     """False where no message has a time: statistics then use the time of the file."""
     newest_tested_version: ClassVar[str] = ""
     """The newest version of the agent's program that the tests with real clients ran; empty if they ran none."""
     session_files: ClassVar[tuple[str, ...]] = ("**/*.jsonl",)
     """The main files of sessions below a root; see `clew.agents.folders.files_below` for the patterns."""
+    export_format: ClassVar[str] = ""
+    """The format of `clew export` that the agent's own files have; empty for most."""
+    is_shown_by_hugging_face: ClassVar[bool] = False
+    """True where the Hugging Face Hub shows the agent's own files of JSON lines as conversations."""
     layout: ClassVar[Layout | None] = None
     """Where the sessions are of an agent that keeps them in SQLite databases; see `clew.agents.database`."""
     opaque_blocks: ClassVar[frozenset[str]] = frozenset()
@@ -215,9 +221,9 @@ class Agent(ABC):
         """The name of the folder that a session is filed under."""
         return source.path.parent.name
 
-    def folder_of_hash(self, project_hash: str, folders: Iterable[str]) -> str | None:
-        """The folder that a hash in place of a workspace stands for, if it is one of these or above one of these."""
-        return None
+    def folders_of_hashes(self, hashes: Collection[str], folders: Iterable[str]) -> dict[str, str]:
+        """For hashes in place of workspaces the folders they stand for, if these are given or above given ones."""
+        return {}
 
     def session_title(self, source: SourceFile, facts: Facts) -> str | None:
         """The title of a session: what the agent or a person called it, else its first prompt."""
@@ -232,6 +238,11 @@ class Agent(ABC):
         """Keys of a native record that this version of clew does not know: the first sign of a new format."""
         find: Callable[[Mapping[str, JSON]], Iterator[str]] | None = self._find("records", "find_unknown_keys")
         return find(native) if find is not None else iter(())
+
+    def model_context(self, native: Mapping[str, JSON]) -> ModelContext | None:
+        """The system prompt and the tools that a native record gives to the model; None for any other record."""
+        read: Callable[[Mapping[str, JSON]], ModelContext | None] | None = self._find("records", "read_model_context")
+        return read(native) if read is not None else None
 
     def file_changes(self, source: SourceFile, units: Iterator[Unit]) -> Iterator[FileEvidence]:
         """What the records of a session prove about files, in the order of the session."""
@@ -261,6 +272,10 @@ class Agent(ABC):
         if encode is None:
             raise UsageError(f"clew cannot write sessions for {self.title}")
         return encode(header, units)
+
+    def mcp_config(self, host: Host, project: Path | None = None) -> McpConfig | None:
+        """The file with the agent's MCP servers, those of the user or of a project; None if it is not known."""
+        return None
 
     def target_profile(self) -> TargetProfile | None:
         """What it takes to write another agent's session for this one; None where that is not possible."""

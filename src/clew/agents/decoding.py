@@ -19,7 +19,7 @@ from clew.model.codes import problem
 from clew.model.events import Event, SubagentStarted
 from clew.model.json import JSON
 from clew.model.message import Message, Metadata, Role, SourceRef
-from clew.model.record import Record
+from clew.model.record import ORIGIN, Record
 from clew.model.time import canonical_time, format_utc
 from clew.model.usage import TokenUsage
 
@@ -150,7 +150,7 @@ class EventDecoder:
         """What the record that is being decoded becomes if it is no message."""
         return Record(
             after=self.index,
-            kind=kind,
+            kind="state" if type == ORIGIN else kind,
             type=type,
             uuid=uuid,
             parent_uuid=parent,

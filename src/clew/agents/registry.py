@@ -29,6 +29,7 @@ OWN = {
     "cursor": "clew.agents.cursor:Cursor",
     "gemini": "clew.agents.gemini:Gemini",
     "goose": "clew.agents.goose:Goose",
+    "harbor": "clew.agents.harbor:Harbor",
     "kilo": "clew.agents.opencode:Kilo",
     "kilo-code": "clew.agents.cline:KiloCode",
     "kimi-code": "clew.agents.kimi_code:KimiCode",

@@ -51,6 +51,8 @@ class Facts:
         self.version: str | None = None
         self.slug: str | None = None
         self.first_prompt: str | None = None
+        self.task: str | None = None
+        """The first text of a user on a sidechain, which is what a sub-agent was asked to do, or of an answer."""
         self.leaf_uuid: str | None = None
         self.leaf_seen: int | None = None
         """How many nodes there were when the leaf was named, if it is only where the conversation stood then."""
@@ -147,6 +149,9 @@ class FactsCollector:
             facts.sessions[self._session] += 1
         has_results = self._count_blocks(message)
         self._context(message, metadata)
+        if facts.task is None and (message.role == "assistant" or metadata.is_sidechain is True):
+            texts = (block.text for block in message.content if type(block) is Text and typed_text(block.text))
+            facts.task = next((text for text in texts if text.strip()), None)
         flags = MESSAGE
         if metadata.is_sidechain is True:
             flags |= SIDECHAIN

@@ -8,6 +8,7 @@ import msgspec
 
 from clew.analysis.facts import Facts
 from clew.analysis.messages import is_sidechain, metadata_of
+from clew.analysis.titles import short_title
 from clew.analysis.usage import Usage
 from clew.model.json import JSON
 
@@ -83,6 +84,11 @@ def derived(session: dict[str, JSON], facts: Facts) -> Derived:
         cache_hit_rate=usage.cache_hit_rate,
         has_errors=facts.has_errors,
     )
+
+
+def title_of(session: dict[str, JSON], facts: Facts) -> str | None:
+    """The title of a session: that of its header; without one, the task of a sub-agent."""
+    return session.get("title") or (short_title(facts.task) if session.get("is_agent_session") else None)
 
 
 def project_of(cwd: str | None) -> str | None:

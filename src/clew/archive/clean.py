@@ -18,6 +18,7 @@ from typing import NamedTuple
 from clew.agents.sage_agent.locate import AGENT as OWN_STORE
 from clew.archive.archive import Archive
 from clew.archive.capture import FileToCapture, capture, files_of, newest_by_path, source_home, without_duplicates
+from clew.archive.holds import NOTHING_KNOWN, Holds, KnownSessions
 from clew.archive.records import Version
 from clew.archive.writer import open_writer
 from clew.errors import ClewError, PathRefused, SourceUnreadable, UsageError
@@ -113,10 +114,17 @@ def _describe(main: Path, files: list[FileToCapture], last_message: datetime | N
 
 
 def clean(
-    folder: Path, sessions: Collection[OldSession], now: Callable[[], datetime], system: System = SYSTEM
+    folder: Path,
+    sessions: Collection[OldSession],
+    now: Callable[[], datetime],
+    system: System = SYSTEM,
+    known: KnownSessions = NOTHING_KNOWN,
 ) -> Cleaned:
-    """Archive the sessions in the archive in `folder`, verify their archived bytes, and remove their files."""
-    done = Cleaned([], [])
+    """Archive the sessions in the archive in `folder`, verify their archived bytes, and remove their files.
+
+    Sessions that are held are kept. `known` is what catalogs know of the sessions.
+    """
+    done, holds = Cleaned([], []), Holds(folder, known)
     with open_writer(folder, system) as writer:
         problems = capture(writer, [file for session in sessions for file in session.files], now).problems
     # Opened again, the archive is read from the disk. While it is open, no other process can prune it.
@@ -124,6 +132,9 @@ def clean(
         versions = newest_by_path(archive)
         for session in sessions:
             removed_files = 0
+            if held := holds.on(session.agent, session.id, session.path, session.last_activity, now()):
+                done.kept.append(Kept(session, f"it is held ({held})"))
+                continue
             try:
                 signatures = [_verify(archive, versions, file, problems) for file in session.files]
                 _refuse_open_files(session)

@@ -6,14 +6,20 @@ new packs are durable and in the index before an old one is removed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from clew.archive.archive import Archive
+from clew.archive.holds import NOTHING_KNOWN, Holds, KnownSessions
 from clew.archive.index import INTACT, UNREADABLE
 from clew.archive.packs import RECORD_COPIES
 from clew.archive.records import FileKey, SourceHome, Version
 from clew.archive.writer import ArchiveWriter
+from clew.errors import WouldLose
 
 DAY_US = 86_400_000_000
 MAX_SMALL_PACKS = 32
@@ -43,10 +49,17 @@ class Plan(NamedTuple):
     """Bytes of the packs now."""
     left: int
     """About how many bytes would be left."""
+    held: Mapping[Version, str] = MappingProxyType({})
+    """Versions that the policy would remove and a hold forbids to remove, with the hold."""
 
 
-def plan(archive: Archive, policy: Policy, now_us: int) -> Plan:
-    """Decide which versions go."""
+def plan(
+    archive: Archive, policy: Policy, now_us: int, known: KnownSessions = NOTHING_KNOWN, *, skip_held: bool = False
+) -> Plan:
+    """Decide which versions go; with `skip_held`, what is held stays, otherwise `prune` refuses the plan.
+
+    `known` is what catalogs know of the sessions.
+    """
     kept: list[Version] = []
     dropped: list[Version] = []
     active = last_activity(archive.versions())
@@ -59,7 +72,35 @@ def plan(archive: Archive, policy: Policy, now_us: int) -> Plan:
     left, fitting = _measure_sessions(archive, kept, active, policy.max_size)
     dropped += [version for version in kept if version.session_key not in fitting]
     kept = [version for version in kept if version.session_key in fitting]
-    return Plan(dropped, kept, archive.stored, left if dropped else archive.stored)
+    held = _held_versions(archive, dropped, active, now_us, known)
+    if skip_held and held:
+        dropped = [version for version in dropped if version not in held]
+        kept += held
+        left, _ = _measure_sessions(archive, kept, active, None)
+    return Plan(dropped, kept, archive.stored, left if dropped else archive.stored, held)
+
+
+def _held_versions(
+    archive: Archive, dropped: Sequence[Version], active: dict[FileKey, int], now_us: int, known: KnownSessions
+) -> dict[Version, str]:
+    """Find the versions that a hold forbids to remove. Files that sessions share are held with any of them."""
+    holds, now = Holds(archive.folder, known), datetime.fromtimestamp(now_us / 1e6, UTC)
+    if not holds.all or not dropped:
+        return {}
+    found: dict[FileKey, str] = {}
+    of_agent: dict[tuple[SourceHome, str], str] = {}
+    for version in archive.newest():
+        last = datetime.fromtimestamp(active[version.session_key] / 1e9, UTC)
+        main = Path(os.fsdecode(version.main))
+        if version.role != "shared" and (held := holds.on(version.agent, version.session, main, last, now)):
+            found[version.session_key] = of_agent[version.home, version.agent] = held
+    reasons = {
+        version: of_agent.get((version.home, version.agent))
+        if version.role == "shared"
+        else found.get(version.session_key)
+        for version in dropped
+    }
+    return {version: held for version, held in reasons.items() if held is not None}
 
 
 def last_activity(versions: Iterable[Version]) -> dict[FileKey, int]:
@@ -102,8 +143,19 @@ def _measure_sessions(
     return round(size), fitting
 
 
+def refuse_held(decided: Plan) -> None:
+    """Raise WouldLose, naming the holds, if a plan would remove what is held."""
+    held = [version for version in decided.dropped if version in decided.held]
+    if held:
+        sessions = len({version.session_key for version in held})
+        some = "1 session is" if sessions == 1 else f"{sessions} sessions are"
+        holds = "; ".join(sorted({decided.held[version] for version in held}))
+        raise WouldLose(f"nothing was removed: {some} held ({holds}); use --skip-held to remove the others")
+
+
 def prune(writer: ArchiveWriter, decided: Plan, repack: bool = False) -> None:
-    """Remove what was decided on; with `repack`, compress everything that stays again."""
+    """Remove what was decided on; with `repack`, compress everything that stays again. What is held is refused."""
+    refuse_held(decided)
     rows = writer.index.version_rows()
     kept = set(decided.kept)
     affected = {version.file for version in decided.dropped}

@@ -4,6 +4,7 @@
     index.sha256       size and checksum of index.sqlite
     packs/*.pack       the content: blocks of compressed chunks, and records that say which files they belong to
     lock               locked by the one process that writes
+    holds.json         which sessions must not be removed, and why
 
 An archive may lie in a repository, which can hold links to another archive or to any file. So a link inside an archive
 is refused, for reading and writing.
@@ -24,7 +25,7 @@ from clew.host import data_dir
 from clew.io.paths import refuse_link_on_way
 
 FOLDER = "archive"
-PACKS, LOCK, INDEX, CHECKSUM = "packs", "lock", "index.sqlite", "index.sha256"
+PACKS, LOCK, INDEX, CHECKSUM, HOLDS = "packs", "lock", "index.sqlite", "index.sha256", "holds.json"
 PACK_SUFFIX = ".pack"
 CHUNK_ID_BYTES = 16
 MAX_EARLIER_STATES = 128
@@ -182,7 +183,14 @@ def pack_names(folder: Path) -> list[str]:
 
 def check_folder(folder: Path) -> None:
     """Refuse an archive with a link inside it, and one of an older format. Every command begins with this."""
-    inner = [PACKS, LOCK, CHECKSUM, *(f"{INDEX}{suffix}" for suffix in ("", "-journal", "-wal", "-shm"))]
+    inner = [
+        PACKS,
+        LOCK,
+        CHECKSUM,
+        HOLDS,
+        f"{HOLDS}.lock",
+        *(f"{INDEX}{suffix}" for suffix in ("", "-journal", "-wal", "-shm")),
+    ]
     for path in (*(folder / name for name in inner), *_entries(folder / PACKS)):
         refuse_link_on_way(folder, path)
     for path in (*_entries(folder / PACKS), *_entries(folder / "captures")):

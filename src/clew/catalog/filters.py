@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
@@ -21,6 +21,9 @@ from clew.errors import UsageError
 from clew.filters import Filters
 from clew.io.paths import encode_claude, path_to_text
 from clew.model.time import to_microseconds
+
+if TYPE_CHECKING:
+    from clew.annotations import AnnotationIndex
 
 Value = str | int
 
@@ -108,16 +111,16 @@ NO_SESSION = ""
 """The key of no session."""
 
 
-def with_annotated_sessions(filters: Filters) -> Filters:
+def with_annotated_sessions(filters: Filters, load: Callable[[], AnnotationIndex] | None = None) -> Filters:
     """The filters with the keys of the sessions that have the wanted labels and star, in place of these.
 
-    Annotations are in a file on this machine, so keys are what every engine can compare.
+    Annotations are in a file on this machine, so keys are what every engine can compare. `load` reads them.
     """
     if not filters.label and not filters.starred:
         return filters
     from clew.annotations import Annotations  # most commands need none
 
-    found = Annotations().sessions(filters.label, starred=filters.starred)
+    found = (load or Annotations().index)().sessions(filters.label, starred=filters.starred)
     keys = {session_key(agent, session) for agent, session in found}
     if filters.sessions:
         keys &= set(filters.sessions)
@@ -147,6 +150,8 @@ def _conditions(
         yield Condition("ended_us > 0 AND ended_us >= ?", (to_microseconds(filters.since),))
     if filters.until is not None:
         yield Condition("started_us > 0 AND started_us <= ?", (to_microseconds(filters.until),))
+    if filters.min_prompts is not None:
+        yield Condition("turn_count >= ?", (filters.min_prompts,))
     for feature in filters.has:
         yield dialect.has(feature)
     for wanted, found in ((filters.file, with_file), (filters.text, with_text)):

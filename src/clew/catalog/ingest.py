@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from clew.agents.base import Agent, EventsWithFacts, SourceFile, session_object
 from clew.analysis.facts import Facts
-from clew.analysis.session import derived
+from clew.analysis.session import derived, title_of
 from clew.analysis.usage import scoped
 from clew.catalog.ids import session_key
 from clew.catalog.rows import RowBuilder, Rows, stored_time
@@ -147,7 +147,7 @@ def session_header(agent: Agent, source: SourceFile, facts: Facts) -> dict[str, 
     more = derived(session, facts)
     return {
         "id": session["id"],
-        "title": session.get("title"),
+        "title": title_of(session, facts),
         "workspace": session["workspace"],
         "workspace_encoded": session["workspace_encoded"],
         "project": more.project,

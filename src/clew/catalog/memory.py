@@ -17,6 +17,7 @@ from clew.catalog.schema import create
 from clew.catalog.search import sources_with_text
 from clew.catalog.sync_level import SyncLevel, level_for
 from clew.catalog.text_store import ChunkPacker, SourceTextWriter
+from clew.catalog.titles import update_titles
 from clew.errors import SourceUnreadable
 from clew.filters import Filters
 from clew.io.paths import path_to_text
@@ -41,6 +42,7 @@ def memory_catalog(
                     raise
                 RowWriter(db).delete_source(number)
                 on_unreadable(str(error))
+        update_titles(db)
         update_visible_copies(db)
         yield db
 

@@ -13,15 +13,13 @@ from typing import Any, NamedTuple
 
 from clew.agents.file_evidence import absolute
 from clew.analysis.pricing import NANO_DOLLARS
-from clew.analysis.titles import short_title
 from clew.analysis.usage import TOKEN_FIELDS, Usage
 from clew.catalog.change_detection import recorded_unreadable_folders
 from clew.catalog.database import key_range
 from clew.catalog.filters import Condition
 from clew.catalog.portable_sql import CACHE_5M_TOKENS
-from clew.catalog.schema import KEYS_PER_SOURCE
+from clew.catalog.schema import KEYS_PER_SOURCE, SESSION_BLOCKS
 from clew.catalog.stats import UsageTotals, add_known, catalog_stats
-from clew.catalog.text_store import TextStore
 from clew.catalog.unknown_formats import UNKNOWN_CODES, type_name, version_numbers
 from clew.io.paths import escape_controls, path_for_display, path_from_text, path_to_text
 from clew.model import Problem
@@ -73,6 +71,8 @@ class Entry(NamedTuple):
 
 SORTS = ("time", "cost", "tokens", "messages")
 """Sort orders of a list; each puts the latest or largest first."""
+PAGE_SORTS = (*SORTS, "duration")
+"""Those of a page."""
 
 
 def list_rows(
@@ -108,18 +108,16 @@ def _tokens(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, int]:
 
 def _list_rows(db: sqlite3.Connection, numbers: Sequence[int]) -> list[dict[str, JSON]]:
     """The rows of a list, in this order."""
-    fields = "f.id, f.agent, f.path, f.size, s.project, s.header"
+    fields = "f.id, f.agent, f.path, f.size, s.title, s.project, s.header"
     query = f"SELECT {fields} {_FROM} WHERE f.id IN (SELECT value FROM json_each(?))"
     found = {
-        number: (agent, path, size, {**json.loads(header), "project": project or None})
-        for number, agent, path, size, project, header in db.execute(query, (json.dumps(list(numbers)),))
+        number: (agent, path, size, {**json.loads(header), "title": title or None, "project": project or None})
+        for number, agent, path, size, title, project, header in db.execute(query, (json.dumps(list(numbers)),))
     }
     usages, used = _recorded_usage(db, numbers), _used(db, numbers)
-    titles = _titles_from_summaries(db, [(number, found[number][1], found[number][3]) for number in numbers])
     rows = []
     for number in numbers:
         agent, path, size, header = found[number]
-        header["title"] = titles.get(number, header["title"])
         row = _list_row(agent, header, usages.get(number, Usage()), size, path)
         rows.append(row | _cost_columns(used.get(number, UsageTotals())))
     return rows
@@ -140,6 +138,18 @@ def last_messages(db: sqlite3.Connection, *, gone: bool = False) -> dict[Path, d
     return {
         Path(path_from_text(path)): datetime.fromtimestamp(ended_us / 1e6, UTC) if ended_us > 0 else None
         for path, ended_us in db.execute(query)
+    }
+
+
+def workspaces_and_starts(db: sqlite3.Connection) -> dict[Path, tuple[str | None, datetime | None]]:
+    """The project's folder and the first message of each session, by its main file, also where the file is gone."""
+    query = f"SELECT f.path, json_extract(s.header, '$.workspace'), s.started_us {_FROM}"
+    return {
+        Path(path_from_text(path)): (
+            workspace or None,
+            datetime.fromtimestamp(started_us / 1e6, UTC) if started_us > 0 else None,
+        )
+        for path, workspace, started_us in db.execute(query)
     }
 
 
@@ -208,34 +218,6 @@ def _recorded_usage(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int,
     return {number: Usage(*counts) for number, *counts in db.execute(query, (json.dumps(list(numbers)),))}
 
 
-def _titles_from_summaries(db: sqlite3.Connection, found: Sequence[tuple[int, str, dict[str, JSON]]]) -> dict[int, str]:
-    """Titles for untitled sessions: a summary with the uuid of a message may be in any later file of the folder."""
-    untitled = {number: Path(path_from_text(path)).parent for number, path, header in found if not header["is_titled"]}
-    by_folder = _summaries_by_folder(db, set(untitled.values())) if untitled else {}
-    titles: dict[int, str] = {}
-    for number, folder in untitled.items():
-        if summaries := by_folder.get(folder):
-            (uuids,) = db.execute("SELECT message_uuids FROM session WHERE id = ?", (number,)).fetchone()
-            messages = set(uuids.split(b"\n"))
-            for uuid, summary in summaries:
-                if uuid in messages:
-                    titles[number] = summary
-    return titles
-
-
-def _summaries_by_folder(db: sqlite3.Connection, folders: set[Path]) -> dict[Path, list[tuple[bytes, str]]]:
-    """The summaries in the files of some folders, each after the uuid of its message, ordered by file."""
-    by_folder: dict[Path, list[tuple[bytes, str]]] = {}
-    query = "SELECT f.path, json_extract(s.header, '$.summaries') AS summaries"
-    query += f" {_FROM} WHERE summaries <> '{{}}' AND f.state = 'live' ORDER BY f.agent, f.path"
-    for path, summaries in db.execute(query):
-        if (folder := Path(path_from_text(path)).parent) in folders:
-            named = json.loads(summaries).items()
-            pairs = ((uuid.encode("utf-8", "surrogatepass"), summary) for uuid, summary in named)
-            by_folder.setdefault(folder, []).extend(pairs)
-    return by_folder
-
-
 MAX_MOVED_HINTS = 3
 
 
@@ -299,16 +281,33 @@ class Page(NamedTuple):
     subagents: int
 
 
-def page(db: sqlite3.Connection, chosen: Collection[int] | None, limit: int, offset: int = 0) -> Page:
-    """A page of sessions, the latest first, with their sub-agents; `chosen` limits it to some ids."""
+def page(
+    db: sqlite3.Connection, chosen: Collection[int] | None, limit: int, offset: int = 0, sort: str = "time"
+) -> Page:
+    """A page of sessions, the latest or largest first, with their sub-agents; `chosen` limits it to some ids."""
     query = """SELECT id, session_id, parent_session_id, is_agent_session FROM session WHERE is_visible = 1
       ORDER BY ended_us DESC, id DESC"""
     rows = [row for row in db.execute(query) if chosen is None or row[0] in chosen]
     known = {row[1] for row in rows}
     tops = [number for number, key, parent, _ in rows if parent not in known or parent == key]
+    if sort != "time":
+        sizes = _page_sizes(db, tops, sort)
+        tops.sort(key=lambda number: sizes.get(number, -1), reverse=True)
     shown = with_children(db, entries(db, tops[offset : offset + limit]), chosen)
     subagents = sum(row[3] for row in rows)
     return Page(len(tops), shown, len(rows) - subagents, subagents)
+
+
+def _page_sizes(db: sqlite3.Connection, numbers: Sequence[int], sort: str) -> dict[int, int]:
+    """What a page is sorted by, as its rows show it; sessions without it are left out."""
+    if sort == "cost":
+        return _costs(db, numbers)
+    if sort == "tokens":
+        usages = _used(db, numbers).items()
+        return {number: used.total_tokens for number, used in usages if used.total_tokens is not None}
+    size = {"messages": "message_count", "duration": "CASE WHEN started_us > 0 THEN ended_us - started_us END"}[sort]
+    query = f"SELECT id, {size} AS size FROM session WHERE size IS NOT NULL"
+    return dict(db.execute(query))
 
 
 def with_children(db: sqlite3.Connection, parents: list[Entry], chosen: Collection[int] | None) -> list[Entry]:
@@ -341,21 +340,7 @@ def entries(db: sqlite3.Connection, numbers: Sequence[int]) -> list[Entry]:
     marks = ", ".join("?" * len(numbers))
     rows = {row[0]: row for row in db.execute(f"SELECT {_FIELDS} {_FROM} WHERE s.id IN ({marks})", numbers)}
     used = _used(db, numbers)
-    found = [_entry(rows[number], used.get(number, UsageTotals())) for number in numbers if number in rows]
-    tasks = _tasks(db, [entry.number for entry in found if entry.is_subagent and not entry.title])
-    return [entry._replace(title=tasks.get(entry.number, entry.title)) for entry in found]
-
-
-def _tasks(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, str]:
-    """The beginning of the first text in sessions, which is the task of a sub-agent."""
-    query = f"""SELECT s.value, (SELECT b.id FROM block b JOIN string k ON k.id = b.kind
-      WHERE b.id >= s.value * {KEYS_PER_SOURCE} AND b.id < (s.value + 1) * {KEYS_PER_SOURCE} AND b.chars > 0
-      AND b.message % {KEYS_PER_SOURCE} > 0 AND k.text IN ('prompt', 'answer') ORDER BY b.id LIMIT 1)
-      FROM json_each(?) s"""
-    store = TextStore(db)
-    rows = db.execute(query, (json.dumps(list(numbers)),)).fetchall() if numbers else []
-    texts = {number: store.get(block) for number, block in rows if block is not None}
-    return {number: title for number, text in texts.items() if (title := short_title(text))}
+    return [_entry(rows[number], used.get(number, UsageTotals())) for number in numbers if number in rows]
 
 
 def _entry(row: tuple[Any, ...], used: UsageTotals) -> Entry:
@@ -404,6 +389,12 @@ def numbers_of(db: sqlite3.Connection, keys: Sequence[str]) -> frozenset[int]:
     return frozenset(row[0] for row in db.execute(query, (json.dumps(list(keys)),)))
 
 
+def numbers_in_project(db: sqlite3.Connection, project: str) -> frozenset[int]:
+    """The ids of the sessions of the project with exactly this name."""
+    rows = db.execute("SELECT id FROM session WHERE is_visible = 1 AND project = ?", (project,))
+    return frozenset(row[0] for row in rows)
+
+
 def neighbours(db: sqlite3.Connection, entry: Entry) -> tuple[Entry | None, Entry | None]:
     """The next newer and the next older session."""
     newer = "(ended_us, id) > (?, ?) ORDER BY ended_us, id"
@@ -416,15 +407,34 @@ def neighbours(db: sqlite3.Connection, entry: Entry) -> tuple[Entry | None, Entr
     return found[0], found[1]
 
 
-def written_since(db: sqlite3.Connection, mtime_ns: int, said_us: int, limit: int) -> list[Entry]:
+class WrittenSession(NamedTuple):
+    """A session, and when its file was written to."""
+
+    number: int
+    is_subagent: bool
+    written_ns: int
+
+
+def written_since(db: sqlite3.Connection, written_ns: int, said_us: int, limit: int) -> list[WrittenSession]:
     """The sessions whose file was written since one time, and whose last message is since another, latest first.
 
     The second limit leaves out old sessions whose file was copied recently.
     """
-    query = "SELECT s.id FROM session s JOIN source f ON f.id = s.id WHERE s.is_visible = 1 AND f.state = 'live'"
-    query += " AND max(f.mtime_ns, f.ctime_ns) >= ? AND (s.ended_us = 0 OR s.ended_us >= ?)"
+    query = f"SELECT s.id, s.is_agent_session, max(f.mtime_ns, f.ctime_ns) AS written_ns {_FROM}"
+    query += " WHERE s.is_visible = 1 AND f.state = 'live' AND written_ns >= ? AND (s.ended_us = 0 OR s.ended_us >= ?)"
     query += " ORDER BY s.ended_us DESC, s.id DESC LIMIT ?"
-    return entries(db, [row[0] for row in db.execute(query, (mtime_ns, said_us, limit))])
+    return [WrittenSession(*row) for row in db.execute(query, (written_ns, said_us, limit))]
+
+
+def ends_with_answer(db: sqlite3.Connection, number: int) -> bool:
+    """True if the last block of a session is an answer, and no tool call of its message is open."""
+    first = number * KEYS_PER_SOURCE
+    query = """SELECT k.text = 'answer' AND NOT EXISTS
+      (SELECT 1 FROM call c WHERE c.id BETWEEN ? AND ? AND c.message = b.message AND c.result = 0)
+      FROM block b JOIN string k ON k.id = b.kind WHERE b.id BETWEEN ? AND ? AND b.chars > 0 AND k.text <> ''
+      ORDER BY b.id DESC LIMIT 1"""
+    row = db.execute(query, (*key_range(number), first, first + SESSION_BLOCKS)).fetchone()
+    return row is not None and bool(row[0])
 
 
 class Moment(NamedTuple):
@@ -539,7 +549,7 @@ def names(db: sqlite3.Connection) -> dict[str, list[str]]:
 
 
 class Facets(NamedTuple):
-    """The number of hits for each agent, project, kind of text, model, and session by its key."""
+    """The number of hits for each agent, project, kind of text, model of the session, and session by its key."""
 
     agent: dict[str, int]
     project: dict[str, int]
@@ -548,9 +558,8 @@ class Facets(NamedTuple):
     session: dict[str, int]
 
 
-_FACETS = f"""SELECT s.agent, s.project, k.text, coalesce(o.text, ''), s.session_id FROM block b
+_FACETS = f"""SELECT s.agent, s.project, k.text, json_extract(s.header, '$.models'), s.session_id FROM block b
   JOIN session s ON s.id = b.id / {KEYS_PER_SOURCE} JOIN string k ON k.id = b.kind
-  LEFT JOIN message m ON m.id = b.message LEFT JOIN string o ON o.id = m.model
   WHERE b.id IN """
 
 
@@ -558,7 +567,20 @@ def facets(db: sqlite3.Connection, docs: Sequence[int]) -> Facets:
     """Count the blocks that were found, by agent and so on; the largest counts first."""
     rows = db.execute(f"{_FACETS}({', '.join('?' * len(docs))})", docs).fetchall()
     counts = [Counter(column) for column in zip(*rows, strict=True)] if rows else [Counter[str]()] * 5
+    counts[3] = _count_models(counts[3])
     return Facets(*(dict(sorted(count.items(), key=lambda pair: (-pair[1], pair[0]))) for count in counts))
+
+
+def _count_models(hits: Counter[str]) -> Counter[str]:
+    """The number of hits that the filter `model` keeps for each model; `hits` are counted by the models of sessions."""
+    lists = [([str(model).casefold() for model in json.loads(models or "[]")], count) for models, count in hits.items()]
+    names = {str(model) for models in hits for model in json.loads(models or "[]")}
+    return Counter(
+        {
+            name: sum(count for models, count in lists if any(name.casefold() in model for model in models))
+            for name in names
+        }
+    )
 
 
 def sources_of_agents(db: sqlite3.Connection, agents: Collection[str]) -> set[int]:
@@ -610,6 +632,12 @@ def _problem(path: str, recorded: dict[str, str | int]) -> Problem:
         line=int(recorded["line"]) or None,
         hint=code.hint,
     )
+
+
+def sources_changing(db: sqlite3.Connection, paths: Collection[str]) -> set[int]:
+    """The sources whose calls of tools changed a file under one of these paths."""
+    query = f"SELECT DISTINCT id / {KEYS_PER_SOURCE} FROM change WHERE path IN (SELECT value FROM json_each(?))"
+    return {number for (number,) in db.execute(query, (json.dumps(list(paths)),))}
 
 
 def unreadable_sources(

@@ -37,8 +37,6 @@ SEARCH_FIELDS = {
 }
 """The values of `--in`, and the kinds of text that they stand for."""
 LIMIT = 20
-_MMAP_BYTES = 1 << 30
-"""SQLite maps up to so much of the database into memory."""
 
 _ROW = f"""
 SELECT k.text, coalesce(m.ts_us, s.ended_us), b.message % {KEYS_PER_SOURCE}, s.agent, s.native_id, s.title, s.project,
@@ -55,11 +53,13 @@ WHERE b.id IN (SELECT value FROM json_each(?)) AND {VISIBLE_BLOCK}
 
 
 _MESSAGES_OF_BLOCKS = f"""
-SELECT b.id, b.message % {KEYS_PER_SOURCE} AS number FROM block b
+SELECT b.id, b.message % {KEYS_PER_SOURCE} AS number, b.chars FROM block b
 WHERE b.id IN (SELECT value FROM json_each(?)) AND number > 0 ORDER BY number, b.id
 """
 MAX_SPELLED_BLOCKS = 200
 """Blocks of a session that are read to find out how they spell the words of a query."""
+MAX_SPELLED_CHARS = 1_000_000
+"""Their characters: all of them may have to be masked on each key stroke. A longer block is not read."""
 MAX_SPELLINGS = 200
 
 
@@ -173,7 +173,6 @@ class Searcher:
         if db is None:
             raise UsageError("there is no catalog yet; run `clew sync`")
         self._db: sqlite3.Connection = db
-        db.execute(f"PRAGMA mmap_size = {_MMAP_BYTES}")
         self._store: TextStore | None = None
         self._redact = redact
 
@@ -228,10 +227,14 @@ class Searcher:
             rows = self._db.execute(_MESSAGES_OF_BLOCKS, (docs,)).fetchall()
             find, calls = finder(required_phrases(parsed), everywhere=True), self._credential_calls(source)
             spelled: dict[str, None] = {}
-            for doc, _ in rows[:MAX_SPELLED_BLOCKS]:
+            chars_left = MAX_SPELLED_CHARS
+            for doc, _, chars in rows[:MAX_SPELLED_BLOCKS]:
+                if chars > chars_left:
+                    continue
+                chars_left -= chars
                 text = self._redact(self.store.get(doc) or "", calls)
                 spelled.update(dict.fromkeys(islice(spellings(text, find), MAX_SPELLINGS)))
-            return SessionMatches(list(dict.fromkeys(message for _, message in rows)), list(spelled)[:MAX_SPELLINGS])
+            return SessionMatches(list(dict.fromkeys(message for _, message, _ in rows)), list(spelled)[:MAX_SPELLINGS])
         finally:
             self._db.execute("ROLLBACK")
 
@@ -286,12 +289,16 @@ class Searcher:
                 hits.append(Hit(agent, session, message or None, kind, match.when or when, title, project, shown))
         return hits
 
+    def masked(self, number: int, text: str) -> str:
+        """A text about a source, such as a note of the user, masked as the texts of the source are."""
+        return self._redact(text, self._credential_calls(number))
+
     def message_text(self, number: int, message: int) -> str:
         """The first text of a message of a source, masked; empty if it has none."""
         query = "SELECT b.id FROM block b WHERE b.id BETWEEN ? AND ? AND b.message = ? AND b.chars > 0 ORDER BY b.id"
         first, last = database.key_range(number)
         row = self._db.execute(f"{query} LIMIT 1", (first, last, first + message)).fetchone()
-        return self._redact(self.store.get(row[0]) or "", self._credential_calls(number)) if row is not None else ""
+        return self.masked(number, self.store.get(row[0]) or "") if row is not None else ""
 
     def _credential_calls(self, number: int) -> Sequence[JSON]:
         """Return the calls of a session that read credential files, with their outputs, if masking needs them."""

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from clew.annotations import Annotation
 from clew.catalog.queries import MAX_SUBAGENT_DEPTH
 
 
@@ -20,7 +21,6 @@ class IndexedSession(NamedTuple):
     id: str
     title: str
     project: str
-    ended_us: int
     words: str
     """Title, project, agent and branch, case-folded."""
 
@@ -36,17 +36,17 @@ class SessionIndex:
     def load(cls, db: sqlite3.Connection) -> SessionIndex:
         """Read the names from the catalog."""
         query = """SELECT id, session_id, parent_session_id, is_agent_session, agent, native_id, title, project,
-          ended_us, git_branch FROM session WHERE is_visible = 1 ORDER BY ended_us DESC, id DESC"""
+          git_branch FROM session WHERE is_visible = 1 ORDER BY ended_us DESC, id DESC"""
         return cls([_indexed(*row) for row in db.execute(query)])
 
-    def find(self, text: str, labels: Mapping[tuple[str, str], str]) -> list[IndexedSession]:
+    def find(self, text: str, marks: Mapping[tuple[str, str], Annotation]) -> list[IndexedSession]:
         """The sessions with every word of a text in their names or labels, or at the beginning of their id.
 
-        Those with all words in the title come first, sub-agents last; of equals, the latest first. `labels` are the
-        labels of sessions as one text, by agent and id.
+        Those with all words in the title come first, sub-agents last; of equals, the latest first. `marks` have the
+        labels of sessions, by agent and id.
         """
         words = text.casefold().split()
-        folded = {session: names.casefold() for session, names in labels.items()}
+        folded = {session: "\n".join(found.labels).casefold() for session, found in marks.items()}
         found = self.sessions
         for word in words:
             labelled = {session for session, names in folded.items() if word in names}
@@ -93,12 +93,12 @@ def top_level(sessions: Sequence[IndexedSession]) -> list[IndexedSession]:
     return [session for session in sessions if session.parent not in known or session.parent == session.key]
 
 
-def by_project(sessions: Sequence[IndexedSession]) -> list[IndexedSession]:
-    """The sessions of each project together; projects and sessions in the order of the list."""
-    projects: dict[str, list[IndexedSession]] = {}
+def grouped(sessions: Sequence[IndexedSession], field: str) -> list[IndexedSession]:
+    """The sessions with the same value of a field together; groups and sessions in the order of the list."""
+    groups: dict[str, list[IndexedSession]] = {}
     for session in sessions:
-        projects.setdefault(session.project, []).append(session)
-    return [session for together in projects.values() for session in together]
+        groups.setdefault(getattr(session, field), []).append(session)
+    return [session for group in groups.values() for session in group]
 
 
 def _indexed(
@@ -110,11 +110,10 @@ def _indexed(
     identity: str,
     title: str,
     project: str,
-    ended_us: int,
     branch: str,
 ) -> IndexedSession:
     words = "\n".join((title, project, agent, branch)).casefold()
-    return IndexedSession(number, key, parent, bool(is_subagent), agent, identity, title, project, ended_us, words)
+    return IndexedSession(number, key, parent, bool(is_subagent), agent, identity, title, project, words)
 
 
 def _has_title(session: IndexedSession, words: Sequence[str]) -> bool:

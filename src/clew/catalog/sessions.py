@@ -67,12 +67,16 @@ class CatalogOnlySession(StoredSession):
 
     def redacted(self, redactor: Redactor) -> StoredSession:
         """The session with masked values."""
-        redactor.learn(iter(self._messages))
+        self.teach(redactor)
         masked = [redactor.value(message) for message in self._messages]
         header = redactor.value(self.session_object)
         return CatalogOnlySession(
             self.agent, self.source, header, masked, message_ids=self._message_ids, is_complete=self.is_complete
         )
+
+    def teach(self, redactor: Redactor) -> None:
+        """Let a redactor learn the secrets of what is stored of the session."""
+        redactor.learn(iter(self._messages))
 
     def message_id(self, index: int) -> str | None:
         return own_message_id(self._message_ids, self.id, index)

@@ -95,14 +95,14 @@ def spellings(text: str, find: Find) -> Iterator[str]:
     for start, end in find(text):
         if any(first < end and start < last for first, last in masks):
             continue
-        while start and _is_ascii_letter(text[start - 1]):
+        while start and _is_ascii_word_char(text[start - 1]):
             start -= 1
-        while end < len(text) and _is_ascii_letter(text[end]):
+        while end < len(text) and _is_ascii_word_char(text[end]):
             end += 1
         yield text[start:end]
 
 
-def _is_ascii_letter(char: str) -> bool:
+def _is_ascii_word_char(char: str) -> bool:
     return char.isascii() and char.isalnum()
 
 

@@ -9,7 +9,7 @@ from fixed lists; what a user gives is a parameter. Conditions of filters come f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from clew.catalog.filters import Condition, Value
@@ -74,6 +74,8 @@ USAGE = Table(
         **_TIME_RANGE,
     },
 )
+USAGE_AMOUNTS = replace(USAGE, sums=_sums("calls", "priced_calls", *TOKENS, "cost_nano"))
+"""The sums of usage that add up over groups; sessions and times do not."""
 SESSIONS = Table(
     sums_table="sessions",
     each="sessions",

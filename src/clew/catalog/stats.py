@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from clew.analysis.pricing import NANO_DOLLARS, prices
 from clew.analysis.usage import TOKEN_FIELDS, Usage
@@ -27,7 +27,7 @@ from clew.catalog.local_days import (
     weekday_name,
 )
 from clew.catalog.schema import DAY_US, QUARTER_HOUR_US
-from clew.catalog.statements import CHANGES, SESSIONS, TOOLS, TURNS, USAGE, Statement, Table, aggregate
+from clew.catalog.statements import CHANGES, SESSIONS, TOOLS, TURNS, USAGE, USAGE_AMOUNTS, Statement, Table, aggregate
 from clew.errors import UsageError
 from clew.filters import Filters
 from clew.model.time import format_utc, month_of, to_microseconds, week_of
@@ -41,6 +41,9 @@ BY = ("day", "week", "month", "weekday", "hour", *USAGE.groups, "tool")
 BLOCK = "block"
 """The value of `--by` for rows of five hours."""
 
+KINDS = ("sessions", "subagents")
+"""By the value of the column `is_agent_session`."""
+
 PERIODS: Mapping[str, Callable[[str], str]] = {"week": week_of, "month": month_of}
 """Periods that are sums of days, and the function from a day to the name of its period."""
 
@@ -53,10 +56,9 @@ Ask = Callable[[Statement], list[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True)
-class UsageTotals:
-    """Token usage and cost of a group of API calls. None: not recorded by the agent."""
+class Amounts:
+    """Token usage and cost of API calls: what adds up over groups of calls. None: not recorded by the agent."""
 
-    sessions: int = 0
     calls: int = 0
     priced_calls: int = 0
     input_tokens: int | None = None
@@ -66,19 +68,17 @@ class UsageTotals:
     cache_creation_1h_tokens: int | None = None
     reasoning_tokens: int | None = None
     cost_nano: int = 0
-    first_us: int | None = None
-    last_us: int | None = None
 
     @classmethod
-    def from_sums(cls, sums: Mapping[str, Any]) -> UsageTotals:
-        """Totals from sums by name; SQL sums no rows to NULL."""
-        values = {name: value for name, value in sums.items() if name in _TOTALS_NAMES and value is not None}
-        return cls(**values)
+    def from_sums(cls, sums: Mapping[str, Any]) -> Self:
+        """Amounts from sums by name; SQL sums no rows to NULL."""
+        return cls(**{name: value for name, value in sums.items() if value is not None})
 
-    def __add__(self, other: UsageTotals) -> UsageTotals:
-        """The usage of both groups. What neither knows stays unknown; times are not kept."""
-        names = [name for name in _TOTALS_NAMES if not name.endswith("_us")]
-        return UsageTotals.from_sums({name: add_known((getattr(self, name), getattr(other, name))) for name in names})
+    def __add__(self, other: Self) -> Self:
+        """The amounts of both groups. What neither knows stays unknown; sessions and times are not kept."""
+        return self.from_sums(
+            {name: add_known((getattr(self, name), getattr(other, name))) for name in USAGE_AMOUNTS.sum_names}
+        )
 
     @property
     def cache_creation_tokens(self) -> int | None:
@@ -91,13 +91,27 @@ class UsageTotals:
         return add_known((self.input_tokens, self.output_tokens))
 
     @property
+    def cache_hit_rate(self) -> float | None:
+        """The share of all input that was read from a cache."""
+        all_input = add_known((self.cache_read_tokens, self.cache_creation_tokens, self.input_tokens))
+        return ratio(self.cache_read_tokens, all_input)
+
+    @property
     def cost_is_lower_bound(self) -> bool:
         """True if some calls used a model without a known price."""
         return self.priced_calls < self.calls
 
+
+@dataclass(frozen=True)
+class UsageTotals(Amounts):
+    """The amounts of a group of API calls, with the number of its sessions and the times of its first and last call."""
+
+    sessions: int = 0
+    first_us: int | None = None
+    last_us: int | None = None
+
     def as_row(self) -> Row:
         """The totals as a row of `clew stats --json`."""
-        all_input = add_known((self.cache_read_tokens, self.cache_creation_tokens, self.input_tokens))
         has_cost = self.priced_calls > 0
         return {
             "input_tokens": self.input_tokens,
@@ -113,13 +127,10 @@ class UsageTotals:
             "cost_is_at_least": self.cost_is_lower_bound,
             "calls": self.calls,
             "sessions_with_calls": self.sessions,
-            "cache_hit_rate": ratio(self.cache_read_tokens, all_input),
+            "cache_hit_rate": self.cache_hit_rate,
             "first": format_utc(self.first_us) if self.first_us else None,
             "last": format_utc(self.last_us) if self.last_us else None,
         }
-
-
-_TOTALS_NAMES = frozenset(field.name for field in fields(UsageTotals))
 
 
 def catalog_stats(
@@ -178,16 +189,26 @@ class Stats:
             self._answers[statement] = self._run(statement)
         return self._answers[statement]
 
-    def _sums(self, table: Table, *by: str) -> dict[tuple[str, ...], Row]:
-        """The sums of a table by the values of the columns in `by`."""
+    def _conditions(self, table: Table) -> list[Condition]:
+        """The conditions that the rows of a table pass the filters."""
         if table is SESSIONS:
-            conditions = self._of_sessions
-        else:
-            times = self._times(statements.time_column(table, each=self._each))
-            conditions = [*(self._of_calls if table is USAGE else self._of_events), *times]
+            return list(self._of_sessions)
+        times = self._times(statements.time_column(table, each=self._each))
+        return [*(self._of_calls if table.sums_table == USAGE.sums_table else self._of_events), *times]
+
+    def _aggregate(
+        self, table: Table, by: Sequence[str], group: Iterable[Condition] = ()
+    ) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
+        """The values of the columns in `by`, and the sums of the rows of a table that are in a group."""
+        conditions = [*self._conditions(table), *group]
         days = self._days if CLOCK_NAMES.keys() & set(by) else UTC_DAYS
-        rows = self._ask(aggregate(table, by, conditions, each=self._each, days=days))
-        return {_group_names(by, row): dict(zip(table.sum_names, row[len(by) :], strict=True)) for row in rows}
+        for row in self._ask(aggregate(table, by, conditions, each=self._each, days=days)):
+            yield _group_names(by, row), row[len(by) :]
+
+    def _sums(self, table: Table, *by: str, group: Iterable[Condition] = ()) -> dict[tuple[str, ...], Row]:
+        """The sums of the rows of a table in a group, by the values of the columns in `by`."""
+        names = table.sum_names
+        return {values: dict(zip(names, sums, strict=True)) for values, sums in self._aggregate(table, by, group)}
 
     def usage(self) -> UsageTotals:
         """The usage of all calls."""
@@ -210,21 +231,29 @@ class Stats:
             found.setdefault(names, []).append({**sums, "session": session})
         return {names: _add_usage(rows) for names, rows in found.items()}
 
+    def amounts_by(self, *by: str) -> dict[tuple[str, ...], Amounts]:
+        """As `usage_by`, but only what adds up over groups: much quicker to compute for weeks and months."""
+        columns = ["day" if name in PERIODS else name for name in by]
+        found: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
+        for values, sums in self._aggregate(USAGE_AMOUNTS, columns):
+            names = tuple(PERIODS.get(name, str)(value) for name, value in zip(by, values, strict=True))
+            found.setdefault(names, []).append(sums)
+        return {names: Amounts(*_add_columns(rows)) for names, rows in found.items()}
+
     def session_keys(self, group: Mapping[str, str]) -> list[str]:
         """The sessions with API calls in a group, such as {"weekday": "Monday", "hour": "09"}: those it counts.
 
         In a group with a tool: the sessions with calls of that tool.
         """
         table = TOOLS if "tool" in group else USAGE
-        limits = list(self._times(statements.time_column(table, each=self._each)))
-        limits += [condition for name, value in group.items() for condition in self._in_group(table, name, value)]
-        conditions = [*(self._of_calls if table is USAGE else self._of_events), *limits]
+        conditions = self._conditions(table)
+        conditions += [condition for name, value in group.items() for condition in self._in_group(table, name, value)]
         return [row[0] for row in self._ask(aggregate(table, ["session"], conditions, each=self._each))]
 
     def _in_group(self, table: Table, name: str, value: str) -> Iterator[Condition]:
         """The conditions that a row counts in the group with this name in a column."""
         if name == "kind":
-            is_subagent = {"sessions": 0, "subagents": 1}.get(value, -1)
+            is_subagent = KINDS.index(value) if value in KINDS else -1
             kinds = "SELECT session_id FROM sessions WHERE is_agent_session = ?"
             yield Condition(f"session_id IN ({kinds})", (is_subagent,))
             return
@@ -246,11 +275,10 @@ class Stats:
 
     def usage_by_kind(self) -> dict[str, UsageTotals]:
         """The usage of sessions and of sub-agents that have a session of their own."""
-        kinds = {row[0]: "subagents" if row[6] else "sessions" for row in self._ask(statements.session_names())}
-        found: dict[str, list[Row]] = {"sessions": [], "subagents": []}
-        for (session,), sums in self._sums(USAGE, "session").items():
-            found[kinds.get(session, "sessions")].append({**sums, "session": session})
-        return {kind: _add_usage(rows) if rows else UsageTotals() for kind, rows in found.items()}
+        return {
+            kind: UsageTotals.from_sums(self._sums(USAGE, group=self._in_group(USAGE, "kind", kind))[()])
+            for kind in KINDS
+        }
 
     def cache_savings(self) -> dict[str, int | None]:
         """What each model with cached input saved in nano-dollars by its cache; None where it cannot be known."""
@@ -262,7 +290,7 @@ class Stats:
                 used.cache_creation_5m_tokens or 0,
                 used.cache_creation_1h_tokens or 0,
             )
-            for (model,), used in self.usage_by("model").items()
+            for (model,), used in self.amounts_by("model").items()
             if used.cache_read_tokens or used.cache_creation_tokens
         }
 
@@ -280,9 +308,24 @@ class Stats:
         ]
         return sorted(rows, key=lambda row: (-row["tool_calls"], row["tool"]))
 
+    def sessions(self) -> Row:
+        """The number of sessions, sub-agents and messages, and their working time."""
+        return session_row(self._sums(SESSIONS)[()])
+
     def sessions_by(self, by: str) -> dict[str, Row]:
         """Sessions, sub-agents, messages and working time, grouped by a column."""
         return {name: session_row(sums) for (name,), sums in self._sums(SESSIONS, by).items()}
+
+    def sessions_with_calls(self) -> dict[str, Row]:
+        """The columns about sessions, by the key of each session with calls that pass the filters."""
+        # A session has one branch, its calls may have others.
+        conditions = self._in_sessions(self._filters.without("since", "until", "model", "branch"))
+        calls, names = self.amounts_by("session"), SESSIONS.sum_names
+        return {
+            key: session_row(dict(zip(names, sums, strict=True)))
+            for key, *sums in self._ask(aggregate(SESSIONS, ("session",), conditions))
+            if (key,) in calls
+        }
 
     def totals(self) -> Row:
         """The totals of all calls, sessions, tools and changes."""
@@ -293,7 +336,7 @@ class Stats:
         # Sums by day are mostly cached, as a report by day needs them too.
         tools = add_rows(tool_row(sums) for sums in self._sums(TOOLS, "day").values())
         turns = add_rows(turn_row(sums) for sums in self._sums(TURNS, "day").values())
-        done = {**session_row(self._sums(SESSIONS)[()]), **turns, **change_row(self._sums(CHANGES)[()])}
+        done = {**self.sessions(), **turns, **change_row(self._sums(CHANGES)[()])}
         return {**self.usage().as_row(), "unpriced_models": unpriced, **NO_ACTIVITY, **done, **tools}
 
     def by_model(self) -> dict[str, Row]:
@@ -423,8 +466,12 @@ def _add_usage(rows: Sequence[Row]) -> UsageTotals:
         "first_us": min((row["first_us"] for row in rows if row["first_us"] is not None), default=None),
         "last_us": max(row["last_us"] for row in rows),
     }
-    sums = {name: add_known(row[name] for row in rows) for name in USAGE.sum_names if name not in times}
+    sums = {name: add_known(row[name] for row in rows) for name in USAGE_AMOUNTS.sum_names}
     return UsageTotals.from_sums({**sums, **times, "sessions": len({row["session"] for row in rows})})
+
+
+def _add_columns(rows: Sequence[tuple[Any, ...]]) -> Iterable[Any]:
+    return rows[0] if len(rows) == 1 else map(add_known, zip(*rows, strict=True))
 
 
 def _group_names(by: Sequence[str], row: Sequence[Any]) -> tuple[str, ...]:

@@ -33,10 +33,11 @@ from clew.catalog.change_detection import (
 )
 from clew.catalog.database import DATABASE, CatalogNotWritable, open_reader, open_writer, transaction
 from clew.catalog.lock import LOCK_WAIT_SECONDS, locked
-from clew.catalog.project_names import names_changed, update_project_names
+from clew.catalog.project_name_rows import names_changed, update_project_names
 from clew.catalog.schema import add_indices, drop_indices_of_empty_tables
 from clew.catalog.sync_level import SyncLevel
 from clew.catalog.sync_report import SyncCounts, SyncReport, read_report
+from clew.catalog.titles import titles_changed, update_titles
 from clew.datadir import data_path
 from clew.io.database_paths import FOLDER_SUFFIX
 from clew.io.paths import path_from_text, path_to_text
@@ -94,7 +95,7 @@ def _report_if_unchanged(hosts: Hosts, folder: Path, level: SyncLevel) -> SyncRe
         return None
     with closing(db):
         try:
-            if has_unfinished_work(db, folder, level) or names_changed(db):
+            if has_unfinished_work(db, folder, level) or names_changed(db) or titles_changed(db):
                 return None
             if not detect_changes(db, os.environ).is_empty or hosts_changed(db, hosts):
                 return None
@@ -229,12 +230,13 @@ def _ingest(
 
 
 def _finish_rows(db: sqlite3.Connection, plan: _Plan, hosts: tuple[Host, ...]) -> None:
-    """Do what needs the rows of all sources: choose the visible copies, and apply new prices and names of projects."""
+    """Do what needs the rows of all sources: titles, visible copies, new prices and names of projects."""
     from clew.catalog.dedupe import update_visible_copies
     from clew.catalog.row_writer import update_costs
 
     with transaction(db):
         add_indices(db)
+        update_titles(db)
         update_visible_copies(db)
         update_costs(db)
         update_project_names(db)
@@ -423,6 +425,12 @@ def apply_project_names(folder: Path, wait: float = LOCK_WAIT_SECONDS) -> None:
         update_project_names(db)
 
 
+def apply_titles(folder: Path, wait: float = LOCK_WAIT_SECONDS) -> None:
+    """Write the titles that the user gave to sessions into a catalog. Raises Busy during a sync, which does it too."""
+    with _locked_for_writing(folder, wait), closing(open_writer(folder)) as db, transaction(db):
+        update_titles(db)
+
+
 def rebuild_text_index(folder: Path) -> None:
     """Delete the text index of a catalog, and build it again from the stored text."""
     from clew.catalog import text_index
@@ -456,6 +464,7 @@ def _forget(folder: Path, condition: str, *values: str) -> int:
                 RowWriter(db).delete_source(source)
             # The next sync must look for sessions: the file may still be there, in a folder that did not change.
             db.execute("DELETE FROM watched_folder")
+            update_titles(db)
             update_visible_copies(db)
         erase.finish(db, folder)
         text_index.update(db, folder)

@@ -60,16 +60,20 @@ class UnindexedText(NamedTuple):
     """Of compressed text."""
 
 
+_UNINDEXED_CHUNKS = "unindexed_text u CROSS JOIN text_chunk c USING (first)"
+"""SQLite keeps the order of a cross join: reading `text_chunk` first would read all stored text."""
+
+
 def unindexed_text(db: sqlite3.Connection) -> UnindexedText:
     """Count the text that a search by words cannot find yet."""
     blocks = "SELECT count(*) FROM block b WHERE b.id BETWEEN c.first AND c.last AND b.chars > 0"
     query = f"SELECT coalesce(sum(({blocks})), 0), coalesce(sum(length(c.packed)), 0)"
-    return UnindexedText(*db.execute(f"{query} FROM unindexed_text u JOIN text_chunk c USING (first)").fetchone())
+    return UnindexedText(*db.execute(f"{query} FROM {_UNINDEXED_CHUNKS}").fetchone())
 
 
 def stale_ranges(db: sqlite3.Connection) -> list[tuple[int, int]]:
     """The ranges of blocks whose text in the index may differ from the catalog."""
-    unindexed = "SELECT c.first, c.last FROM unindexed_text u JOIN text_chunk c USING (first)"
+    unindexed = f"SELECT c.first, c.last FROM {_UNINDEXED_CHUNKS}"
     ranges: list[tuple[int, int]] = []
     for first, last in db.execute(f"{unindexed} UNION SELECT first, last FROM removed_text ORDER BY 1, 2"):
         if ranges and (first <= ranges[-1][1] + 1 or not _has_indexed_between(db, ranges[-1][1], first)):
@@ -118,7 +122,7 @@ def _mark_all_unindexed(db: sqlite3.Connection) -> None:
 
 
 def _update(db: sqlite3.Connection, folder: Path, on_progress: ProgressCallback | None) -> None:
-    query = "SELECT c.first, length(c.packed) FROM unindexed_text u JOIN text_chunk c USING (first) ORDER BY first"
+    query = f"SELECT c.first, length(c.packed) FROM {_UNINDEXED_CHUNKS} ORDER BY first"
     sizes = db.execute(query).fetchall()
     total = sum(size for _, size in sizes)
     done = 0

@@ -38,10 +38,12 @@ COMMAND_GROUPS = {
         "show": "Print a session, or one message of it.",
         "tail": "Print the last messages of a session; -f follows new ones.",
         "graph": "Draw the tree of a conversation with its forks.",
+        "watch": "Show what runs now and what it costs, live.",
         "todos": "Print the task list of a session and how it changed.",
         "annotate": "Add stars, labels and notes to sessions and messages.",
         "resume": "Continue a session in its own agent, or in another one.",
         "web": "Browse all sessions in a local web app.",
+        "mcp": "Let agents search and read all sessions (MCP server).",
     },
     "Find and count": {
         "search": "Search prompts, answers, thinking, tool calls and tool output.",
@@ -60,6 +62,7 @@ COMMAND_GROUPS = {
         "import": "Restore an agent's own files from an exported document.",
         "convert": "Write a session in another agent's format.",
         "redact": "Find and mask secrets in sessions or files.",
+        "bundle": "Write sessions as evidence that others can check, and check it.",
     },
     "Store (sessions that clew itself records)": {
         "record": "Append messages from any program to a session.",

@@ -45,7 +45,7 @@ STAR = "★"
 @as_json_option
 @click.pass_context
 def command(context: click.Context, /, as_json: bool) -> None:
-    """Add stars, labels and notes to sessions and messages, and find them again.
+    """Add stars, labels and notes to sessions and messages, and titles to sessions.
 
     They are kept in clew's data folder, apart from agents' files and from the catalog. They stay when a session is
     renamed, moved, archived or deleted. `--label` and `--starred` choose sessions in every command with filters.
@@ -74,6 +74,8 @@ def command(context: click.Context, /, as_json: bool) -> None:
     help="Remove a label; repeatable.",
 )
 @click.option("--note", metavar="TEXT", help='Set the note; "" removes it, - reads it from standard input.')
+@click.option("--title", metavar="TEXT", help="Rename the session, in clew alone.")
+@click.option("--no-title", is_flag=True, help="Remove that title, so that the one from the agent is shown again.")
 @redacting_output
 @choosing_project
 @common
@@ -86,22 +88,34 @@ def set_command(
     add_labels: tuple[str, ...],
     remove_labels: tuple[str, ...],
     note: str | None,
+    title: str | None,
+    no_title: bool,
     homes: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Set the star, labels or note of a session or message.
+    """Set the star, labels, note or title of a session or message.
 
-    REF#12 is message 12 of the session. What is not named stays as it is. A label has up to 60 characters; its case
-    does not matter. A note has up to 10,000 characters.
+    Only a session has a title. REF#12 is message 12 of the session. What is not named stays as it is. A label has up
+    to 60 characters; its case does not matter. A note has up to 10,000 characters, a title up to 200. Every list shows
+    that title; the agent's own files and exports keep theirs.
     """
-    if starred is None and not add_labels and not remove_labels and note is None:
-        raise UsageError("nothing to set; use --star, --no-star, --label, --remove-label or --note")
+    if title is not None and no_title:
+        raise UsageError("--title and --no-title exclude each other")
+    title = "" if no_title else title
+    if starred is None and not add_labels and not remove_labels and note is None and title is None:
+        raise UsageError("nothing to set; use --star, --label, --note or --title, or --no-star and the like to remove")
     if note == str(STANDARD):
         note = sys.stdin.buffer.read(MAX_IMPORT_BYTES).decode("utf-8", "surrogateescape")
     library = open_library(context, homes)
     target = _target(context, library, reference)
     annotation = Annotations().change(
-        target, starred=starred, add_labels=add_labels, remove_labels=remove_labels, note=note, now=library.now()
+        target,
+        starred=starred,
+        add_labels=add_labels,
+        remove_labels=remove_labels,
+        note=note,
+        title=title,
+        now=library.now(),
     )
     is_json = wants_json(context, as_json)
     masking = redaction(context, DATA if is_json else TEXT)
@@ -176,7 +190,8 @@ def export_command(context: click.Context, /, output: Path | None, force: bool, 
     `clew annotate import` reads it, on this machine or another one, unless --redact has masked something in it.
     """
     masking = redaction(context, DATA)
-    exported = masked_export(Annotations().export(), masking.value, masking.profile)
+    exported = Annotations().export()
+    exported = masked_export(exported, masking.value(exported), masking.profile)
     with open_output(output, force=force) as out:
         out.write(msgspec.json.format(dumps(exported), indent=2) + b"\n")
     if output is not None:
@@ -273,9 +288,12 @@ def _listed_row(item: AnnotatedItem) -> dict[str, JSON]:
 
 
 def _print(annotation: Annotation, masking: Redaction) -> None:
-    name, note, *labels = masking.names([annotation.target.reference, annotation.note, *annotation.labels])
+    texts = [annotation.target.reference, annotation.note, annotation.title, *annotation.labels]
+    name, note, title, *labels = masking.names(texts)
     star = f"{STAR} " if annotation.starred else ""
     click.echo(one_line(f"{star}{name}" + (f": {', '.join(labels)}" if labels else "")))
+    if title:
+        click.echo(one_line(f"  title: {title}"))
     for line in visible(note).splitlines():
         click.echo(f"  {line}")
 

@@ -15,6 +15,7 @@ import click
 import msgspec
 from click.core import ParameterSource
 
+from clew.cli.archive_holds import archive_folder_of, archive_option, hold_command, known_sessions
 from clew.cli.options import (
     as_json_option,
     common,
@@ -43,9 +44,6 @@ if TYPE_CHECKING:
     from clew.archive.restore import Restored
 
 _UNREADABLE = 3
-_archive_option = click.option(
-    "--archive", "chosen", metavar="DIR", help="Folder of the archive (default: in clew's data folder)."
-)
 
 
 @click.group("archive", invoke_without_command=True)
@@ -54,7 +52,7 @@ _archive_option = click.option(
     "--every", type=click.FloatRange(min=0.1), default=2.0, metavar="SECONDS", help="Seconds between two captures."
 )
 @click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="zstd compression level, 1 to 19.")
-@_archive_option
+@archive_option
 @filtering
 @common
 @click.pass_context
@@ -96,12 +94,6 @@ def command(
     context.exit(_UNREADABLE if outcome.problems else 0)
 
 
-def _folder(context: click.Context, chosen: str | None) -> Path:
-    from clew.archive.records import archive_folder
-
-    return archive_folder(chosen or context.meta.get("clew.archive"))
-
-
 def _capture(context: click.Context, library: Library, filters: Filters, level: int, reported: set[str]) -> Outcome:
     """Run one capture, and print the problems that were not reported before."""
     from clew.archive.capture import capture
@@ -109,7 +101,7 @@ def _capture(context: click.Context, library: Library, filters: Filters, level: 
 
     unreadable: list[str] = []
     with (
-        open_writer(_folder(context, None), level=level) as writer,
+        open_writer(archive_folder_of(context, None), level=level) as writer,
         progress_bar("archiving", is_quiet=wants_json(context, False)) as on_progress,
     ):
         outcome = capture(writer, _files(library, filters, unreadable), library.hosts[0].now, on_progress)
@@ -171,7 +163,7 @@ def _watch(context: click.Context, library: Library, filters: Filters, every: fl
 
 @command.command("list")
 @click.option("--captures", is_flag=True, help="List the captures instead.")
-@_archive_option
+@archive_option
 @redacting_output
 @home_option
 @as_json_option
@@ -185,7 +177,7 @@ def list_command(
     """
     from clew.archive.archive import open_archive
 
-    with open_archive(_folder(context, chosen)) as archive:
+    with open_archive(archive_folder_of(context, chosen)) as archive:
         for damage in archive.problems:
             print_message(f"clew: {damage}")
         rows = _captures(archive) if captures else _sessions(archive)
@@ -306,7 +298,7 @@ def _print_captures(rows: list[dict[str, JSON]]) -> None:
 
 
 @command.command("verify")
-@_archive_option
+@archive_option
 @redacting_output
 @as_json_option
 @click.pass_context
@@ -315,7 +307,7 @@ def verify_command(context: click.Context, /, chosen: str | None, as_json: bool)
     from clew.archive.verify import verify
     from clew.render.tables import count, size
 
-    proof = verify(_folder(context, chosen))
+    proof = verify(archive_folder_of(context, chosen))
     if wants_json(context, as_json):
         found = proof._asdict() | {"problems": msgspec.to_builtins(proof.problems)}
         print_json(redaction(context, DATA).value(found))
@@ -334,7 +326,7 @@ def verify_command(context: click.Context, /, chosen: str | None, as_json: bool)
 @click.option("--in-place", is_flag=True, help="Restore each file of the named sessions to where it was.")
 @click.option("--at", metavar="TIME", help="Restore the versions archived at a time: 2026-11-01, 3d, yesterday.")
 @click.option("--force", is_flag=True, help="Replace files that exist and differ.")
-@_archive_option
+@archive_option
 @redacting_output
 @home_option
 @as_json_option
@@ -367,7 +359,7 @@ def restore_command(
         raise UsageError("--in-place needs the sessions to restore")
     at_us = round(point_in_time(at, Host.local().now()).timestamp() * 1e6) if at else None
     folders = {os.path.realpath(home) for home in (*context.find_root().obj["homes"], *homes)}
-    with open_archive(_folder(context, chosen)) as archive:
+    with open_archive(archive_folder_of(context, chosen)) as archive:
         versions = [
             version
             for version in restore.choose(archive, references, at_us)
@@ -407,7 +399,8 @@ def _restore_summary(restored: Restored) -> str:
 @click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="zstd compression level, 1 to 19.")
 @yes_option("--apply")
 @click.option("--allow-loss", is_flag=True, help="Also remove sessions that exist only in the archive.")
-@_archive_option
+@click.option("--skip-held", is_flag=True, help="Leave sessions alone that `clew archive hold` forbids to remove.")
+@archive_option
 @redacting_output
 @as_json_option
 @click.pass_context
@@ -421,13 +414,15 @@ def prune_command(
     level: int,
     yes: bool,
     allow_loss: bool,
+    skip_held: bool,
     chosen: str | None,
     as_json: bool,
 ) -> int:
     """Remove archived versions by a policy. Without --yes it only shows what would be removed.
 
     All limits apply together. A record that a kept version needs stays. If a file exists only in the archive, such as
-    after `clew clean`, nothing is removed without --allow-loss.
+    after `clew clean`, nothing is removed without --allow-loss. If a session is held (`clew archive hold`), nothing is
+    removed; --skip-held removes the others.
     """
     from clew.archive import prune
     from clew.archive.archive import open_archive
@@ -440,16 +435,17 @@ def prune_command(
     policy = prune.Policy(keep_days, keep_versions, _bytes(max_size) if max_size else None)
     if policy == prune.Policy() and not repack:
         raise UsageError("give a policy: --keep-days, --keep-versions, --max-size, or --repack")
-    folder, now_us = _folder(context, chosen), round(Host.local().now().timestamp() * 1e6)
+    folder, now_us = archive_folder_of(context, chosen), round(Host.local().now().timestamp() * 1e6)
     if not yes:
         with open_archive(folder) as archive:
-            decided = prune.plan(archive, policy, now_us)
+            decided = prune.plan(archive, policy, now_us, known_sessions(), skip_held=skip_held)
             _print_plan(context, decided, _only_copies(archive, decided), False, as_json)
         return 0
     if not folder.is_dir():
         raise SourceUnreadable(f"{folder}: there is no archive")
     with open_writer(folder, level=level) as writer:
-        decided = prune.plan(writer, policy, now_us)
+        decided = prune.plan(writer, policy, now_us, known_sessions(), skip_held=skip_held)
+        prune.refuse_held(decided)
         only_copies = _only_copies(writer, decided)
         if only_copies and not allow_loss:
             sessions = len({version.session_key for version in only_copies})
@@ -481,12 +477,17 @@ def _print_plan(context: click.Context, decided: Plan, only_copies: set[Version]
     if wants_json(context, as_json):
         figures = {"kept": len(decided.kept), "size": decided.size, "left": decided.left}
         lost = [os.fsdecode(version.path) for version in decided.dropped if version in only_copies]
-        print_json(redaction(context, DATA).value({"applied": done, "dropped": paths, "only_copies": lost, **figures}))
+        held = [{"path": os.fsdecode(version.path), "hold": hold} for version, hold in decided.held.items()]
+        report: dict[str, JSON] = {"applied": done, "dropped": paths, "only_copies": lost, "held": held, **figures}
+        print_json(redaction(context, DATA).value(report))
         return
     from clew.render.text_safety import visible
 
     for path, version in zip(redaction(context, TEXT).value(paths), decided.dropped, strict=True):
-        click.echo(visible(path) + ("  (only copy)" if version in only_copies else ""))
+        reason = f"  (held: {decided.held[version]})" if version in decided.held else ""
+        click.echo(visible(path) + ("  (only copy)" if version in only_copies else "") + reason)
+    for hold in sorted(set(decided.held.values())):
+        print_message(f"clew: {hold}")
     number, left, before = count(len(paths)), size(decided.left), size(decided.size)
     if done:
         print_message(f"{number} file versions removed; the archive has {left} now ({before} before)")
@@ -504,3 +505,6 @@ def _bytes(text: str) -> int:
         return int(float(number) * units[unit])
     except (ValueError, KeyError, OverflowError):
         raise UsageError(f"{text!r}: not a size; try 500MB or 20GB") from None
+
+
+command.add_command(hold_command)

@@ -15,6 +15,7 @@ from clew.catalog.access import OpenCatalog
 from clew.catalog.change_detection import unread_paths
 from clew.catalog.queries import last_messages, subagent_paths
 from clew.catalog.sync_level import SyncLevel
+from clew.cli.archive_holds import known_sessions
 from clew.cli.options import NO_SYNC, common, filtering, open_library, take_filters, wants_json, yes_option
 from clew.cli.output import print_json, print_message, print_table
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
@@ -108,7 +109,7 @@ def _refuse_incomplete_catalog(catalog: OpenCatalog) -> None:
 def _clean(folder: Path, sessions: list[OldSession], unread: Collection[Path], now: Callable[[], datetime]) -> Cleaned:
     """Clean the sessions whose messages are in the catalog; the others are kept."""
     ready = [session for session in sessions if session.path not in unread]
-    done = clean(folder, ready, now) if ready else Cleaned([], [])
+    done = clean(folder, ready, now, known=known_sessions()) if ready else Cleaned([], [])
     done.kept.extend(
         Kept(session, "its messages are not in the catalog yet") for session in sessions if session.path in unread
     )

@@ -9,12 +9,13 @@ import click
 
 from clew.agents.file_evidence import RESTORATIONS, KnownContent
 from clew.cli.completion import complete_session
-from clew.cli.file_history import describe_certainty, open_file_history, range_in, row
+from clew.cli.file_history import open_file_history, range_in
 from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, redacting, redaction
 from clew.file_history.diffs import unified_diff
 from clew.file_history.history import FileHistory
+from clew.file_history.rows import answer_row, describe_certainty
 from clew.file_history.timeline import OBSERVATIONS, Answer, Evidence, is_continued
 from clew.io.paths import escape_invalid_utf8
 from clew.model.json import JSON
@@ -147,7 +148,11 @@ def _modes(pair: Pair) -> tuple[int, int] | None:
 
 
 def _ends(pair: Pair) -> dict[str, JSON]:
-    return {"path": escape_invalid_utf8(pair.before.path), "before": row(pair.before), "after": row(pair.after)}
+    return {
+        "path": escape_invalid_utf8(pair.before.path),
+        "before": answer_row(pair.before),
+        "after": answer_row(pair.after),
+    }
 
 
 def _print(diffs: list[dict[str, JSON]], unknown: list[Pair]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from clew import project_names
 from clew.annotations import Annotations, AnnotationsUnreadable
 from clew.cli.command_validate import line
 from clew.cli.options import common, open_library, wants_json
@@ -18,11 +19,11 @@ from clew.host import data_dir
 from clew.io.paths import path_for_display
 from clew.model import Problem
 from clew.model.codes import problem
-from clew.settings import load_settings, settings_path
-from clew.sources import project_names
+from clew.sources import moved_projects
 from clew.store.change_journal import restore_journals, roll_back_interrupted_restores
 from clew.store.doctor import Finding, examine, found
 from clew.store.layout import refuse_copy, root_of
+from clew.web import user_settings
 
 
 @click.command("doctor")
@@ -106,12 +107,14 @@ def _annotation_problems() -> list[Finding]:
 
 
 def _settings_problems() -> list[Finding]:
-    """What is wrong with the settings of the web app and the names of projects. The user wrote them."""
-    problems = [found("damaged-settings", settings_path(), text) for text in load_settings().problems]
-    try:
-        project_names.load()
-    except SourceUnreadable as error:
-        problems.append(found("damaged-settings", project_names.names_path(), str(error)))
+    """What is wrong with the settings of the web app, names of projects and moved projects. The user wrote them."""
+    path = user_settings.settings_path()
+    problems = [found("damaged-settings", path, text) for text in user_settings.load().problems]
+    for file in (project_names, moved_projects):
+        try:
+            file.load()
+        except SourceUnreadable as error:
+            problems.append(found("damaged-settings", data_dir() / file.FILE, str(error)))
     return problems
 
 

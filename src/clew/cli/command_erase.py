@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -10,13 +11,14 @@ import click
 from clew.agents.sage_agent.locate import AGENT
 from clew.agents.sage_agent.records import ERASED, summary_line
 from clew.annotations import Annotations, AnnotationsUnreadable
+from clew.cli.archive_holds import user_holds
 from clew.cli.completion import complete_session
 from clew.cli.options import choosing_project, common, wants_json, yes_option
 from clew.cli.output import print_json, print_message
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.cli.sessions import own_session
 from clew.errors import Busy, UsageError
-from clew.host import data_dir
+from clew.host import Host, data_dir
 from clew.model.json import JSON
 from clew.render.tables import counted
 from clew.render.text_safety import one_line
@@ -57,6 +59,8 @@ def command(
     refuse_copy(session.folder)
     uuids = list(dict.fromkeys(_uuid(session, message, yes) for message in messages))
     refuse_erasing(session.folder, whole=not uuids)
+    if yes:
+        _refuse_held(session)
     json = wants_json(context, as_json)
     masking = redaction(context, DATA if json else TEXT)
     masking.prepare()
@@ -64,7 +68,7 @@ def command(
     done = _erase(session, uuids) if yes else preview_erasing(session.folder, uuids)
     copies = _copies(session)
     if yes:
-        copies += [*_forget(session.folder / MESSAGES), *_delete_annotations(session.id, uuids or None)]
+        copies += [*_delete_annotations(session.id, uuids or None), *_forget(session.folder / MESSAGES)]
     row: dict[str, JSON] = {
         "erased": yes,
         "session": session.id,
@@ -118,6 +122,14 @@ def _uuid(session: Session, message: str, write: bool) -> str:
     if not is_number and not uuid.startswith(message):
         raise UsageError(f"{message} is a branch; name messages by uuid or number")
     return uuid
+
+
+def _refuse_held(session: Session) -> None:
+    """Refuse to erase anything of a session that is held."""
+    log = session.folder / MESSAGES
+    now = Host.local().now()
+    last_activity = datetime.fromtimestamp(log.stat().st_mtime, UTC) if log.exists() else now
+    user_holds().refuse(AGENT, session.id, log, last_activity, now)
 
 
 def _erase(session: Session, uuids: Sequence[str]) -> Erased:

@@ -1,4 +1,4 @@
-"""clew export: sessions as unified JSON, NDJSON, Markdown or HTML pages."""
+"""clew export: sessions as unified JSON, NDJSON, Markdown or HTML pages, and in formats of other tools."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from typing import IO, Any
 
 import click
 
+from clew import __version__
 from clew.cli.completion import complete_session
+from clew.cli.losses import print_losses
 from clew.cli.options import OptionWithOldNames, common, filtering, open_library, take_filters
 from clew.cli.output import open_output, print_message, refuse_stores
 from clew.cli.redaction import DATA, STANDARD, TEXT, Redaction, redacting, redaction
-from clew.cli.sessions import do_each, for_each_session
+from clew.cli.sessions import do_each, for_each_session, user_titles
+from clew.convert.losses import Loss
 from clew.datadir import private_folder
-from clew.errors import SourceUnreadable, UnknownReference, UsageError, WorkerDied
+from clew.errors import SourceUnreadable, UnknownReference, UsageError, WorkerDied, WouldLose
 from clew.export.document import LINES, ONE_LINE, write_document
 from clew.export.parallel import write_in_workers
+from clew.interchange.formats import FORMATS, format_of_name, write_session
 from clew.io.compress import SUFFIXES
 from clew.library import Library
 from clew.model.json import JSON
@@ -30,13 +34,11 @@ from clew.render.detail import DETAILS, Detail
 from clew.render.tables import counted
 from clew.stored_session import StoredSession
 
-FORMATS = {"json": ".json", "ndjson": ".ndjson", "markdown": ".md", "html": ".html"}
-_OTHER_NAMES = {"md": "markdown", "jsonl": "ndjson", "htm": "html"}
-"""Other names of formats, for --format and as suffixes."""
-_TEXT_FORMATS = ("markdown", "html")
+_OTHER_NAMES = {other: name for name, form in FORMATS.items() for other in form.other_names}
 _LAYOUTS = ("date", "project")
 MAX_PART_BYTES = 64 << 20
 """A larger session is not written to a temporary file by a worker, but straight to the output by this process."""
+_FOR_EACH = "one for each session and sub-agent"
 _MAX_NAMED_SESSIONS = 20
 """An error names at most this many sessions."""
 Masked = Counter[str]
@@ -52,7 +54,7 @@ Masked = Counter[str]
     old_names=["--to"],
     type=click.Choice([*FORMATS, *_OTHER_NAMES]),
     metavar="FORMAT",
-    help="json, ndjson, markdown (md) or html; default: from the suffix of -o, else json.",
+    help="json, ndjson, markdown (md), html, atif, otel or hf; default: from the suffix of -o, else json.",
 )
 @click.option(
     "-o",
@@ -76,6 +78,7 @@ Masked = Counter[str]
 )
 @click.option("--carry", is_flag=True, help="HTML: include the JSON document in the page, for `clew import`.")
 @click.option("--no-native", is_flag=True, help="JSON: only the messages, without the agent's own records.")
+@click.option("--with-content", is_flag=True, help="otel: include messages, arguments and results.")
 @click.option(
     "--layout", type=click.Choice(_LAYOUTS), help="With a folder: arrange native files by date or by project."
 )
@@ -97,19 +100,23 @@ def command(
     site: Path | None,
     carry: bool,
     no_native: bool,
+    with_content: bool,
     homes: tuple[str, ...],
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Write sessions as JSON, NDJSON, Markdown or HTML. Without a reference: all that pass the filters.
+    """Write sessions as JSON, Markdown, HTML or for other tools. Without a reference: all that pass the filters.
 
     A JSON file holds one session; several go to a folder, or to NDJSON with one document per line. Both hold everything
     and can be imported byte for byte, unless --redact is given; then the document says so. With --no-native they hold
-    only the messages, not the agent's own records. Secrets in Markdown and HTML are masked unless --redact none is
+    only the messages, not the agent's own records. Secrets in all other formats are masked unless --redact none is
     given. stderr says how much was masked, and that a JSON file is not.
 
     An HTML page is a single file. For one session it includes the sub-agents; in a folder each session has its own
     page, and --site adds an index.
+
+    atif writes trajectories of the Agent Trajectory Interchange Format, otel spans of OpenTelemetry without content, hf
+    a folder with a dataset for the Hugging Face Hub. stderr says what these formats cannot hold.
     """
     output = None if output == STANDARD else output
     form = _OTHER_NAMES.get(form or "", form)
@@ -118,8 +125,7 @@ def command(
         raise UsageError(f"--json and --format {form} cannot be combined")
     if gz and zst:
         raise UsageError("--gz and --zst cannot be combined")
-    if no_native and (form in _TEXT_FORMATS or layout is not None):
-        raise UsageError("--no-native needs --format json or ndjson")
+    _check_format_options(form, output, layout, no_native=no_native, with_content=with_content, compress=gz or zst)
     library = open_library(context, homes)
     refuse_stores(library, site or output)
     found: list[StoredSession] = []
@@ -128,41 +134,81 @@ def command(
         raise UnknownReference("no session to export")
     if form is None and len(found) == 1 and layout is None:
         _refuse_unknown_suffix(output)
-    if form not in (None, "ndjson") and len(found) > 1 and layout is None:
+    selected = FORMATS[form or "json"]
+    if selected.module:
+        found = _without_embedded_subagents(found)
+    if form is not None and not selected.is_one_per_line and len(found) > 1 and layout is None:
         _refuse_file_name(output)
     compression = "gzip" if gz else "zstd" if zst else None
-    masking = redaction(context, TEXT if form in _TEXT_FORMATS and layout is None else DATA)
+    masking = redaction(context, TEXT if selected.is_masked and layout is None else DATA)
     if form == "html" and layout is None:
         return _write_pages(library, masking, found, site, output, detail, carry, compression, force) or (
             SourceUnreadable.exit_code if unreadable else 0
         )
     timestamp = spell_time(library.hosts[0].now())
-    writer = Writer(form or "json", compression, detail, timestamp, force, masking, native=not no_native)
+    writer = Writer(library, form or "json", compression, detail, timestamp, force, masking, native=not no_native)
+    writer.options = {"clew_version": __version__, **({"with_content": True} if with_content else {})}
     with without_collector():
         if layout is not None:
             writer.copy_native_files(found, _folder(output), layout)
-        elif form == "ndjson" or len(found) == 1:
+        elif selected.is_dataset:
+            writer.write_dataset(found, _folder(output))
+        elif selected.is_one_per_line or len(found) == 1:
             writer.write_to_one_file(found, output)
         else:
             writer.write_to_folder(found, _folder(output))
+    if selected.module and layout is None:
+        if len(found) == 1:
+            print_losses(writer.losses, "the file lists all" if selected.lists_losses else "--to atif lists all")
+        elif selected.lists_losses:
+            print_message("each file lists what its format cannot hold")
     if output is not None and not masking.is_on and not masking.was_asked:
         print_message("not masked; use --redact secrets to mask keys and passwords")
     return SourceUnreadable.exit_code if unreadable or writer.unreadable else 0
+
+
+def _check_format_options(
+    form: str | None, output: Path | None, layout: str | None, *, no_native: bool, with_content: bool, compress: bool
+) -> None:
+    """Refuse options that the format does not have."""
+    if form == "hf" and (output is None or compress):
+        raise UsageError("--format hf writes a folder: name one with -o, and do not compress it")
+    if no_native and (form not in (None, "json", "ndjson") or layout is not None):
+        raise UsageError("--no-native needs --format json or ndjson")
+    if layout is not None and form is not None and (FORMATS[form].module or FORMATS[form].is_dataset):
+        raise UsageError(f"--layout arranges native files; it cannot be combined with --format {form}")
+    if with_content and form != "otel":
+        raise UsageError("--with-content needs --format otel")
+
+
+def _without_embedded_subagents(sessions: list[StoredSession]) -> list[StoredSession]:
+    """The sessions without those that are written with the session that started them."""
+    embedded: set[tuple[str, str]] = set()
+    for session in sessions if len(sessions) > 1 else ():
+        with suppress(SourceUnreadable):
+            links = session.session_object.get("subagents") or ()
+            embedded |= {(session.agent.id, link["session_id"]) for link in links if link.get("session_id")}
+        session.forget()
+    return [session for session in sessions if (session.agent.id, session.id) not in embedded] or sessions
 
 
 def _format_of_file_name(form: str | None, output: Path | None) -> str | None:
     """The format that the name of a file says, where nothing else does."""
     if output is None or output.is_dir():
         return form
-    suffix = _suffix(output)
-    suffix_format = next((name for name, known in FORMATS.items() if known == suffix), _OTHER_NAMES.get(suffix[1:]))
-    if form is not None and suffix_format is not None and suffix_format != form:
+    named = format_of_name(_plain_name(output))
+    if form is not None and named is not None and named != form and not FORMATS[form].suffix.endswith(_suffix(output)):
         raise UsageError(f"{output.name} and --format {form} cannot be combined")
-    return form or suffix_format
+    return form or named
+
+
+def _plain_name(output: Path) -> str:
+    """The name of a file in small letters, without the suffix of a compression."""
+    return (output.with_suffix("") if output.suffix in SUFFIXES else output).name.lower()
 
 
 def _suffix(output: Path) -> str:
-    return (output.with_suffix("") if output.suffix in SUFFIXES else output).suffix.lower()
+    return Path(_plain_name(output)).suffix
 
 
 def _refuse_file_name(output: Path | None) -> None:
@@ -174,7 +220,8 @@ def _refuse_file_name(output: Path | None) -> None:
 def _refuse_unknown_suffix(output: Path | None) -> None:
     """Refuse a file with an unknown suffix: the user does not expect JSON in it."""
     if output is not None and not output.is_dir() and _suffix(output):
-        known = ", ".join(dict.fromkeys([*FORMATS.values(), *(f".{name}" for name in _OTHER_NAMES)]))
+        suffixes = (form.suffix for form in FORMATS.values())
+        known = ", ".join(dict.fromkeys([*suffixes, *(f".{name}" for name in _OTHER_NAMES)]))
         raise UsageError(
             f"{output.name}: no format has the suffix {_suffix(output)}; known: {known}; or name one with --format"
         )
@@ -238,6 +285,7 @@ class Writer:
 
     def __init__(
         self,
+        library: Library,
         form: str,
         compression: str | None,
         detail: Detail,
@@ -247,9 +295,15 @@ class Writer:
         *,
         native: bool = True,
     ) -> None:
-        self.form, self.compression, self.detail, self.timestamp = form, compression, detail, timestamp
+        self.library, self.form, self.compression = library, form, compression
+        self.detail, self.timestamp = detail, timestamp
         self.force, self.masking, self.native = force, masking, native
         self.unreadable = 0
+        self.titles = user_titles() if form == "markdown" else {}
+        self.options: dict[str, Any] = {}
+        """For `write` of the module of the format."""
+        self.losses: list[Loss] = []
+        """What the format could not hold of the session that was written last by this process."""
 
     def write(self, session: StoredSession, out: IO[bytes]) -> None:
         """One session."""
@@ -258,7 +312,11 @@ class Writer:
             if self.form == "markdown":
                 from clew.export.session_file import write_markdown_file
 
-                write_markdown_file(session.agent, session.source, out, self.masking.masked, self.detail)
+                title = self.titles.get((session.agent.id, session.id), "")
+                write_markdown_file(session.agent, session.source, out, self.masking.masked, self.detail, title=title)
+            elif FORMATS[self.form].module:
+                find = self.library.subagents(session)
+                self.losses = write_session(FORMATS[self.form], session.agent, session.source, find, out, self.options)
             else:
                 layout = ONE_LINE if self.form == "ndjson" else LINES
                 write_document(
@@ -335,16 +393,38 @@ class Writer:
                 inodes = zip(sessions, before, map(_inode, targets), strict=True)
                 left = [session for session, old, new in inodes if new is None or new == old]
                 raise _worker_died(error, left) from error
-        print_message(
-            f"{counted(len(sessions) - self.unreadable, 'file')} in {folder}, one for each session and sub-agent",
-            mask=False,
-        )
+        each = "one for each session, with its sub-agents" if FORMATS[self.form].module else _FOR_EACH
+        print_message(f"{counted(len(sessions) - self.unreadable, 'file')} in {folder}, {each}", mask=False)
+
+    def write_dataset(self, sessions: list[StoredSession], folder: Path) -> None:
+        """A dataset of agent traces: each session below the folder of its agent, and a dataset card."""
+        from clew.export.organise import free_name
+        from clew.interchange.hugging_face import CARD, dataset_card, write_trace
+
+        taken: set[str] = set()
+        counts: Counter[str] = Counter()
+        if (folder / CARD).exists() and not self.force:
+            raise WouldLose(f"{folder / CARD} exists; use --force to replace it")
+
+        def write(session: StoredSession) -> None:
+            name = free_name(self.masking.file_name(session), taken).removeprefix(f"{session.agent.id}-")
+            target = folder / "sessions" / session.agent.id / f"{name}.jsonl"
+            masked = self.masking.session(session)
+            with open_output(target, None, self.force, below=folder) as out:
+                write_trace(masked.agent, masked.source, out)
+            counts[session.agent.id] += 1
+            masked.forget()
+
+        self.unreadable += do_each(sessions, write)
+        with open_output(folder / CARD, None, self.force, below=folder) as out:
+            out.write(dataset_card(counts, self.masking.profile))
+        print_message(f"{counted(counts.total(), 'file')} in {folder}, {_FOR_EACH}, and {CARD}", mask=False)
 
     def _targets(self, sessions: Sequence[StoredSession], folder: Path) -> Iterator[Path | SourceUnreadable]:
         """Where each session goes, or why it has no file name."""
         from clew.export.organise import free_name
 
-        suffix = FORMATS[self.form] + {"gzip": ".gz", "zstd": ".zst", None: ""}[self.compression]
+        suffix = FORMATS[self.form].suffix + {"gzip": ".gz", "zstd": ".zst", None: ""}[self.compression]
         taken: set[str] = set()
         for session in sessions:
             try:
@@ -381,10 +461,7 @@ class Writer:
                 session.source, self._header(session), folder, layout, taken, self.masking.files(session)
             ),
         )
-        print_message(
-            f"{counted(len(sessions) - self.unreadable, 'file')} in {folder}, one for each session and sub-agent",
-            mask=False,
-        )
+        print_message(f"{counted(len(sessions) - self.unreadable, 'file')} in {folder}, {_FOR_EACH}", mask=False)
 
     def _header(self, session: StoredSession) -> dict[str, JSON]:
         """What a session is filed under: its header as it may be seen. What is masked in it counts in its file."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import click
 
-from clew.agents.file_evidence import RESTORATIONS
-from clew.cli.file_history import open_file_history, printed
+from clew.cli.file_history import open_file_history
 from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_json, print_message, print_table
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.session_argument import session_argument
 from clew.file_history.history import FileHistory
+from clew.file_history.rows import evidence_of, evidence_row
 from clew.file_history.timeline import Evidence
 from clew.io.paths import escape_invalid_utf8
-from clew.model.json import JSON
 from clew.references import message_of
 
 _BY = {"backup": "copy", "record": "record", "edit": "edits", "read": "reading"}
@@ -39,13 +38,11 @@ def command(
     """
     _, history = open_file_history(context, homes, reference)
     wanted = message_of(reference)
-    if wanted is not None:
-        history.require(wanted)
     hidden = [action for action, hide in (("snapshot", not copies), ("read", changes)) if hide]
-    all_evidence = [evidence for evidence in _all(history, wanted) if evidence.action not in hidden]
+    all_evidence = [evidence for evidence in evidence_of(history, wanted) if evidence.action not in hidden]
     masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
     if wants_json(context, as_json):
-        print_json(masking.value([_row(evidence, history) for evidence in all_evidence]))
+        print_json(masking.value([evidence_row(evidence, history) for evidence in all_evidence]))
     elif all_evidence:
         _print(all_evidence, history, masking)
     else:
@@ -53,37 +50,6 @@ def command(
     for words in history.cut_off():
         print_message(words)
     return 0 if all_evidence else 1
-
-
-def _all(history: FileHistory, wanted: int | None) -> list[Evidence]:
-    """What was done to files in the order of the session, or what one message did."""
-    if wanted is None:
-        return sorted(
-            [*history.all_evidence(), *history.unexplained_changes()],
-            key=lambda evidence: (evidence.call, evidence.number, evidence.action),
-        )
-    return [
-        evidence
-        for evidence in history.all_evidence()
-        if wanted in (evidence.call, evidence.done) and evidence.action not in RESTORATIONS
-    ]
-
-
-def _row(evidence: Evidence, history: FileHistory) -> dict[str, JSON]:
-    states = {
-        name: {"certainty": found.certainty, **printed(found)} if found is not None else None
-        for name, found in (("before", evidence.before), ("after", evidence.after))
-    }
-    return {
-        "message": evidence.call,
-        "result": evidence.done if evidence.done in history.all_messages else None,
-        "time": history.times.get(evidence.call),
-        "action": evidence.action,
-        "path": escape_invalid_utf8(evidence.path),
-        "how": evidence.how,
-        **states,
-        "note": evidence.note,
-    }
 
 
 def _print(all_evidence: list[Evidence], history: FileHistory, masking: Redaction) -> None:

@@ -11,12 +11,13 @@ from typing import BinaryIO
 
 import click
 
-from clew.agents.base import Header
+from clew.agents.base import Agent, Header
+from clew.agents.registry import claimant
 from clew.cli.options import common, wants_json
 from clew.cli.output import print_json, print_message
 from clew.errors import InvalidDocument, SourceUnreadable, UsageError
 from clew.export.html import carried_document, is_page
-from clew.export.native import Restored, native_bytes, write_native
+from clew.export.native import Restored, copy_session_file, native_bytes, write_native
 from clew.export.reading import read_documents
 from clew.io.compress import open_source
 from clew.io.unpacking import is_archive, unpack
@@ -57,6 +58,8 @@ def command(
     The files are the same as the originals, byte for byte, unless the document was masked or rewritten by another tool;
     stderr says so. Exit code 1: bytes or messages differ.
 
+    A trajectory of ATIF is copied as it is to .harbor/trajectories, where clew finds it.
+
     An archive (.tar, also .gz and .zst, and .zip) of a home folder, or of any folder with sessions, is unpacked into a
     new folder. An archive with links, or with names that lead outside of the folder, is refused as a whole. If one of
     several files cannot be imported, none is, unless --force is given.
@@ -96,6 +99,10 @@ def command(
 def _imported(path: Path, output: Path | None, force: bool, from_messages: bool) -> Iterator[dict[str, JSON]]:
     """Write the sessions of a file of documents below a home, or their main files to stdout."""
     found = False
+    if (agent := claimant(path)) is not None and agent.export_format:
+        # The file is itself a session, in a format that other tools exchange.
+        yield _import_session_file(agent, path, output, force)
+        return
     with _named_in_errors(path), _opened(path) as stream:
         for document in read_documents(stream):
             found = True
@@ -109,6 +116,13 @@ def _imported(path: Path, output: Path | None, force: bool, from_messages: bool)
             yield {**_row(document.header, restored), "exact": not restored.inexact and not restored.is_edited}
     if not found:
         raise InvalidDocument(f"{path}: no unified document")
+
+
+def _import_session_file(agent: Agent, path: Path, output: Path | None, force: bool) -> dict[str, JSON]:
+    if output is None:
+        raise UsageError(f"{path}: a session of {agent.title} is copied to a folder; give one with -o")
+    header, copy = copy_session_file(agent, agent.locate(path), output, force)
+    return _row(header, Restored([copy]))
 
 
 def _row(header: Header, restored: Restored) -> dict[str, JSON]:

@@ -87,10 +87,10 @@ def command(
 
 def _add_annotations(listed: list[dict[str, JSON]]) -> None:
     """Add the star and labels by which sessions are filtered, also those of messages; none if they cannot be read."""
-    from clew.annotations import Annotations, AnnotationsUnreadable, session_marks
+    from clew.annotations import Annotations, AnnotationsUnreadable
 
     try:
-        known = session_marks(Annotations().all())
+        known = Annotations().index().marks
     except (Busy, AnnotationsUnreadable) as error:
         print_message(f"clew: {error}")
         known = {}

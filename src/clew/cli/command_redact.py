@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -19,6 +20,7 @@ from clew.agents.secret_scan import find_secrets
 from clew.archive.records import archive_folder
 from clew.catalog.database import DATABASE
 from clew.catalog.memory import filter_sessions
+from clew.cli.archive_holds import user_holds
 from clew.cli.completion import complete_session
 from clew.cli.options import (
     as_json_option,
@@ -285,11 +287,20 @@ def _linked_sides(path: Path) -> list[Path]:
     return [path.with_name(name) for name in names if os.path.islink(path.with_name(name))]  # noqa: PTH114
 
 
+def _modified(path: Path) -> datetime:
+    """When a session was written to last; the present where the file does not tell, so that it counts as new."""
+    try:
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    except OSError:
+        return datetime.now(UTC)
+
+
 class Scrub:
     """The cleaning of some sessions."""
 
     def __init__(self, library: Library, masking: Redaction, *, write: bool) -> None:
         self._library, self._masking, self._write = library, masking, write
+        self._holds = user_holds()
         self._kept = data_dir() / "rescue" / f"scrub-{library.hosts[0].now():%Y%m%dT%H%M%S%f}"
         self.rows: list[dict[str, JSON]] = []
         self.refused: list[dict[str, JSON]] = []
@@ -333,7 +344,9 @@ class Scrub:
     def _refuses(self, session: StoredSession, steps: list[Dirty]) -> bool:
         """Leave a session as it is where replacing one of its files would keep the values under another name."""
         paths = [*(step.path for step in steps), *_linked_sides(session.path)]
-        files = [{"path": str(path), "reason": why} for path in paths if (why := self._refusal(path))]
+        held = self._holds.on(session.agent.id, session.id, session.path, _modified(session.path), self._library.now())
+        refusals = ((path, f"is held ({held})" if held else self._refusal(path)) for path in paths)
+        files = [{"path": str(path), "reason": why} for path, why in refusals if why]
         if files:
             self.refused.append({"session": session.id, "agent": session.agent.id, "files": files})
         return bool(files)

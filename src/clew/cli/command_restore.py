@@ -10,13 +10,14 @@ import click
 
 from clew.agents.file_evidence import absolute
 from clew.cli.completion import complete_session
-from clew.cli.file_history import describe_certainty, describe_later_result, message_in, open_file_history, row
+from clew.cli.file_history import message_in, open_file_history
 from clew.cli.options import choosing_project, common, into_option, open_library, wants_json, yes_option
 from clew.cli.output import print_json, print_message, print_table, refuse_stores
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import PathRefused, SourceUnreadable, UnknownReference, UsageError, WouldLose
 from clew.file_history.history import FileHistory
 from clew.file_history.restore import RestoreStep, apply_plan, plan
+from clew.file_history.rows import answer_row, describe_certainty, describe_later_result
 from clew.host import Host, data_dir
 from clew.io.paths import escape_invalid_utf8, file_name, is_own_home
 from clew.model.json import JSON
@@ -83,7 +84,7 @@ def command(
     if not json:
         _print(steps, masking, replaces=options["force"])
     for step in steps:
-        if changed := describe_later_result(history, reference, step.answer.path):
+        if changed := describe_later_result(history, reference.rpartition("#")[0], message, step.answer.path):
             print_message(f"clew: {escape_invalid_utf8(step.path)}: {changed}")
     if options["yes"]:
         _refuse(steps, options["force"])
@@ -198,7 +199,7 @@ def _refuse(steps: list[RestoreStep], force: bool) -> None:
 
 def _rows(steps: list[RestoreStep]) -> list[dict[str, JSON]]:
     return [
-        {"file": escape_invalid_utf8(step.path), "verdict": step.verdict, "why": step.reason, **row(step.answer)}
+        {"file": escape_invalid_utf8(step.path), "verdict": step.verdict, "why": step.reason, **answer_row(step.answer)}
         for step in steps
     ]
 

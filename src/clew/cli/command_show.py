@@ -15,11 +15,12 @@ import click
 from clew.agents.base import Unit, long_records
 from clew.agents.file_evidence import FileContent
 from clew.agents.source import open_file
+from clew.analysis.session import title_of
 from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_json, print_line, print_message, use_color
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.cli.session_argument import session_argument
-from clew.cli.sessions import find_session
+from clew.cli.sessions import find_session, user_titles
 from clew.errors import UnknownReference
 from clew.io.compress import seekable
 from clew.io.records import MAX_RECORD_BYTES, TOO_LONG
@@ -80,11 +81,15 @@ def command(
     if raw:
         _print_raw(session, wanted, redaction(context, DATA))
         return
-    session = redaction(context, DATA if wants_json(context, as_json) else TEXT).session(session)
+    masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
+    title = "" if wants_json(context, as_json) else user_titles().get((session.agent.id, session.id), "")
+    # Masking learns the whole session first, so not without need.
+    title = masking.texts(session)(title, None) if title else ""
+    session = masking.session(session)
     if wants_json(context, as_json):
         _print_json(session, wanted, detail or "full")
     else:
-        _print(session, reference, wanted, (detail or "conversation") if wanted.message is None else "full")
+        _print(session, title, reference, wanted, (detail or "conversation") if wanted.message is None else "full")
 
 
 class Counted(Iterator[T]):
@@ -190,7 +195,7 @@ def _print_json(session: StoredSession, wanted: Wanted, detail: Detail) -> None:
             print_line(shown)
 
 
-def _print(session: StoredSession, reference: str, wanted: Wanted, detail: Detail) -> None:
+def _print(session: StoredSession, title: str, reference: str, wanted: Wanted, detail: Detail) -> None:
     from clew.render.branching import Forks
     from clew.render.terminal import show_header, show_messages
 
@@ -201,8 +206,12 @@ def _print(session: StoredSession, reference: str, wanted: Wanted, detail: Detai
     if wanted.message is not None:
         # A message that does not exist is reported before anything is printed.
         messages = Counted(iter(list(messages)))
-    summary = _summary(session) if wanted.message is None else ()
-    header = show_header(session.session_object, width, use_color(), summary)
+    own_title = title_of(session.session_object, session.facts)
+    summary = _summary(session) if wanted.message is None else []
+    if title and own_title and wanted.message is None:
+        summary.append(f"title from the agent: {own_title}")
+    titled = {**session.session_object, "title": title or own_title}
+    header = show_header(titled, width, use_color(), summary)
     shown = Counted(show_messages(session.session_object, messages, width, use_color(), detail, forks=forks))
     pieces = chain(header, shown)
     if sys.stdout.isatty():
@@ -251,14 +260,8 @@ def show_file(
 ) -> None:
     """Print the content, byte for byte; how it is known goes to stderr."""
     # Loading the file history takes 10 ms, which the other forms of `show` do not need.
-    from clew.cli.file_history import (
-        content,
-        describe_certainty,
-        describe_later_result,
-        message_in,
-        open_file_history,
-        row,
-    )
+    from clew.cli.file_history import message_in, open_file_history
+    from clew.file_history.rows import answer_row, content_row, describe_certainty, describe_later_result
     from clew.io.paths import escape_invalid_utf8
 
     message = message_in(reference)
@@ -270,9 +273,9 @@ def show_file(
     if masking.is_on and isinstance(state, FileContent):
         state = state._replace(body=masking.file(session, state.body, answer.path))
     if wants_json(context, as_json):
-        print_json(masking.value({**row(answer), **content(state)}))
+        print_json(masking.value({**answer_row(answer), **content_row(state)}))
     hint = "; --unproved prints what was known last" if answer.certainty == "unproved" else ""
-    if changed := describe_later_result(history, reference, answer.path):
+    if changed := describe_later_result(history, reference.rpartition("#")[0], message, answer.path):
         hint += f"; {changed}"
     if isinstance(state, FileContent) and not wants_json(context, as_json):
         print_message(f"{escape_invalid_utf8(answer.path)}: {describe_certainty(answer)}{hint}")

@@ -9,19 +9,20 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 import msgspec
 
+from clew import project_names
 from clew.cli.options import FAILED, REFRESH, as_json_option, common, named_homes, wanted_sources, wants_json
 from clew.cli.output import print_json, print_message, print_table
 from clew.cli.progress import OnProgress, progress_bars
 from clew.errors import RemoteFailed, SourceUnreadable, UsageError
-from clew.filters import is_path, recorded_folders
 from clew.host import Host
-from clew.io.paths import path_for_display, path_to_text
+from clew.io.paths import path_for_display
 from clew.model.json import JSON
-from clew.sources import config, moved_projects, project_names, registry
+from clew.sources import config, moved_projects, registry
 from clew.sources.fetch import FetchResult, fetch, fetch_dry_run
 from clew.sources.local import in_homes
 from clew.sources.registry import Source, sources
@@ -92,21 +93,11 @@ def _list(context: click.Context, homes: tuple[str, ...], as_json: bool) -> int:
     columns = [Column("name"), Column("kind"), Column("where", flexible=True, least=20)]
     columns += [Column("files", right=True), Column("size", right=True)] if hosts else []
     print_table([*columns, Column("")], lines, None)
-    moved, names = moved_projects.load(), project_names.load()
-    if moved:
-        click.echo()
-        _print_moved(moved)
-    if names:
-        click.echo()
-        _print_names({path_for_display(key): value for key, value in names.items()})
+    for shown, pairs in ((MAPPING, moved_projects.load()), (NAMING, _displayed_names())):
+        if pairs:
+            click.echo()
+            _print_pairs(shown, pairs)
     return 0
-
-
-def _print_moved(moved: dict[str, str]) -> None:
-    from clew.render.tables import Column
-
-    columns = [Column(name, is_path=True, flexible=True, least=20) for name in ("moved project", "now")]
-    print_table(columns, [list(pair) for pair in sorted(moved.items())], None)
 
 
 def _row(source: Source) -> dict[str, JSON]:
@@ -302,14 +293,7 @@ def map_command(context: click.Context, /, old: str | None, new: str, as_json: b
     No session is changed. Without OLD, all mappings are printed.
     """
     if old is None:
-        moved = moved_projects.load()
-        if wants_json(context, as_json):
-            print_json(moved)
-        elif moved:
-            _print_moved(moved)
-        else:
-            print_message("no project is mapped; `clew sources map OLD NEW` adds one", mask=False)
-        return 0 if moved else 1
+        return _list_pairs(context, as_json, MAPPING, moved_projects.load())
     old, new = moved_projects.add(old, new)
     if wants_json(context, as_json):
         print_json({"old": old, "new": new})
@@ -346,22 +330,15 @@ def name_project_command(
     `--project` finds them by the name and by the folder. No session is changed. Without PROJECT, all names are printed.
     """
     if project is None:
-        names = {path_for_display(key): value for key, value in project_names.load().items()}
-        if wants_json(context, as_json):
-            print_json(names)
-        elif names:
-            _print_names(names)
-        else:
-            print_message("no project is named; `clew sources name PROJECT NAME` adds one", mask=False)
-        return 0 if names else 1
+        return _list_pairs(context, as_json, NAMING, _displayed_names())
     if name is None:
         raise UsageError("NAME is missing: `clew sources name PROJECT NAME`")
-    projects = _project_keys(project, below)
-    project_names.add(dict.fromkeys(projects, name))
+    given = project_names.add(dict.fromkeys(project_names.project_keys(project, below=below), name))
+    (name,) = set(given.values())
     if wants_json(context, as_json):
-        print_json({"projects": list(map(path_for_display, projects)), "name": name.strip()})
+        print_json({"projects": list(map(path_for_display, given)), "name": name})
     else:
-        print_message("\n".join(f"{path_for_display(each)}: now {name.strip()}" for each in projects))
+        print_message("\n".join(f"{path_for_display(key)}: now {name}" for key in given))
     return 0
 
 
@@ -372,28 +349,45 @@ def name_project_command(
 @click.pass_context
 def unname_project_command(context: click.Context, /, project: str, below: bool, as_json: bool) -> int:
     """Forget the name of a project."""
-    removed = project_names.remove(_project_keys(project, below))
+    removed = project_names.remove([project, *project_names.project_keys(project, below=below)])
     if wants_json(context, as_json):
         print_json({"projects": list(map(path_for_display, removed)), "removed": True})
     return 0
 
 
-def _project_keys(project: str, below: bool) -> list[str]:
-    """The keys of a project in the file of names: those of all paths under which sessions may know its folder."""
-    if is_path(project):
-        suffix = project_names.ALL_BELOW if below or project.endswith(project_names.ALL_BELOW) else ""
-        folders = recorded_folders([project.removesuffix(suffix) or "/"])
-        return [path_to_text(folder) + suffix for folder in folders]
-    if below:
-        raise UsageError(f"{project}: --below needs the path of a folder")
-    return [path_to_text(project.strip())]
+class PairColumns(NamedTuple):
+    """The two columns of a list that `map` or `name` prints, and what is printed in place of an empty list."""
+
+    key: str
+    value: str
+    is_value_path: bool
+    if_empty: str
 
 
-def _print_names(names: dict[str, str]) -> None:
+MAPPING = PairColumns("moved project", "now", True, "no project is mapped; `clew sources map OLD NEW` adds one")
+NAMING = PairColumns("project", "name", False, "no project is named; `clew sources name PROJECT NAME` adds one")
+
+
+def _displayed_names() -> dict[str, str]:
+    return {path_for_display(key): name for key, name in project_names.load().items()}
+
+
+def _list_pairs(context: click.Context, as_json: bool, columns: PairColumns, pairs: dict[str, str]) -> int:
+    if wants_json(context, as_json):
+        print_json(pairs)
+    elif pairs:
+        _print_pairs(columns, pairs)
+    else:
+        print_message(columns.if_empty, mask=False)
+    return 0 if pairs else 1
+
+
+def _print_pairs(columns: PairColumns, pairs: dict[str, str]) -> None:
     from clew.render.tables import Column
 
-    columns = [Column("project", is_path=True, flexible=True, least=20), Column("name", flexible=True, least=10)]
-    print_table(columns, [list(pair) for pair in sorted(names.items())], None)
+    key = Column(columns.key, is_path=True, flexible=True, least=20)
+    value = Column(columns.value, is_path=columns.is_value_path, flexible=True, least=20)
+    print_table([key, value], [list(pair) for pair in sorted(pairs.items())], None)
 
 
 AT_ONCE = 8

@@ -28,7 +28,7 @@ from clew.filters import Filters
 from clew.library import Library
 from clew.references import named_path
 from clew.render.csv import write_csv
-from clew.render.tables import Column, clock, cost, count, dollars, short_project, time_left
+from clew.render.tables import Column, clock, cost, count, dollars, duration, short_project, time_left
 from clew.render.text_safety import one_line
 from clew.timezone import zone_label
 
@@ -178,12 +178,7 @@ def _number(name: str) -> Cell:
 
 
 def _span(seconds: float | None) -> str:
-    if not seconds:
-        return ""
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.1f} s"
+    return duration(seconds or 0)
 
 
 def _rate(row: Row) -> str:

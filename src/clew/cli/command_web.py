@@ -10,6 +10,7 @@ import click
 from clew.cli.options import NO_SYNC, common_without_json, open_library, refuse_json, wanted_sources
 from clew.cli.output import print_message
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_on_demand, redaction
+from clew.datadir import ANNOTATIONS_FILE
 from clew.errors import UsageError
 from clew.host import Host, data_dir
 
@@ -98,20 +99,21 @@ def _hosts_and_updater(
     context: click.Context, library: Library, homes: tuple[str, ...]
 ) -> tuple[Hosts, CatalogUpdater | None]:
     """The homes that were named, or a function that finds those of every source, and what keeps the catalog fresh."""
+    from clew import project_names
+    from clew.catalog.sync_process import SyncUpdate
     from clew.library import every_host
-    from clew.sources import project_names
     from clew.sources.config import FILE
-    from clew.web.background import CatalogUpdater, SyncUpdate
+    from clew.web.background import CatalogUpdater
 
     # Problems with sources are reported here, and not again whenever homes are found.
     hosts: Hosts = library.hosts
-    settings = [project_names.names_path()]
+    watched_files = [project_names.names_path(), data_dir() / ANNOTATIONS_FILE]
     if not (homes or context.find_root().obj["homes"] or wanted_sources(context)):
         hosts = every_host
-        settings.append(data_dir() / FILE)
+        watched_files.append(data_dir() / FILE)
     if context.meta.get(NO_SYNC):
         return hosts, None
-    return hosts, CatalogUpdater(SyncUpdate(hosts, library.catalog_folder), lambda: _roots(hosts), settings)
+    return hosts, CatalogUpdater(SyncUpdate(hosts, library.catalog_folder), lambda: _roots(hosts), watched_files)
 
 
 def _server_for_engine(engine: str, listening: Callable[[], socket], host: str, profile: str) -> WebServer:

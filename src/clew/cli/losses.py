@@ -10,11 +10,11 @@ from clew.convert.losses import Loss
 _MAX_PRINTED = 20
 
 
-def print_losses(losses: Sequence[Loss]) -> None:
-    """Print the losses, then the notes."""
+def print_losses(losses: Sequence[Loss], all_of_them: str = "`clew convert --dry-run --json` lists all") -> None:
+    """Print the losses, then the notes; of many only the first, and where all of them are."""
     ordered = sorted(losses, key=lambda loss: loss.is_note)
     for loss in ordered[:_MAX_PRINTED]:
         place = f"#{loss.message}: " if loss.message is not None else ""
         print_message(f"  {'note' if loss.is_note else 'lost'}: {place}{loss.what}: {loss.why}")
     if len(ordered) > _MAX_PRINTED:
-        print_message(f"  and {len(ordered) - _MAX_PRINTED} more; `clew convert --dry-run --json` lists all")
+        print_message(f"  and {len(ordered) - _MAX_PRINTED} more; {all_of_them}")

@@ -23,18 +23,14 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_FILTERS = (
-    click.option(
-        "--agent",
-        multiple=True,
-        metavar="ID",
-        shell_complete=complete_filter("agent"),
-        help="Only sessions of this agent, such as `claude`; repeatable.",
-    ),
-    click.option("--branch", metavar="TEXT", help="Only git branches whose name contains TEXT."),
-    click.option(
-        "--model", metavar="TEXT", shell_complete=complete_filter("model"), help="Only models whose name contains TEXT."
-    ),
+_AGENT = click.option(
+    "--agent",
+    multiple=True,
+    metavar="ID",
+    shell_complete=complete_filter("agent"),
+    help="Only sessions of this agent, such as `claude`; repeatable.",
+)
+_TIMES = (
     click.option(
         "--since",
         metavar="TIME",
@@ -44,6 +40,14 @@ _FILTERS = (
     click.option(
         "--until", metavar="TIME", help="Only sessions with activity before TIME. Usage is counted within it."
     ),
+)
+_FILTERS = (
+    _AGENT,
+    click.option("--branch", metavar="TEXT", help="Only git branches whose name contains TEXT."),
+    click.option(
+        "--model", metavar="TEXT", shell_complete=complete_filter("model"), help="Only models whose name contains TEXT."
+    ),
+    *_TIMES,
     click.option("--tool", metavar="TEXT", help="Only sessions that called a tool whose name contains TEXT."),
     click.option("--file", metavar="TEXT", help="Only sessions that used a file whose path contains TEXT."),
     click.option(
@@ -62,6 +66,12 @@ _FILTERS = (
         help="Only sessions with this label, on the session or a message (`clew annotate`); repeatable.",
     ),
     click.option("--starred", is_flag=True, help="Only sessions with a star, on the session or a message."),
+    click.option(
+        "--min-prompts",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Only sessions with at least N prompts of a person; 2 leaves out single questions and sub-agents.",
+    ),
 )
 
 
@@ -188,6 +198,13 @@ def filtering(function: F) -> F:
     return choosing_project(function)
 
 
+def choosing_kept(function: F) -> F:
+    """--agent, --since, --until, --project and --here: what is known of a session that only the archive has."""
+    for option in reversed((_AGENT, *_TIMES)):
+        function = option(function)
+    return choosing_project(function)
+
+
 def choosing_project(function: F) -> F:
     """--project and --here. In commands without other filters they hold for `@last`, `@2` and titles."""
     project = click.option(
@@ -239,7 +256,7 @@ def given_filters(context: click.Context) -> str:
     given = [name for name, is_given in flags.items() if is_given]
     for name, value in values.items():
         several = value if isinstance(value, tuple) else (value,) if value is not None else ()
-        given += [f"--{name} {quote(str(one))}" for one in several]
+        given += [f"--{name.replace('_', '-')} {quote(str(one))}" for one in several]
     return " ".join(given)
 
 

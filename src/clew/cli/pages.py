@@ -12,6 +12,7 @@ from urllib.parse import quote
 from clew.analysis.session import project_of
 from clew.cli.output import open_output, print_message
 from clew.cli.redaction import Redaction
+from clew.cli.sessions import user_titles
 from clew.datadir import private_folder
 from clew.errors import SourceUnreadable, WouldLose
 from clew.export.html import write_pieces
@@ -45,6 +46,7 @@ class Pages:
     def __init__(self, library: Library, masking: Redaction, style: Style) -> None:
         self._library, self._masking, self._style = library, masking, style
         self._index: str | None = None
+        self._titles = user_titles()
 
     def one(self, session: StoredSession, out: IO[bytes]) -> None:
         """A page that holds the sub-agents of the session too."""
@@ -133,6 +135,7 @@ class Pages:
             links=links,
             index=self._index,
             carried_timestamp=self._style.timestamp if self._style.carry else None,
+            title=self._titles.get((session.agent.id, session.id), ""),
         )
         return _entry(header, session.agent.title) | {"messages": contents.messages, "prompts": len(contents.prompts)}
 

@@ -60,6 +60,13 @@ def redacting_on_demand(function: F) -> F:
     )
 
 
+def redacting_answers(function: F) -> F:
+    """The same for a server whose answers are shared with a model."""
+    return _with_options(
+        function, "What to mask: none, secrets, pii (with secrets), paths (with secrets) or all. Default: secrets."
+    )
+
+
 def _with_options(function: F, help_text: str) -> F:
     import click
 

@@ -15,7 +15,7 @@ from clew.catalog.filters import SourcesWithText
 from clew.catalog.sync_level import SyncLevel, level_for
 from clew.cli.options import open_library
 from clew.cli.output import print_message
-from clew.errors import SourceUnreadable, UsageError
+from clew.errors import Busy, SourceUnreadable, UsageError
 from clew.filters import Filters
 from clew.io.paths import refuse_link_to_session
 from clew.library import Library
@@ -40,6 +40,17 @@ def find_session(context: click.Context, homes: tuple[str, ...], reference: str)
         if archived:
             print_message(f"clew: {archived}")
     return session
+
+
+def user_titles() -> dict[tuple[str, str], str]:
+    """The titles that the user gave to sessions, by agent and id; none if they cannot be read."""
+    from clew.annotations import Annotations, AnnotationsUnreadable
+
+    try:
+        return Annotations().index().titles
+    except (Busy, AnnotationsUnreadable) as error:
+        print_message(f"clew: {error}")
+        return {}
 
 
 @contextmanager
@@ -78,8 +89,17 @@ def print_unknown_formats(db: sqlite3.Connection) -> None:
         print_message(f"clew: {found}; `clew doctor` lists them")
 
 
+def print_problem(problem: str) -> None:
+    """Report a session that cannot be read."""
+    print_message(f"clew: {problem}")
+
+
 def for_each_session(
-    library: Library, references: tuple[str, ...], filters: Filters, work: Callable[[StoredSession], object]
+    library: Library,
+    references: tuple[str, ...],
+    filters: Filters,
+    work: Callable[[StoredSession], object],
+    report: Callable[[str], object] = print_problem,
 ) -> int:
     """Do the work for the sessions that are named, or for all, that pass the filters.
 
@@ -90,23 +110,27 @@ def for_each_session(
             raise UsageError(f"{reference} names a message; only `clew show` takes one")
     if references:
         named = (session for name in references for session in library.find(name))
-        return do_each(named, lambda session: [work(one) for one in _passing(session, filters)])
+        return do_each(named, lambda session: [work(one) for one in _passing(session, filters)], report)
     unreadable: list[str] = []
     found = library.sessions(filters, on_unreadable=unreadable.append)
-    failed = do_each(found, work)
+    failed = do_each(found, work, report)
     for reason in unreadable:
-        print_message(f"clew: {reason}")
+        report(reason)
     return failed + len(unreadable)
 
 
-def do_each(sessions: Iterable[StoredSession], work: Callable[[StoredSession], object]) -> int:
+def do_each(
+    sessions: Iterable[StoredSession],
+    work: Callable[[StoredSession], object],
+    report: Callable[[str], object] = print_problem,
+) -> int:
     """Do the work for every session; returns how many could not be read, each of which is reported."""
     unreadable = 0
     for session in sessions:
         try:
             work(session)
         except SourceUnreadable as error:
-            print_message(f"clew: {error}")
+            report(str(error))
             unreadable += 1
         session.forget()
     return unreadable

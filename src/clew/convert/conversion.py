@@ -272,9 +272,9 @@ class Conversion(Prepared):
             why = "only the provider of its model can decrypt the summary, so the messages before it are sent"
             yield Loss(None, "the compaction of the session", why, is_note=True)
         elif self._compaction is not None and (count := self._compaction.earlier_count):
-            why = "left out; the summary is sent in their place, and --full-history sends them"
+            why = "left out; the summary is sent in their place"
             if self._profile.capacity.compactions:
-                why = "kept in the file and not sent to the model; --full-history sends them"
+                why = "kept in the file and not sent to the model"
             yield Loss(None, f"{_messages(count)} before the compaction", why, is_note=True)
 
     def _survey_copies(self) -> Iterator[Loss]:
@@ -301,7 +301,7 @@ class Conversion(Prepared):
                 None, f"{_messages(count)} on other branches", "only one branch is converted; --branch selects another"
             )
         named = {link.get("root_uuid") for link in self._original.get("subagents") or ()} - {None}
-        if count := sum(count for root, count in self._path.sidechain_message_counts.items() if root not in named):
+        if count := sum(len(indexes) for root, indexes in self._path.sidechain_messages.items() if root not in named):
             yield Loss(None, f"{_messages(count)} of sub-agents", "they are in the session's own file")
 
     def _survey_child(self, link: Mapping[str, JSON]) -> Iterator[Loss]:
@@ -311,7 +311,7 @@ class Conversion(Prepared):
             if old_id in self._converted_ids:
                 return
             source = self._find(old_id)
-        elif self._is_whole_copy or link.get("root_uuid") not in self._path.sidechain_message_counts:
+        elif self._is_whole_copy or link.get("root_uuid") not in self._path.sidechain_messages:
             return  # it is copied with the file, or listed with the other branches
         if not old_id or source is None or not self._profile.capacity.subagents:
             why = f"{self._target.title} has no sub-agents"

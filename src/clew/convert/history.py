@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import weakref
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from heapq import heappop, heappush
@@ -45,8 +44,8 @@ class BranchSelection:
         self._order = _order(links, path)
         self.left_out: list[int] = []
         """Indexes of the messages on other branches."""
-        self.sidechain_message_counts: Counter[str | None] = Counter()
-        """How many messages of sub-agents stand in the same file, by the uuid of the first message of each."""
+        self.sidechain_messages: dict[str | None, list[int]] = {}
+        """Indexes of the messages of sub-agents in the same file, by the uuid of the first message of each."""
         is_aside = leaf != NONE and bool(links.flags[leaf] & SIDECHAIN)
         firsts = array("i", range(len(links)))
         on_path = set(path)
@@ -57,7 +56,7 @@ class BranchSelection:
                 if is_aside or not flags & SIDECHAIN:
                     self.left_out.append(links.messages[node])
                 else:
-                    self.sidechain_message_counts[links.uuid(firsts[node])] += 1
+                    self.sidechain_messages.setdefault(links.uuid(firsts[node]), []).append(links.messages[node])
 
     def contains(self, index: int) -> bool:
         """True for a message on the path."""

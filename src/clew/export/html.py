@@ -38,6 +38,7 @@ def write_html(
     nested: Nested | None = None,
     index: str | None = None,
     document: WriteDocument | None = None,
+    masked: str = "",
     remark: Callable[[], str] = str,
 ) -> Contents:
     """Write the page of a session; with `document`, the page carries the unified document that it writes."""
@@ -52,6 +53,7 @@ def write_html(
         nested=nested,
         index=index,
         carried=_carried(document) if document is not None else (),
+        masked=masked,
         remark=remark,
         table=table,
     )

@@ -14,13 +14,14 @@ from typing import IO
 import msgspec
 
 from clew.agents import registry
-from clew.agents.base import Agent, Unit, main_file
+from clew.agents.base import Agent, Header, Unit, main_file, open_main, session_object
+from clew.agents.source import SourceFile
 from clew.errors import InvalidDocument, WouldLose
 from clew.export.document import canonical
 from clew.export.reading import DocumentStream, NativeFile
 from clew.io.atomic import replacing
 from clew.io.paths import refuse_link_to_session, safe_below
-from clew.model import Message, Record
+from clew.model import SCHEMA_VERSION, Message, Record
 from clew.redact.document_stamp import stamp_of
 from clew.store.layout import refuse_copy
 
@@ -54,16 +55,31 @@ def write_native(document: DocumentStream, home: Path, force: bool = False, *, f
         main = main_file(agent, document.header, home)
         paths = {name: main.parent / name if name else main for name in names}
         for path in paths.values():
-            if path.is_dir() or (path.exists() and not force):
-                raise WouldLose(
-                    f"{path} exists" + ("; it is a folder" if path.is_dir() else "; use --force to replace it")
-                )
-            refuse_link_to_session(path, home)
+            _refuse_existing(path, home, force)
         for name, path in paths.items():
             written = stack.enter_context(replacing(path))
             with (staged.parent / name if name else staged).open("rb") as stream:
                 shutil.copyfileobj(stream, written)
     return Restored(list(paths.values()), inexact, not composed and _is_edited(document))
+
+
+def copy_session_file(agent: Agent, source: SourceFile, home: Path, force: bool = False) -> tuple[Header, Path]:
+    """Copy the file of a session that is in no agent's folder to where the agent's sessions are below `home`."""
+    refuse_copy(home)
+    session = session_object(agent, source, agent.facts(source))
+    header = Header(SCHEMA_VERSION, "", agent.id, session, {})
+    path = main_file(agent, header, home)
+    _refuse_existing(path, home, force)
+    with open_main(source) as stream, replacing(path) as copy:
+        shutil.copyfileobj(stream, copy)
+    return header, path
+
+
+def _refuse_existing(path: Path, home: Path, force: bool) -> None:
+    """Refuse to replace a file without `force`, and a folder or the link to a session in any case."""
+    if path.is_dir() or (path.exists() and not force):
+        raise WouldLose(f"{path} exists" + ("; it is a folder" if path.is_dir() else "; use --force to replace it"))
+    refuse_link_to_session(path, home)
 
 
 def _write_below(main: Path, pieces: Iterator[tuple[str, bytes]]) -> list[str]:

@@ -27,13 +27,23 @@ FindSubagents = Callable[[SourceFile], Callable[[str], SourceFile | None]]
 
 
 def write_markdown_file(
-    agent: Agent, source: SourceFile, out: IO[bytes], masked: Counter[str], detail: Detail = "full"
+    agent: Agent, source: SourceFile, out: IO[bytes], masked: Counter[str], detail: Detail = "full", *, title: str = ""
 ) -> None:
-    """Write a session as Markdown. `masked` counts what the mask of the source hides; the file says so at its end."""
+    """Write a session as Markdown. `masked` counts what the mask of the source hides; the file says so at its end.
+
+    `title` is the title that the user gave the session, if any.
+    """
     header, tree, messages = show(agent, source)
-    write_markdown(header, messages, out, detail, forks=Forks.of_tree(tree))
+    write_markdown(with_user_title(header, source, title), messages, out, detail, forks=Forks.of_tree(tree))
     if masked:
         out.write(f"\n---\n\n*Redacted by clew: {masked_summary(masked)}.*\n".encode())
+
+
+def with_user_title(header: dict[str, JSON], source: SourceFile, title: str) -> dict[str, JSON]:
+    """The header of a session with the title that the user gave it, masked as the session is."""
+    if not title:
+        return header
+    return {**header, "title": title if source.mask is None else source.mask.value(title)}
 
 
 class Page(NamedTuple):
@@ -54,11 +64,12 @@ def write_page(
     links: Mapping[str, str] | None = None,
     index: str | None = None,
     carried_timestamp: str | None = None,
+    title: str = "",
 ) -> Page:
     """Write a session as an HTML page. `masked` counts what the mask of the source hides; the page says so.
 
     With `find_subagents` the page holds its sub-agents. With `carried_timestamp` it carries the unified document, which
-    has this time of export.
+    has this time of export. `title` is the title that the user gave the session, if any.
     """
     # All passes over a session that still grows see the same of it.
     source = with_current_size(source)
@@ -66,6 +77,7 @@ def write_page(
     if find_subagents is not None:
         learn_subagents(agent, source, find_subagents(source))
     header, tree, messages = show(agent, source)
+    header = with_user_title(header, source, title)
 
     def document(packed: IO[bytes]) -> object:
         return write_document(agent, source, packed, timestamp=carried_timestamp or "")
@@ -85,6 +97,7 @@ def write_page(
         nested=_nested(agent, source, find_subagents, detail) if find_subagents is not None else None,
         index=index,
         document=document if carried_timestamp is not None else None,
+        masked=str(source.mask.stamp()["profile"]) if source.mask is not None else "",
         remark=remark,
     )
     return Page(header, contents)

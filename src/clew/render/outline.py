@@ -282,24 +282,25 @@ class _Outline:
                 self.todos = todos
             depth = result_level(returned)
             if depth <= self.deepest:
-                result = self._result(answer.message["index"], returned, depth, None)
+                number = next(n for n, each in enumerate(answer.message["content"], 1) if each is returned)
+                result = self._result(answer.message["index"], returned, depth, None, number)
         subagents = self.subagents.get(block.get("tool_id"), ()) if self.subagents else ()
         return Call(name or "unnamed tool", note, pieces, result, subagents, level, answer is not None, seconds)
 
-    def _result(self, index: int, block: dict[str, JSON], level: int, call: int | None) -> Result:
+    def _result(self, index: int, block: dict[str, JSON], level: int, call: int | None, number: int = 1) -> Result:
         output = block.get("output")
         is_error = block.get("is_error") is True
         name = block.get("tool_name") or "tool"
         pieces: tuple[Piece, ...]
         if type(output) is str and (unwrapped := printed(output)) is not None:
             pieces = tuple(self._unwrapped(unwrapped))
-            return Result(index, name, is_error, pieces, unwrapped.exit_code, call, level)
+            return Result(index, name, is_error, pieces, unwrapped.exit_code, call, level, number)
         if type(output) is str and output:
             # As nearly always.
             pieces = (Output(output if self.reminders else self._printed(output)),)
         else:
             pieces = tuple(self._output(output))
-        return Result(index, name, is_error, pieces, exit_code(output), call, level)
+        return Result(index, name, is_error, pieces, exit_code(output), call, level, number)
 
     def _unwrapped(self, found: Printed) -> Iterator[Piece]:
         if found.text:

@@ -186,6 +186,8 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     call: int | None = None
     """Index of the message with the call, where the result does not stand with it."""
     level: int = FULL
+    block: int = 1
+    """Its number among the blocks of its message."""
 
 
 class Subagent(msgspec.Struct, frozen=True, gc=False):

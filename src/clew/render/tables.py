@@ -171,6 +171,14 @@ def time_left(seconds: float) -> str:
     return f"{hours} h {minutes:02} min" if hours else f"{minutes} min"
 
 
+def duration(seconds: float) -> str:
+    """A length of time in its largest unit; empty for none."""
+    for length, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= length:
+            return f"{seconds / length:.1f} {unit}"
+    return f"{seconds:.1f}".removesuffix(".0") + " s" if seconds else ""
+
+
 def size(number: int | None) -> str:
     """Bytes as "1.2 MB"; unknown is "-"."""
     if number is None:

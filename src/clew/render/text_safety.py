@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 
 import markupsafe
+
+from clew.errors import UsageError
 
 UNSAFE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
@@ -38,6 +41,21 @@ def is_visible(text: str) -> bool:
 def one_line(text: str) -> str:
     """The visible text on one line, with single spaces."""
     return " ".join(visible(text).split())
+
+
+def checked_line(text: str, what: str, max_chars: int) -> str:
+    """A name or label that a user gives to something, as it is stored: NFC, on one line, with single spaces.
+
+    Raises UsageError if it is empty or too long, or has characters that people cannot see.
+    """
+    line = " ".join(unicodedata.normalize("NFC", text).split())
+    if not line:
+        raise UsageError(f"a {what} needs at least one character")
+    if len(line) > max_chars:
+        raise UsageError(f"a {what} has at most {max_chars} characters; this one has {len(line)}")
+    if visible(line) != line:
+        raise UsageError(f"a {what} has no control or invisible characters")
+    return line
 
 
 def mask_spans(text: str) -> Iterator[tuple[int, int]]:

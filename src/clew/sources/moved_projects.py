@@ -8,60 +8,44 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
-
 from clew.agents.file_evidence import absolute, is_windows
 from clew.errors import SourceUnreadable, UnknownReference, UsageError
 from clew.host import data_dir
-from clew.io.atomic import write_atomic
+from clew.io import json_file
 
 FILE = "moved_projects.json"
 
 
-def load(env: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The new folder of each old one; empty where there is no file."""
-    path = data_dir(env) / FILE
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, str])
-    except FileNotFoundError:
-        return {}
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise SourceUnreadable(f"{path}: {error}; correct or delete the file") from None
+def load() -> dict[str, str]:
+    """The new folder of each old one; empty where there is no file. Raises SourceUnreadable."""
+    return json_file.load(data_dir() / FILE, str)
 
 
-def add(old: str, new: str, env: Mapping[str, str] | None = None) -> tuple[str, str]:
+def add(old: str, new: str) -> tuple[str, str]:
     """Store that a folder is now elsewhere; returns both paths as they are stored."""
     old, new = full_path(old), full_path(new)
-    moved = load(env)
     if not Path(new).is_dir():
         raise SourceUnreadable(f"{new}: no such folder")
     if _rest(old, new) is not None or _rest(new, old) is not None:
         raise UsageError(f"{old} and {new}: OLD and NEW must not contain each other")
-    mapped = old if moved.get(old, new) != new else _mapping_of(new, moved)
-    if mapped is not None:
-        raise UsageError(f"{mapped} is mapped to {moved[mapped]}; `clew sources unmap {mapped}` first")
-    changed = {**moved, old: new}
-    for folder in changed:
-        if _follow(folder, changed)[1]:
-            raise UsageError(f"{old} and {new}: with the other mappings, {folder} would lead back to itself")
-    _write(changed, env)
+    with json_file.update(data_dir() / FILE, str) as moved:
+        mapped = old if moved.get(old, new) != new else _mapping_of(new, moved)
+        if mapped is not None:
+            raise UsageError(f"{mapped} is mapped to {moved[mapped]}; `clew sources unmap {mapped}` first")
+        moved[old] = new
+        for folder in moved:
+            if _follow(folder, moved)[1]:
+                raise UsageError(f"{old} and {new}: with the other mappings, {folder} would lead back to itself")
     return old, new
 
 
-def remove(old: str, env: Mapping[str, str] | None = None) -> str:
+def remove(old: str) -> str:
     """Delete a mapping; returns the new folder that it had."""
-    moved = load(env)
-    for name in (old, full_path(old)):
-        if name in moved:
-            new = moved.pop(name)
-            _write(moved, env)
-            return new
-    raise UnknownReference(f"{old} is not mapped; `clew sources map` lists the mappings")
-
-
-def _write(moved: dict[str, str], env: Mapping[str, str] | None) -> None:
-    text = msgspec.json.format(msgspec.json.encode(dict(sorted(moved.items()))), indent=2)
-    write_atomic(data_dir(env) / FILE, text + b"\n")
+    with json_file.update(data_dir() / FILE, str) as moved:
+        for name in (old, full_path(old)):
+            if name in moved:
+                return moved.pop(name)
+        raise UnknownReference(f"{old} is not mapped; `clew sources map` lists the mappings")
 
 
 def full_path(path: str) -> str:

@@ -1,27 +1,24 @@
 """Background work of the web server: keeps the catalog up to date, and scans sessions for secrets.
 
-Both run in a process of their own, so that pages need not wait for them. Run as a module, this file is that process: it
-reads a pickled call of one of its own functions from standard input and writes to standard output, pickled, how far it
-is and then the result.
+Both run in a process of their own, so that pages need not wait for them.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-import pickle
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
 
 from clew.catalog.change_detection import Hosts, find_hosts
-from clew.catalog.sync_level import SyncLevel
-from clew.errors import Busy, ClewError, SourceUnreadable
+from clew.catalog.sync_process import Outcome, Progress, picklable, read_result, start_process
+from clew.errors import Busy, ClewError, SourceUnreadable, UsageError
 from clew.host import Host
 
 _LOG = logging.getLogger(__name__)
@@ -33,18 +30,8 @@ MAX_SECONDS_BETWEEN_UPDATES = 60.0
 BUSY_RETRY_SECONDS = 5.0
 """Time to the next try while another process updates the catalog."""
 STOP_TIMEOUT_SECONDS = 5.0
-SECONDS_BETWEEN_PROGRESS = 0.25
 
 State = Literal["off", "working", "fresh", "failed"]
-Outcome = Literal["fresh", "busy", "failed"]
-"""How an update ended. "busy": another process updates the catalog."""
-
-
-class Progress(NamedTuple):
-    """How far a running update is."""
-
-    task: str
-    percent: int
 
 
 class Update(Protocol):
@@ -63,19 +50,23 @@ class Update(Protocol):
 class CatalogUpdater:
     """Updates the catalog in a thread: now, whenever files below the watched folders change, and every minute.
 
-    The folders are found again after each update. `settings` are files that may be absent: changes of them count too.
+    The folders are found again after each update. Changes of `watched_files`, which may be absent, count too.
     """
 
     def __init__(
         self,
         update: Update | None = None,
         find_folders: Callable[[], Iterable[Path]] = tuple,
-        settings: Sequence[Path] = (),
+        watched_files: Sequence[Path] = (),
     ) -> None:
-        self._update, self._find_folders, self._settings = update, find_folders, settings
-        self._stop = threading.Event()
+        self._update, self._find_folders, self._watched_files = update, find_folders, watched_files
+        self._stop, self._requested = threading.Event(), threading.Event()
+        self._serves_request = False
+        """True while an update runs that was requested before it began."""
         self._thread: threading.Thread | None = None
         self.state: State = "off"
+        self.succeeded_at: datetime | None = None
+        """When the last update that did not fail ended."""
         self.has_finished = False
         """True after the first update. Before it, the catalog may hold a part of the sessions only."""
 
@@ -91,6 +82,17 @@ class CatalogUpdater:
             self._thread = threading.Thread(target=self._run, args=(self._update,), name="clew-sync", daemon=True)
             self._thread.start()
 
+    def request(self) -> None:
+        """Run an update within a second, and after one that is running. Raises UsageError if this app runs none."""
+        if self._thread is None:
+            raise UsageError("the catalog is not updated while this app runs; `clew sync` updates it")
+        self._requested.set()
+
+    @property
+    def is_requested(self) -> bool:
+        """True from a request until its update has ended."""
+        return self._serves_request or self._requested.is_set()
+
     def stop(self) -> None:
         """Stop the thread and a running update. An update may be ended at any time."""
         self._stop.set()
@@ -100,7 +102,7 @@ class CatalogUpdater:
             self._thread.join(STOP_TIMEOUT_SECONDS)
 
     def _run(self, update: Update) -> None:
-        settings = self._settings_state()
+        watched = self._watched_state()
         self._run_once(update)
         while not self._stop.is_set():
             folders = self._folders()
@@ -109,8 +111,8 @@ class CatalogUpdater:
             for has_changes in self._watch(folders):
                 if self._stop.is_set():
                     return
-                has_changes |= settings != (settings := self._settings_state())
-                if has_changes or time.monotonic() >= next_update:
+                has_changes |= watched != (watched := self._watched_state())
+                if has_changes or self.is_requested or time.monotonic() >= next_update:
                     is_done = self._run_once(update)
                     next_update = time.monotonic() + (MAX_SECONDS_BETWEEN_UPDATES if is_done else BUSY_RETRY_SECONDS)
                     if self._folders() != folders:
@@ -119,6 +121,8 @@ class CatalogUpdater:
     def _run_once(self, update: Update) -> bool:
         """Run the update; False if another process is updating the catalog, so that it has to be run again."""
         previous, self.state = self.state, "working"
+        self._serves_request = self.is_requested
+        self._requested.clear()
         try:
             outcome = update.run()
         except Exception:
@@ -126,17 +130,22 @@ class CatalogUpdater:
             outcome = "failed"
         if outcome == "busy":
             self.state = previous
-            return False
-        self.state = outcome
-        self.has_finished = True
-        return True
+            if self._serves_request:
+                self._requested.set()
+        else:
+            self.state = outcome
+            self.has_finished = True
+            if outcome == "fresh":
+                self.succeeded_at = datetime.now(UTC)
+        self._serves_request = False
+        return outcome != "busy"
 
     def _folders(self) -> list[Path]:
         return [folder for folder in self._find_folders() if folder.is_dir()]
 
-    def _settings_state(self) -> list[tuple[int, int] | None]:
-        """Modification time and size of each file of settings."""
-        return [_file_state(path) for path in self._settings]
+    def _watched_state(self) -> list[tuple[int, int] | None]:
+        """Modification time and size of each watched file."""
+        return [_file_state(path) for path in self._watched_files]
 
     def _watch(self, folders: list[Path]) -> Iterator[bool]:
         """Every second, or earlier when files changed, whether they did. Changes between two steps are not lost."""
@@ -163,39 +172,6 @@ def _file_state(path: Path) -> tuple[int, int] | None:
         stat = path.stat()
         return stat.st_mtime_ns, stat.st_size
     return None
-
-
-class SyncUpdate:
-    """Syncs the catalog with the agents' files, in a process of its own."""
-
-    def __init__(self, hosts: Hosts, folder: Path) -> None:
-        self._hosts, self._folder = hosts, folder
-        self._process: subprocess.Popen[bytes] | None = None
-        self.progress: Progress | None = None
-        self._levels = [SyncLevel.SESSIONS, SyncLevel.TEXT]
-        """The first sync reads sessions before their messages, so that pages can list them soon."""
-
-    def run(self) -> Outcome:
-        """Sync once, with the hosts that there are now."""
-        try:
-            hosts = _picklable(find_hosts(self._hosts))
-        except ClewError:
-            return "failed"
-        self._process = start_process(sync_catalog, hosts, self._folder, self._levels)
-        outcome: Outcome | None = read_result(self._process, self._set_progress)
-        self._process = self.progress = None
-        if outcome == "fresh":
-            self._levels = [SyncLevel.TEXT]
-        return outcome or "failed"
-
-    def _set_progress(self, progress: Progress) -> None:
-        self.progress = progress
-
-    def cancel(self) -> None:
-        """End the process."""
-        process = self._process
-        if process is not None:
-            process.terminate()
 
 
 class MirrorUpdate:
@@ -247,7 +223,7 @@ class SecretScan:
             if self._process is not None or (self.findings is not None and not again):
                 return
             self.has_failed = False
-            self._process = start_process(find_secrets_in_homes, _picklable(find_hosts(self._hosts)), plain, rules)
+            self._process = start_process(find_secrets_in_homes, picklable(find_hosts(self._hosts)), plain, rules)
             threading.Thread(target=self._wait, args=(self._process,), daemon=True).start()
 
     def _wait(self, process: subprocess.Popen[bytes]) -> None:
@@ -265,36 +241,10 @@ class SecretScan:
             process.terminate()
 
 
-def sync_catalog(hosts: Sequence[Host], folder: Path, levels: Sequence[SyncLevel]) -> Outcome:
-    """Sync the catalog as far as each level."""
-    from clew.catalog.sync import sync
-
-    try:
-        for level in levels:
-            sync(hosts, folder, level, on_progress=_progress_sender(level))
-    except Busy:
-        return "busy"
-    return "fresh"
-
-
-def _progress_sender(level: SyncLevel) -> Callable[[str, int, int], None]:
-    """A function that reports the progress of a sync of this level to the parent process, not too often."""
-    tasks = {"sessions": "sessions" if level == SyncLevel.SESSIONS else "messages", "text": "text for the search"}
-    sent_at = -math.inf
-
-    def send(stage: str, done: int, total: int) -> None:
-        nonlocal sent_at
-        now = time.monotonic()
-        if total and now - sent_at >= SECONDS_BETWEEN_PROGRESS:
-            sent_at = now
-            _send(Progress(tasks[stage], min(100, 100 * done // total)))
-
-    return send
-
-
 def find_secrets_in_homes(hosts: Sequence[Host], plain: bool, rules: Path | None) -> list[dict[str, Any]]:
     """Scan all sessions. Sessions that cannot be read are left out."""
     from clew.agents.secret_scan import find_secrets
+    from clew.analysis.session import title_of
     from clew.library import Library
     from clew.redact.redactor import Redactor
     from clew.redact.settings import load_settings
@@ -305,58 +255,9 @@ def find_secrets_in_homes(hosts: Sequence[Host], plain: bool, rules: Path | None
         with suppress(SourceUnreadable):
             redactor = Redactor(settings)
             found = list(find_secrets(session.agent, session.source, redactor))
-            # The id of a session may itself be a secret, and findings never show one.
-            place = {"agent": session.agent.id, "session": redactor.text(session.id)}
-            findings += [{**place, **finding.without_value()} for finding in found]
+            # The id and the title of a session may hold a secret, and findings never show one.
+            title = redactor.text(title_of(session.session_object, session.facts) or "")
+            place = {"agent": session.agent.id, "session": redactor.text(session.id), "title": title}
+            findings += [{**place, **finding.without_value(), "block": finding.block} for finding in found]
         session.forget()
     return findings
-
-
-def start_process(function: Callable[..., object], *arguments: object) -> subprocess.Popen[bytes]:
-    """Call a function of this module in a new Python process."""
-    # -P: the current folder may be a repository with modules of anyone's making.
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", __name__],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    assert process.stdin is not None
-    with suppress(BrokenPipeError), process.stdin as stdin:
-        pickle.dump((function, arguments), stdin)
-    return process
-
-
-def read_result(process: subprocess.Popen[bytes], on_progress: Callable[[Progress], None] = lambda _: None) -> Any:
-    """Wait for the process and return the result of its function; None if that failed."""
-    assert process.stdout is not None
-    result = None
-    with process.stdout as stdout, suppress(EOFError, pickle.UnpicklingError):
-        while True:
-            message = pickle.load(stdout)
-            if isinstance(message, Progress):
-                on_progress(message)
-            else:
-                result = message
-    return result if process.wait() == 0 else None
-
-
-def _picklable(hosts: Sequence[Host]) -> list[Host]:
-    """The hosts with a copy of their environment: neither os.environ nor a mapping proxy can be pickled."""
-    return [Host(host.home, dict(host.env), kind=host.kind, name=host.name, base=host.base) for host in hosts]
-
-
-def _run_process() -> None:
-    """Run the call that the parent process wrote."""
-    function, arguments = pickle.load(sys.stdin.buffer)
-    _send(function(*arguments))
-
-
-def _send(message: object) -> None:
-    """Write a message to the parent process."""
-    pickle.dump(message, sys.stdout.buffer)
-    sys.stdout.buffer.flush()
-
-
-if __name__ == "__main__":
-    _run_process()

@@ -20,7 +20,9 @@ CELL_SIZE, CELL_GAP = 11, 3
 HEATMAP_WEEKS = 53
 HEAT_LEVELS = 4
 COLOURS = 6
-"""Models with a colour of their own; all others share one."""
+"""Names with a colour of their own, such as models: the style classes s0 to s5 of analytics.css."""
+OTHER_COLOUR, PLAIN_COLOUR, ERROR_COLOUR = COLOURS, COLOURS + 1, COLOURS + 2
+"""The colours of all other names, of what has no name, and of errors."""
 BARS_HEIGHT, LABELS_HEIGHT = 180, 24
 LEFT_MARGIN_PERCENT = 12.0
 MAX_BAR_PERCENT = 6.0
@@ -83,7 +85,7 @@ def heat_level(weight: float, maximum: float) -> int:
     return 1 + min(HEAT_LEVELS - 1, int(HEAT_LEVELS * share))
 
 
-class Part(NamedTuple):
+class BarPart(NamedTuple):
     """A part of a bar."""
 
     colour: int
@@ -94,7 +96,7 @@ class Bar(NamedTuple):
     """A bar of stacked parts, with what a reader sees of it on hover, and the address of the sessions behind it."""
 
     name: str
-    parts: Sequence[Part]
+    parts: Sequence[BarPart]
     text: str = ""
     url: str = ""
 
@@ -150,7 +152,7 @@ def ranked(rows: Sequence[Bar], maximum: float | None = None) -> Markup:
     return Markup(f'<ol class="ranked">{"".join(items)}</ol>') if rows else Markup("")
 
 
-def _horizontal_bar(parts: Sequence[Part], maximum: float) -> str:
+def _horizontal_bar(parts: Sequence[BarPart], maximum: float) -> str:
     pieces, x = [], 0.0
     for part in parts:
         width = part.value / maximum * 100

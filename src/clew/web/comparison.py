@@ -56,7 +56,7 @@ def _branches_on_path(forks: Sequence[tuple[int | None, Fork]], branch: int | No
     while at not in path:
         path.add(at)
         at = parents.get(at) if at is not None else None
-    # Behind the branch, the conversation goes on where it is active; of an abandoned branch, on the latest one.
+    # After the branch point follow the active branch; on an abandoned branch, the newest.
     at, is_abandoned = branch, branch is not None and branch not in active
     while True:
         following = [each.index for parent, fork in forks if parent == at for each in fork.branches]
@@ -121,10 +121,10 @@ def _aligned_turns(left: list[Turn], right: list[Turn]) -> list[tuple[Turn, Turn
 
 def _content(section: ShownSection) -> tuple[Hashable, ...]:
     """What a section says, without its place in the session and its time."""
-    return tuple(_without_place(part) for part in section if not isinstance(part, Fork | Continued))
+    return tuple(_without_position(part) for part in section if not isinstance(part, Fork | Continued))
 
 
-def _without_place(part: Part) -> Hashable:
+def _without_position(part: Part) -> Hashable:
     if isinstance(part, Section):
         return part.who, part.speaker
     if isinstance(part, Divider):

@@ -21,25 +21,27 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from clew.agents.masking import learn_session
 from clew.agents.source import source_state
 from clew.catalog import database, queries
 from clew.catalog.change_detection import Hosts, count_unread_sources, find_hosts
 from clew.catalog.queries import Entry
 from clew.catalog.search import Searcher
 from clew.catalog.sessions import open_session
+from clew.catalog.sync_process import Progress
 from clew.catalog.text_index import unindexed_text
 from clew.errors import ClewError, SourceUnreadable, UnknownReference
 from clew.host import Host, config_dir
 from clew.library import Library
 from clew.model.json import JSON
+from clew.redact.masks import MARKER
 from clew.redact.native_files import mask
 from clew.redact.redactor import MaskSettings, Redactor
 from clew.redact.settings import RULES_FILE, load_settings
-from clew.settings import load_settings as load_user_settings
 from clew.stored_session import StoredSession
 from clew.timezone import prefer_zone, user_zone
-from clew.web.background import CatalogUpdater, Progress, SecretScan, State
+from clew.web import user_settings
+from clew.web.annotation_cache import AnnotationCache
+from clew.web.background import CatalogUpdater, SecretScan, State
 from clew.web.transcript import Transcript, TranscriptCache, first_window
 
 _LOG = logging.getLogger(__name__)
@@ -138,6 +140,10 @@ class Masking:
             redactor.learn(calls)
         return str(redactor.mask_for_append(text))
 
+    def leaves(self, text: str) -> bool:
+        """True if nothing in a text is masked, or would be."""
+        return MARKER.search(text) is None and self.text(text) == text
+
     def lines(self, lines: list[str], path: str) -> list[str]:
         """Mask the lines of a file."""
         return self.redactor().mask_lines(lines, path) if self.is_on else lines
@@ -166,7 +172,7 @@ class Masking:
     def learned_redactor(self, session: StoredSession) -> Redactor:
         """A redactor that has learned the secrets of a whole session."""
         redactor = self.redactor()
-        learn_session(session.agent, session.source, redactor)
+        session.teach(redactor)
         return redactor
 
     def record(self, session: StoredSession, raw: bytes) -> bytes:
@@ -207,6 +213,8 @@ class SyncProgress(NamedTuple):
     """Sessions whose messages are not in the catalog, or not as they are now."""
     unindexed: int
     """Texts that a search does not find yet."""
+    is_requested: bool
+    """True if a user asked for a sync that has not ended."""
 
     @property
     def is_complete(self) -> bool:
@@ -216,7 +224,7 @@ class SyncProgress(NamedTuple):
     @property
     def will_change(self) -> bool:
         """True if a sync will soon complete what pages show."""
-        return not self.is_complete and self.state in ("working", "fresh")
+        return self.is_requested or (not self.is_complete and self.state in ("working", "fresh"))
 
 
 class NoCatalog(ClewError):
@@ -242,10 +250,13 @@ class AppContext:
         self.target_host = target_host or self.host
         """The home that converted sessions are written to, and whose agents continue sessions."""
         self.folder, self.profile = folder, profile
+        self.run_id = secrets.token_hex(8)
+        """Identifies this run of the app: on the same port, another run may show another home."""
         self.engine = engine
         """The server whose rows the catalog is a copy of; "" for a catalog of local files."""
         self.updater = updater or CatalogUpdater()
         self.scan = SecretScan(hosts)
+        self.annotations = AnnotationCache()
         self._pool = ThreadPoolExecutor(PAGE_THREADS, thread_name_prefix="clew-page")
         self._thread = threading.local()
         self._opened: list[sqlite3.Connection | Searcher] = []
@@ -263,7 +274,7 @@ class AppContext:
         """Call a function in a thread that may read the catalog. Times are in the zone of the settings."""
 
         def call() -> T:
-            with prefer_zone(load_user_settings().timezone):
+            with prefer_zone(user_settings.load().timezone):
                 return function(*args, **kwargs)
 
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)
@@ -391,7 +402,7 @@ class AppContext:
         unindexed = self.cached("unindexed", lambda: unindexed_text(self.db).blocks)
         state = self.updater.state
         is_first = state == "working" and not self.updater.has_finished
-        return SyncProgress(state, is_first, self.updater.progress, unread, unindexed)
+        return SyncProgress(state, is_first, self.updater.progress, unread, unindexed, self.updater.is_requested)
 
     def catalog_state(self) -> object:
         """A value that is another one after the catalog was written to."""
@@ -415,14 +426,21 @@ class AppContext:
         """Open a session, masked."""
         return masking(profile).session(open_session(self.db, entry.number, self.host))
 
+    def why_without_files(self, entry: Entry) -> str:
+        """Why a session can be neither exported nor continued; "" if it can."""
+        if self.engine:
+            return "The files of this session are not on this machine."
+        return "The source file of this session is missing." if entry.state == "gone" else ""
+
     def session_redactor(self, entry: Entry, profile: str) -> Redactor | None:
-        """A redactor that knows the secrets of a session; None if nothing is masked, or its file is missing."""
+        """A redactor that knows the secrets of a session; None if nothing is masked, or the session cannot be read."""
         own_masking = masking(profile)
-        if not own_masking.is_on or entry.state == "gone":
+        if not own_masking.is_on:
             return None
         try:
             session = self.session(entry, NO_MASKING)
-            key = entry.number, profile, session.path, source_state(session.source)
+            state = str(self.catalog_state()) if entry.state == "gone" else source_state(session.source)
+            key = entry.number, profile, session.path, state
             redactor = self._redactors.get(key)
             # The setting is another object after the user's rules have changed.
             if redactor is None or redactor.settings is not own_masking.redactor().settings:

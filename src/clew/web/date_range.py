@@ -34,7 +34,7 @@ class DateRange(NamedTuple):
         first = local_time(self.since).date() if self.since is not None else first_used or last
         return min(first, last), last
 
-    def limits_in_words(self) -> dict[str, str | None]:
+    def query_parameters(self) -> dict[str, str | None]:
         """The parameters `since` and `until` of an address for exactly this range; None without a limit."""
         return {name: _limit_in_words(limit) for name, limit in (("since", self.since), ("until", self.until))}
 
@@ -55,6 +55,7 @@ PRESETS: Mapping[str, Preset] = {
     "today": Preset("Today", lambda today: (today, None)),
     "7d": Preset("7 days", lambda today: (today - timedelta(days=6), None)),
     "30d": Preset("30 days", lambda today: (today - timedelta(days=29), None)),
+    "90d": Preset("90 days", lambda today: (today - timedelta(days=89), None)),
     "month": Preset("This month", lambda today: (today.replace(day=1), None)),
     "last-month": Preset("Last month", _month_before),
     "year": Preset("This year", lambda today: (today.replace(month=1, day=1), None)),
@@ -68,9 +69,13 @@ def preset_range(name: str, now: datetime) -> DateRange:
     known = name if name in PRESETS else ALL
     first, last = PRESETS[known].days(local_time(now).date())
     since = None if first is None else point_in_time(first.isoformat(), now)
-    # The day ends where the next one begins, which may be 23 or 25 hours after midnight.
-    until = None if last is None else point_in_time((last + timedelta(days=1)).isoformat(), now) - MICROSECOND
+    until = None if last is None else end_of_day(last, now)
     return DateRange(since, until, known)
+
+
+def end_of_day(day: date, now: datetime) -> datetime:
+    """The last moment of a day of the user's zone, which may be 23 or 25 hours after midnight."""
+    return point_in_time((day + timedelta(days=1)).isoformat(), now) - MICROSECOND
 
 
 def _limit_in_words(limit: datetime | None) -> str | None:
@@ -87,10 +92,10 @@ def describe_range(first: datetime | None, last: datetime | None, today: date) -
     begin = "the beginning" if first is None else format_minute(first)
     end = f"{today.isoformat()} (today)" if last is None else format_minute(last)
     noon = datetime(today.year, today.month, today.day, 12, tzinfo=UTC)
-    return f"{begin} to {end}, {zone_of(first or last or noon, last or noon)}"
+    return f"{begin} to {end}, {zone_names(first or last or noon, last or noon)}"
 
 
-def zone_of(first: datetime, last: datetime) -> str:
+def zone_names(first: datetime, last: datetime) -> str:
     """What the user's zone is called in a range: two names where the clocks changed."""
     days = min(max(0, (last - first).days), DAYS_PER_YEAR)
     times = [first, *(last - timedelta(days=before) for before in range(days, 0, -DAYS_BETWEEN_ZONE_LABELS)), last]

@@ -22,17 +22,21 @@ NOT_PLAIN = re.compile(r"[^A-Za-z0-9 ._()-]")
 class Download(StreamingResponse):
     """A file that is written completely before its first byte is sent, so that an error never cuts it short.
 
-    Until then it is in a temporary file without a name.
+    Until then it is in a temporary file without a name. `name` is called when it was written: masking it before would
+    count what the file masks.
     """
 
-    def __init__(self, write: Callable[[IO[bytes]], object], name: str, suffix: str, media_type: str) -> None:
+    def __init__(
+        self, write: Callable[[IO[bytes]], object], name: Callable[[], str], suffix: str, media_type: str
+    ) -> None:
         self._file = TemporaryFile()  # noqa: SIM115 - closed when it was sent
         try:
             write(self._file)
+            disposition = content_disposition(name(), suffix)
         except BaseException:
             self._file.close()
             raise
-        headers = {"Content-Length": str(self._file.tell()), "Content-Disposition": content_disposition(name, suffix)}
+        headers = {"Content-Length": str(self._file.tell()), "Content-Disposition": disposition}
         self._file.seek(0)
         super().__init__(self._chunks(), media_type=media_type, headers=headers)
 

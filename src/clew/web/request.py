@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -15,18 +17,18 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from clew.annotations import Annotation, Annotations, AnnotationsUnreadable, session_marks
+from clew.annotations import AnnotationIndex, AnnotationsUnreadable
 from clew.catalog.filters import with_annotated_sessions
-from clew.catalog.ids import session_key
 from clew.catalog.queries import Entry
 from clew.catalog.sessions import MessagesNotRead
 from clew.errors import Busy, ClewError, SourceUnreadable, UnknownReference, UsageError
 from clew.filters import FILTER_NAMES, Filters, is_yes
 from clew.model.json import JSON
 from clew.redact.findings import PROFILES
-from clew.settings import Settings, load_settings
+from clew.web import user_settings
 from clew.web.context import NO_MASKING, AppContext, Masking, NoCatalog, masking, resolve_reference, use_redactor
 from clew.web.templates import render
+from clew.web.user_settings import Settings
 
 FRAGMENT_HEADER = "x-clew"
 """Sent by the app's own scripts, which want a part of a page."""
@@ -34,6 +36,7 @@ PROFILE_COOKIE = "clew-redact"
 FILTERS = tuple(name for name in FILTER_NAMES if name != "here")
 """A browser has no current folder."""
 REPEATABLE_FILTERS = ("agent", "has", "label")
+REPEATABLE_PARAMETERS = (*REPEATABLE_FILTERS, "in")
 USAGE_PREFIX = "used."
 MAX_PARAM_CHARS = 2_000
 NUMBER = re.compile(r"\d{1,9}", re.ASCII)
@@ -76,7 +79,9 @@ class PageRequest:
 
     def filters(self) -> Filters:
         """The filters, which are those of the command line. Labels and stars are the sessions that have them now."""
-        return with_annotated_sessions(Filters.of(now=self.context.now(), **self.filter_params))
+        return with_annotated_sessions(
+            Filters.of(now=self.context.now(), **self.filter_params), self.context.annotations.get
+        )
 
     @property
     def is_starred(self) -> bool:
@@ -84,47 +89,17 @@ class PageRequest:
         return is_yes(self.param("starred"))
 
     @cached_property
-    def annotations(self) -> list[Annotation]:
-        """The annotations of all sessions and messages. Lists are shown without them if they cannot be read."""
+    def annotations(self) -> AnnotationIndex:
+        """The stars, labels, notes and titles of the user. Lists are shown without them if they cannot be read."""
         try:
-            return Annotations().all()
+            return self.context.annotations.get()
         except (Busy, AnnotationsUnreadable):
-            return []
-
-    @cached_property
-    def _marks(self) -> dict[tuple[str, str], Annotation]:
-        return session_marks(self.annotations)
-
-    @property
-    def session_labels(self) -> dict[tuple[str, str], str]:
-        """The labels of each session and of its messages as one text, by agent and id."""
-        return {session: "\n".join(marks.labels) for session, marks in self._marks.items()}
-
-    def annotation(self, entry: Entry) -> Annotation | None:
-        """The star and labels of a session in a list: its own and those of its messages, as filters see them."""
-        return self._marks.get((entry.agent, entry.id))
-
-    @property
-    def session_marks(self) -> dict[str, Annotation]:
-        """The stars and labels by which sessions are filtered, by the key of the session."""
-        return {session_key(agent, session): marks for (agent, session), marks in self._marks.items()}
-
-    @property
-    def known_labels(self) -> list[str]:
-        """Every label, in alphabetical order; none if they cannot be read."""
-        try:
-            return list(Annotations().labels())
-        except (Busy, AnnotationsUnreadable):
-            return []
-
-    def resolve(self, text: str) -> str:
-        """The value of a reference that stands for a masked text; any other text is returned unchanged."""
-        return resolve_reference(text)
+            return AnnotationIndex()
 
     @cached_property
     def settings(self) -> Settings:
         """The settings of the user, as they are now."""
-        return load_settings()
+        return user_settings.load()
 
     @property
     def usage_group(self) -> dict[str, str]:
@@ -141,10 +116,23 @@ class PageRequest:
         """
         if self.context.profile != NO_MASKING:
             return self.context.profile
-        if not self.settings.is_masking_known:
+        if not self.can_show_secrets:
             return self.settings.masking
         chosen = self._request.query_params.get("redact") or self._request.cookies.get(PROFILE_COOKIE, "")
         return chosen if chosen in PROFILES else self.settings.masking
+
+    @property
+    def can_show_secrets(self) -> bool:
+        """True if this browser may choose to mask nothing."""
+        return self.context.profile == NO_MASKING and self.settings.is_masking_known
+
+    def entry(self) -> Entry:
+        """The session that the address names."""
+        return self.context.entry(self.path_param("agent"), self.path_param("identity"))
+
+    def masking_of(self, entry: Entry | None) -> AbstractContextManager[None]:
+        """Mask what a session tells to be secret, inside a block; None is no session."""
+        return use_redactor(self.context.session_redactor(entry, self.profile) if entry is not None else None)
 
     @property
     def masking(self) -> Masking:
@@ -152,11 +140,29 @@ class PageRequest:
         return masking(self.profile)
 
     def url(self, path: str | None = None, /, **changes: object) -> Markup:
-        """This address with some query parameters changed; None removes one. Masked values become references."""
+        """This address with some query parameters changed; None removes one, a list gives it several values.
+
+        Masked values become references.
+        """
         kept = [(name, value) for name, value in self._request.query_params.multi_items() if name not in changes]
-        added = [(name, str(value)) for name, value in changes.items() if value is not None]
+        given = [(name, value if isinstance(value, list) else [value]) for name, value in changes.items()]
+        added = [(name, str(value)) for name, values in given for value in values if value is not None]
         query = urlencode([(name, self.masking.reference(value)) for name, value in (*kept, *added)])
         return escape((path or self.path) + (f"?{query}" if query else ""))
+
+    def has_value(self, name: str, value: str) -> bool:
+        """True if a query parameter has this value, perhaps among others. Case does not matter, as in filters."""
+        return value.casefold() in map(str.casefold, self.params(name))
+
+    def toggle_url(self, name: str, value: str, path: str | None = None) -> Markup:
+        """This address with a value added to a query parameter, or removed from it; from the first page on.
+
+        A parameter that has only one value gets this one in place of another.
+        """
+        others = [other for other in self.params(name) if other.casefold() != value.casefold()]
+        added = [] if self.has_value(name, value) else [value]
+        values = others + added if name in REPEATABLE_PARAMETERS else added
+        return self.url(path, **{name: values, "page": None})
 
 
 def usage_parameter(name: str, value: str) -> str:
@@ -170,16 +176,17 @@ View = Callable[[PageRequest], Response]
 def respond(request: PageRequest, template: str, status: int = 200, **values: object) -> Response:
     """Render a template. If it shows a session (`entry`), the secrets of that session are masked in all of it."""
     entry = values.get("entry")
-    redactor = request.context.session_redactor(entry, request.profile) if isinstance(entry, Entry) else None
-    with use_redactor(redactor):
+    with request.masking_of(entry if isinstance(entry, Entry) else None):
         return HTMLResponse(render(template, request.profile, request=request, **values), status)
 
 
-def route(context: AppContext, path: str, view: View) -> Route:
-    """A route that calls a view in a thread of the context."""
+def route(context: AppContext, path: str, view: View, *, at_once: int | None = None) -> Route:
+    """A route that calls a view in a thread of the context. Beyond `at_once`, requests wait without a thread."""
+    limit = asyncio.Semaphore(at_once) if at_once is not None else nullcontext()
 
     async def endpoint(request: Request) -> Response:
-        return await context.run(_call_view, PageRequest(context, request), view)
+        async with limit:
+            return await context.run(_call_view, PageRequest(context, request), view)
 
     return Route(path, endpoint)
 

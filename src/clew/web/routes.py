@@ -41,7 +41,6 @@ VIEWS = {
     "/session/{agent}/{identity}/print": session.print_view,
     "/session/{agent}/{identity}/outline": session.outline,
     "/session/{agent}/{identity}/hits": search.in_session,
-    "/session/{agent}/{identity}/export/{format}": export.view,
     "/session/{agent}/{identity}/resume": continuation.resume_command,
     "/session/{agent}/{identity}/continue": continuation.view,
     "/session/{agent}/{identity}/graph": graph.view,
@@ -51,11 +50,12 @@ VIEWS = {
     "/annotations/form": annotated.form,
     "/annotations.json": annotated.export,
     "/compare": compare.view,
-    "/sidebar": session_list.view,
+    "/session-list": session_list.view,
     "/palette": palette.view,
     "/search": search.view,
     "/usage": usage.view,
     "/usage.csv": usage.csv_view,
+    "/usage/table": usage.table_view,
     "/files": files.view,
     "/files/history": files.history,
     "/files/changes": files.changes,
@@ -64,10 +64,14 @@ VIEWS = {
     "/sources": sources.view,
     "/settings": settings.view,
     "/settings/projects": settings.names_view,
+    "/settings/project-suggestions": settings.suggestions_view,
 }
+EXPORTS_AT_ONCE = 2
+"""Each occupies one of the threads that pages are made in until its file is complete."""
 ACTIONS: dict[str, tuple[type[Any], Action[Any]]] = {
     "/annotations": (annotated.AnnotationChange, annotated.change),
     "/annotations/import": (AnnotationsExport, annotated.merge),
+    "/sources/sync": (sources.SyncRequest, sources.sync_now),
     "/settings": (settings.SettingsChange, settings.change),
     "/settings/projects": (settings.NamesChange, settings.change_names),
     "/session/{agent}/{identity}/continue": (continuation.WriteRequest, continuation.write),
@@ -81,6 +85,7 @@ def pages(context: AppContext) -> list[Route]:
     views = {path: view for path, view in VIEWS.items() if path != "/secrets" or not context.engine}
     return [
         *(route(context, path, view) for path, view in views.items()),
+        route(context, "/session/{agent}/{identity}/export/{format}", export.view, at_once=EXPORTS_AT_ONCE),
         *(action(context, path, body_type, perform) for path, (body_type, perform) in ACTIONS.items()),
         Route("/session/{agent}/{identity}/live", LiveStreams(context).session),
         route(context, "/{rest:path}", not_found),

@@ -17,16 +17,19 @@ from clew.catalog.stats import Row, UsageTotals
 from clew.model.time import from_microseconds
 from clew.render.page.frame import theme, views
 from clew.render.shell import shell_word
-from clew.render.tables import ago, short_project, size, time_range
+from clew.render.tables import ago, duration, short_project, size, time_range
 from clew.render.text_safety import escape as escape_text
 from clew.render.text_safety import visible
 from clew.timezone import format_minute, zone_label
 from clew.web.app import IMPORTED_MODULES, STYLE_SHEETS, static_url
 from clew.web.context import masking
+from clew.web.keys import KEYS
 
 PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 UUID = re.compile(r"(?:agent-)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 NANO_PER_DOLLAR = 10**9
+ID_CHARS = 16
+"""Of the id of a session without a title."""
 FIRST_TEMPLATES = frozenset({"base.html", "home.html", "session.html", "sessions.html"})
 
 
@@ -80,6 +83,7 @@ def _environment(profile: str) -> Environment:
         "imported_modules": IMPORTED_MODULES,
         "style_sheets": STYLE_SHEETS,
         "quoted": shell_word,
+        "shortcuts": KEYS,
         "link": lambda path, /, **params: link(path, profile, **params),
         "theme": lambda chosen: Markup(theme(chosen)),
         "choices": lambda chosen: Markup(views("full", chosen)),
@@ -124,11 +128,7 @@ def format_age(microseconds: int, now: datetime) -> str:
 
 def format_duration(microseconds: int) -> str:
     """A length of time in its largest unit."""
-    seconds = microseconds / 1_000_000
-    for length, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= length:
-            return f"{seconds / length:.1f} {unit}"
-    return f"{seconds:.0f} s" if seconds else ""
+    return duration(microseconds / 1_000_000)
 
 
 def session_url(entry: Entry) -> Markup:
@@ -137,16 +137,20 @@ def session_url(entry: Entry) -> Markup:
 
 
 def session_url_of(agent: str, identity: str, key: str, message: int | None = None) -> Markup:
-    """The address of a session, or of a message in it. An id that is not plain text is replaced by the catalog key."""
+    """The address of a session, or of a message in it."""
     anchor = f"#m{message}" if message is not None else ""
-    return Markup(f"/session/{quote(agent, safe='')}/{identity if is_plain_id(identity) else key}{anchor}")
+    return Markup(f"/session/{quote(agent, safe='')}/{public_id(identity, key)}{anchor}")
 
 
-def is_plain_id(identity: str) -> bool:
-    """True for an id that is valid in a path and that no profile masks: some agents let users choose it."""
+def public_id(identity: str, key: str) -> str:
+    """The id of a session in addresses: its own, or the catalog key.
+
+    Some agents let users choose the id; it must be valid in a path, and no profile may mask a part of it.
+    """
     if UUID.fullmatch(identity):
-        return True
-    return PLAIN_ID.fullmatch(identity) is not None and masking("all").text(identity) == identity
+        return identity
+    is_plain = PLAIN_ID.fullmatch(identity) is not None and masking("all").text(identity) == identity
+    return identity if is_plain else key
 
 
 def link(path: str, profile: str, /, **params: object) -> Markup:
@@ -156,8 +160,13 @@ def link(path: str, profile: str, /, **params: object) -> Markup:
 
 
 def session_name(entry: Entry, mask: Callable[[str], str]) -> str:
-    """The title of a session, or its kind and the start of its id."""
-    return entry.title or f"{'Sub-agent' if entry.is_subagent else 'Session'} {mask(entry.id)[:16]}"
+    """The name of a session wherever pages show it."""
+    return session_name_of(entry.title, entry.id, mask, is_subagent=entry.is_subagent)
+
+
+def session_name_of(title: str, identity: str, mask: Callable[[str], str], *, is_subagent: bool = False) -> str:
+    """The title of a session, or its kind and the start of its id. An id is masked before it is cut."""
+    return title or f"{'Sub-agent' if is_subagent else 'Session'} {mask(identity)[:ID_CHARS]}"
 
 
 def highlight(snippet: Any) -> Markup:

@@ -49,9 +49,10 @@ CacheKey = tuple[int, str, tzinfo, object]
 
 
 class SubagentLinks(NamedTuple):
-    """The sessions that a session started: address and description by their ids."""
+    """The sessions that a session started: address, masked name and description by their ids."""
 
     urls: Mapping[str, str] = MappingProxyType({})
+    names: Mapping[str, str] = MappingProxyType({})
     descriptions: Mapping[str, str] = MappingProxyType({})
 
 
@@ -97,6 +98,7 @@ class Transcript:
         """The HTML of a window; the first is 0."""
         fragments = Fragments(
             links=subagents.urls,
+            names=subagents.names,
             about=subagents.descriptions,
             more=more,
             are_calls_folded=self.is_long,

@@ -1,129 +1,51 @@
-"""Charts of usage with their tables, as the pages Usage and Home show them and as CSV has them.
+"""Charts of usage, as the pages Usage and Home show them.
 
 Each chart states its range, links to the sessions behind each figure, and says where a cost is not known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import date
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from markupsafe import Markup
 
 from clew.analysis.pricing import prices
-from clew.catalog.local_days import WEEKDAYS
-from clew.catalog.queries import Entry
-from clew.catalog.stats import (
-    CLOCK_NAMES,
-    PERIODS,
-    Row,
-    Stats,
-    UsageTotals,
-    catalog_stats,
-    number_duplicates,
-    ratio,
-)
+from clew.catalog.stats import Amounts, catalog_stats, ratio
 from clew.render.tables import counted
-from clew.web.charts import COLOURS, Bar, HourCell, Part, bars, hour_grid, ranked
-from clew.web.context import AppContext, Masking
+from clew.web.charts import (
+    COLOURS,
+    ERROR_COLOUR,
+    OTHER_COLOUR,
+    PLAIN_COLOUR,
+    Bar,
+    BarPart,
+    HourCell,
+    bars,
+    hour_grid,
+    ranked,
+)
+from clew.web.context import AppContext
 from clew.web.date_range import axis_slots
-from clew.web.request import usage_parameter
-from clew.web.templates import NANO_PER_DOLLAR, format_money, format_number, format_row_cost, session_name, session_url
+from clew.web.templates import NANO_PER_DOLLAR, session_url
+from clew.web.usage_tables import (
+    KIND_TITLES,
+    MAX_RANKED,
+    MEASURES,
+    Measure,
+    TableRow,
+    UsageSource,
+    cache_use,
+    format_savings,
+    format_share,
+    tool_table,
+    top_sessions,
+)
 
-MAX_RANKED = 10
-"""Names in a ranking; all others are one more row."""
-PLAIN_COLOUR, ERROR_COLOUR = COLOURS + 1, COLOURS + 2
-"""Colours of what is not a model."""
 MAX_NAMED_MODELS = 5
-UNKNOWN_NAMES = {"model": "unknown model", "project": "no project", "tool": "unnamed tool"}
-"""Words for a name that is not recorded."""
 
-Cells = Mapping[tuple[str, ...], UsageTotals]
-"""Usage by a first name, such as a day or a project, and by model."""
-
-
-class Measure(NamedTuple):
-    """What the length of a bar stands for."""
-
-    title: str
-    unit: str
-    amount: Callable[[UsageTotals], int | None]
-    scale: int
-    format: Callable[[Sequence[UsageTotals]], str]
-
-    def length(self, used: UsageTotals) -> float:
-        """The length of a part of a bar; 0 where the amount is unknown."""
-        return (self.amount(used) or 0) / self.scale
-
-
-def _cost(used: UsageTotals) -> int | None:
-    return used.cost_nano if used.priced_calls else None
-
-
-def _tokens(used: UsageTotals) -> int | None:
-    return used.total_tokens
-
-
-def _format_costs(usages: Sequence[UsageTotals]) -> str:
-    """The sum of costs; a lower bound if some are unknown."""
-    known = [used.cost_nano for used in usages if used.priced_calls]
-    if not known:
-        return "unknown"
-    return ("≥ " if any(used.cost_is_lower_bound for used in usages) else "") + format_money(sum(known))
-
-
-def _format_tokens(usages: Sequence[UsageTotals]) -> str:
-    known = [tokens for used in usages if (tokens := used.total_tokens) is not None]
-    return format_number(sum(known)) if known else "unknown"
-
-
-MEASURES = (
-    Measure("Cost", "$", _cost, NANO_PER_DOLLAR, _format_costs),
-    Measure("Tokens", "", _tokens, 1, _format_tokens),
-)
-
-
-class Column(NamedTuple):
-    """A column of a table: its name in CSV, its heading, and the text of a cell."""
-
-    name: str
-    title: str
-    format: Callable[[Row], str]
-    is_number: bool = True
-
-
-def _name_column(name: str, title: str) -> Column:
-    return Column(name, title, lambda row: str(row[name]), is_number=False)
-
-
-def _number_column(name: str, title: str) -> Column:
-    return Column(name, title, lambda row: format_number(row[name]))
-
-
-def _share_column(name: str, title: str) -> Column:
-    return Column(name, title, lambda row: format_share(row[name]))
-
-
-USAGE_COLUMNS = (
-    _number_column("sessions_with_calls", "Sessions"),
-    _number_column("calls", "Calls"),
-    _number_column("input_tokens", "Input"),
-    _number_column("output_tokens", "Output"),
-    _number_column("cache_read_tokens", "Cache read"),
-    _number_column("cache_creation_tokens", "Cache written"),
-    _number_column("total_tokens", "Tokens"),
-    Column("cost", "Cost", format_row_cost),
-)
-AT_LEAST = "cost_is_at_least"
-"""The column of CSV that a table shows as ≥."""
-
-
-class TableRow(NamedTuple):
-    """A row of a table: values by column name, and the address of the sessions behind it."""
-
-    values: Row
-    url: str
+AmountsByPair = Mapping[tuple[str, ...], Amounts]
+"""Amounts by a first name, such as a day or a project, and by the name that has a colour, such as a model."""
 
 
 class Figure(NamedTuple):
@@ -136,171 +58,101 @@ class Figure(NamedTuple):
     """Number of the colour, name, sum."""
 
 
-class Section(NamedTuple):
-    """One or two figures, and the exact values of both as a table."""
+class ChartSection(NamedTuple):
+    """The figures of a subject, which a table has the exact values of."""
 
     name: str
-    """The value of the parameter `chart` of the CSV."""
+    """The value of the parameter `chart` of the table and of its CSV."""
     title: str
     caption: str
     """The range of time that all figures are of."""
     figures: Sequence[Figure]
-    columns: Sequence[Column]
-    rows: Sequence[TableRow]
+    has_values: bool
     notes: Sequence[str] = ()
-    left_out: int = 0
-    """Rows that the CSV has, and the table has not."""
-
-    def cell_texts(self, row: TableRow) -> list[tuple[str, bool]]:
-        """The texts of a row of the table, and whether each is a number."""
-        return [(column.format(row.values), column.is_number) for column in self.columns]
-
-    def csv_rows(self) -> list[Row]:
-        """The exact values of the table by the names of columns."""
-        names = [column.name for column in self.columns]
-        names += [AT_LEAST] if "cost" in names else []
-        return [{name: row.values[name] for name in names} for row in self.rows]
 
 
-class ChartSource(NamedTuple):
-    """What charts are drawn from."""
-
-    stats: Stats
-    colours: Mapping[str, int]
-    """The number of the colour of each model that has one."""
-    mask_names: Callable[[list[str]], list[str]]
-    sessions_url: Callable[[Mapping[str, str]], str]
-    """The address of the sessions with calls in a group, as `Stats.session_keys` finds them."""
-    days: tuple[date, date]
-    """The first and the last day of an axis of time."""
-    caption: str
-    max_rows: int | None = None
-    """Rows of a table; None for all."""
-
-    def names(self, kind: str, values: Iterable[str]) -> dict[str, str]:
-        """The names to show for the values of a column: masked, and different for different values."""
-        known = list(dict.fromkeys(values))
-        masked = dict(zip(known, self.mask_names(known), strict=True))
-        shown = {value: name or UNKNOWN_NAMES.get(kind, "unknown") for value, name in masked.items()}
-        return number_duplicates(shown)
-
-    def mask_name(self, name: str) -> str:
-        """Mask one name."""
-        return self.mask_names([name])[0]
-
-    def colour(self, model: str) -> int:
-        """The number of the colour of a model."""
-        return self.colours.get(model, COLOURS)
-
-    def row(self, used: UsageTotals, names: Row, group: Mapping[str, str]) -> TableRow:
-        """A row of a table with the usage of a group."""
-        return TableRow({**names, **used.as_row()}, self.sessions_url(group))
-
-
-def colours_of_models(usage: Mapping[str, UsageTotals]) -> dict[str, int]:
-    """Number the models by their larger share, of tokens or of cost, in the whole catalog; those with a colour."""
+def rank_colours(usage: Mapping[str, Amounts]) -> dict[str, int]:
+    """Number the names with the largest shares, of tokens or of cost; as many as there are colours."""
     shares: dict[str, float] = dict.fromkeys(usage, 0.0)
     for measure in MEASURES:
-        amounts = {model: measure.amount(used) or 0 for model, used in usage.items()}
+        amounts = {name: measure.amount(used) or 0 for name, used in usage.items()}
         total = sum(amounts.values()) or 1
-        shares = {model: max(share, amounts[model] / total) for model, share in shares.items()}
-    ordered = sorted(shares, key=lambda model: (-shares[model], model))
-    return {model: number for number, model in enumerate(ordered[:COLOURS])}
+        shares = {name: max(share, amounts[name] / total) for name, share in shares.items()}
+    ordered = sorted(shares, key=lambda name: (-shares[name], name))
+    return {name: number for number, name in enumerate(ordered[:COLOURS])}
 
 
-def model_colours(context: AppContext) -> Mapping[str, int]:
-    """The numbers of the colours of models: one colour for a model on all pages."""
+def catalog_colours(context: AppContext, column: str) -> Mapping[str, int]:
+    """The numbers of the colours of models, projects or agents, by their use in the whole catalog: one on all pages."""
 
     def compute() -> dict[str, int]:
-        usage = catalog_stats(context.db).usage_by("model")
-        return colours_of_models({model: used for (model,), used in usage.items()})
+        usage = catalog_stats(context.db).amounts_by(column)
+        return rank_colours({name: used for (name,), used in usage.items()})
 
-    return context.cached("model colours", compute)
-
-
-def sessions_url(base: Markup, masking: Masking) -> Callable[[Mapping[str, str]], Markup]:
-    """Makes addresses of the sessions behind a figure: the address of a list of sessions, and a group."""
-    begin = f"{base}{'&amp;' if '?' in base else '?'}"
-    times = (*CLOCK_NAMES, *PERIODS)
-
-    def url(group: Mapping[str, str]) -> Markup:
-        values = {name: value if name in times else masking.reference(value) for name, value in group.items()}
-        return Markup(begin + "&amp;".join(usage_parameter(name, value) for name, value in values.items()))
-
-    return url
+    return context.cached(f"colours by {column}", compute)
 
 
-def format_share(share: float | None) -> str:
-    """A share as a percentage."""
-    return "unknown" if share is None else f"{share:.1%}"
-
-
-def over_time(source: ChartSource, step: str, cells: Cells) -> Section:
-    """Cost and tokens of each day, week or month by model, with a slot for those without use."""
+def over_time(source: UsageSource, cells: AmountsByPair) -> ChartSection:
+    """Cost and tokens of each day, week or month by model, project or agent, with a slot for those without use."""
+    step, split = source.step, source.split
     slots = dict.fromkeys(axis_slots(step, *source.days))
-    models = source.names("model", (model for _, model in _in_colour_order(source, cells)))
+    colours = source.colours(split)
+    names = source.names(split, (value for _, value in _in_colour_order(colours, cells)))
     on_axis = {cell: used for cell, used in cells.items() if cell[0] in slots}
+    by_slot: dict[str, dict[str, Amounts]] = {slot: {} for slot in slots}
+    for slot, value in _in_colour_order(colours, on_axis):
+        by_slot[slot][value] = on_axis[slot, value]
     figures = []
     for measure in MEASURES:
-        title = f"{measure.title} by {step} and model"
-        drawn = [_time_bar(source, measure, step, slot, on_axis, models) for slot in slots]
+        title = f"{measure.title} by {step} and {split}"
+        drawn = []
+        for slot, used in by_slot.items():
+            url = source.sessions_url({step: slot}) if used else ""
+            drawn.append(Bar(slot, _parts(colours, measure, used), _describe_parts(measure, used, names), url))
         is_known = any(measure.amount(used) is not None for used in on_axis.values())
-        label = f"{title}, {source.caption}"
-        drawing = bars(drawn, label, measure.unit) if is_known else Markup("")
-        figures.append(Figure(title, drawing, _legend(source, measure, on_axis, models)))
-    rows = [
-        source.row(used, {step: name or "unknown", "model": models[model]}, {step: name, "model": model})
-        for (name, model), used in sorted(cells.items(), key=lambda item: item[0], reverse=True)[: source.max_rows]
-    ]
-    columns = (_name_column(step, step.capitalize()), _name_column("model", "Model"), *USAGE_COLUMNS)
-    notes = [*_price_notes(source, on_axis), *_off_axis_notes(step, cells, on_axis)]
-    left_out = len(cells) - len(rows)
-    return Section("time", "Over time", source.caption, figures, columns, rows, notes, left_out)
+        drawing = bars(drawn, f"{title}, {source.caption}", measure.unit) if is_known else Markup("")
+        figures.append(Figure(title, drawing, _legend(colours, measure, split, on_axis, names)))
+    by_model = on_axis if split == "model" else source.stats.amounts_by("model")
+    notes = [*_price_notes(source, by_model), *_off_axis_notes(step, cells, on_axis)]
+    return ChartSection("time", "Over time", source.caption, figures, bool(cells), notes)
 
 
-def _in_colour_order(source: ChartSource, cells: Cells) -> list[tuple[str, ...]]:
-    return sorted(cells, key=lambda cell: (source.colour(cell[1]), cell[1], cell[0]))
+def _in_colour_order(colours: Mapping[str, int], cells: AmountsByPair) -> list[tuple[str, ...]]:
+    return sorted(cells, key=lambda cell: (colours.get(cell[1], OTHER_COLOUR), cell[1], cell[0]))
 
 
-def _time_bar(
-    source: ChartSource, measure: Measure, step: str, slot: str, cells: Cells, models: Mapping[str, str]
-) -> Bar:
-    used = {model: cells[slot, model] for model in models if (slot, model) in cells}
-    if not used:
-        return Bar(slot, ())
-    parts = _parts(source, measure, used)
-    texts = [f"{models[model]} {measure.format([each])}" for model, each in used.items()]
-    text = texts[0] if len(texts) == 1 else f"{measure.format(list(used.values()))} ({', '.join(texts)})"
-    return Bar(slot, parts, text, source.sessions_url({step: slot}))
+def _describe_parts(measure: Measure, usage: Mapping[str, Amounts], names: Mapping[str, str]) -> str:
+    texts = [f"{names[value]} {measure.format([used])}" for value, used in usage.items()]
+    return ", ".join(texts) if len(texts) < 2 else f"{measure.format(usage.values())} ({', '.join(texts)})"
 
 
-def _parts(source: ChartSource, measure: Measure, usage: Mapping[str, UsageTotals]) -> list[Part]:
-    """The parts of a bar by model; models without a colour of their own are one part."""
+def _parts(colours: Mapping[str, int], measure: Measure, usage: Mapping[str, Amounts]) -> list[BarPart]:
+    """The parts of a bar; names without a colour of their own are one part."""
     lengths: dict[int, float] = {}
-    for model, used in usage.items():
+    for value, used in usage.items():
         if length := measure.length(used):
-            colour = source.colour(model)
+            colour = colours.get(value, OTHER_COLOUR)
             lengths[colour] = lengths.get(colour, 0.0) + length
-    return [Part(colour, length) for colour, length in sorted(lengths.items())]
+    return [BarPart(colour, length) for colour, length in sorted(lengths.items())]
 
 
 def _legend(
-    source: ChartSource, measure: Measure, cells: Cells, models: Mapping[str, str]
+    colours: Mapping[str, int], measure: Measure, split: str, cells: AmountsByPair, names: Mapping[str, str]
 ) -> list[tuple[int, str, str]]:
-    """The models in the order of their colours; those without a colour of their own are one entry."""
-    by_colour: dict[int, dict[str, list[UsageTotals]]] = {}
-    for (_, model), used in cells.items():
-        by_colour.setdefault(source.colour(model), {}).setdefault(model, []).append(used)
+    """The names in the order of their colours; those without a colour of their own are one entry."""
+    by_colour: dict[int, dict[str, list[Amounts]]] = {}
+    for (_, value), used in cells.items():
+        by_colour.setdefault(colours.get(value, OTHER_COLOUR), {}).setdefault(value, []).append(used)
     legend = []
     for colour, found in sorted(by_colour.items()):
-        name = models[next(iter(found))] if len(found) == 1 else f"{len(found)} other models"
-        legend.append((colour, name, measure.format([used for usages in found.values() for used in usages])))
+        name = names[next(iter(found))] if len(found) == 1 else f"{len(found)} other {split}s"
+        legend.append((colour, name, measure.format(used for usages in found.values() for used in usages)))
     return legend
 
 
-def _price_notes(source: ChartSource, cells: Cells) -> list[str]:
-    """Which models make the costs of a chart lower bounds; the last name of a cell is its model."""
-    incomplete = {cell[-1] for cell, used in cells.items() if used.cost_is_lower_bound}
+def _price_notes(source: UsageSource, usage: Mapping[tuple[str, ...], Amounts]) -> list[str]:
+    """Which models make the costs of a chart lower bounds; the last name of a group is its model."""
+    incomplete = {group[-1] for group, used in usage.items() if used.cost_is_lower_bound}
     if not incomplete:
         return []
     table = prices()
@@ -314,16 +166,16 @@ def _price_notes(source: ChartSource, cells: Cells) -> list[str]:
     return notes
 
 
-def _listed(source: ChartSource, models: Sequence[str]) -> str:
+def _listed(source: UsageSource, models: Sequence[str]) -> str:
     names = list(source.names("model", models).values())
     more = len(names) - MAX_NAMED_MODELS
     return ", ".join(names[:MAX_NAMED_MODELS]) + (f" and {more} more" if more > 0 else "")
 
 
-def _off_axis_notes(step: str, cells: Cells, on_axis: Cells) -> list[str]:
+def _off_axis_notes(step: str, cells: AmountsByPair, on_axis: AmountsByPair) -> list[str]:
     """How many calls a chart over time does not show, because their time is unknown or outside of its axis."""
-    timeless = sum(used.calls for (name, _), used in cells.items() if not name)
-    outside = sum(used.calls for (name, model), used in cells.items() if name and (name, model) not in on_axis)
+    timeless = sum(used.calls for cell, used in cells.items() if not cell[0])
+    outside = sum(used.calls for cell, used in cells.items() if cell[0] and cell not in on_axis)
     notes = []
     if timeless:
         notes.append(f"In the table only: {counted(timeless, 'call')} without a known time.")
@@ -332,229 +184,149 @@ def _off_axis_notes(step: str, cells: Cells, on_axis: Cells) -> list[str]:
     return notes
 
 
-def by_name(source: ChartSource, by: str, usage: Mapping[str, UsageTotals], cells: Cells) -> Section:
+def by_name(source: UsageSource, by: str) -> ChartSection:
     """Cost and tokens of the largest projects, agents or models, with a part for each model."""
-    names = source.names(by, usage)
-    models = source.names("model", (model for _, model in _in_colour_order(source, cells)))
+    by_model: dict[str, dict[str, Amounts]] = {}
+    colours = source.colours("model")
+    found = source.stats.amounts_by(*dict.fromkeys((by, "model")))
+    pairs: AmountsByPair = {(group[0], group[-1]): used for group, used in found.items()}
+    for value, model in _in_colour_order(colours, pairs):
+        by_model.setdefault(value, {})[model] = pairs[value, model]
+    names = source.names(by, by_model)
+    models = source.names("model", (model for used in by_model.values() for model in used))
     figures = []
     for measure in MEASURES:
-        title = f"{measure.title} by {by}"
-        drawing = ranked(_ranked_bars(source, measure, by, usage, cells, names))
-        legend = _legend(source, measure, cells, models) if by != "model" else []
-        figures.append(Figure(title, drawing, legend))
-    ordered = _by_size(MEASURES[0], usage)[: source.max_rows]
-    rows = [source.row(usage[value], {by: names[value]}, {by: value}) for value in ordered]
-    columns = (_name_column(by, by.capitalize()), *USAGE_COLUMNS)
-    notes = _price_notes(source, cells)
-    return Section(by, f"By {by}", source.caption, figures, columns, rows, notes, len(usage) - len(rows))
-
-
-def _by_size(measure: Measure, usage: Mapping[str, UsageTotals]) -> list[str]:
-    """The largest first; those whose amount is unknown last."""
-
-    def size(value: str) -> tuple[int, str]:
-        amount = measure.amount(usage[value])
-        return -1 if amount is None else amount, value
-
-    return sorted(usage, key=size, reverse=True)
+        legend = _legend(colours, measure, "model", pairs, models) if by != "model" else []
+        drawing = ranked(_ranked_bars(source, measure, by, by_model, names))
+        figures.append(Figure(f"{measure.title} by {by}", drawing, legend))
+    return ChartSection(by, f"By {by}", source.caption, figures, bool(pairs), _price_notes(source, pairs))
 
 
 def _ranked_bars(
-    source: ChartSource,
+    source: UsageSource,
     measure: Measure,
     by: str,
-    usage: Mapping[str, UsageTotals],
-    cells: Cells,
+    by_model: Mapping[str, Mapping[str, Amounts]],
     names: Mapping[str, str],
 ) -> list[Bar]:
-    by_model: dict[str, dict[str, UsageTotals]] = {}
-    for value, model in _in_colour_order(source, cells):
-        by_model.setdefault(value, {})[model] = cells[value, model]
-    ordered = _by_size(measure, usage)
-    # A row for the others takes as much room as one of them.
-    shown = ordered if len(ordered) <= MAX_RANKED + 1 else ordered[:MAX_RANKED]
+    colours = source.colours("model")
+    ordered = measure.order({value: used.values() for value, used in by_model.items()})
     found = [
         Bar(
             names[value],
-            _parts(source, measure, by_model.get(value, {})),
-            measure.format([usage[value]]),
+            _parts(colours, measure, by_model[value]),
+            measure.format(by_model[value].values()),
             source.sessions_url({by: value}),
         )
-        for value in shown
+        for value in ordered[: _ranked_count(ordered)]
     ]
-    if others := [usage[value] for value in ordered[len(shown) :]]:
-        length = sum(map(measure.length, others))
-        found.append(Bar(f"{len(others)} other {by}s", [Part(PLAIN_COLOUR, length)], measure.format(others)))
+    if others := [used for value in ordered[len(found) :] for used in by_model[value].values()]:
+        part = BarPart(PLAIN_COLOUR, sum(map(measure.length, others)))
+        found.append(Bar(f"{len(ordered) - len(found)} other {by}s", [part], measure.format(others)))
     return found
 
 
-def by_hour(source: ChartSource) -> Section:
+def _ranked_count(ordered: Sequence[object]) -> int:
+    """How many rows of a ranking are shown; a row for the others takes as much room as one of them."""
+    return len(ordered) if len(ordered) <= MAX_RANKED + 1 else MAX_RANKED
+
+
+def by_hour(source: UsageSource) -> ChartSection:
     """Cost and tokens in the hours of the week."""
-    usage = {cell: used for cell, used in source.stats.usage_by("weekday", "hour").items() if cell[0]}
+    usage = {cell: used for cell, used in source.stats.amounts_by("weekday", "hour").items() if cell[0]}
     urls = {cell: source.sessions_url({"weekday": cell[0], "hour": cell[1]}) for cell in usage}
-    figures, notes = (
-        [],
-        ["Hours of the local clock. Shades end at 1/16, 1/4, 9/16 and all of the largest; ?: unknown."],
-    )
+    notes = ["Hours of the local clock. Shades end at 1/16, 1/4, 9/16 and all of the largest; ?: unknown."]
+    figures = []
     for measure in MEASURES:
         title = f"{measure.title} by weekday and hour"
         cells = {}
         for cell, used in usage.items():
-            amount, text = measure.amount(used), measure.format([used])
-            value = None if amount is None else amount / measure.scale
-            cells[cell] = HourCell(value, f"{text}, {used.calls:,} calls", urls[cell])
+            value = None if measure.amount(used) is None else measure.length(used)
+            cells[cell] = HourCell(value, f"{measure.format([used])}, {used.calls:,} calls", urls[cell])
         is_known = any(cell.value is not None for cell in cells.values())
         drawing = hour_grid(cells, f"{title}, {source.caption}") if is_known else Markup("")
         figures.append(Figure(title, drawing))
         if is_known:
             (weekday, hour), most = max(cells.items(), key=lambda item: item[1].value or 0)
             notes.append(f"Most {measure.title.lower()}: {weekday} {hour}:00 to {hour}:59, {most.text}.")
-    ordered = sorted(usage, key=lambda cell: (WEEKDAYS.index(cell[0]), cell[1]))
-    rows = [
-        TableRow({"weekday": weekday, "hour": hour, **usage[weekday, hour].as_row()}, urls[weekday, hour])
-        for weekday, hour in ordered
-    ]
-    columns = (_name_column("weekday", "Weekday"), _name_column("hour", "Hour"), *USAGE_COLUMNS)
-    notes += _price_notes(source, source.stats.usage_by("model"))
-    return Section("hour", "By weekday and hour", source.caption, figures, columns, rows, notes)
+    notes += _price_notes(source, source.stats.amounts_by("model"))
+    return ChartSection("hour", "By weekday and hour", source.caption, figures, bool(usage), notes)
 
 
-def top_sessions(source: ChartSource, find_entries: Callable[[Sequence[str]], Mapping[str, Entry]]) -> Section:
-    """The sessions with the highest cost and with the most tokens; sub-agents count by themselves."""
-    usage = {key: used for (key,), used in source.stats.usage_by("session").items()}
-    largest = {measure: _by_size(measure, usage)[:MAX_RANKED] for measure in MEASURES}
-    keys = list(dict.fromkeys(key for found in largest.values() for key in found))
-    entries = find_entries(keys)
-    keys = [key for key in keys if key in entries]
-    titles = source.mask_names([session_name(entries[key], source.mask_name) for key in keys])
-    names = dict(zip(keys, titles, strict=True))
+def by_session(source: UsageSource) -> ChartSection:
+    """The sessions with the highest cost, the most tokens and the longest duration."""
+    rankings = top_sessions(source)
+    entries = source.find_entries([key for found in rankings.values() for key in found])
+    names = source.session_names(entries)
     figures = []
-    for measure in MEASURES:
-        found = [
+    for title, found in rankings.items():
+        drawn = [
             Bar(
                 f"{names[key]}{' (sub-agent)' if entries[key].is_subagent else ''}",
-                [Part(PLAIN_COLOUR, measure.length(usage[key]))],
-                measure.format([usage[key]]),
+                [BarPart(PLAIN_COLOUR, session.length)],
+                session.text,
                 session_url(entries[key]),
             )
-            for key in largest[measure]
-            if key in names and measure.amount(usage[key]) is not None
+            for key, session in found.items()
+            if key in entries
         ]
-        figures.append(Figure(f"Sessions by {measure.title.lower()}", ranked(found)))
-    projects = source.names("project", (entries[key].project for key in keys))
-    rows = [
-        TableRow(
-            {
-                "session": names[key],
-                "agent": entries[key].agent,
-                "project": projects[entries[key].project],
-                **usage[key].as_row(),
-            },
-            session_url(entries[key]),
-        )
-        for key in keys
-    ]
-    names_of_columns = {"session": "Session", "agent": "Agent", "project": "Project"}
-    columns = (*(_name_column(name, title) for name, title in names_of_columns.items()), *USAGE_COLUMNS[1:])
-    notes = ["Usage inside of this range; a sub-agent counts by itself."]
-    notes += _price_notes(source, source.stats.usage_by("model"))
-    return Section("session", "Top sessions", source.caption, figures, columns, rows, notes)
+        figures.append(Figure(f"Sessions by {title}", ranked(drawn)))
+    notes = ["Cost and tokens inside of this range, durations of whole sessions; a sub-agent counts by itself."]
+    notes += _price_notes(source, source.stats.amounts_by("model"))
+    return ChartSection("session", "Top sessions", source.caption, figures, bool(entries), notes)
 
 
-def tool_use(source: ChartSource) -> Section:
+def by_tool(source: UsageSource) -> ChartSection:
     """The calls and the errors of each tool."""
-    found = source.stats.tool_errors()
-    names = source.names("tool", (row["tool"] for row in found))
-    drawn = [
-        Bar(
-            names[row["tool"]],
-            [
-                Part(PLAIN_COLOUR, float(row["tool_calls"] - row["errors"])),
-                Part(ERROR_COLOUR, float(row["errors"])),
-            ],
-            f"{row['tool_calls']:,} · {format_share(row['error_rate'])} errors",
-            source.sessions_url({"tool": row["tool"]}),
-        )
-        for row in found[: MAX_RANKED if len(found) > MAX_RANKED + 1 else None]
-    ]
-    if others := found[len(drawn) :]:
-        calls, errors = (sum(row[name] for row in others) for name in ("tool_calls", "errors"))
-        parts = [Part(PLAIN_COLOUR, float(calls - errors)), Part(ERROR_COLOUR, float(errors))]
-        text = f"{calls:,} · {format_share(ratio(errors, calls))} errors"
-        drawn.append(Bar(f"{len(others)} other tools", parts, text))
-    rows = [TableRow({**row, "tool": names[row["tool"]]}, source.sessions_url({"tool": row["tool"]})) for row in found]
-    columns = (
-        _name_column("tool", "Tool"),
-        _number_column("sessions_with_calls", "Sessions"),
-        _number_column("tool_calls", "Calls"),
-        _number_column("errors", "Errors"),
-        _share_column("error_rate", "Errors of calls"),
-    )
+    rows = tool_table(source).rows
+    shown = rows[: _ranked_count(rows)]
+    drawn = [_tool_bar(row.values["tool"], [row], row.url) for row in shown]
+    if others := rows[len(shown) :]:
+        drawn.append(_tool_bar(f"{len(others)} other tools", others, ""))
     legend = [(PLAIN_COLOUR, "without error", ""), (ERROR_COLOUR, "with error", "")]
     figures = [Figure("Tool calls and errors", ranked(drawn), legend if drawn else [])]
-    return Section("tool", "Tools", source.caption, figures, columns, rows)
+    return ChartSection("tool", "Tools", source.caption, figures, bool(rows))
 
 
-def cache_use(source: ChartSource) -> Section:
+def _tool_bar(name: str, rows: Sequence[TableRow], url: str) -> Bar:
+    calls, errors = (sum(row.values[column] for row in rows) for column in ("tool_calls", "errors"))
+    parts = [BarPart(PLAIN_COLOUR, float(calls - errors)), BarPart(ERROR_COLOUR, float(errors))]
+    return Bar(name, parts, f"{calls:,} · {format_share(ratio(errors, calls))} errors", url)
+
+
+def by_cache(source: UsageSource) -> ChartSection:
     """The share of input that was read from caches, and what that saved, for each model."""
-    usage = {model: used for (model,), used in source.stats.usage_by("model").items()}
-    saved = source.stats.cache_savings()
-    names = source.names("model", usage)
-    values: dict[str, Row] = {}
-    for model, used in usage.items():
-        row = used.as_row()
-        if row["cache_hit_rate"] is not None:
-            cost = saved.get(model)
-            dollars = None if cost is None else cost / NANO_PER_DOLLAR
-            values[model] = {"model": names[model], **row, "saved": dollars, "saved_nano": cost}
-    ordered = sorted(values, key=lambda model: (-(values[model]["cache_read_tokens"] or 0), model))
-    urls = {model: source.sessions_url({"model": model}) for model in ordered}
-    shares = [
-        Bar(
-            names[model],
-            [Part(source.colour(model), values[model]["cache_hit_rate"])],
-            format_share(values[model]["cache_hit_rate"]),
-            urls[model],
-        )
-        for model in ordered
-    ]
+    found = cache_use(source)
+    saved = {model: row["saved_nano"] for model, row in found.items() if row["saved_nano"] is not None}
+
+    def bar(model: str, length: float, text: str) -> Bar:
+        part = BarPart(source.colours("model").get(model, OTHER_COLOUR), length)
+        return Bar(found[model]["model"], [part], text, source.sessions_url({"model": model}))
+
+    shares = [bar(model, row["cache_hit_rate"], format_share(row["cache_hit_rate"])) for model, row in found.items()]
     savings = [
-        Bar(
-            names[model],
-            [Part(source.colour(model), max(0, saved[model] or 0) / NANO_PER_DOLLAR)],
-            format_savings(saved[model]),
-            urls[model],
-        )
-        for model in sorted(ordered, key=lambda model: -(saved.get(model) or 0))
-        if saved.get(model) is not None
+        bar(model, max(0, saved[model]) / NANO_PER_DOLLAR, format_savings(saved[model]))
+        for model in sorted(saved, key=lambda model: -saved[model])
     ]
-    columns = (
-        _name_column("model", "Model"),
-        _number_column("input_tokens", "Not cached"),
-        _number_column("cache_read_tokens", "Cache read"),
-        _number_column("cache_creation_tokens", "Cache written"),
-        _share_column("cache_hit_rate", "Read from cache"),
-        Column("saved", "Saved", lambda row: format_savings(row["saved_nano"])),
-    )
     figures = [
         Figure("Share of input read from the cache", ranked(shares[:MAX_RANKED], maximum=1.0)),
         Figure("Saved by the cache", ranked(savings[:MAX_RANKED])),
     ]
-    rows = [TableRow(values[model], urls[model]) for model in ordered]
-    notes = _cache_notes(source, saved)
-    if len(ordered) > MAX_RANKED:
-        notes.append(f"The {MAX_RANKED} models that read most from the cache; the table has all {len(ordered)}.")
-    return Section("cache", "Cache", source.caption, figures, columns, rows, notes)
+    notes = _cache_notes(source)
+    if len(found) > MAX_RANKED:
+        notes.append(f"The {MAX_RANKED} models that read most from the cache; the table has all {len(found)}.")
+    return ChartSection("cache", "Cache", source.caption, figures, bool(found), notes)
 
 
-def _cache_notes(source: ChartSource, saved: Mapping[str, int | None]) -> list[str]:
+def _cache_notes(source: UsageSource) -> list[str]:
     notes = [
         "Input: tokens that were not cached, read from the cache, or written to it. Saved: what the tokens read and"
         f" written would have cost as plain input, less what they did cost, by the prices of {prices().date}."
     ]
     table = prices()
-    tiered = sorted(model for model, cost in saved.items() if cost is None and table.price(model) is not None)
-    unpriced = sorted(model for model, cost in saved.items() if cost is None and table.price(model) is None)
+    unknown = sorted(model for model, saved in source.stats.cache_savings().items() if saved is None)
+    tiered = [model for model in unknown if table.price(model) is not None]
+    unpriced = [model for model in unknown if table.price(model) is None]
     if tiered:
         notes.append(f"Not computed for {_listed(source, tiered)}: the price depends on the length of each call.")
     if unpriced:
@@ -562,34 +334,23 @@ def _cache_notes(source: ChartSource, saved: Mapping[str, int | None]) -> list[s
     return notes
 
 
-def format_savings(nano: int | None) -> str:
-    """Dollars saved; with a minus where the cache cost more than it saved."""
-    if nano is None:
-        return "unknown"
-    return format_money(nano) if nano >= 0 else f"−{format_money(-nano)}"
-
-
-def subagent_share(source: ChartSource) -> Section:
+def by_kind(source: UsageSource) -> ChartSection:
     """The parts of cost and tokens that sub-agents have."""
-    usage = source.stats.usage_by_kind()
-    titles = {"sessions": "Sessions", "subagents": "Sub-agents"}
+    usage = {kind: used for kind, used in source.stats.usage_by_kind().items() if used.calls}
     figures = []
     for measure in MEASURES:
         total = sum(measure.amount(used) or 0 for used in usage.values())
         found = [
             Bar(
-                titles[kind],
-                [Part(PLAIN_COLOUR, measure.length(used))],
+                KIND_TITLES[kind],
+                [BarPart(PLAIN_COLOUR, measure.length(used))],
                 f"{measure.format([used])} · {format_share(ratio(measure.amount(used), total))}",
                 source.sessions_url({"kind": kind}),
             )
             for kind, used in usage.items()
-            if used.calls
         ]
         drawing = ranked(found) if total else Markup("")
         figures.append(Figure(f"{measure.title} of sessions and sub-agents", drawing))
-    rows = [source.row(used, {"kind": titles[kind]}, {"kind": kind}) for kind, used in usage.items() if used.calls]
-    columns = (_name_column("kind", "Kind"), *USAGE_COLUMNS)
     notes = ["A sub-agent whose records are in the file of its session counts for the session."]
-    notes += _price_notes(source, source.stats.usage_by("model"))
-    return Section("subagents", "Sub-agents", source.caption, figures, columns, rows, notes)
+    notes += _price_notes(source, source.stats.amounts_by("model"))
+    return ChartSection("subagents", "Sub-agents", source.caption, figures, bool(usage), notes)

@@ -11,6 +11,7 @@ from clew.agents.base import Agent, Claim, Header, SourceFile, first_lines, sour
 from clew.agents.claude_code.locate import agent_id, home_of, is_agent_file, is_transcript, stem
 from clew.agents.derived_ids import derived_id, is_uuid
 from clew.agents.folders import files_below
+from clew.agents.mcp_config import McpConfig
 from clew.agents.native_records import first_value
 from clew.analysis.facts import Facts
 from clew.analysis.titles import short_title
@@ -36,6 +37,7 @@ class ClaudeCode(Agent):
     title = "Claude Code"
     homepage = "https://claude.com/claude-code"
     package = __name__
+    is_shown_by_hugging_face = True
     newest_tested_version = "2.1.325"
     # The first names a tool that was found, the second marks where in a reply another model took over.
     opaque_blocks = frozenset({"tool_reference", "fallback"})
@@ -48,6 +50,14 @@ class ClaudeCode(Agent):
             return
         yield host.home / ".claude" / "projects"
         yield host.home / ".config" / "claude" / "projects"
+
+    def mcp_config(self, host: Host, project: Path | None = None) -> McpConfig:
+        entry = {"type": "stdio"}
+        if project is not None:
+            return McpConfig(project, ".mcp.json", "mcpServers", entry=entry)
+        configured = host.env.get("CLAUDE_CONFIG_DIR", "").split(",")[0].strip()
+        folder = host.expand(configured) if configured else host.home
+        return McpConfig(folder, ".claude.json", "mcpServers", entry=entry)
 
     def discover(self, root: Path) -> Iterator[SourceFile]:
         """Every transcript below the root, sub-agents and workflow agents included."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
+from clew.agents.model_context import ModelContext, model_context
 from clew.io.typed_records import KeysByType, TokenCount, unknown_in
 from clew.model.json import JSON
 
@@ -159,3 +160,8 @@ def _unknown_in_message(message: Mapping[str, JSON]) -> Iterator[str]:
     yield from unknown_in("model", message.get("modelInfo"), ModelInfo, _MODEL_KEYS)
     yield from unknown_in("metrics", message.get("metrics"), Metrics, _METRICS_KEYS)
     yield from _BLOCK_KEYS.unknown_in(message.get("content"))
+
+
+def read_model_context(native: Mapping[str, JSON]) -> ModelContext | None:
+    """The system prompt in the header of a session."""
+    return model_context(native.get("system_prompt")) if "role" not in native else None

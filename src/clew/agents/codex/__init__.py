@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 
 from clew.agents.base import Agent, Claim, Header, SourceFile, first_lines
 from clew.agents.codex import locate
+from clew.agents.mcp_config import McpConfig
 from clew.analysis.facts import Facts
 from clew.analysis.titles import short_title
 from clew.host import Host
@@ -39,12 +40,20 @@ class Codex(Agent):
     title = "Codex CLI"
     homepage = "https://github.com/openai/codex"
     package = __name__
+    is_shown_by_hugging_face = True
     newest_tested_version = "0.166.0"
     opaque_blocks = frozenset({"encrypted_content"})
 
     def roots(self, host: Host) -> Iterator[Path]:
         home = host.configured_folder("CODEX_HOME", ".codex")
         return (home / name for name in (locate.SESSIONS, locate.ARCHIVED))
+
+    def mcp_config(self, host: Host, project: Path | None = None) -> McpConfig | None:
+        if project is not None:
+            return None
+        configured = host.env.get("CODEX_HOME")
+        folder, name = (host.expand(configured), "config.toml") if configured else (host.home, ".codex/config.toml")
+        return McpConfig(folder, name, "mcp_servers", "toml")
 
     def discover(self, root: Path) -> Iterator[SourceFile]:
         return map(self.locate, locate.rollouts_below(root))

@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType
 
 from clew.agents.base import SourceFile
+from clew.agents.model_context import ModelContext, model_context
 from clew.io.compress import plain_name
 from clew.io.typed_records import RecordDecoder, TokenCount, unknown_in
 from clew.model.json import JSON
@@ -303,3 +304,13 @@ def _unknown_part_keys(item: Mapping[str, JSON]) -> Iterator[str]:
             if isinstance(kind, str) and kind in PART_KEYS:
                 name, known = PART_KEYS[kind]
                 yield from unknown_in(name, part, known=known)
+
+
+def read_model_context(record: Mapping[str, JSON]) -> ModelContext | None:
+    """The base instructions of a thread and the tools that its client added; built-in tools are not recorded."""
+    payload = record.get("payload")
+    if record.get("type") not in ("session_meta", "turn_context") or not isinstance(payload, Mapping):
+        return None
+    instructions = payload.get("base_instructions")
+    text = instructions.get("text") if isinstance(instructions, Mapping) else instructions
+    return model_context(text, payload.get("dynamic_tools"))

@@ -13,7 +13,7 @@ from clew.agents.codex.encode import ID_KEYS, tool_output
 from clew.agents.codex.history import read_with_history
 from clew.agents.codex.items import SPOKEN, blocks_of, exit_status, is_injected_item, role_of, texts_of
 from clew.agents.codex.records import TEXT_TYPES, Payload
-from clew.agents.target_profile import ORIGIN, Capacity, Compaction, Header, RecordText, TargetProfile
+from clew.agents.target_profile import Capacity, Compaction, Header, RecordText, TargetProfile
 from clew.agents.tools import Tool, command_text, todos_from, todos_into
 from clew.io.codec import dumps
 from clew.io.compress import open_source
@@ -101,7 +101,7 @@ def _aside(unit: Unit) -> RecordText | None:
         # A record without an envelope that is none of the known items.
         if not kind and "role" in record:
             return RecordText(f"a line of the role {record['role']!r}", "clew does not support it")
-        if kind and kind != ORIGIN and isinstance(kind, str):
+        if kind and isinstance(kind, str):
             return _unknown_item(kind)
     return None
 

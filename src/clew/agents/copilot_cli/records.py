@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from clew.agents.model_context import ModelContext, model_context
 from clew.io.typed_records import RecordDecoder, TokenCount, unknown_in
 from clew.model.json import JSON
 
@@ -186,3 +187,11 @@ def find_unknown_keys(record: Mapping[str, JSON]) -> Iterator[str]:
     if isinstance(kind, str) and kind in _UNUSED_KEYS and isinstance(data, dict):
         yield from unknown_in(kind, data, EventData, frozenset(_UNUSED_KEYS[kind].split()))
         yield from unknown_in(f"{kind}.toolRequests", data.get("toolRequests"), ToolRequest, _CALL_KEYS)
+
+
+def read_model_context(record: Mapping[str, JSON]) -> ModelContext | None:
+    """The system prompt that the client sent."""
+    data = record.get("data")
+    if record.get("type") != "system.message" or not isinstance(data, Mapping):
+        return None
+    return model_context(data.get("content"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path, PurePath
 
 from clew.agents.backups import is_link
@@ -11,8 +11,9 @@ from clew.agents.base import Agent, Claim, Header, SourceFile
 from clew.agents.folders import file_names, subfolders
 from clew.agents.gemini import locate
 from clew.agents.gemini.locate import CHATS, LOG
-from clew.agents.gemini.project_registry import MARKER, REGISTRY, TRUSTED, copies_of, proven
+from clew.agents.gemini.project_registry import MARKER, REGISTRY, TRUSTED, copies_of, folders_of_hashes
 from clew.agents.gemini_content import OPAQUE_PARTS
+from clew.agents.mcp_config import McpConfig
 from clew.analysis.facts import Facts
 from clew.analysis.titles import short_title
 from clew.host import Host
@@ -42,6 +43,11 @@ class Gemini(Agent):
     def roots(self, host: Host) -> Iterator[Path]:
         configured = host.env.get("GEMINI_CLI_HOME")
         yield (Path(configured) if configured else host.home) / ".gemini" / "tmp"
+
+    def mcp_config(self, host: Host, project: Path | None = None) -> McpConfig:
+        configured = host.env.get("GEMINI_CLI_HOME")
+        folder = project or (Path(configured) if configured else host.home)
+        return McpConfig(folder, ".gemini/settings.json", "mcpServers")
 
     def discover(self, root: Path) -> Iterator[SourceFile]:
         """Every chat, sub-agents included, every saved chat, and logs of prompts whose chats are gone."""
@@ -122,8 +128,8 @@ class Gemini(Agent):
     def workspace_folder(self, source: SourceFile) -> str:
         return locate.project_folder(source.path).name
 
-    def folder_of_hash(self, project_hash: str, folders: Iterable[str]) -> str | None:
-        return proven(project_hash, folders)
+    def folders_of_hashes(self, hashes: Collection[str], folders: Iterable[str]) -> dict[str, str]:
+        return folders_of_hashes(hashes, folders)
 
     def session_title(self, source: SourceFile, facts: Facts) -> str | None:
         return facts.titles.get("title") or locate.saved_tag(source.path) or short_title(facts.first_prompt)

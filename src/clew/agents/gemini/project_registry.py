@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from itertools import chain, count
 from pathlib import Path
@@ -76,25 +76,26 @@ def workspace_of(project: Path, project_hash: str | None, hints: Iterable[str]) 
     if written:
         return written
     wanted = project_hash or project.name
-    proved = proven(wanted, (*known.roots, *hints)) if _HASH.fullmatch(wanted) else None
-    return proved or wanted
+    proven = folders_of_hashes({wanted}, (*known.roots, *hints)) if _HASH.fullmatch(wanted) else {}
+    return proven.get(wanted, wanted)
 
 
-def proven(wanted: str, hints: Iterable[str]) -> str | None:
-    """The hint, or the folder above one, that has the hash."""
+def folders_of_hashes(wanted: Collection[str], hints: Iterable[str]) -> dict[str, str]:
+    """For each hash the hint, or the folder above one, that has it; nothing for a hash that none of them has."""
+    found: dict[str, str] = {}
     tried: set[str] = set()
     for hint in hints:
         path = hint.rstrip("/\\") or hint
         while path and path not in tried:
-            if len(tried) >= _MAX_TRIED:
-                return None
+            if len(tried) >= _MAX_TRIED or len(found) == len(wanted):
+                return found
             tried.add(path)
-            for spelling in _spellings(path) if path[1:2] == ":" else (path,):
-                if hash_of(spelling) == wanted:
-                    return spelling
+            for spelling in _spellings(path):
+                if (digest := hash_of(spelling)) in wanted:
+                    found.setdefault(digest, spelling)
             cut = max(path.rfind("/"), path.rfind("\\"))
             path = path[:cut] if cut > 0 else ""
-    return None
+    return found
 
 
 def _spellings(path: str) -> tuple[str, ...]:

@@ -13,9 +13,9 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
+from clew.agents.model_context import ModelContext, model_context
 from clew.io.typed_records import RecordDecoder, TokenCount, unknown_in, unknown_keys
 from clew.model.json import JSON
-from clew.model.record import ORIGIN
 
 STATE_ARRAY = ("records",)
 """`state.json` has no such array, so that all of it is one record."""
@@ -159,7 +159,6 @@ _KIND_BY_TYPE = {
     "context.append_loop_event": "progress",
     "context.spliced": "state",
     "llm.request": "progress",
-    ORIGIN: "state",
 }
 
 
@@ -207,3 +206,13 @@ def find_unknown_keys(native: Mapping[str, JSON]) -> Iterator[str]:
     yield from unknown_in("event", native.get("event"), LoopEvent, _EVENT_KEYS)
     yield from unknown_in("message", native.get("message"), ContextMessage, _MESSAGE_KEYS)
     yield from unknown_in("usage", native.get("usage"), Usage)
+
+
+def read_model_context(native: Mapping[str, JSON]) -> ModelContext | None:
+    """The system prompt of a profile or a setting, and the tools of requests."""
+    match native.get("type"):
+        case "profile.bind" | "config.update":
+            return model_context(native.get("systemPrompt"))
+        case "llm.tools_snapshot":
+            return model_context(tools=native.get("tools"))
+    return None

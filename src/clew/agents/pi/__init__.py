@@ -27,6 +27,7 @@ class Pi(Agent):
     title = "Pi"
     homepage = "https://github.com/earendil-works/pi"
     package = __name__
+    is_shown_by_hugging_face = True
     newest_tested_version = "0.87.1"
 
     def roots(self, host: Host) -> Iterator[Path]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
+from clew.agents.model_context import ModelContext, model_context
 from clew.io.typed_records import KeysByType, OptionalText, RecordDecoder, TokenCount, unknown_in
 from clew.model.json import JSON
 
@@ -146,3 +147,11 @@ def find_unknown_keys(record: Mapping[str, JSON]) -> Iterator[str]:
     for holder in (record, message if isinstance(message, dict) else {}):
         yield from unknown_in("usage", holder.get("usage"), Usage, _USAGE_KEYS)
         yield from _BLOCK_KEYS.unknown_in(holder.get("content"))
+
+
+def read_model_context(record: Mapping[str, JSON]) -> ModelContext | None:
+    """The tools that a system message adds; its text is a message of the session."""
+    message = record.get("message")
+    if not isinstance(message, Mapping) or message.get("role") != "system":
+        return None
+    return model_context(tools=message.get("toolsAdded"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from clew.render.parts import Call, Code, Command, Diff, Fields, Output, Piece, Question, Result, Tasks
+from clew.render.tables import duration
 from clew.render.text_safety import escape_line
 
 TARGET_CHARS = 200
@@ -15,10 +16,10 @@ def call_line(part: Call) -> str:
     """The content of a call's `<summary>`. The style sheet shows the note while the call is open, else the target."""
     target = _target(part) or ("" if part.note else _first_words(part))
     note = f' <span class="note">{escape_line(part.note)}</span>' if part.note else ""
-    on = f' <code class="on">{escape_line(target[:TARGET_CHARS])}</code>' if target else ""
+    target_html = f' <code class="call-target">{escape_line(target[:TARGET_CHARS])}</code>' if target else ""
     facts = " · ".join(_facts(part))
-    end = f' <span class="end">{facts}</span>' if facts else ""
-    return f"<b>{escape_line(part.name)}</b>{note}{on}{end}"
+    facts_html = f' <span class="call-facts">{facts}</span>' if facts else ""
+    return f"<b>{escape_line(part.name)}</b>{note}{target_html}{facts_html}"
 
 
 def count_lines(text: str) -> int:
@@ -63,36 +64,18 @@ def _first_words(part: Call) -> str:
 
 
 def _facts(part: Call) -> list[str]:
-    """How the call ended, its size and its duration."""
+    """How the call ended, the lines that it changed, wrote or printed, and its duration."""
     facts = [] if part.has_result else ["no result"]
     if part.result is not None:
-        facts.append(_state(part.result))
-    size = _size(part)
-    if size:
-        facts.append(size)
-    if part.seconds is not None and part.seconds >= MIN_SECONDS:
-        facts.append(_duration(part.seconds))
-    return facts
-
-
-def _state(result: Result) -> str:
-    if result.exit_code:
-        return f"exit {result.exit_code}"
-    return "error" if result.is_error else "ok"
-
-
-def _size(part: Call) -> str:
-    """Lines changed, written or printed."""
+        exit_code, is_error = part.result.exit_code, part.result.is_error
+        facts.append(f"exit {exit_code}" if exit_code else "error" if is_error else "ok")
     diffs = [line for piece in part.pieces if isinstance(piece, Diff) for line in piece.text.split("\n")]
-    if diffs:
-        return f"+{sum(line[:1] == '+' for line in diffs)} −{sum(line[:1] == '-' for line in diffs)}"
     written = sum(count_lines(piece.text) for piece in part.pieces if isinstance(piece, Code) and _written_file(piece))
     lines = written or (output_lines(part.result) if part.result is not None else 0)
-    return f"{lines:,} lines" if lines > 1 else ""
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    if diffs:
+        facts.append(f"+{sum(line[:1] == '+' for line in diffs)} −{sum(line[:1] == '-' for line in diffs)}")
+    elif lines > 1:
+        facts.append(f"{lines:,} lines")
+    if part.seconds is not None and part.seconds >= MIN_SECONDS:
+        facts.append(duration(part.seconds))
+    return facts

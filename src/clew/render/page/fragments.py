@@ -117,8 +117,9 @@ def no_file_link(_path: str) -> FileLink | None:
 class Fragments:
     """Writes the sections of a session as HTML.
 
-    `links` are addresses of other sessions by their ids, `about` descriptions of them. With `are_calls_folded`, a tool
-    call is one line until the reader opens it. `file_link` gives the link to a file that a tool call names.
+    `links` are addresses of other sessions by their ids, `names` and `about` their names and descriptions. With
+    `are_calls_folded`, a tool call is one line until the reader opens it. `file_link` gives the link to a file that a
+    tool call names.
     """
 
     def __init__(
@@ -126,6 +127,7 @@ class Fragments:
         prefix: str = "m",
         *,
         links: Mapping[str, str] | None = None,
+        names: Mapping[str, str] | None = None,
         about: Mapping[str, str] | None = None,
         nested: Nested | None = None,
         more: More = plain_notice,
@@ -133,7 +135,8 @@ class Fragments:
         file_link: Callable[[str], FileLink | None] = no_file_link,
     ) -> None:
         self._are_calls_folded, self._file_link = are_calls_folded, file_link
-        self._prefix, self._links, self._about, self._nested = prefix, links or {}, about or {}, nested
+        self._prefix, self._nested = prefix, nested
+        self._links, self._names, self._about = links or {}, names or {}, about or {}
         self._truncation_notice = more
         self.truncated: list[TruncatedText] = []
         """The truncated texts of the last section."""
@@ -254,7 +257,8 @@ class Fragments:
         if session is None or session not in self._links:
             return self._note(subagent_note(part))
         about = f", {escape_line(self._about[session])}" if session in self._about else ""
-        link = f'<a href="{escape(self._links[session])}">Sub-agent’s session {escape_line(session)}</a>'
+        name = escape_line(self._names.get(session, session))
+        link = f'<a href="{escape(self._links[session])}">Sub-agent: {name}</a>'
         return f'<p class="sub">{link}{about}</p>\n'
 
     def nested_session(self, subagent: Subagent) -> Iterator[str]:
@@ -274,7 +278,7 @@ class Fragments:
         html = "".join([self._writers[type(piece)](piece) for piece in part.pieces])
         self._message = outer_message
         # Of several results in one message the first has its id; a result outside a call is in a message that has it.
-        identity = self._id(part.index) if is_in_call else ""
+        identity = (self._id(part.index) or f' id="{self._prefix}{part.index}-{part.block}"') if is_in_call else ""
         self._messages_with_id.add(part.index)
         lines = output_lines(part)
         is_short = lines <= MAX_OPEN_LINES and len(html) <= MAX_OPEN_CHARS

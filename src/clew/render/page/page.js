@@ -63,7 +63,7 @@
 
   // The line of a folded tool call repeats what is inside it.
   const isSearched = (node) =>
-    node.parentElement.closest(".c > summary > .on") ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT;
+    node.parentElement.closest(".c > summary > .call-target") ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT;
 
   const search = (value) => {
     const query = value.toLowerCase();

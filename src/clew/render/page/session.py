@@ -31,6 +31,7 @@ def page(
     nested: Nested | None = None,
     index: str | None = None,
     carried: Iterable[str] = (),
+    masked: str = "",
     remark: Callable[[], str] = str,
     table: Contents | None = None,
 ) -> Iterator[str]:
@@ -38,11 +39,12 @@ def page(
 
     `index` is the address of a list of all pages, `links` are those of other sessions by their ids, `nested` gives
     sub-agents to be shown inside, and `carried` is more in pieces that stands at the end of the page, to be read by
-    programs. `remark` is asked at the end for what else there is to say; `table` is filled on the way.
+    programs. `masked` is the profile by which the session was masked, if it was. `remark` is asked at the end for what
+    else there is to say; `table` is filled on the way.
     """
     title = session_title(session)
     yield head(title, "session")
-    yield banner(title, _facts(session, agent), _notes(session, links or {}, index))
+    yield banner(title, [*_facts(session, agent), ("Masked", masked)], _notes(session, links or {}, index))
     yield toolbar(detail)
     yield '<main id="talk" tabindex="-1">\n'
     table = table or Contents()

@@ -22,11 +22,12 @@ from clew.catalog.database import transaction
 from clew.catalog.dedupe import update_visible_copies
 from clew.catalog.ids import packed_uuid
 from clew.catalog.lock import locked
-from clew.catalog.project_names import update_project_names
+from clew.catalog.project_name_rows import update_project_names
 from clew.catalog.row_writer import RowWriter
 from clew.catalog.rows import Rows
 from clew.catalog.schema import KEYS_PER_SOURCE, add_indices
 from clew.catalog.text_store import ChunkPacker, SourceTextWriter
+from clew.catalog.titles import update_titles
 from clew.datadir import data_path
 from clew.model.time import spell_time
 from clew.warehouse.columns import COPIES, TABLES
@@ -87,6 +88,8 @@ def _mirror(server: Connection, db: sqlite3.Connection, folder: Path, host: str)
         with transaction(db):
             _add(server, db, portion, host)
         count += len(portion)
+    with transaction(db):
+        update_titles(db)
     if count:
         with transaction(db):
             add_indices(db)

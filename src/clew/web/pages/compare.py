@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -13,19 +14,19 @@ from starlette.responses import Response
 
 from clew.catalog import queries
 from clew.catalog.queries import Entry, RecordedChange
+from clew.catalog.sessions import find_session
 from clew.catalog.stats import UsageTotals
-from clew.errors import UnknownReference
-from clew.filters import Filters
-from clew.render.outline import session_title
+from clew.errors import AmbiguousReference, UnknownReference, UsageError
+from clew.references import Reference
 from clew.render.page.fragments import Fragments
 from clew.render.page.session import Contents
 from clew.render.parts import Call, Fork
 from clew.web.comparison import Row, ShownSection, aligned_rows, branch_sections, count_common, messages_of
-from clew.web.context import use_redactor
 from clew.web.pages.compare_links import reference_of
 from clew.web.pages.session import more_link, subagent_links
 from clew.web.request import PageRequest, respond
-from clew.web.templates import session_url
+from clew.web.templates import session_name, session_url
+from clew.web.transcript import SubagentLinks
 
 ROWS_PER_PAGE = 12
 MAX_SHOWN_COMMON = 6
@@ -45,9 +46,14 @@ class Side(NamedTuple):
     entry: Entry
     branch: int | None
     title: str
+    """Masked."""
     contents: Contents
     sections: list[ShownSection]
     messages: set[int]
+    """Those that are shown."""
+    session_messages: int
+    """All messages of the session."""
+    subagents: SubagentLinks
 
     @property
     def is_whole(self) -> bool:
@@ -115,9 +121,9 @@ def view(request: PageRequest) -> Response:
         files=files[:MAX_FILES],
         files_left_out=max(0, len(files) - MAX_FILES),
         common=len(messages_of(sides[0].sections[:common])),
-        common_html=_html(request, sides[0], shown_common, "cm"),
+        common_html=_html(sides[0], shown_common, "cm"),
         last_common=max(messages_of(shown_common), default=0),
-        rows=[_cells(request, sides, row) for row in rows[first : first + ROWS_PER_PAGE]],
+        rows=[_cells(sides, row) for row in rows[first : first + ROWS_PER_PAGE]],
         page_number=page_number,
         pages=pages,
     )
@@ -125,26 +131,49 @@ def view(request: PageRequest) -> Response:
 
 def _open(request: PageRequest, reference: str) -> Side:
     """The conversation that a reference or an address of a session names."""
-    address = SESSION_ADDRESS.fullmatch(reference)
-    agent, _, identity = reference.partition(":") if address is None else (unquote(address[1]), "", address[2])
-    entry, branch = _find(request, agent, identity)
+    entry, branch = _find(request, reference)
     transcript = request.context.transcript(entry, request.profile)
     contents = transcript.contents()
     if branch is not None and not any(branch == each.index for _, fork in contents.forks for each in fork.branches):
         raise UnknownReference("no branch begins at this message")
     sections = branch_sections(transcript.sections(), contents.forks, branch)
-    title = session_title(transcript.header)
-    return Side(reference_of(entry, branch), entry, branch, title, contents, sections, messages_of(sections))
+    with request.masking_of(entry):
+        title = request.masking.text(session_name(entry, request.masking.text))
+    return Side(
+        reference_of(entry, branch),
+        entry,
+        branch,
+        title,
+        contents,
+        sections,
+        messages_of(sections),
+        transcript.messages,
+        subagent_links(request, entry),
+    )
 
 
-def _find(request: PageRequest, agent: str, identity: str) -> tuple[Entry, int | None]:
+def _find(request: PageRequest, reference: str) -> tuple[Entry, int | None]:
+    """The session that a reference or an address names, and the message that the named branch of it begins with."""
+    context, address = request.context, SESSION_ADDRESS.fullmatch(reference)
+    text, branch = reference if address is None else f"{unquote(address[1])}:{address[2]}", None
+    with suppress(UnknownReference):
+        return context.entry(*_agent_and_id(text)), None
+    if match := BRANCH.fullmatch(text):
+        text, branch = match[1], int(match[2])
+        with suppress(UnknownReference):
+            return context.entry(*_agent_and_id(text)), branch
     try:
-        return request.context.entry(agent, identity), None
-    except UnknownReference:
-        match = BRANCH.fullmatch(identity)
-        if match is None:
-            raise
-        return request.context.entry(agent, match[1]), int(match[2])
+        session = find_session(context.db, Reference.parse(text), context.host, missing=True)
+    except AmbiguousReference:
+        raise
+    except UsageError:
+        raise UnknownReference("no such session") from None
+    return context.entry(session.agent.id, session.id), branch
+
+
+def _agent_and_id(reference: str) -> tuple[str, str]:
+    agent, _, identity = reference.partition(":")
+    return agent, identity
 
 
 def _summarize(request: PageRequest, side: Side, common: int) -> Summary:
@@ -162,11 +191,10 @@ def _summarize(request: PageRequest, side: Side, common: int) -> Summary:
         times = [moment.time_us for moment in moments if moment.message in side.messages] or [0]
     calls = [part for section in side.sections for part in section if isinstance(part, Call)]
     tools = Counter(call.name for call in calls).most_common()
-    with use_redactor(request.context.session_redactor(entry, request.profile)):
+    with request.masking_of(entry):
         models = list(map(request.masking.text, models))
     return Summary(
-        len(side.messages),
-        len(messages_of(side.sections[common:])),
+        *_count_messages(side, common),
         min(times),
         max(times),
         used,
@@ -178,11 +206,19 @@ def _summarize(request: PageRequest, side: Side, common: int) -> Summary:
     )
 
 
+def _count_messages(side: Side, common: int) -> tuple[int, int]:
+    """All messages, and those behind the common beginning; of a whole session also those that show nothing."""
+    own = messages_of(side.sections[common:])
+    if not side.is_whole:
+        return len(side.messages), len(own)
+    return side.session_messages, side.session_messages - min(own) + 1 if own else 0
+
+
 def _file_rows(request: PageRequest, sides: Sequence[Side], summaries: Sequence[Summary]) -> list[FileRow]:
     """The files that either changed; those that only one changed first."""
     rows: dict[str, FileRow] = {}
     for side, summary in zip(sides, summaries, strict=True):
-        with use_redactor(request.context.session_redactor(side.entry, request.profile)):
+        with request.masking_of(side.entry):
             for path in summary.changes.keys() - rows.keys():
                 left, right = (_describe_changes(each.changes.get(path, [])) for each in summaries)
                 rows[path] = FileRow(request.masking.text(path), left, right)
@@ -197,19 +233,24 @@ def _describe_changes(changes: Sequence[RecordedChange]) -> str:
     return f"{times}, +{added} −{removed}" if added or removed else times
 
 
-def _cells(request: PageRequest, sides: Sequence[Side], row: Row) -> Cells:
+def _cells(sides: Sequence[Side], row: Row) -> Cells:
     left_first, right_first = (min(messages_of(sections), default=0) for sections in (row.left, row.right))
     if row.is_same:
         return Cells(Markup(), Markup(), left_first, right_first, len(messages_of(row.left)))
-    left, right = _html(request, sides[0], row.left, "lm"), _html(request, sides[1], row.right, "rm")
+    left, right = _html(sides[0], row.left, "lm"), _html(sides[1], row.right, "rm")
     return Cells(left, right, left_first, right_first, 0)
 
 
-def _html(request: PageRequest, side: Side, sections: Sequence[ShownSection], prefix: str) -> Markup:
+def _html(side: Side, sections: Sequence[ShownSection], prefix: str) -> Markup:
     """Sections as HTML, without the links of forks, which lead to messages that are not on this page."""
-    links = subagent_links(request, side.entry)
+    links = side.subagents
     fragments = Fragments(
-        prefix, links=links.urls, about=links.descriptions, more=more_link(side.entry), are_calls_folded=True
+        prefix,
+        links=links.urls,
+        names=links.names,
+        about=links.descriptions,
+        more=more_link(side.entry),
+        are_calls_folded=True,
     )
     without_forks = ([part for part in section if not isinstance(part, Fork)] for section in sections)
     pieces = [piece for section in without_forks if section for piece in fragments.write(section)]
@@ -253,9 +294,7 @@ def _branches(side: Side) -> list[Candidate]:
 
 def _sessions_of_project(request: PageRequest, entry: Entry) -> list[Entry]:
     """The latest other sessions of the same project."""
-    admitted = None
-    if entry.project:
-        filters = Filters.of(now=request.context.now(), project=entry.project)
-        admitted = request.context.searcher(request.profile).matching_sources(filters)
-    found = queries.page(request.context.db, admitted, MAX_CANDIDATES + 1).entries
+    db = request.context.db
+    admitted = queries.numbers_in_project(db, entry.project) if entry.project else None
+    found = queries.page(db, admitted, MAX_CANDIDATES + 1).entries
     return [one for one in found if one.number != entry.number][:MAX_CANDIDATES]

@@ -6,15 +6,14 @@ from markupsafe import Markup
 
 from clew.catalog.queries import Entry
 from clew.render.page.session import Contents
-from clew.web.templates import is_plain_id, link
+from clew.web.templates import link, public_id
 
 MAX_COMPARISONS = 100
 
 
 def reference_of(entry: Entry, branch: int | None = None) -> str:
-    """How an address names a session or a branch of it. An id that is not plain text is replaced by the catalog key."""
-    identity = entry.id if is_plain_id(entry.id) else entry.key
-    return f"{entry.agent}:{identity}" + (f"@{branch}" if branch is not None else "")
+    """How an address names a session or a branch of it."""
+    return f"{entry.agent}:{public_id(entry.id, entry.key)}" + (f"@{branch}" if branch is not None else "")
 
 
 def branch_comparisons(entry: Entry, contents: Contents, profile: str) -> list[tuple[str, Markup]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import msgspec
@@ -18,9 +19,7 @@ from clew.convert.conversion import NothingToConvert
 from clew.convert.losses import Loss, serious
 from clew.errors import Busy, PathRefused, UnknownReference, UsageError, WouldLose
 from clew.model.json import JSON
-from clew.web.context import NO_MASKING, AppContext, use_redactor
-from clew.web.pages.export import why_without_files
-from clew.web.pages.session import requested_entry
+from clew.web.context import NO_MASKING, AppContext
 from clew.web.request import PageRequest, respond
 from clew.web.templates import render
 
@@ -28,7 +27,7 @@ WHILE_MASKED = "Secrets are hidden, and the new session would hold them."
 LOSES_NOW = "Since this page was loaded, the session has something that cannot be carried over. Load the page again."
 
 
-class Target(NamedTuple):
+class TargetAgent(NamedTuple):
     """An agent that a session can be written for."""
 
     id: str
@@ -53,24 +52,36 @@ class Plan(NamedTuple):
     warning: str = ""
 
 
+@contextmanager
+def _explained_obstacles() -> Iterator[None]:
+    """Raise what prevents a conversion as a UsageError, whose text pages show."""
+    try:
+        yield
+    except (WouldLose, Busy, PathRefused, NothingToConvert) as error:
+        raise UsageError(str(error)) from error
+    except OSError as error:
+        raise UsageError(f"the files cannot be written: {error.strerror or error}") from error
+
+
 def resume_command(request: PageRequest) -> Response:
     """What `clew resume --dry-run` prints: the commands that continue the session in its own agent."""
-    context, entry = request.context, requested_entry(request)
-    if reason := why_without_files(context, entry):
+    context, entry = request.context, request.entry()
+    if reason := context.why_without_files(entry):
         raise UsageError(reason)
-    continuation = _continuation(context, entry, None)
     conversion = None
-    if continuation.conversion is not None and not continuation.was_converted:
-        continuation.conversion.rehearse(context.target_host.home)
-        conversion = continuation.convert_command(str(continuation.session.path))
-    with use_redactor(context.session_redactor(entry, request.profile)):
+    with _explained_obstacles():
+        continuation = _continuation(context, entry, None)
+        if continuation.conversion is not None and not continuation.was_converted:
+            continuation.conversion.rehearse(context.target_host.home)
+            conversion = continuation.convert_command(str(continuation.session.path))
+    with request.masking_of(entry):
         lines = continuation.shell_lines(request.masking.text, conversion)
     return PlainTextResponse("\n".join(lines))
 
 
 def view(request: PageRequest) -> Response:
     """The agents to choose from; for the one that the address names, what would be lost and written."""
-    context, entry = request.context, requested_entry(request)
+    context, entry = request.context, request.entry()
     reason = _why_not(request, entry)
     targets = [] if reason else _targets(context, entry)
     chosen = next((target for target in targets if target.id == request.param("to")), None)
@@ -90,12 +101,12 @@ class WriteRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 def write(request: PageRequest, body: WriteRequest) -> JSON:
     """Write the session for another agent, like `clew resume --to`; answers with HTML that says what was written."""
-    context, entry = request.context, requested_entry(request)
+    context, entry = request.context, request.entry()
     if reason := _why_not(request, entry):
         raise UsageError(reason)
     if body.to not in [target.id for target in _targets(context, entry)]:
         raise UnknownReference("no such agent")
-    try:
+    with _explained_obstacles():
         continuation = _continuation(context, entry, registry.get(body.to))
         written = continuation.converted
         assert written is not None
@@ -103,17 +114,13 @@ def write(request: PageRequest, body: WriteRequest) -> JSON:
             if serious(written.losses) and not body.allow_loss:
                 raise UsageError(LOSES_NOW)
             written = continuation.write(allow_loss=body.allow_loss)
-    except (WouldLose, Busy, PathRefused, NothingToConvert) as error:
-        raise UsageError(str(error)) from error
-    except OSError as error:
-        raise UsageError(f"It cannot be written: {error.strerror or error}") from error
     plan = Plan((), (), written.files, continuation.shell_lines(str), is_written=True)
     return {"html": render("continued.html", request.profile, plan=plan, target=continuation.agent.title)}
 
 
 def _why_not(request: PageRequest, entry: Entry) -> str:
     """Why the session cannot be written for another agent; "" if it can."""
-    return why_without_files(request.context, entry) or (WHILE_MASKED if request.masking.is_on else "")
+    return request.context.why_without_files(entry) or (WHILE_MASKED if request.masking.is_on else "")
 
 
 def _continuation(context: AppContext, entry: Entry, agent: Agent | None) -> Continuation:
@@ -126,7 +133,7 @@ def _continuation(context: AppContext, entry: Entry, agent: Agent | None) -> Con
     return continuation
 
 
-def _targets(context: AppContext, entry: Entry) -> list[Target]:
+def _targets(context: AppContext, entry: Entry) -> list[TargetAgent]:
     """Agents that sessions can be written for: those that are installed first, then those with sessions here."""
     summaries = agent_summaries(context.db)
     targets = []
@@ -136,19 +143,20 @@ def _targets(context: AppContext, entry: Entry) -> list[Target]:
             continue
         is_installed = shutil.which(profile.command({"id": "any"})[0]) is not None
         sessions = summaries[agent.id]["sessions"] if agent.id in summaries else 0
-        targets.append(Target(agent.id, agent.title, is_installed, sessions))
+        targets.append(TargetAgent(agent.id, agent.title, is_installed, sessions))
     return sorted(targets, key=lambda target: (not target.is_installed, not target.sessions, target.title.casefold()))
 
 
 def _plan(context: AppContext, entry: Entry, agent: Agent) -> Plan:
     """Rehearse the conversion; nothing is written."""
     try:
-        continuation = _continuation(context, entry, agent)
-        conversion, outcome = continuation.conversion, continuation.converted
-        assert conversion is not None and outcome is not None
-        if not continuation.was_converted:
-            outcome = conversion.rehearse(context.target_host.home)
-    except (WouldLose, Busy, PathRefused, NothingToConvert, UsageError) as error:
+        with _explained_obstacles():
+            continuation = _continuation(context, entry, agent)
+            conversion, outcome = continuation.conversion, continuation.converted
+            assert conversion is not None and outcome is not None
+            if not continuation.was_converted:
+                outcome = conversion.rehearse(context.target_host.home)
+    except UsageError as error:
         return Plan((), (), (), (), obstacle=str(error))
     losses = serious(outcome.losses)
     return Plan(

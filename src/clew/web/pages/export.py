@@ -8,10 +8,9 @@ from typing import IO, NamedTuple
 
 from starlette.responses import Response
 
-from clew.catalog.queries import Entry
 from clew.errors import UnknownReference, UsageError
 from clew.export.document import write_document
-from clew.export.session_file import write_markdown_file, write_page
+from clew.export.session_file import with_user_title, write_markdown_file, write_page
 from clew.model.time import spell_time
 from clew.render.outline import session_title
 from clew.stored_session import StoredSession
@@ -23,8 +22,8 @@ DEFAULT_PROFILE = "secrets"
 """What an export masks unless another choice was made."""
 ID_CHARS_IN_NAME = 8
 
-Write = Callable[[AppContext, StoredSession, IO[bytes], Counter[str]], object]
-"""Writes a session; the counter counts what its mask hides."""
+Write = Callable[[AppContext, StoredSession, str, IO[bytes], Counter[str]], object]
+"""Writes a session with the title that the user gave it, if any; the counter counts what its mask hides."""
 
 
 class Format(NamedTuple):
@@ -36,7 +35,7 @@ class Format(NamedTuple):
     write: Write
 
 
-def _write_html(context: AppContext, session: StoredSession, out: IO[bytes], masked: Counter[str]) -> None:
+def _write_html(context: AppContext, session: StoredSession, title: str, out: IO[bytes], masked: Counter[str]) -> None:
     agent, library = session.agent, context.library()
     write_page(
         agent,
@@ -44,14 +43,16 @@ def _write_html(context: AppContext, session: StoredSession, out: IO[bytes], mas
         out,
         masked,
         find_subagents=lambda source: library.subagents(StoredSession(agent, source)),
+        title=title,
     )
 
 
-def _write_markdown(_context: AppContext, session: StoredSession, out: IO[bytes], masked: Counter[str]) -> None:
-    write_markdown_file(session.agent, session.source, out, masked)
+def _write_markdown(_: AppContext, session: StoredSession, title: str, out: IO[bytes], masked: Counter[str]) -> None:
+    write_markdown_file(session.agent, session.source, out, masked, title=title)
 
 
-def _write_json(context: AppContext, session: StoredSession, out: IO[bytes], _masked: Counter[str]) -> None:
+def _write_json(context: AppContext, session: StoredSession, _title: str, out: IO[bytes], _: Counter[str]) -> None:
+    """Write the document of what the agent stored, which has the agent's own title."""
     write_document(session.agent, session.source, out, timestamp=spell_time(context.now()))
 
 
@@ -60,15 +61,6 @@ FORMATS = {
     "markdown": Format("Markdown", ".md", "text/markdown", _write_markdown),
     "json": Format("JSON", ".json", "application/json", _write_json),
 }
-
-
-def why_without_files(context: AppContext, entry: Entry) -> str:
-    """Why a session can be neither exported nor continued; "" if it can."""
-    if context.engine:
-        return "The files of this session are not on this machine."
-    if entry.state == "gone":
-        return "The source file of this session is missing."
-    return ""
 
 
 def export_profile(request: PageRequest) -> str:
@@ -84,14 +76,23 @@ def view(request: PageRequest) -> Response:
     context, form = request.context, FORMATS.get(request.path_param("format"))
     if form is None:
         raise UnknownReference("no such format")
-    entry = context.entry(request.path_param("agent"), request.path_param("identity"))
-    if reason := why_without_files(context, entry):
+    entry = request.entry()
+    if reason := context.why_without_files(entry):
         raise UsageError(reason)
     session, masked = context.session(entry, NO_MASKING), Counter[str]()
     own_masking = masking(export_profile(request))
     if own_masking.is_on:
         redactor = own_masking.redactor()
         session, masked = session.redacted(redactor), redactor.masked
-    header = session.session_object
-    name = f"{session_title(header)} ({session.agent.id} {header['id'][:ID_CHARS_IN_NAME]})"
-    return Download(lambda out: form.write(context, session, out, masked), name, form.suffix, form.media_type)
+    title = request.annotations.titles.get((entry.agent, entry.id), "")
+    return Download(
+        lambda out: form.write(context, session, title, out, masked),
+        lambda: _file_name(session, title),
+        (" (masked)" if own_masking.is_on else " (NOT masked)") + form.suffix,
+        form.media_type,
+    )
+
+
+def _file_name(session: StoredSession, title: str) -> str:
+    header = with_user_title(session.session_object, session.source, title)
+    return f"{session_title(header)} ({session.agent.id} {header['id'][:ID_CHARS_IN_NAME]})"

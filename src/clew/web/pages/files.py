@@ -17,7 +17,7 @@ from clew.catalog import queries
 from clew.catalog.ids import session_key
 from clew.catalog.queries import Entry, RecordedChange
 from clew.errors import SourceUnreadable, UnknownReference
-from clew.file_history.blame import Line, Version, blame, versions
+from clew.file_history.blame import Line, Origin, Version, blame, versions
 from clew.file_history.history import FileHistory
 from clew.file_history.timeline import OBSERVATIONS
 from clew.render.page.fragments import FileLink, Fragments, TruncatedText
@@ -26,7 +26,7 @@ from clew.render.tables import clock
 from clew.web.context import NO_MASKING
 from clew.web.editor import editor_links
 from clew.web.request import PageRequest, respond
-from clew.web.templates import session_url_of
+from clew.web.templates import session_name, session_url_of
 
 FILES_PER_PAGE = 100
 MAX_BLAME_LINES = 5_000
@@ -184,7 +184,7 @@ def blame_view(request: PageRequest) -> Response:
         request,
         "blame.html",
         path=path,
-        lines=_blame_rows(request, lines[: limit or MAX_BLAME_LINES], path),
+        lines=_blame_rows(request, lines[: limit or MAX_BLAME_LINES], path, [entry for entry, _ in sessions]),
         left_out=max(0, len(lines) - (limit or MAX_BLAME_LINES)),
         unread=unread + max(0, len(sessions) - (limit or MAX_BLAME_SESSIONS)),
     )
@@ -195,19 +195,32 @@ def _versions(request: PageRequest, entry: Entry, path: str) -> list[tuple[str, 
     return list(versions(history, entry.id, set(_recorded_names(history, path)))) if history is not None else []
 
 
-def _blame_rows(request: PageRequest, lines: Sequence[Line], path: str) -> list[dict[str, Any]]:
+def _blame_rows(
+    request: PageRequest, lines: Sequence[Line], path: str, sessions: Sequence[Entry]
+) -> list[dict[str, Any]]:
+    """The lines; the first of those that one message wrote names its session and the prompt."""
+    mask = request.masking.text
+    names = {(entry.agent, entry.id): mask(session_name(entry, mask)) for entry in sessions}
     texts = request.masking.lines([line.text.rstrip("\r\n") for line in lines], path)
-    return [_blame_row(request, line, text) for line, text in zip(lines, texts, strict=True)]
-
-
-def _blame_row(request: PageRequest, line: Line, text: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"number": line.number, "text": text, "origin": None}
-    if line.origin is not None:
+    rows: list[dict[str, Any]] = []
+    before = None
+    for line, text in zip(lines, texts, strict=True):
         origin = line.origin
-        key = session_key(origin.agent, origin.session)
-        row |= {
-            "origin": origin,
-            "url": session_url_of(origin.agent, origin.session, key, origin.message),
-            "prompt": request.masking.text(origin.prompt[1]) if origin.prompt is not None else "",
-        }
-    return row
+        row: dict[str, Any] = {"number": line.number, "text": text, "origin": origin, "is_first": False}
+        if origin is not None:
+            row |= _origin_columns(request, origin)
+            row |= {"session": names[origin.agent, origin.session], "is_first": origin != before}
+        rows.append(row)
+        before = origin
+    return rows
+
+
+def _origin_columns(request: PageRequest, origin: Origin) -> dict[str, Any]:
+    """Where the message that wrote a line is, and the prompt that led to it."""
+    key = session_key(origin.agent, origin.session)
+    index, prompt = origin.prompt or (None, "")
+    return {
+        "url": session_url_of(origin.agent, origin.session, key, origin.message),
+        "prompt": request.masking.text(prompt),
+        "prompt_url": session_url_of(origin.agent, origin.session, key, index),
+    }

@@ -35,7 +35,7 @@ class Run(NamedTuple):
 
 def view(request: PageRequest) -> Response:
     """The page."""
-    entry = request.context.entry(request.path_param("agent"), request.path_param("identity"))
+    entry = request.entry()
     session = request.context.session(entry, request.profile)
     tree = nodes((unit.value for unit in session.units()), session.facts.tree.graph())
     runs, limit = find_runs(tree), request.number("rows", MAX_RUNS)

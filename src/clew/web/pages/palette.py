@@ -12,6 +12,7 @@ from clew.catalog import queries
 from clew.catalog.queries import Entry
 from clew.catalog.session_index import SessionIndex
 from clew.web.context import AppContext
+from clew.web.pages.session_list import session_index
 from clew.web.request import PageRequest, respond
 from clew.web.templates import format_clock, link, session_name, session_url
 
@@ -32,7 +33,7 @@ class Option(NamedTuple):
 def view(request: PageRequest) -> Response:
     """The options for a text; without one, the latest sessions."""
     context, text = request.context, request.param("q") or ""
-    index = context.recent("session index", lambda: SessionIndex.load(context.db))
+    index = session_index(context).sessions
     words = text.casefold().split()
     groups = [("Sessions" if words else "Latest sessions", _sessions(request, index, text))]
     if words:
@@ -48,7 +49,7 @@ def view(request: PageRequest) -> Response:
 
 def _sessions(request: PageRequest, index: SessionIndex, text: str) -> list[Option]:
     latest = (session for session in index.sessions if not session.is_subagent)
-    found = index.find(text, request.session_labels) if text else latest
+    found = index.find(text, request.annotations.marks) if text else latest
     entries = queries.entries(request.context.db, [session.number for session in islice(found, MAX_SESSIONS)])
     return [Option(session_url(entry), session_name(entry, request.masking.text), _about(entry)) for entry in entries]
 
@@ -61,11 +62,11 @@ def _about(entry: Entry) -> str:
 def _projects(request: PageRequest, index: SessionIndex, words: list[str]) -> list[Option]:
     names = dict.fromkeys(session.project for session in index.sessions if session.project)
     found = [name for name in names if _has_words(name, words)]
-    return [Option(link("/sessions", request.profile, project=name), name) for name in found[:MAX_PROJECTS]]
+    return [Option(link("/sessions", request.profile, exact_project=name), name) for name in found[:MAX_PROJECTS]]
 
 
 def _labels(request: PageRequest, words: list[str]) -> list[Option]:
-    found = [label for label in request.known_labels if _has_words(label, words)]
+    found = [label for label in request.annotations.labels if _has_words(label, words)]
     return [Option(link("/sessions", request.profile, label=label), label) for label in found[:MAX_LABELS]]
 
 

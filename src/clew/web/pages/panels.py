@@ -17,11 +17,11 @@ from clew.catalog.stats import UsageTotals, catalog_stats
 from clew.errors import UnknownReference
 from clew.filters import Filters
 from clew.stored_session import StoredSession
-from clew.web.charts import COLOURS, lanes
+from clew.web.charts import OTHER_COLOUR, lanes
 from clew.web.context import NO_MASKING
 from clew.web.editor import editor_links
 from clew.web.request import PageRequest, respond
-from clew.web.usage_charts import model_colours
+from clew.web.usage_charts import catalog_colours
 
 RECORD_CHARS = 200_000
 """Characters of a native record that are shown at once."""
@@ -76,9 +76,9 @@ def usage(request: PageRequest, entry: Entry) -> dict[str, Any]:
 def _models(request: PageRequest, entry: Entry) -> list[tuple[int, str, UsageTotals]]:
     """Colour, name and usage of each model of a session, in the order of the colours."""
     usage = catalog_stats(request.context.db, Filters(sessions=(entry.key,))).usage_by("model")
-    colours = model_colours(request.context)
+    colours = catalog_colours(request.context, "model")
     return sorted(
-        ((colours.get(model, COLOURS), model, used) for (model,), used in usage.items()), key=lambda one: one[:2]
+        ((colours.get(model, OTHER_COLOUR), model, used) for (model,), used in usage.items()), key=lambda one: one[:2]
     )
 
 
@@ -137,7 +137,7 @@ def view(request: PageRequest) -> Response:
     name = request.path_param("panel")
     if name not in PANELS:
         raise UnknownReference("no such panel")
-    entry = request.context.entry(request.path_param("agent"), request.path_param("identity"))
+    entry = request.entry()
     title, load = PANELS[name]
     is_unread = has_unread_messages(request.context.db, entry.number)
     shown = load(request, entry)

@@ -8,9 +8,9 @@ from typing import Any
 from starlette.responses import Response
 
 from clew.catalog.ids import session_key
-from clew.web.context import masking_options
+from clew.web.context import masking, masking_options
 from clew.web.request import PageRequest, respond
-from clew.web.templates import session_url_of
+from clew.web.templates import session_name_of, session_url_of
 
 FINDINGS_PER_PAGE = 100
 
@@ -35,12 +35,16 @@ def view(request: PageRequest) -> Response:
         total=len(chosen),
         rules=sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])),
         rule=rule,
-        findings=[_with_url(finding) for finding in chosen[first : first + FINDINGS_PER_PAGE]],
+        findings=[_finding_row(finding) for finding in chosen[first : first + FINDINGS_PER_PAGE]],
         page_number=page_number,
         pages=max(1, -(-len(chosen) // FINDINGS_PER_PAGE)),
     )
 
 
-def _with_url(finding: dict[str, Any]) -> dict[str, Any]:
-    key = session_key(finding["agent"], finding["session"])
-    return {**finding, "url": session_url_of(finding["agent"], finding["session"], key, finding["message"])}
+def _finding_row(finding: dict[str, Any]) -> dict[str, Any]:
+    """A finding with the name of its session, and its address: of the tool result, where a message has several."""
+    agent, session = finding["agent"], finding["session"]
+    mask = masking("secrets").text
+    url = session_url_of(agent, session, session_key(agent, session), finding["message"])
+    url += f"-{finding['block']}" if finding["block"] is not None else ""
+    return {**finding, "name": session_name_of(finding["title"], session, mask), "url": url}

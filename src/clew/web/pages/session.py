@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from datetime import datetime
+from collections.abc import AsyncIterator, Container, Mapping
+from typing import NamedTuple
 
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, Response, StreamingResponse
@@ -12,18 +12,19 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from clew.catalog import queries
 from clew.catalog.change_detection import has_unread_messages
 from clew.catalog.queries import Entry
+from clew.catalog.running import running_sessions
+from clew.continuation import is_path
 from clew.errors import UnknownReference
-from clew.model.json import JSON
-from clew.render.outline import session_title
-from clew.render.page.fragments import MAX_TEXT_CHARS, More, TruncatedText
+from clew.io.paths import escape_invalid_utf8
+from clew.render.page.fragments import MAX_TEXT_CHARS, FileLink, More, TruncatedText
 from clew.render.page.frame import branches, count
-from clew.web.context import AppContext, use_redactor
+from clew.web.context import NO_MASKING, AppContext, use_redactor
 from clew.web.editor import EditorLinks, editor_links
 from clew.web.pages.annotated import session_annotations
 from clew.web.pages.compare_links import branch_comparisons, reference_of
-from clew.web.pages.export import DEFAULT_PROFILE, FORMATS, why_without_files
-from clew.web.pages.home import RUNNING
+from clew.web.pages.export import DEFAULT_PROFILE, FORMATS, Format
 from clew.web.pages.panels import PANELS
+from clew.web.pages.session_list import GROUPINGS, ROWS
 from clew.web.request import PageRequest, respond
 from clew.web.templates import format_duration, render, session_url
 from clew.web.transcript import WINDOW_MESSAGES, SubagentLinks, Transcript, window_bounds
@@ -33,14 +34,38 @@ ETAG_HEADER = "X-Clew-Etag"
 MESSAGES_PLACEHOLDER = "<!-- the messages -->"
 
 
-def requested_entry(request: PageRequest) -> Entry:
-    """The session that the address names."""
-    return request.context.entry(request.path_param("agent"), request.path_param("identity"))
+class SessionActions(NamedTuple):
+    """What the menu of actions needs to know."""
+
+    formats: Mapping[str, Format]
+    default_profile: str
+    without_files: str
+    """Why the session can be neither exported nor continued; "" if it can."""
+    compare_reference: str
+    folder: str
+    """The project's folder; "" if it is unknown or masked."""
+    source_path: str
+    """The file of the session; "" if it is missing, on another machine or masked."""
+    folder_link: FileLink | None
+    """Opens the folder in the editor of the settings."""
+
+
+def _session_actions(request: PageRequest, entry: Entry, transcript: Transcript) -> SessionActions:
+    context, folder = request.context, transcript.header.get("workspace") or ""
+    without_files = context.why_without_files(entry)
+    source_path = "" if without_files else escape_invalid_utf8(str(context.session(entry, NO_MASKING).path))
+    links = _file_links(request, entry, transcript)
+    with request.masking_of(entry):
+        folder, source_path = (path if request.masking.leaves(path) else "" for path in (folder, source_path))
+        folder_link = links(folder) if links is not None and is_path(folder) else None
+    return SessionActions(
+        FORMATS, DEFAULT_PROFILE, without_files, reference_of(entry), folder, source_path, folder_link
+    )
 
 
 def view(request: PageRequest) -> Response:
     """The page with one window; its script loads the others when they come into view."""
-    context, entry = request.context, requested_entry(request)
+    context, entry = request.context, request.entry()
     window_number = request.number("window", 0)
     # For a window named in the address the whole session is read; the first window alone is there sooner.
     open_transcript = context.transcript if window_number else context.transcript_for_first_page
@@ -53,10 +78,9 @@ def view(request: PageRequest) -> Response:
         request,
         "session.html",
         entry=entry,
-        compare_reference=reference_of(entry),
+        actions=_session_actions(request, entry, transcript),
         find=find,
         find_reference=Markup(escape(request.masking.reference(find))),
-        title=session_title(_with_title(transcript, entry)),
         header=transcript.header,
         parent=_parent(context, entry),
         newer=newer,
@@ -66,7 +90,7 @@ def view(request: PageRequest) -> Response:
         html=Markup(
             transcript.window(
                 first,
-                _subagent_links(entry, context.now()),
+                _subagent_links(request, entry),
                 more_link(entry),
                 _file_links(request, entry, transcript),
             )
@@ -77,12 +101,11 @@ def view(request: PageRequest) -> Response:
         is_long=transcript.is_long,
         is_partly_read=entry.state == "gone" and has_unread_messages(context.db, entry.number),
         size=WINDOW_MESSAGES,
+        list_rows=ROWS,
+        list_groupings=GROUPINGS,
         panels=PANELS,
-        formats=FORMATS,
-        default_profile=DEFAULT_PROFILE,
-        without_files=why_without_files(context, entry),
         now=context.now(),
-        **session_annotations(request, entry),
+        annotations=session_annotations(request, entry),
     )
 
 
@@ -97,12 +120,6 @@ def _parent(context: AppContext, entry: Entry) -> Entry | None:
     return queries.by_key(context.db, entry.parent) if entry.parent else None
 
 
-def _with_title(transcript: Transcript, entry: Entry) -> dict[str, JSON]:
-    """The header with the session's last title, which may be at the end of its file, or the task of a sub-agent."""
-    own = transcript.header.get("title")
-    return {**transcript.header, "title": (own or entry.title) if transcript.is_complete else (entry.title or own)}
-
-
 def _bounds(number: int, messages: int) -> tuple[int, int]:
     first, last = window_bounds(number)
     return first, min(last, messages)
@@ -111,26 +128,31 @@ def _bounds(number: int, messages: int) -> tuple[int, int]:
 def subagent_links(request: PageRequest, entry: Entry) -> SubagentLinks:
     """The sessions that this one started."""
     (entry,) = queries.with_children(request.context.db, [entry], None)
-    return _subagent_links(entry, request.context.now())
+    return _subagent_links(request, entry)
 
 
-def _subagent_links(entry: Entry, now: datetime) -> SubagentLinks:
-    urls = {child.id: session_url(child) for child in entry.children}
-    return SubagentLinks(urls, {child.id: _describe_subagent(child, now) for child in entry.children})
+def _subagent_links(request: PageRequest, entry: Entry) -> SubagentLinks:
+    running = running_sessions(request.context.db, request.context.now()) if entry.children else {}
+    with request.masking_of(entry):
+        return SubagentLinks(
+            {child.id: session_url(child) for child in entry.children},
+            {child.id: request.masking.text(child.title) for child in entry.children if child.title},
+            {child.id: _describe_subagent(child, running) for child in entry.children},
+        )
 
 
-def _describe_subagent(entry: Entry, now: datetime) -> str:
+def _describe_subagent(entry: Entry, running: Container[int]) -> str:
     """Messages, duration, errors, and whether it still runs."""
     facts = [count(entry.messages, "message")]
     facts += [format_duration(entry.ended_us - entry.started_us)] if entry.ended_us > entry.started_us > 0 else []
     facts += [count(entry.errors, "error")] if entry.errors else []
-    facts += ["still running"] if entry.ended_us >= (now - RUNNING).timestamp() * 1e6 else []
+    facts += ["still running"] if entry.number in running else []
     return ", ".join(facts)
 
 
 def window(request: PageRequest) -> Response:
     """The HTML of one window."""
-    entry, number = requested_entry(request), int(request.path_param("number"))
+    entry, number = request.entry(), int(request.path_param("number"))
     transcript = request.context.transcript(entry, request.profile)
     if number >= transcript.windows:
         raise UnknownReference("no such page of messages")
@@ -158,7 +180,7 @@ def _more_link(entry: Entry, text: TruncatedText, start: int) -> Markup:
 
 def more(request: PageRequest) -> Response:
     """The next part of a text that was cut."""
-    entry, start = requested_entry(request), request.number("from", MAX_TEXT_CHARS)
+    entry, start = request.entry(), request.number("from", MAX_TEXT_CHARS)
     section, number = int(request.path_param("section")), int(request.path_param("number"))
     text = request.context.transcript(entry, request.profile).truncated_text(section, number)
     if text is None or start >= len(text.text):
@@ -171,7 +193,7 @@ def more(request: PageRequest) -> Response:
 
 def message_markdown(request: PageRequest) -> Response:
     """A message with the rest of its reply, as it stands in the Markdown export."""
-    entry, number = requested_entry(request), int(request.path_param("number"))
+    entry, number = request.entry(), int(request.path_param("number"))
     text = request.context.transcript(entry, request.profile).markdown(number)
     if text is None:
         raise UnknownReference("no such message")
@@ -180,11 +202,11 @@ def message_markdown(request: PageRequest) -> Response:
 
 def print_view(request: PageRequest) -> Response:
     """All windows on one page, streamed one after the other."""
-    context, entry = request.context, requested_entry(request)
+    context, entry = request.context, request.entry()
     transcript = context.transcript(entry, request.profile)
     links, link_rest = subagent_links(request, entry), more_link(entry)
-    values = {"entry": entry, "title": session_title(transcript.header), "header": transcript.header}
-    with use_redactor(context.session_redactor(entry, request.profile)):
+    values = {"entry": entry, "header": transcript.header}
+    with request.masking_of(entry):
         html = render("print.html", request.profile, request=request, messages=transcript.messages, **values)
     before, after = html.split(MESSAGES_PLACEHOLDER)
 
@@ -199,7 +221,7 @@ def print_view(request: PageRequest) -> Response:
 
 def outline(request: PageRequest) -> Response:
     """The prompts of the whole session, and the tree of its branches."""
-    entry = requested_entry(request)
+    entry = request.entry()
     transcript = request.context.transcript(entry, request.profile)
     contents = transcript.contents()
     forks = [[parent or 0, [branch.index for branch in fork.branches]] for parent, fork in contents.forks]

@@ -5,29 +5,37 @@ from __future__ import annotations
 from datetime import date, timedelta
 from hashlib import sha256
 from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 from starlette.responses import Response
 
 from clew.catalog import queries
 from clew.catalog.queries import Entry
-from clew.catalog.session_index import IndexedSession, SessionIndex, by_project, top_level
+from clew.catalog.running import running_sessions
+from clew.catalog.session_index import IndexedSession, SessionIndex, grouped, top_level
 from clew.model.time import from_microseconds
 from clew.timezone import local_time
 from clew.web.context import AppContext
-from clew.web.pages.home import running_sessions
 from clew.web.request import PageRequest, respond
 
 ROWS = 60
-"""Sessions that are loaded at once, without their sub-agents."""
+"""Sessions that are loaded at once, without their sub-agents; the script reads it from the page."""
 MAX_ROWS = 600
-MAX_RUNNING = 50
+GROUPINGS = ("day", "project", "agent")
 STATE_HEADER = "X-Clew-State"
-"""Another value when the list may have changed."""
+"""Changes whenever the list may have changed."""
+
+
+class LoadedIndex(NamedTuple):
+    """The names of all sessions, and the state of the catalog that they were read from."""
+
+    sessions: SessionIndex
+    catalog_state: object
 
 
 class Group(NamedTuple):
-    """Sessions of one day or of one project."""
+    """Sessions of one day, project or agent."""
 
     key: str
     title: str
@@ -39,32 +47,31 @@ def view(request: PageRequest) -> Response:
 
     The answer is empty while the list is as it was at `state`.
     """
-    context = request.context
-    running = {entry.number for entry in running_sessions(context, MAX_RUNNING)}
-    today = local_time(context.now()).date()
-    state = _state(context.catalog_state(), sorted(running), today, request.profile, request.annotations)
+    context, current_key = request.context, request.param("current") or ""
+    index, catalog_state = session_index(context, current_key)
+    running, today = running_sessions(context.db, context.now()), local_time(context.now()).date()
+    state = _hash(catalog_state, running, today, request.profile, request.annotations.all)
     if state == request.param("state"):
         return Response(status_code=204)
-    index = session_index(context)
-    current = index.get(request.param("current") or "")
-    words, is_by_project = request.param("q") or "", request.param("group") == "project"
-    matching = index.find(words, request.session_labels) if words else []
+    current = index.get(current_key)
+    words, grouping = request.param("q") or "", request.param("group") or "day"
+    matching = index.find(words, request.annotations.marks) if words else []
     listed = index.family(matching) if words else index.sessions
-    tops = by_project(top_level(listed)) if is_by_project else top_level(listed)
+    tops = top_level(listed) if grouping not in GROUPINGS[1:] else grouped(top_level(listed), grouping)
     rows = max(1, request.number("rows", ROWS, MAX_ROWS))
-    first = min(request.number("from", _first_row(index, tops, current)), len(tops))
+    first = max(0, min(request.number("from", _first_row(index, tops, current)), len(tops) - 1))
     found = queries.entries(context.db, [session.number for session in tops[first : first + rows]])
     entries = queries.with_children(context.db, found, {session.number for session in listed} if words else None)
     response = respond(
         request,
         "session_list.html",
-        groups=_groups(entries, is_by_project, today),
-        is_by_project=is_by_project,
-        current=current.key if current else "",
+        groups=_groups(entries, grouping, today),
+        grouping=grouping,
+        current=current_key,
         opened=_opened(index, [*matching, *([current] if current else [])]),
         running=running,
         first=first,
-        end=first + len(entries),
+        end=first + rows,
         total=len(tops),
         words=words,
     )
@@ -72,12 +79,18 @@ def view(request: PageRequest) -> Response:
     return response
 
 
-def session_index(context: AppContext) -> SessionIndex:
-    """The names of all sessions as they are now."""
-    return context.cached("session index", lambda: SessionIndex.load(context.db))
+def session_index(context: AppContext, key: str = "") -> LoadedIndex:
+    """The names of all sessions as they were a moment ago; as they are now, if they do not have the session `key`."""
+
+    def load() -> LoadedIndex:
+        catalog_state = context.catalog_state()
+        return LoadedIndex(SessionIndex.load(context.db), catalog_state)
+
+    loaded = context.recent("session index", load)
+    return loaded if not key or loaded.sessions.get(key) else context.cached("session index", load)
 
 
-def _state(*values: object) -> str:
+def _hash(*values: object) -> str:
     return sha256(repr(values).encode()).hexdigest()[:16]
 
 
@@ -98,20 +111,17 @@ def _opened(index: SessionIndex, sessions: list[IndexedSession]) -> set[str]:
     return opened
 
 
-def _groups(entries: list[Entry], is_by_project: bool, today: date) -> list[Group]:
-    if is_by_project:
-        projects = groupby(entries, key=lambda entry: entry.project)
-        return [Group(project, project or "No project", list(together)) for project, together in projects]
-    days = groupby(entries, key=_day)
-    return [Group(day.isoformat() if day else "", _name_of_day(day, today), list(same)) for day, same in days]
+def _groups(entries: list[Entry], grouping: str, today: date) -> list[Group]:
+    if grouping in GROUPINGS[1:]:
+        named = groupby(entries, key=attrgetter(grouping))
+        return [Group(name, name or f"No {grouping}", list(same)) for name, same in named]
+    near: dict[date | None, str] = {today: "Today", today - timedelta(days=1): "Yesterday", None: "No time"}
+    groups = []
+    for day, same in groupby(entries, key=_local_day):
+        title = near[day] if day is None or day in near else f"{day:%a} {day.day} {day:%b %Y}"
+        groups.append(Group(str(day or ""), title, list(same)))
+    return groups
 
 
-def _day(entry: Entry) -> date | None:
+def _local_day(entry: Entry) -> date | None:
     return local_time(from_microseconds(entry.ended_us)).date() if entry.ended_us > 0 else None
-
-
-def _name_of_day(day: date | None, today: date) -> str:
-    if day is None:
-        return "No time"
-    near = {today: "Today", today - timedelta(days=1): "Yesterday"}
-    return near.get(day) or f"{day:%a} {day.day} {day:%b %Y}"

@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zoneinfo import available_timezones
 
 import msgspec
 from markupsafe import Markup, escape
 from starlette.responses import Response
 
-from clew.agents.file_evidence import absolute, is_windows
+from clew import project_names
 from clew.catalog import queries
 from clew.catalog.database import CatalogNotWritable
-from clew.catalog.project_suggestions import is_hash, project_folders, suggestions
+from clew.catalog.project_suggestions import ProjectFolder, Suggestion, is_hash, project_folders, suggestions
 from clew.catalog.sync import apply_project_names
-from clew.errors import Busy, SourceUnreadable, UsageError
+from clew.errors import Busy, SourceUnreadable, UnknownReference, UsageError
 from clew.io.paths import path_for_display
 from clew.model.json import JSON
 from clew.redact.findings import PROFILES
 from clew.render.detail import DETAILS
 from clew.render.page.frame import THEMES
-from clew.settings import DENSITIES, EDITORS, NO_EDITOR, save_settings, settings_path
-from clew.sources import project_names
 from clew.timezone import ZONE_VARIABLE
-from clew.web.context import NO_MASKING, NoCatalog, resolve_reference
+from clew.web import user_settings
+from clew.web.context import NO_MASKING, resolve_reference
+from clew.web.editor import EDITORS
 from clew.web.request import PageRequest, respond
+from clew.web.user_settings import DENSITIES, NO_EDITOR
 
 NAMES_WAIT_SECONDS = 2.0
 """A sync that runs for longer writes the names into the catalog itself."""
@@ -44,10 +45,11 @@ CHOICES = {
     "theme": ("Colours", [(name, {"auto": "as the system"}.get(name, name)) for name in THEMES]),
     "density": ("Density", [(name, name) for name in DENSITIES]),
     "detail": ("Level of detail", [(name, name) for name in DETAILS]),
-    "masking": ("Masked", [(name, MASKED_BY_PROFILE[name]) for name in PROFILES]),
+    "masking": ("Hide by default", [(name, MASKED_BY_PROFILE[name]) for name in PROFILES]),
     "editor": ("Open files in", [(NO_EDITOR, "none"), *((scheme, title) for scheme, (title, _) in EDITORS.items())]),
 }
-"""The settings that are one of a few values: label, and value and text of each option."""
+"""The settings that are one of a few values: title, and value and text of each option."""
+TITLES = {name: title for name, (title, _) in CHOICES.items()} | {"timezone": "Time zone"}
 
 
 class SettingsChange(msgspec.Struct, forbid_unknown_fields=True):
@@ -57,8 +59,10 @@ class SettingsChange(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class NamesChange(msgspec.Struct, forbid_unknown_fields=True):
-    """What the script posts about projects: names by project, and projects whose name is removed."""
+    """What the script posts about projects: one that was typed with its name, or names by key, or keys to remove."""
 
+    project: str = ""
+    name: str = ""
     names: dict[str, str] = {}
     remove: list[str] = []
 
@@ -75,28 +79,16 @@ class NameRow(NamedTuple):
     sessions: int = 0
 
 
-class ProjectNames(NamedTuple):
-    """What the page shows of projects."""
-
-    given: list[NameRow]
-    suggested: list[NameRow]
-    unnamed: list[NameRow]
-    projects: list[str]
-    """Folders, and projects that have none, for the list of a field."""
-    names: list[str]
-    problem: str
-
-
 def view(request: PageRequest) -> Response:
     """The page."""
     return respond(
         request,
         "settings.html",
-        project_names=_project_names(request),
+        **_given_names(request),
         choices_of=CHOICES,
         zones=_zones(),
         forced_zone=os.environ.get(ZONE_VARIABLE, ""),
-        file=str(settings_path()),
+        file=str(user_settings.settings_path()),
     )
 
 
@@ -105,26 +97,51 @@ def change(request: PageRequest, body: SettingsChange) -> JSON:
     if "masking" in body.changes and request.context.profile != NO_MASKING:
         raise UsageError("what is masked cannot be changed while the app runs with --redact")
     try:
-        save_settings(body.changes)
+        user_settings.save(body.changes, TITLES)
     except SourceUnreadable as error:
         raise UsageError(str(error)) from None
     return {}
 
 
 def names_view(request: PageRequest) -> Response:
-    """The part of the page with the names of projects."""
-    return respond(request, "project_names.html", project_names=_project_names(request))
+    """The part of the page with the names that were given to projects."""
+    return respond(request, "project_names.html", **_given_names(request))
+
+
+def suggestions_view(request: PageRequest) -> Response:
+    """The part of the page with names that would help, and what can be chosen in its form. Read when it is shown."""
+    try:
+        names = project_names.load()
+    except SourceUnreadable:
+        names = {}
+    context = request.context
+
+    def find() -> tuple[list[ProjectFolder], list[Suggestion]]:
+        folders = project_folders(context.db)
+        return folders, suggestions(context.db, folders, names)
+
+    folders, suggested = context.recent(f"project suggestions {names}", find)
+    return respond(
+        request,
+        "project_suggestions.html",
+        suggested=[_suggested_row(request, one) for one in suggested],
+        unnamed=_unnamed_rows(request, folders, suggested),
+        projects=_unmasked(request, (folder.workspace or folder.recorded for folder in folders)),
+        names=_unmasked(request, queries.names(context.db)["project"]),
+    )
 
 
 def change_names(request: PageRequest, body: NamesChange) -> JSON:
     """Store names of projects, and write them into the catalog unless a sync does it."""
     try:
-        if body.names:
-            given = {resolve_reference(key): resolve_reference(name) for key, name in body.names.items()}
-            project_names.add({_project_key(key): name for key, name in given.items()})
         if body.remove:
             project_names.remove(list(map(resolve_reference, body.remove)))
-    except SourceUnreadable as error:
+        elif body.names:
+            project_names.add({resolve_reference(key): resolve_reference(name) for key, name in body.names.items()})
+        else:
+            keys = project_names.project_keys(resolve_reference(body.project))
+            project_names.add(dict.fromkeys(keys, body.name))
+    except (SourceUnreadable, UnknownReference) as error:
         raise UsageError(str(error)) from None
     try:
         apply_project_names(request.context.folder, NAMES_WAIT_SECONDS)
@@ -133,46 +150,39 @@ def change_names(request: PageRequest, body: NamesChange) -> JSON:
     return {"applied": True}
 
 
-def _project_key(text: str) -> str:
-    """A project as it was typed or chosen: a folder without the slash at its end, or a name."""
-    text = text.strip()
-    return absolute(text, None) if is_windows(text) else text.rstrip("/") or text
-
-
-def _project_names(request: PageRequest) -> ProjectNames:
+def _given_names(request: PageRequest) -> dict[str, Any]:
     try:
         names, problem = project_names.load(), ""
     except SourceUnreadable as error:
         names, problem = {}, str(error)
-    reference = request.masking.reference
     given = [
-        NameRow(name, [path_for_display(key)], _attribute({"remove": [reference(key)]}))
+        NameRow(name, [path_for_display(key)], _attribute({"remove": [request.masking.reference(key)]}))
         for key, name in sorted(names.items(), key=lambda pair: (pair[1].casefold(), pair[0]))
     ]
-    try:
-        db, cached = request.context.db, request.context.cached
-    except NoCatalog:
-        return ProjectNames(given, [], [], [], [], problem)
-    folders = cached("project folders", lambda: project_folders(db))
-    found = cached(f"project suggestions {names}", lambda: suggestions(db, names))
-    suggested = [
+    return {"given": given, "names_problem": problem}
+
+
+def _suggested_row(request: PageRequest, one: Suggestion) -> NameRow:
+    reference = request.masking.reference
+    data = _attribute({"names": {reference(key): reference(one.name) for key in one.keys}})
+    return NameRow(one.name, list(map(path_for_display, one.current)), data, path_for_display(one.reason), one.sessions)
+
+
+def _unnamed_rows(
+    request: PageRequest, folders: Sequence[ProjectFolder], suggested: Sequence[Suggestion]
+) -> list[NameRow]:
+    """Projects that have only a hash, and for which no name is suggested."""
+    keys = {key for one in suggested for key in one.keys}
+    return [
         NameRow(
-            one.name,
-            list(map(path_for_display, one.current)),
-            _attribute({"names": {reference(key): reference(one.name) for key in one.keys}}),
-            path_for_display(one.reason),
-            one.sessions,
+            folder.name,
+            [folder.recorded],
+            _attribute(request.masking.reference(folder.recorded)),
+            sessions=folder.sessions,
         )
-        for one in found
-    ]
-    keys = {key for one in found for key in one.keys}
-    unnamed = [
-        NameRow(folder.name, [folder.recorded], _attribute(reference(folder.recorded)), "", folder.sessions)
         for folder in folders
         if is_hash(folder.name) and folder.recorded not in keys
     ]
-    projects = _unmasked(request, (folder.workspace or folder.recorded for folder in folders))
-    return ProjectNames(given, suggested, unnamed, projects, _unmasked(request, queries.names(db)["project"]), problem)
 
 
 def _unmasked(request: PageRequest, names: Iterable[str]) -> list[str]:

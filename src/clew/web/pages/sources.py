@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 from starlette.responses import Response
 
 from clew.agents import registry
 from clew.catalog import queries
 from clew.catalog.ids import session_key
 from clew.catalog.unknown_formats import unknown_formats
+from clew.model.json import JSON
 from clew.sources.local import listed_roots
+from clew.timezone import local_time
 from clew.web.request import PageRequest, respond
 from clew.web.templates import session_url_of
 
@@ -21,6 +24,7 @@ MAX_PROBLEMS = 200
 def view(request: PageRequest) -> Response:
     """The page."""
     context = request.context
+    updated_at = context.updater.succeeded_at
     limit = request.number("rows", MAX_PROBLEMS)
     problems = queries.source_problems(context.db, limit + 1)
     roots = [
@@ -37,7 +41,18 @@ def view(request: PageRequest) -> Response:
         left_out=len(problems) > limit,
         unknown_formats=request.masking.value([str(each) for each in unknown_formats(context.db)]),
         sync_progress=context.sync_progress(),
+        updated_at=local_time(updated_at).strftime("%H:%M:%S") if updated_at is not None else "",
     )
+
+
+class SyncRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """What the script posts to read what has changed; nothing has to be said."""
+
+
+def sync_now(request: PageRequest, _body: SyncRequest) -> JSON:
+    """Start a sync, or one after that which is running. The page shows how far it is."""
+    request.context.updater.request()
+    return {}
 
 
 def _problem_row(row: tuple[str, str, str, str]) -> dict[str, Any]:

@@ -51,7 +51,7 @@ async function writeSession(button) {
   button.disabled = true;
   const { to, loss } = button.dataset;
   try {
-    const { html } = await postJson(location.pathname, { to, allow_loss: loss === "1" });
+    const { html } = await postJson(location.pathname + location.search, { to, allow_loss: loss === "1" });
     fill(one("#continued"), html);
     one("#news").textContent = "";
     one("#continued pre").focus();

@@ -3,12 +3,13 @@
 import { describeError, fetchPart, fill, fillFrom, postJson } from "./fragments.js";
 import { addMessageAction, updateMessageActions } from "./message_actions.js";
 import { selectedMessage } from "./selection.js";
-import { sessionMain } from "./transcript.js";
+import { articleOf, messageNumber, sessionMain } from "./transcript.js";
 
 const { one, all } = clewView;
 
 const ACTION = "/annotations";
 const CONFIRMATION_MS = 2500;
+const NOT_SAVED = "Not saved yet. Save your changes, or Cancel to discard them.";
 /** A request may have 64 KiB. */
 const MAX_IMPORT_BYTES = 48 * 1024;
 
@@ -35,6 +36,7 @@ async function refreshSession() {
   const focused = document.activeElement && summary().contains(document.activeElement) ? document.activeElement.id : "";
   const wasOpen = one(".marked", summary())?.open;
   await fillFrom(summary(), summary().dataset.load);
+  showName();
   showButtons();
   const marked = one(".marked", summary());
   if (marked && wasOpen) {
@@ -79,21 +81,6 @@ export function toggleStar() {
   }
 }
 
-/** The article that shows a message, or the next one if the message has nothing to show; null if it is not loaded. */
-function articleOf(index) {
-  const element = document.getElementById(`m${index}`);
-  if (element) {
-    return element.closest("article");
-  }
-  const size = Number(sessionMain().dataset.size);
-  const articles = all(`.w[data-w="${Math.floor((index - 1) / size)}"] > article`, sessionMain());
-  return articles.find((article) => messageNumber(article) > index) || articles.at(-1) || null;
-}
-
-function messageNumber(article) {
-  return Number(one("header .n", article).hash.slice(2));
-}
-
 /** Put a copy of each mark below the header of its message, in the windows that are loaded. */
 function placeMarks() {
   all(".mark.placed", sessionMain()).forEach((mark) => mark.remove());
@@ -124,6 +111,15 @@ function watchWindows() {
   observeWindows();
 }
 
+/** The title may have been changed. */
+function showName() {
+  const name = one("[data-name]", summary())?.dataset.name;
+  if (name && name !== one("#title").textContent) {
+    one("#title").textContent = name;
+    document.title = `${name} · clew`;
+  }
+}
+
 function showButtons() {
   for (const button of all("#star, #annotate", summary())) {
     button.hidden = false;
@@ -140,12 +136,27 @@ function formDialog() {
   dialog.id = "annotation-dialog";
   dialog.setAttribute("aria-labelledby", "annotation-title");
   document.body.append(dialog);
+  dialog.addEventListener("cancel", (event) => warnOnce(event, dialog));
+  addEventListener("beforeunload", (event) => {
+    if (dialog.open && hasChanges(one("form", dialog))) {
+      event.preventDefault();
+    }
+  });
   return dialog;
+}
+
+/** Escape does not discard what was typed until it is pressed again. */
+function warnOnce(event, dialog) {
+  const problem = one("#annotation-problem", dialog);
+  if (hasChanges(one("form", dialog)) && problem.textContent !== NOT_SAVED) {
+    event.preventDefault();
+    problem.textContent = NOT_SAVED;
+  }
 }
 
 /** What was changed in the form. */
 function changesIn(form) {
-  const { starred, note } = form.elements;
+  const { starred, note, title } = form.elements;
   const boxes = all('[name="label"]', form);
   const changes = {
     add_labels: boxes.filter((box) => box.checked && !box.defaultChecked).map((box) => box.value),
@@ -161,7 +172,35 @@ function changesIn(form) {
   if (!note.readOnly && note.value !== note.defaultValue) {
     changes.note = note.value;
   }
+  if (title && !title.readOnly && title.value !== title.defaultValue) {
+    changes.title = title.value;
+  }
   return changes;
+}
+
+function hasChanges(form) {
+  return Object.values(changesIn(form)).some((change) => !Array.isArray(change) || change.length);
+}
+
+/** Add the label in the field to the labels of the form, checked. */
+function addLabel(form) {
+  const field = form.elements.new;
+  const text = field.value.trim();
+  const choices = one(".choices", form);
+  const known = all("label", choices).find((label) => label.textContent.trim().toLowerCase() === text.toLowerCase());
+  const box = known ? one("input", known) : document.createElement("input");
+  if (!known) {
+    box.type = "checkbox";
+    box.name = "label";
+    box.value = text;
+    const label = document.createElement("label");
+    label.className = "check";
+    label.append(box, ` ${text}`);
+    choices.append(label);
+  }
+  box.checked = true;
+  box.closest("label").scrollIntoView({ block: "nearest" });
+  field.value = "";
 }
 
 /**
@@ -195,6 +234,15 @@ async function openForm(key, message, onSaved) {
     await onSaved();
     announce("Saved");
   });
+  form.addEventListener("input", () => {
+    one("#annotation-problem", dialog).textContent = "";
+  });
+  form.elements.new.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.isComposing && event.target.value.trim()) {
+      event.preventDefault();
+      addLabel(form);
+    }
+  });
   form.elements.note.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       one("#annotation-save", dialog).click();
@@ -223,7 +271,7 @@ export function initAnnotations() {
     isPressed: ({ index }) => isMessageStarred(index),
   });
   addMessageAction({
-    label: "Label, note",
+    label: "Edit labels and note",
     perform: ({ index }) => openForm(summary().dataset.key, index, refreshSession),
   });
   placeMarks();

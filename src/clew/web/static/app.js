@@ -17,13 +17,12 @@ import { initUnseen } from "./unseen.js";
 
 const { one } = clewView;
 
-/** The button that masks secrets sets a cookie and reloads the page. */
+/** The button that hides or shows secrets sets a cookie and reloads the page. */
 function initMaskButton() {
   const button = one("#mask");
   button.hidden = false;
   button.addEventListener("click", () => {
-    const isOn = button.getAttribute("aria-pressed") === "true";
-    document.cookie = `clew-redact=${isOn ? "none" : button.dataset.profile}; path=/; samesite=strict`;
+    document.cookie = `clew-redact=${button.dataset.profile}; path=/; samesite=strict`;
     location.reload();
   });
 }

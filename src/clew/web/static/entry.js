@@ -4,7 +4,7 @@ const message = document.getElementById("entry");
 async function signIn() {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
   if (!token) {
-    message.textContent = "Open the link that `clew web` printed in your terminal.";
+    message.textContent = "Open the link that `clew web` printed in your terminal. Each time clew is started, it prints a new one.";
     return;
   }
   message.textContent = "Signing in …";

@@ -4,7 +4,7 @@
  */
 
 import { describeError, fetchPart } from "./fragments.js";
-import { goToMessage, holdPlace, sessionMain, showMessage } from "./transcript.js";
+import { goToMessage, holdPosition, sessionMain, showMessage } from "./transcript.js";
 
 const { one, all } = clewView;
 
@@ -13,9 +13,9 @@ const MARK_DELAY_MS = 50;
 const MAX_MARKS_PER_WINDOW = 2000;
 const SHARE_OF_SCREEN_ABOVE_HIT = 1 / 3;
 /** Texts that are no part of a message. */
-const NOT_SEARCHED = "article > header, .mark.placed, .c > summary > .end, .peek, .more";
+const NOT_SEARCHED = "article > header, .mark.placed, .c > summary > .call-facts, .peek, .more, .copy-block";
 /** The line of a folded tool call, which repeats what is inside it. */
-const REPEATED = ".c > summary > .on";
+const REPEATED = ".c > summary > .call-target";
 /** A phrase does not reach beyond one of these. */
 const BLOCKS = "p, li, pre, td, th, dd, dt, h1, h2, h3, h4, h5, h6, summary, del, ins, div";
 /** Scripts without spaces between words. */
@@ -152,7 +152,7 @@ function showHit(number) {
   const range = rangeOfHit(index);
   if (range) {
     clewView.reveal(range.startContainer.parentElement);
-    holdPlace(() => scrollToRange(rangeOfHit(index)));
+    holdPosition(() => scrollToRange(rangeOfHit(index)));
   }
   showStatus();
 }
@@ -188,7 +188,7 @@ async function step(direction) {
   }
   const number = (next + hits.length) % hits.length;
   const searched = query;
-  // Whoever types goes on typing; else the message is selected.
+  // Keep the focus in the search field; otherwise select the message.
   const element = await (document.activeElement === field ? showMessage(hits[number]) : goToMessage(hits[number]));
   if (searched === query && element) {
     showHit(number);
@@ -219,8 +219,8 @@ function setAddress() {
   history.replaceState(history.state, "", url);
 }
 
-/** Search for something else. With `isTyped`, the last word may be unfinished. */
-async function search(text, isTyped = false) {
+/** Search for something else. */
+async function search(text) {
   pending?.abort();
   query = text.trim();
   hits = [];
@@ -230,7 +230,7 @@ async function search(text, isTyped = false) {
   if (query) {
     pending = new AbortController();
     try {
-      const found = await fetchHits(query, isTyped, pending.signal);
+      const found = await fetchHits(query, pending.signal);
       hits = found.messages || [];
       pattern = patternOf(found.spellings || []);
       problem = found.problem;
@@ -246,8 +246,8 @@ async function search(text, isTyped = false) {
   showStatus(problem);
 }
 
-async function fetchHits(text, isTyped, signal) {
-  const parameters = new URLSearchParams(isTyped ? { q: text, typed: "1" } : { q: text });
+async function fetchHits(text, signal) {
+  const parameters = new URLSearchParams({ q: text });
   const url = `${sessionMain().dataset.session}/hits?${parameters}`;
   const response = await fetchPart(url, signal);
   return response.json();
@@ -262,7 +262,7 @@ function bindField() {
   let timer = 0;
   field.addEventListener("input", () => {
     clearTimeout(timer);
-    timer = setTimeout(() => search(field.value, true), TYPING_DELAY_MS);
+    timer = setTimeout(() => search(field.value), TYPING_DELAY_MS);
   });
   field.form.addEventListener("submit", (event) => event.preventDefault());
   field.addEventListener("keydown", async (event) => {

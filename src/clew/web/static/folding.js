@@ -15,9 +15,9 @@ let areCallsOpen = !isLong;
 /** Whether everything else is open: true or false after "Open all" or "Close all", null as it came from the server. */
 let areOthersOpen = null;
 /** What the reader opened or closed, by the keys of `keysOf`. */
-const chosen = new Map();
+const openByReader = new Map();
 /** Whether an element is open unless the reader changes it. */
-const standard = new WeakMap();
+const openByDefault = new WeakMap();
 
 /** The elements in a message that can be folded, each with a key that its copy in a later version has as well. */
 function keysOf(article) {
@@ -33,8 +33,8 @@ function keysOf(article) {
 export function applyFolding(article) {
   for (const [details, key] of keysOf(article)) {
     const isOpen = details.classList.contains("c") ? areCallsOpen : (areOthersOpen ?? details.open);
-    standard.set(details, isOpen);
-    const wanted = chosen.get(key) ?? isOpen;
+    openByDefault.set(details, isOpen);
+    const wanted = openByReader.get(key) ?? isOpen;
     if (details.open !== wanted) {
       details.open = wanted;
     }
@@ -47,15 +47,15 @@ function rememberToggle({ target }) {
   if (!pair) {
     return;
   }
-  if (target.open === standard.get(target)) {
-    chosen.delete(pair[1]);
+  if (target.open === openByDefault.get(target)) {
+    openByReader.delete(pair[1]);
   } else {
-    chosen.set(pair[1], target.open);
+    openByReader.set(pair[1], target.open);
   }
 }
 
 function refold() {
-  chosen.clear();
+  openByReader.clear();
   all(".w > article", main).forEach(applyFolding);
 }
 

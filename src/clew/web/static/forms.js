@@ -14,9 +14,8 @@ const SLOW_FIELDS = /^(text|file)$/;
  * @param {HTMLFormElement} form
  * @param {HTMLElement} target
  * @param {number} delay milliseconds after the last key
- * @param {string} extraQuery
  */
-function submitWhileTyping(form, target, delay, extraQuery) {
+function submitWhileTyping(form, target, delay) {
   let timer = 0;
   let pending = null;
 
@@ -31,7 +30,7 @@ function submitWhileTyping(form, target, delay, extraQuery) {
     history.replaceState(null, "", url);
     const started = performance.now();
     try {
-      await fillFrom(target, url + (query.size ? "&" : "?") + extraQuery, pending.signal);
+      await fillFrom(target, url, pending.signal);
       target.dataset.took = String(Math.round(performance.now() - started));
     } catch (error) {
       if (error.name !== "AbortError") {
@@ -66,9 +65,9 @@ export function initForms() {
   const searchForm = one("#ask");
   const filterForm = one("#filters");
   if (searchForm) {
-    submitWhileTyping(searchForm, one("#hits"), SEARCH_DELAY_MS, "typed=1");
+    submitWhileTyping(searchForm, one("#hits"), SEARCH_DELAY_MS);
   }
   if (filterForm) {
-    submitWhileTyping(filterForm, one("#found"), FILTER_DELAY_MS, "");
+    submitWhileTyping(filterForm, one("#found"), FILTER_DELAY_MS);
   }
 }

@@ -8,6 +8,7 @@ const { one, all } = clewView;
 const POLL_MS = 4000;
 const RETRY_MS = 2000;
 const NO_ANSWER = "clew does not answer. Is it still running?";
+const SIGNED_OUT = "clew was restarted. Open its new link, which it printed in your terminal, in another tab; then try again here.";
 
 /**
  * Fetch a part of a page. A status of 400 is a part too: it explains what is wrong with the request.
@@ -18,7 +19,7 @@ const NO_ANSWER = "clew does not answer. Is it still running?";
 export async function fetchPart(url, signal) {
   const response = await fetch(url, { headers: { "X-Clew": "1" }, signal });
   if (!response.ok && response.status !== 400) {
-    throw new Error(errorText(await response.text()) || NO_ANSWER);
+    throw refusal(response, errorText(await response.text()));
   }
   return response;
 }
@@ -28,7 +29,7 @@ export async function fetchText(url) {
   const response = await fetch(url);
   const text = await response.text();
   if (!response.ok) {
-    throw new Error(errorText(text) || NO_ANSWER);
+    throw refusal(response, errorText(text));
   }
   return text;
 }
@@ -44,7 +45,7 @@ export async function postJson(url, body) {
   const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) {
-    throw new Error(answer.error || NO_ANSWER);
+    throw refusal(response, answer.error);
   }
   return answer;
 }
@@ -52,6 +53,11 @@ export async function postJson(url, body) {
 async function fetchHtml(url, signal) {
   const response = await fetchPart(url, signal);
   return response.text();
+}
+
+/** The error of a request that the server refused. An open page is signed out only if the server was restarted. */
+function refusal(response, text) {
+  return new Error(response.status === 401 ? SIGNED_OUT : text || NO_ANSWER);
 }
 
 /** The text of an error page. */
@@ -187,8 +193,17 @@ function poll(element) {
 /** What a page shows of the catalog, by the id of the element: as it came from the server, before scripts changed it. */
 const catalogHtml = new Map(all("#sync, [data-refreshed]").map((element) => [element.id, element.innerHTML]));
 
+let refreshing = null;
+
 /** Bring the page up to date every few seconds until no running sync will change it. */
-async function refreshUntilComplete() {
+function refreshUntilComplete() {
+  refreshing ??= refreshRepeatedly().finally(() => {
+    refreshing = null;
+  });
+  return refreshing;
+}
+
+async function refreshRepeatedly() {
   for (let seconds = refreshSeconds(); seconds; seconds = refreshSeconds()) {
     await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
     if (!document.hidden) {
@@ -224,6 +239,42 @@ async function refreshFromCatalog() {
   }
 }
 
+/** The button that starts a sync shows that one runs, and what the page then says of the catalog is announced. */
+function initSyncButton() {
+  const button = one("#sync-now");
+  if (!button) {
+    return;
+  }
+  const status = one("#sync-status");
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    if (button.getAttribute("aria-disabled")) {
+      return;
+    }
+    button.setAttribute("aria-disabled", "true");
+    status.textContent = button.textContent = "Syncing …";
+    try {
+      await postJson("/sources/sync", {});
+      await refreshFromCatalog();
+      await refreshUntilComplete();
+      status.textContent = one("#catalog-state").textContent;
+    } catch (error) {
+      one("#catalog-state").textContent = status.textContent = describeError(error);
+    }
+    button.removeAttribute("aria-disabled");
+    button.textContent = "Sync now";
+  });
+}
+
+/** Put the next part of a cut text where the link to it is; a line break sets the first link off. */
+export function replaceMoreLink(link, content) {
+  const before = link.previousSibling;
+  if (before instanceof Text && before.data.endsWith("\n")) {
+    before.data = before.data.slice(0, -1);
+  }
+  link.replaceWith(content);
+}
+
 /** Replace the link behind a cut text by the next part of the text. */
 async function showMore(link) {
   let content;
@@ -234,12 +285,13 @@ async function showMore(link) {
     return;
   }
   const added = content.firstElementChild;
-  link.replaceWith(content);
+  replaceMoreLink(link, content);
   added.focus({ preventScroll: true });
 }
 
 export function initFragments() {
   refreshUntilComplete();
+  initSyncButton();
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-more]");
     if (link && !event.ctrlKey && !event.metaKey && !event.shiftKey) {

@@ -77,6 +77,7 @@ const ACTIONS = {
   d: () => cycleChoice("diff"),
   g: () => click(one("#back") ? "back" : "graph"),
   f: toggleFollowing,
+  G: () => click("end"),
   n: nextHit,
   N: previousHit,
   s: toggleStar,

@@ -48,11 +48,15 @@ const clewLayout = (() => {
     save("localStorage", LIST_CHOICES_KEY, { isClosed: !isListOpen(), group: listGroup() });
   };
 
+  /** Read while scrolling: reading it when the page is left would arrange the whole page once more. */
+  let scrolled = 0;
+  rows.addEventListener("scroll", () => { scrolled = rows.scrollTop; }, { passive: true });
+
   /** Keep the list for the page that is opened next in this tab. */
   const saveList = (state) => {
     const html = rows.innerHTML.length > MAX_SAVED_CHARS ? "" : rows.innerHTML;
-    const { profile } = list.dataset;
-    save("sessionStorage", LIST_KEY, { profile, state, html, words: filter.value, scroll: rows.scrollTop });
+    const { run } = list.dataset;
+    save("sessionStorage", LIST_KEY, { run, state, html, words: filter.value, scroll: scrolled });
   };
 
   /** Mark the session of this page in the list, and unfold the sub-agents around it. */
@@ -87,10 +91,12 @@ const clewLayout = (() => {
     const { isClosed, group } = load("localStorage", LIST_CHOICES_KEY);
     list.hidden = false;
     document.body.classList.toggle("with-list", !isClosed);
-    list.querySelector("#group-project").checked = group === "project";
+    for (const radio of list.querySelectorAll("input[name=group]")) {
+      radio.checked ||= radio.value === group;
+    }
     const saved = load("sessionStorage", LIST_KEY);
     filter.value = saved.words || "";
-    if (!saved.html || saved.profile !== list.dataset.profile) {
+    if (!saved.html || saved.run !== list.dataset.run) {
       return "";
     }
     rows.innerHTML = saved.html;

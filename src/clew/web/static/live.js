@@ -1,10 +1,12 @@
 /** Keeps a session page up to date while its session grows, and loads the outline of prompts and branches. */
 
 import { fillFrom } from "./fragments.js";
+import { select } from "./selection.js";
 import {
   allWindows,
   appendWindow,
   goToStart,
+  holdPosition,
   isLoaded,
   loadWindow,
   refreshWindow,
@@ -138,12 +140,19 @@ function scrollToEnd() {
   scrollTo({ top: document.documentElement.scrollHeight });
 }
 
-async function setFollowing(on) {
+/** Scroll to the last message and select it. */
+export async function goToEnd() {
+  const number = allWindows().length - 1;
+  await loadWindow(number);
+  select(all("article", windowElement(number)).filter(clewView.isShown).at(-1));
+  holdPosition(scrollToEnd);
+}
+
+function setFollowing(on) {
   isFollowing = on;
   followButton.setAttribute("aria-pressed", String(on));
   if (on) {
-    await loadWindow(allWindows().length - 1);
-    scrollToEnd();
+    goToEnd();
   }
 }
 
@@ -167,6 +176,10 @@ function firstPaint() {
 export async function initLive() {
   followButton.hidden = false;
   followButton.addEventListener("click", toggleFollowing);
+  one("#end").addEventListener("click", (event) => {
+    event.preventDefault();
+    goToEnd();
+  });
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) {
       closeStream();

@@ -1,12 +1,14 @@
 /**
  * A toolbar on the message that is hovered, focused or selected. Other modules add actions with `addMessageAction`.
- * Each message gets its own toolbar when it is first hovered or focused; the style sheet shows and hides it.
+ * Each message gets its toolbar, and the buttons that copy its code and output, when it is first hovered or focused;
+ * the style sheet shows and hides them.
  */
 
 import { copyFor } from "./clipboard.js";
+import { addCopyButtons } from "./copy_blocks.js";
 import { fetchText } from "./fragments.js";
-import { selectedMessage } from "./selection.js";
-import { sessionMain } from "./transcript.js";
+import { deselect, selectedMessage } from "./selection.js";
+import { messageNumber, sessionMain } from "./transcript.js";
 
 const { one, all } = clewView;
 
@@ -29,6 +31,8 @@ const MESSAGE = ".w > article";
 
 /** @type {MessageAction[]} */
 const actions = [];
+/** What the pointer was pressed on, until the click that follows. */
+let pressedOn = null;
 
 /** @param {MessageAction} action */
 export function addMessageAction(action) {
@@ -42,9 +46,8 @@ export function updateMessageActions() {
 
 /** @returns {Message} */
 function describe(article, button = null) {
-  // A message whose id was given to a result has a number nevertheless.
-  const { hash } = one("header .n", article);
-  return { index: Number(hash.slice(2)), article, url: sessionMain().dataset.session + hash, button };
+  const index = messageNumber(article);
+  return { index, article, url: `${sessionMain().dataset.session}#m${index}`, button };
 }
 
 function addToolbar(article) {
@@ -62,11 +65,23 @@ function addToolbar(article) {
     });
     toolbar.append(button);
   }
+  toolbar.append(closeButton());
   // Without a size of its own, it moves nothing in the header.
-  const place = document.createElement("div");
-  place.className = "message-actions-place";
-  place.append(toolbar);
-  one("header .n", article).before(place);
+  const anchor = document.createElement("div");
+  anchor.className = "message-actions-anchor";
+  anchor.append(toolbar);
+  one("header .n", article).before(anchor);
+}
+
+/** The style sheet shows it where the toolbar covers a part of the screen. */
+function closeButton() {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "close";
+  button.textContent = "✕";
+  button.setAttribute("aria-label", "Close");
+  button.addEventListener("click", deselect);
+  return button;
 }
 
 function updatePressed(article) {
@@ -80,10 +95,22 @@ function updatePressed(article) {
 
 function showToolbar(event) {
   const article = event.target.closest(MESSAGE);
+  if (article) {
+    addCopyButtons(article);
+  }
   if (article && !one(".message-actions", article)) {
     addToolbar(article);
     updatePressed(article);
   }
+}
+
+/** A tap on a message shows its buttons. The same tap must not click the one that came under the finger. */
+function ignoreUnpressedButton(event) {
+  const button = event.target.closest(".message-actions button, .copy-block button");
+  if (button && pressedOn && !button.contains(pressedOn)) {
+    event.stopPropagation();
+  }
+  pressedOn = null;
 }
 
 /** Copy the address of the selected message, or of the session if none is selected. */
@@ -109,4 +136,6 @@ export function initMessageActions() {
   addMessageAction({ label: "Copy as Markdown", perform: copyMarkdown });
   sessionMain().addEventListener("pointerover", showToolbar);
   sessionMain().addEventListener("focusin", showToolbar);
+  sessionMain().addEventListener("pointerdown", (event) => (pressedOn = event.target), { capture: true });
+  sessionMain().addEventListener("click", ignoreUnpressedButton, { capture: true });
 }

@@ -19,14 +19,20 @@ export function select(article) {
   if (!article || article === selected) {
     return;
   }
-  if (selected) {
-    selected.classList.remove("here");
-  }
+  deselect();
   mark(article);
   article.focus({ preventScroll: true });
   const recordPanel = one("#panel-record");
   if (recordPanel && recordPanel.open && article.id) {
     showRecord(article.id.slice(1));
+  }
+}
+
+export function deselect() {
+  if (selected) {
+    selected.classList.remove("here");
+    selected.blur();
+    selected = null;
   }
 }
 

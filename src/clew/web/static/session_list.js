@@ -4,10 +4,11 @@
  */
 
 import { describeError, fetchPart, parseHtml } from "./fragments.js";
+import { loadCounts } from "./unseen.js";
 
 const { one, all } = clewView;
 
-const ROWS = 60;
+const MAX_REFRESHED_PAGES = 3;
 const FILTER_DELAY_MS = 80;
 const REFRESH_MS = 4000;
 const LOAD_WITHIN_PX = 400;
@@ -20,11 +21,13 @@ const filter = list && one("input[type=search]", list);
 const toggleButton = one("#list-toggle");
 const drawer = one("#list-drawer");
 
+/** The number of rows that are loaded at once. */
+const pageRows = list && Number(list.dataset.rows);
+
 /** The state of the catalog that the rows show; "" before they are loaded. */
 let state = list ? clewLayout.listState : "";
+/** The request for rows that is under way: "reload", "edge" or "refresh", and what aborts it. */
 let pending = null;
-/** Edges of the list that are being loaded. */
-const loadingEdges = new WeakSet();
 
 function isShown() {
   return WIDE.matches ? clewLayout.isListOpen() : drawer.open;
@@ -33,7 +36,7 @@ function isShown() {
 function url(params) {
   const query = { current: list.dataset.key, group: clewLayout.listGroup(), q: filter.value.trim(), ...params };
   const filled = Object.entries(query).filter(([, value]) => value !== "");
-  return `/sidebar?${new URLSearchParams(filled)}`;
+  return `/session-list?${new URLSearchParams(filled)}`;
 }
 
 const edgeObserver = list && new IntersectionObserver(
@@ -41,28 +44,57 @@ const edgeObserver = list && new IntersectionObserver(
   { root: rows, rootMargin: `${LOAD_WITHIN_PX}px` },
 );
 
-function observeEdges() {
+/**
+ * Prepare rows that were put into the list.
+ * @returns {HTMLElement | null} the row of this page
+ */
+function bindRows() {
+  const counts = loadCounts();
+  for (const link of all("li > a", rows)) {
+    const seen = Number(counts[link.pathname] || 0);
+    const added = Number(link.dataset.messages) - seen;
+    const mark = one(".new", link);
+    mark.hidden = !seen || added <= 0 || link.pathname === list.dataset.session;
+    mark.textContent = `${added.toLocaleString("en")} new`;
+  }
   edgeObserver.disconnect();
   all("[data-edge]", rows).forEach((edge) => edgeObserver.observe(edge));
+  return clewLayout.markCurrentSession();
+}
+
+/**
+ * Request rows, and abort the request before: its answer would be about other rows.
+ * @returns {Promise<{rows: DocumentFragment, state: string}>} without rows if the list is as it was at `params.state`
+ */
+async function fetchRows(kind, params) {
+  pending?.controller.abort();
+  const request = { kind, controller: new AbortController() };
+  pending = request;
+  try {
+    const response = await fetchPart(url(params), request.controller.signal);
+    const html = await response.text();
+    return { rows: parseHtml(html), state: response.headers.get("X-Clew-State") || state };
+  } finally {
+    if (pending === request) {
+      pending = null;
+    }
+  }
 }
 
 /** Load the list anew, around the session of this page. */
 async function reload() {
-  pending?.abort();
-  pending = new AbortController();
   try {
-    const response = await fetchPart(url({}), pending.signal);
-    rows.replaceChildren(parseHtml(await response.text()));
-    state = response.headers.get("X-Clew-State") || "";
+    const answer = await fetchRows("reload", {});
+    rows.replaceChildren(answer.rows);
+    state = answer.state;
     rows.scrollTop = 0;
-    const current = clewLayout.markCurrentSession();
+    const current = bindRows();
     if (current && !filter.value.trim()) {
       clewLayout.showRow(current);
     }
     if (document.activeElement === rows) {
       current?.focus({ preventScroll: true });
     }
-    observeEdges();
   } catch (error) {
     if (error.name !== "AbortError") {
       rows.textContent = describeError(error);
@@ -72,26 +104,22 @@ async function reload() {
 
 /** Replace the link at the start or the end of the list by the rows that it stands for. */
 async function loadEdge(edge) {
-  if (loadingEdges.has(edge)) {
+  // After another edge or list was loaded, the edges that are in view are loaded again.
+  if (pending && pending.kind !== "refresh") {
     return;
   }
-  loadingEdges.add(edge);
   const isEnd = edge.dataset.edge === "end";
   const from = Number(edge.dataset.from);
-  const params = isEnd ? { from } : { from: Math.max(0, from - ROWS), rows: Math.min(ROWS, from) };
+  const params = isEnd ? { from } : { from: Math.max(0, from - pageRows), rows: Math.min(pageRows, from) };
   try {
-    const response = await fetchPart(url(params));
-    const fragment = parseHtml(await response.text());
-    if (edge.isConnected) {
-      joinRows(edge, fragment, isEnd);
-    }
+    const answer = await fetchRows("edge", params);
+    keepScroll(() => joinRows(edge, answer.rows, isEnd));
   } catch {
-    loadingEdges.delete(edge);
+    // It is loaded when it comes into view again.
   }
 }
 
 function joinRows(edge, fragment, isEnd) {
-  const fromBottom = rows.scrollHeight - rows.scrollTop;
   one(`[data-edge=${isEnd ? "start" : "end"}]`, fragment)?.remove();
   const neighbour = isEnd ? edge.previousElementSibling : edge.nextElementSibling;
   const [first, second] = isEnd
@@ -102,33 +130,34 @@ function joinRows(edge, fragment, isEnd) {
     one("ul", first).append(...one("ul", second).children);
     second.remove();
   }
-  if (!isEnd) {
-    rows.scrollTop = rows.scrollHeight - fromBottom;
-  }
-  clewLayout.markCurrentSession();
-  observeEdges();
 }
 
-/** Show what has changed in the catalog. The place, the focus and what is unfolded stay as they are. */
+/** Show what has changed in the catalog. The first row in view, the focus and what is unfolded stay as they are. */
 async function refresh() {
-  if (document.hidden || !isShown() || !state) {
+  if (document.hidden || !isShown() || !state || pending) {
     return;
   }
-  const start = one("[data-edge=start]", rows);
-  const count = all(":scope > section > ul > li", rows).length;
-  const words = filter.value;
   try {
-    const from = start ? start.dataset.from : 0;
-    const response = await fetchPart(url({ state, from, rows: Math.max(ROWS, count) }));
-    if (response.status === 204 || filter.value !== words) {
-      return;
+    const answer = await fetchRows("refresh", { state, ...rowsAroundView() });
+    if (answer.state !== state) {
+      state = answer.state;
+      keepScroll(() => replaceRows(answer.rows));
     }
-    const fragment = parseHtml(await response.text());
-    state = response.headers.get("X-Clew-State") || "";
-    replaceRows(fragment);
   } catch {
-    // The server was stopped; the list stays as it is.
+    // Something else was asked for, or the server was stopped; the list stays as it is.
   }
+}
+
+/** The rows to refresh: all, or of many those around the view. The others are loaded again when they are scrolled to. */
+function rowsAroundView() {
+  const shown = all(":scope > section > ul > li", rows);
+  const { top } = rows.getBoundingClientRect();
+  const firstInView = shown.findIndex((row) => row.getBoundingClientRect().bottom > top);
+  const count = Math.max(pageRows, Math.min(shown.length, MAX_REFRESHED_PAGES * pageRows));
+  const skipped = Math.max(0, Math.min(firstInView - Math.floor(count / 2), shown.length - count));
+  // New sessions move the last ones down.
+  const added = one("[data-edge=end]", rows) ? 0 : pageRows;
+  return { from: Number(one("[data-edge=start]", rows)?.dataset.from || 0) + skipped, rows: count + added };
 }
 
 function replaceRows(fragment) {
@@ -137,12 +166,24 @@ function replaceRows(fragment) {
     each.open = unfolded.get(each.previousElementSibling.pathname) ?? each.open;
   }
   const focused = rows.contains(document.activeElement) ? document.activeElement.pathname : "";
-  const { scrollTop } = rows;
   rows.replaceChildren(fragment);
-  rows.scrollTop = scrollTop;
-  clewLayout.markCurrentSession();
   all("li > a", rows).find((link) => link.pathname === focused)?.focus({ preventScroll: true });
-  observeEdges();
+}
+
+/** Change the rows without moving what is in view. At the start of the list, new rows come into view. */
+function keepScroll(change) {
+  const isAtStart = rows.scrollTop === 0 && !one("[data-edge=start]", rows);
+  const { top } = rows.getBoundingClientRect();
+  const before = shownLinks()
+    .map((link) => ({ path: link.pathname, box: link.getBoundingClientRect() }))
+    .filter(({ box }) => box.bottom > top);
+  change();
+  bindRows();
+  const after = new Map(shownLinks().map((link) => [link.pathname, link]));
+  const kept = before.find(({ path }) => after.has(path));
+  if (kept && !isAtStart) {
+    rows.scrollTop += after.get(kept.path).getBoundingClientRect().top - kept.box.top;
+  }
 }
 
 function openDrawer() {
@@ -275,6 +316,6 @@ export function initSessionList() {
   if (!state && isShown()) {
     reload();
   }
-  observeEdges();
+  bindRows();
   setInterval(refresh, REFRESH_MS);
 }

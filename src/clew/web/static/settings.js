@@ -4,7 +4,7 @@ import { describeError, fillFrom, postJson } from "./fragments.js";
 
 const { one, all } = clewView;
 
-/** What a browser chose by itself gives way to a new setting. */
+/** Settings that replace the choice stored in this browser. */
 const BROWSER_CHOICES = ["theme", "detail"];
 /** Settings that change what the server shows. */
 const NEEDS_RELOAD = ["timezone", "masking"];
@@ -50,17 +50,44 @@ function enable(root) {
   });
 }
 
-async function changeNames(body) {
-  const status = one("#names-status");
-  const section = one("#project-names");
+/** The last request of each part. A new one aborts it, so that an early answer never replaces a later one. */
+const partRequests = new WeakMap();
+
+/** Fetch a part of the section about projects, and make it usable. */
+async function load(part, url) {
+  partRequests.get(part)?.abort();
+  const request = new AbortController();
+  partRequests.set(part, request);
+  part.setAttribute("aria-busy", "true");
+  try {
+    await fillFrom(part, url, request.signal);
+    enable(part);
+  } catch (error) {
+    if (request.signal.aborted) {
+      return;
+    }
+    part.textContent = describeError(error);
+  }
+  part.removeAttribute("aria-busy");
+}
+
+function loadSuggestions() {
+  return load(one("#project-suggestions"), "/settings/project-suggestions");
+}
+
+/** Store names, and show what the server then has: it may refuse because they were changed elsewhere. */
+async function changeNames(body, form) {
+  let result;
   try {
     const answer = await postJson("/settings/projects", body);
-    await fillFrom(section, "/settings/projects");
-    status.textContent = answer.applied ? "Saved." : "Saved. The running update of the catalog applies it.";
+    result = answer.applied ? "Saved." : "Saved. The running update of the catalog applies it.";
+    form?.reset();
   } catch (error) {
-    status.textContent = describeError(error);
+    result = describeError(error);
   }
-  enable(section);
+  await load(one("#project-names"), "/settings/projects");
+  one("#names-status").textContent = result;
+  await loadSuggestions();
 }
 
 export function initSettings() {
@@ -71,8 +98,9 @@ export function initSettings() {
   enable(form);
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("change", (event) => save(event.target));
-  const section = one("#project-names");
+  const section = one("#projects");
   enable(section);
+  loadSuggestions();
   section.addEventListener("click", (event) => {
     const button = event.target.closest("button");
     if (button?.dataset.names) {
@@ -86,6 +114,6 @@ export function initSettings() {
   section.addEventListener("submit", (event) => {
     event.preventDefault();
     const { project, name } = event.target.elements;
-    changeNames({ names: { [project.value]: name.value } });
+    changeNames({ project: project.value, name: name.value }, event.target);
   });
 }

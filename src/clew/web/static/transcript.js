@@ -50,6 +50,21 @@ export function windowElement(number) {
   return one(`.w[data-w="${number}"]`);
 }
 
+/** The number of the message that an article begins with. Its element id may belong to a tool result. */
+export function messageNumber(article) {
+  return Number(one("header .n", article).hash.slice(2));
+}
+
+/** The article that shows a message, or the next one if the message has nothing to show; null if it is not loaded. */
+export function articleOf(index) {
+  const element = document.getElementById(`m${index}`);
+  if (element) {
+    return element.closest("article");
+  }
+  const articles = all(":scope > article", windowElement(Math.floor((index - 1) / messagesPerWindow)) ?? main);
+  return articles.find((article) => messageNumber(article) > index) || articles.at(-1) || null;
+}
+
 export function isLoaded(element) {
   return element.dataset.loaded === "1";
 }
@@ -228,7 +243,7 @@ export function currentWindow() {
 /** Scrolls to what is read. Windows loaded above it move it, so it is called again until the reader moves. */
 let scrollToPlace = null;
 
-export function holdPlace(scroll) {
+export function holdPosition(scroll) {
   scrollToPlace = scroll;
   scroll();
   setTimeout(() => {
@@ -238,30 +253,51 @@ export function holdPlace(scroll) {
   }, HOLD_PLACE_MS);
 }
 
-/** The part of a message that is at the top of the screen. */
-function firstOnScreen() {
+function screenTop() {
+  return parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) || 0;
+}
+
+/** The selected message or the first part of a message that begins on the screen; if none does, what fills the screen. */
+function placeOnScreen() {
   const { left, width } = main.getBoundingClientRect();
-  const top = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) || 0;
+  const top = screenTop();
+  const selected = selectedMessage();
+  const selectedTop = selected && clewView.isShown(selected) ? selected.getBoundingClientRect().top : -1;
+  if (selectedTop >= top && selectedTop < innerHeight) {
+    return selected;
+  }
+  let filling = null;
   for (let y = top + LINE_STEP_PX; y < innerHeight; y += LINE_STEP_PX) {
     const found = document.elementFromPoint(left + width / 2, y);
     const part = found && found.closest("main article > *, main article");
-    if (part) {
+    if (part && part.getBoundingClientRect().top >= top) {
       return part;
     }
+    filling = filling || part;
   }
-  return null;
+  return filling;
 }
 
-/** Change the page without moving what is at the top of the screen. */
+/** Change the page without moving what is read. A part that began above the screen may end there after the change. */
 function keepPlace(change) {
-  const part = firstOnScreen();
-  const top = part && part.getBoundingClientRect().top;
+  const part = placeOnScreen();
+  const before = part && part.getBoundingClientRect().top;
   change();
   measureSections();
   estimateHeights();
   if (part) {
-    holdPlace(() => scrollBy({ top: part.getBoundingClientRect().top - top, behavior: "instant" }));
+    holdPosition(() => {
+      const { top, height } = part.getBoundingClientRect();
+      const wanted = before + height < screenTop() ? screenTop() : before;
+      scrollBy({ top: top - wanted, behavior: "instant" });
+    });
   }
+}
+
+/** Where a message is shown; if the address names one of its tool results, that result. */
+function elementOf(index) {
+  const result = location.hash.startsWith(`#m${index}-`) && document.getElementById(location.hash.slice(1));
+  return result || document.getElementById(`m${index}`);
 }
 
 /**
@@ -274,13 +310,13 @@ export async function showMessage(index) {
   // A message without a section of its own is shown in that of a call before it, which may be in a window above.
   for (let above = number - 1; above >= -1 && above > number - 4; above -= 1) {
     await loadWindow(above);
-    const element = document.getElementById(`m${index}`);
+    const element = elementOf(index);
     if (!element) {
       continue;
     }
     clewView.reveal(element);
     estimateHeights();
-    holdPlace(() => document.getElementById(`m${index}`)?.scrollIntoView({ block: "start" }));
+    holdPosition(() => elementOf(index)?.scrollIntoView({ block: "start" }));
     return element;
   }
   return null;
@@ -298,7 +334,7 @@ export async function goToMessage(index) {
 
 /** The number of the message that the address names. */
 function messageInAddress() {
-  const match = /^#m(\d{1,9})$/.exec(location.hash);
+  const match = /^#m(\d{1,9})(?:-\d{1,9})?$/.exec(location.hash);
   return match ? Number(match[1]) : null;
 }
 

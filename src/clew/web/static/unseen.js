@@ -1,6 +1,6 @@
 /** What is new in a session since the reader was here last: a line above it, and a link to it. */
 
-import { allWindows, isLoaded, sessionMain } from "./transcript.js";
+import { allWindows, isLoaded, messageNumber, sessionMain } from "./transcript.js";
 
 const { one, all } = clewView;
 
@@ -8,7 +8,7 @@ const STORED_AS = "clew-seen";
 const MAX_SESSIONS = 500;
 
 /** How many messages each session had when it was read last, by its address, the latest last. */
-function loadCounts() {
+export function loadCounts() {
   try {
     const counts = JSON.parse(localStorage.getItem(STORED_AS));
     return counts && typeof counts === "object" ? counts : {};
@@ -33,7 +33,7 @@ function saveCount() {
 function firstUnseen(seen) {
   const size = Number(sessionMain().dataset.size);
   for (const element of allWindows().filter((each) => Number(each.dataset.first) + size > seen + 1)) {
-    const found = all(":scope > article[id]", element).find((article) => Number(article.id.slice(1)) > seen);
+    const found = all(":scope > article", element).find((article) => messageNumber(article) > seen);
     if (found || !isLoaded(element)) {
       return found;
     }

@@ -10,8 +10,8 @@ import json
 import sqlite3
 from collections.abc import Mapping
 
+from clew import project_names
 from clew.errors import SourceUnreadable
-from clew.sources import project_names
 
 META_KEY = "project names"
 

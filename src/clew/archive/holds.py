@@ -1,0 +1,130 @@
+"""Holds: sessions that must not be removed, for a reason, until somebody removes the hold or the session is old enough.
+
+They are in the file `holds.json` in the folder of the archive. Everything that removes a session or an archived version
+of it asks here first. What is unknown about a session never sets it free: a hold on a project covers sessions whose
+project nobody knows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+import msgspec
+
+from clew.archive.records import HOLDS, check_folder
+from clew.errors import UnknownReference, WouldLose
+from clew.io import json_file
+from clew.model.time import parse_time, spell_time
+
+
+class Hold(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What is held, and why. All that is given must apply to a session; a hold without any of it covers everything."""
+
+    reason: str
+    added_at: str
+    sessions: tuple[str, ...] = ()
+    """As `agent:id`."""
+    agents: tuple[str, ...] = ()
+    project: str | None = None
+    """Sessions whose folder contains this text, in any case."""
+    folders: tuple[str, ...] = ()
+    """Sessions of one of these folders, or below it."""
+    since: str | None = None
+    """Sessions with activity since this time."""
+    until: str | None = None
+    """Sessions that began before this time."""
+    min_age_days: float | None = None
+    """Sessions are held until their last activity is so long ago."""
+    removed_at: str | None = None
+    removal_reason: str | None = None
+
+
+class Known(NamedTuple):
+    """What a catalog knows of a session, by which a hold may choose it."""
+
+    workspace: str | None = None
+    started: datetime | None = None
+
+
+KnownSessions = Mapping[Path, Known]
+"""By the main files of the sessions."""
+NOTHING_KNOWN: KnownSessions = MappingProxyType({})
+
+
+class Holds:
+    """The holds of an archive, as they are now."""
+
+    def __init__(self, folder: Path, known: KnownSessions = NOTHING_KNOWN) -> None:
+        """Load them. Raises SourceUnreadable for a damaged file: then nothing may be removed."""
+        self.all = load_holds(folder)
+        self._known = {_absolute(path): about for path, about in known.items()}
+
+    def on(self, agent: str, session: str, main: Path, last_activity: datetime, now: datetime) -> str | None:
+        """Name the first hold on a session, with its reason; None if there is none."""
+        about = self._known.get(_absolute(main), Known())
+        for name, hold in self.all.items():
+            if _covers(hold, agent, session, about, last_activity, now):
+                return f"hold {name}: {hold.reason}"
+        return None
+
+    def refuse(self, agent: str, session: str, main: Path, last_activity: datetime, now: datetime) -> None:
+        """Raise WouldLose, naming the hold, if a session is held."""
+        if held := self.on(agent, session, main, last_activity, now):
+            raise WouldLose(f"{agent}:{session}: nothing was changed: it is held ({held})")
+
+
+def _absolute(path: Path) -> str:
+    """A path as the archive names it: absolute, with links as they are."""
+    return os.path.abspath(path)  # noqa: PTH100
+
+
+def _covers(hold: Hold, agent: str, session: str, about: Known, last_activity: datetime, now: datetime) -> bool:
+    since, until = (parse_time(text) if text else None for text in (hold.since, hold.until))
+    is_other_project = about.workspace is not None and not _is_in_project(hold, about.workspace)
+    is_old = hold.min_age_days is not None and now - last_activity >= timedelta(days=hold.min_age_days)
+    return not (
+        hold.removed_at is not None
+        or (hold.sessions and f"{agent}:{session}" not in hold.sessions)
+        or (hold.agents and agent not in hold.agents)
+        or is_other_project
+        or (since is not None and last_activity < since)
+        or (until is not None and about.started is not None and about.started >= until)
+        or is_old
+    )
+
+
+def _is_in_project(hold: Hold, workspace: str) -> bool:
+    if hold.folders and not any(f"{workspace}/".startswith(f"{folder.rstrip('/')}/") for folder in hold.folders):
+        return False
+    return hold.project is None or hold.project.casefold() in workspace.casefold()
+
+
+def load_holds(folder: Path) -> dict[str, Hold]:
+    """Load the holds of an archive by their numbers, removed ones included."""
+    check_folder(folder)
+    return json_file.load(folder / HOLDS, Hold)
+
+
+def add_hold(folder: Path, hold: Hold) -> str:
+    """Add a hold, and return its number."""
+    check_folder(folder)
+    with json_file.update(folder / HOLDS, Hold) as holds:
+        number = str(max((int(name) for name in holds if name.isdecimal()), default=0) + 1)
+        holds[number] = hold
+    return number
+
+
+def remove_hold(folder: Path, number: str, reason: str, now: datetime) -> Hold:
+    """Remove a hold. It stays in the file, with the time and the reason."""
+    check_folder(folder)
+    with json_file.update(folder / HOLDS, Hold) as holds:
+        if number not in holds or holds[number].removed_at is not None:
+            raise UnknownReference(f"there is no hold {number}; `clew archive hold list` shows all")
+        removed = msgspec.structs.replace(holds[number], removed_at=spell_time(now), removal_reason=reason)
+        holds[number] = removed
+    return removed

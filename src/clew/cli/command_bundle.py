@@ -1,0 +1,264 @@
+"""clew bundle: sessions as evidence, in one file that anybody can check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from clew.cli.completion import complete_session
+from clew.cli.options import as_json_option, common, filtering, given_filters, open_library, take_filters, wants_json
+from clew.cli.output import open_output, print_json, print_message, refuse_stores
+from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redacting_output, redaction
+from clew.cli.sessions import do_each, for_each_session, print_problem
+from clew.errors import SourceUnreadable, UnknownReference, UsageError
+from clew.host import data_dir
+from clew.io.compress import SUFFIXES
+from clew.library import Library
+from clew.model.json import JSON
+from clew.stored_session import StoredSession
+
+if TYPE_CHECKING:
+    from clew.bundle.create import About, Masking
+    from clew.bundle.format import Manifest
+    from clew.bundle.verify import Proof
+    from clew.filters import Filters
+
+
+@click.group("bundle")
+def command() -> None:
+    """Write sessions as evidence that somebody else can check, and check such a file."""
+
+
+@command.command("create")
+@click.argument("references", nargs=-1, metavar="[PATH|REF]...", shell_complete=complete_session)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="PATH", help="The file to write, a tar."
+)
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+@click.option(
+    "--sign",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="KEY",
+    help="Sign with this ssh key, through `ssh-keygen -Y sign`.",
+)
+@redacting
+@filtering
+@common
+@click.pass_context
+def create_command(
+    context: click.Context,
+    /,
+    references: tuple[str, ...],
+    output: Path,
+    force: bool,
+    sign: Path | None,
+    homes: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Write sessions to an evidence bundle.
+
+    It has their documents, their native files, and a hash chain over all records. Without a reference: all sessions
+    that pass the filters, each as a whole. Native files are byte for byte those of the agent; with --redact they are
+    masked, and the chain holds commitments to the original records. A session that cannot be read is left out, and the
+    manifest says so.
+    """
+    from clew.bundle.create import BundleWriter
+    from clew.bundle.signature import sign as sign_with
+    from clew.cli.command_export import without_collector
+
+    if output.suffix in SUFFIXES:
+        raise UsageError(f"{output.name}: a bundle is not compressed; name it .tar, and compress it later if you like")
+    library = open_library(context, homes)
+    refuse_stores(library, output)
+    filters = take_filters(options, library)
+    masking = redaction(context, DATA)
+    masking.prepare()
+    problems: list[str] = []
+
+    def report(problem: str) -> None:
+        print_problem(problem)
+        problems.append(masking.text(problem))
+
+    found: list[StoredSession] = []
+    unreadable = for_each_session(library, references, filters, found.append, report)
+    if not found:
+        raise UnknownReference("no session to bundle")
+    found.sort(key=lambda session: (session.agent.id, str(session.path)))
+    about = _about(context, library, references, filters, found, masking)
+    with open_output(output, None, force) as out, without_collector():
+        writer = BundleWriter(out, about, _masking(masking, about.created_at))
+        unreadable += do_each(found, writer.add, report)
+        if not writer.sessions:
+            # Leaving this way, no empty bundle takes the place of what was there.
+            raise click.exceptions.Exit(SourceUnreadable.exit_code)
+        signed = (lambda text: sign_with(text, sign)) if sign is not None else None
+        manifest = writer.finish(problems, _redaction_stamp(masking), signed)
+    if wants_json(context, as_json):
+        print_json({"file": str(output), "signed": sign is not None, **_summary(manifest)})
+    else:
+        _print_written(output, manifest, masking, sign)
+    return SourceUnreadable.exit_code if unreadable else 0
+
+
+def _about(
+    context: click.Context,
+    library: Library,
+    references: tuple[str, ...],
+    filters: Filters,
+    found: list[StoredSession],
+    masking: Redaction,
+) -> About:
+    from clew import __version__
+    from clew.bundle.create import About
+    from clew.model.time import spell_time
+
+    sources: list[JSON] = []
+    for host in library.hosts:
+        sessions = sum(host.holds(session.path) for session in found)
+        sources.append({"type": host.kind, "name": host.name, "home": str(host.home), "sessions": sessions})
+    return About(
+        clew_version=__version__,
+        created_at=spell_time(library.now()),
+        filters=masking.text(" ".join([*references, given_filters(context)]).strip()),
+        since=spell_time(filters.since) if filters.since is not None else None,
+        until=spell_time(filters.until) if filters.until is not None else None,
+        sources=masking.value(sources),
+    )
+
+
+def _masking(masking: Redaction, created_at: str) -> Masking | None:
+    if not masking.is_on:
+        return None
+    from clew.bundle.create import Masking
+    from clew.bundle.format import bundle_key
+    from clew.redact.settings import marker_key
+
+    return Masking(masking.redactor, bundle_key(marker_key(data_dir()), created_at))
+
+
+def _redaction_stamp(masking: Redaction) -> dict[str, JSON] | None:
+    return masking.redactor().stamp() if masking.is_on else None
+
+
+def _summary(manifest: Manifest) -> dict[str, JSON]:
+    """The manifest as it is printed: without the sessions, of which there may be many."""
+    return {name: value for name, value in msgspec.to_builtins(manifest).items() if name != "sessions"}
+
+
+def _print_written(output: Path, manifest: Manifest, masking: Redaction, sign: Path | None) -> None:
+    from clew.render.tables import count, size
+
+    counts = manifest.counts
+    what = f"{_counted(counts)}, {size(output.stat().st_size)}" + (", signed" if sign is not None else "")
+    print_message(f"{output}: {what}")
+    print_message(f"head {manifest.head}", mask=False)
+    if manifest.problems:
+        print_message(f"{count(len(manifest.problems))} could not be read and are not in it; the manifest names them")
+    if not masking.is_on and not masking.was_asked:
+        print_message("not masked; use --redact secrets to mask keys and passwords", mask=False)
+
+
+def _counted(counts: dict[str, int]) -> str:
+    from clew.render.tables import counted
+
+    return ", ".join(counted(counts.get(f"{name}s", 0), name) for name in ("session", "file", "record"))
+
+
+@command.command("verify")
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@click.option(
+    "--signers",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The bundle must be signed by one of these: an ALLOWED SIGNERS file, as ssh-keygen describes it.",
+)
+@click.option(
+    "--original",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="For a masked bundle that you wrote: its originals must be those in this bundle of the same sessions.",
+)
+@redacting_output
+@as_json_option
+@click.pass_context
+def verify_command(
+    context: click.Context, /, file: Path, signers: Path | None, original: Path | None, as_json: bool
+) -> int:
+    """Check an evidence bundle, and name what was changed in it.
+
+    Exit code 1: something was changed, removed, added or reordered. Needs nothing but the file. A bundle without a
+    signature, or checked without --signers, proves only that it is consistent: whoever can write it can write all its
+    hashes anew.
+    """
+    from clew.bundle.verify import verify
+
+    proof = verify(file, signers)
+    if original is not None:
+        _compare_originals(proof, file, original)
+    if wants_json(context, as_json):
+        print_json(redaction(context, DATA).value(_report(file, proof)))
+    else:
+        _print_proof(proof, redaction(context, TEXT))
+    return 0 if proof.holds else 1
+
+
+def _compare_originals(proof: Proof, file: Path, original: Path) -> None:
+    """Add to a proof how the originals differ from what was masked."""
+    from clew.bundle.verify import compare_originals, verify
+    from clew.redact.settings import KEY_FILE, marker_key
+
+    if not (data_dir() / KEY_FILE).is_file():
+        raise SourceUnreadable(f"{data_dir() / KEY_FILE}: no such file; only its owner can compare the originals")
+    proof.findings += verify(original).findings
+    if proof.holds:
+        proof.findings += compare_originals(file, original, marker_key(data_dir()))
+
+
+def _report(file: Path, proof: Proof) -> dict[str, JSON]:
+    return {
+        "file": str(file),
+        "intact": proof.holds,
+        "sessions": proof.sessions,
+        "records": proof.records,
+        "bytes": proof.bytes,
+        "signature": msgspec.to_builtins(proof.signature),
+        "manifest": _summary(proof.manifest) if proof.manifest is not None else None,
+        "findings": [{**msgspec.to_builtins(one), "text": str(one)} for one in proof.findings],
+        "more_findings": proof.more_findings,
+    }
+
+
+def _print_proof(proof: Proof, masking: Redaction) -> None:
+    from clew.render.tables import count, counted, size
+    from clew.render.text_safety import one_line
+
+    for finding in proof.findings:
+        click.echo(one_line(masking.text(str(finding))))
+    if proof.more_findings:
+        click.echo(f"and {count(proof.more_findings)} more findings")
+    manifest = proof.manifest
+    if manifest is not None:
+        masked = f", masked ({manifest.redaction.get('profile')})" if manifest.redaction is not None else ""
+        told = f"written {manifest.created_at} by clew {manifest.clew}{masked}"
+        told += f", filters: {manifest.filters}" if manifest.filters else ""
+        click.echo(one_line(masking.text(told)))
+        for problem in manifest.problems:
+            click.echo(one_line(masking.text(f"not in the bundle: {problem}")))
+    said = f"{counted(proof.sessions, 'session')}, {counted(proof.records, 'record')}, {size(proof.bytes)}"
+    click.echo(f"{said}: {'intact' if proof.holds else 'NOT INTACT'}")
+    click.echo(one_line(_signature_line(proof)))
+
+
+def _signature_line(proof: Proof) -> str:
+    state = proof.signature
+    if state is None:
+        return "not signed: the file is consistent, but anybody could have written it" if proof.holds else "not signed"
+    if not state.is_checked:
+        return "the signature was not checked: ssh-keygen is not installed"
+    if state.signer is not None:
+        return f"signed by {state.signer} with {state.key}"
+    return f"signed with {state.key}; --signers checks whose key it is"

@@ -1,0 +1,183 @@
+"""clew mcp: the history of all agents as tools for agents."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clew.cli.options import (
+    NO_SYNC,
+    Folder,
+    common_without_json,
+    dry_run_option,
+    open_library,
+    refuse_json,
+    target_host,
+    wanted_sources,
+)
+from clew.cli.output import print_message
+from clew.cli.redaction import NAMES, TEXT, Redaction, redacting_answers, redaction
+from clew.errors import UsageError
+
+if TYPE_CHECKING:
+    from clew.agents.mcp_config import McpConfig
+    from clew.mcp.clients import Edit
+    from clew.mcp.tools import Tools
+
+_agent_option = click.option("--agent", "name", required=True, metavar="ID", help="The agent to configure.")
+_project_option = click.option(
+    "--project",
+    type=Folder(path_type=Path),
+    metavar="DIR",
+    help="Change the configuration of this project, which others may share, instead of your own.",
+)
+_home_option = click.option(
+    "--home",
+    "target_home",
+    type=Folder(path_type=Path),
+    metavar="DIR",
+    help="Home folder whose configuration is changed; default: the one named before the command, else your own.",
+)
+
+
+@click.group("mcp", invoke_without_command=True)
+@redacting_answers
+@common_without_json
+@click.pass_context
+def command(context: click.Context, /, homes: tuple[str, ...]) -> None:
+    """Serve the sessions of all agents to an agent, over the Model Context Protocol.
+
+    Agents start it themselves, with standard input and output as the connection; `clew mcp install` adds it to their
+    configuration. The tools only read: search, list_sessions, show, files, file_at, blame, todos, stats and
+    resume_command. Sessions are resources too. Answers are short, can be read on with a cursor, and cite
+    agent:session#message. Secrets are masked unless --redact none is given. Needs the extra clew[mcp].
+    """
+    if context.invoked_subcommand is not None:
+        return
+    refuse_json(context)
+    try:
+        import anyio
+
+        from clew.mcp.server import serve
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("anyio", "mcp", "mcp_types"):
+            raise
+        raise UsageError('`clew mcp` needs the extra "mcp"; run: pip install "clew[mcp]"') from None
+    anyio.run(serve, _tools(context, homes))
+
+
+def _tools(context: click.Context, homes: tuple[str, ...]) -> Tools:
+    from clew.host import Host
+    from clew.library import Library
+    from clew.mcp.freshness import Freshness
+    from clew.mcp.masking import Masking
+    from clew.mcp.tools import Tools
+
+    masking = redaction(context, TEXT)
+    # Rules that cannot be used are reported now, and not in every answer.
+    masking.prepare()
+    opened = open_library(context, homes)
+    named = (*context.find_root().obj["homes"], *homes)
+    options = [word for home in named for word in ("--home", home)]
+    options += [word for name in wanted_sources(context) for word in ("--source", name)]
+
+    def hosts() -> tuple[Host, ...]:
+        return opened.hosts
+
+    library = Library(
+        find_hosts=hosts,
+        catalog_folder=opened.catalog_folder,
+        sync=False,
+        warn=lambda text: tools.note(text),
+    )
+    tools = Tools(
+        library,
+        Masking(masking.settings if masking.is_on else None),
+        Freshness(hosts, opened.catalog_folder, is_on=not context.meta.get(NO_SYNC)),
+        target_host=opened.hosts[0] if named else None,
+        source_options=options,
+    )
+    return tools
+
+
+@command.command("install")
+@_agent_option
+@_project_option
+@click.option("--redact", type=click.Choice(NAMES), help="What the server masks. Default: secrets.")
+@dry_run_option()
+@_home_option
+@click.pass_context
+def install(
+    context: click.Context,
+    /,
+    name: str,
+    project: Path | None,
+    redact: str | None,
+    dry_run: bool,
+    target_home: Path | None,
+) -> None:
+    """Add `clew mcp` to the configuration of an agent, after printing the change.
+
+    The rest of the file stays as it is. What it held before is kept in clew's data folder: `clew mcp uninstall`
+    restores it byte for byte, or only removes the server if the file was changed since. Close the agent before: it may
+    write the file too.
+    """
+    from clew.mcp.clients import plan_install, server_command
+
+    config = _config(context, name, project, target_home)
+    options = ["--redact", redact] if redact is not None else []
+    server = server_command(
+        options, installed=shutil.which("clew"), python=sys.executable, is_shared=project is not None
+    )
+    _apply(plan_install(config, server), dry_run, "installed; `clew mcp uninstall` removes it")
+
+
+@command.command("uninstall")
+@_agent_option
+@_project_option
+@dry_run_option()
+@_home_option
+@click.pass_context
+def uninstall(
+    context: click.Context, /, name: str, project: Path | None, dry_run: bool, target_home: Path | None
+) -> None:
+    """Remove `clew mcp` from the configuration of an agent, after printing the change."""
+    from clew.mcp.clients import plan_uninstall
+
+    _apply(plan_uninstall(_config(context, name, project, target_home)), dry_run, "removed")
+
+
+def _config(context: click.Context, name: str, project: Path | None, target_home: Path | None) -> McpConfig:
+    """The file that is changed."""
+    from clew.agents import registry
+
+    refuse_json(context)
+    parameters: dict[str, Any] = context.parent.params if context.parent is not None else {}
+    homes = parameters.get("homes") or ()
+    host = target_host(context, target_home or (Path(homes[0]) if homes else None))
+    agent = registry.get(registry.match(name))
+    config = agent.mcp_config(host, project.absolute() if project is not None else None)
+    if config is None:
+        known = ", ".join(one.id for one in registry.load_all() if one.mcp_config(host, project) is not None)
+        of_project = " of a project" if project is not None else ""
+        raise UsageError(
+            f"clew does not know the configuration{of_project} of {agent.title}; it knows those of {known}"
+        )
+    return config
+
+
+def _apply(edit: Edit, dry_run: bool, done: str) -> None:
+    from clew.mcp.clients import apply_edit
+
+    if edit.is_empty:
+        print_message(f"{edit.config.path}: nothing to change")
+        return
+    # Other entries of the file may hold secrets.
+    click.echo(Redaction(TEXT).text(edit.diff()))
+    if not dry_run:
+        apply_edit(edit)
+        print_message(f"{edit.config.path}: {done}")

@@ -1,0 +1,200 @@
+"""The arguments of the tools: types that check them, and the JSON Schema that clients see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from clew.errors import UsageError
+from clew.filters import FILTER_NAMES
+
+MAX_TEXT_CHARS = 2_000
+MAX_ITEMS = 100
+DEFAULT_ITEMS = 20
+MAX_MESSAGE = 10**9
+
+DetailName = Literal["", "prompts", "conversation", "actions", "full"]
+SortName = Literal["time", "cost", "tokens", "messages"]
+GroupName = Literal[
+    "day", "week", "month", "weekday", "hour", "agent", "model", "project", "branch", "session", "tool", "block"
+]
+ModeName = Literal["words", "substring", "regex"]
+PlaceName = Literal["prompts", "answers", "thinking", "tools", "titles", "files"]
+HasName = Literal["error", "thinking", "subagent", "edit"]
+
+Text = Annotated[str, Meta(max_length=MAX_TEXT_CHARS)]
+Texts = Annotated[list[Text], Meta(max_length=20)]
+Message = Annotated[int, Meta(ge=0, le=MAX_MESSAGE)]
+Limit = Annotated[int, Meta(ge=1, le=MAX_ITEMS, description="How many results to return at most.")]
+Cursor = Annotated[
+    Text,
+    Meta(description="The `next_cursor` of the answer before, to read on; repeat the other arguments as they were."),
+]
+Session = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=MAX_TEXT_CHARS,
+        description="A session: `agent:id` or `agent:id#message` from another answer, the beginning of an id, a title, "
+        "@last for the newest session, or @2 for the one before it.",
+    ),
+]
+
+
+class Arguments(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The arguments of a tool; an empty text or list is one that was not given."""
+
+
+class Filtered(Arguments, kw_only=True):
+    """The filters that every command shares."""
+
+    agent: Annotated[Texts, Meta(description="Only sessions of these agents, such as claude-code, codex, gemini.")] = []
+    project: Annotated[
+        Text, Meta(description="Only projects whose path contains this text; an absolute path: that folder and below.")
+    ] = ""
+    here: Annotated[bool, Meta(description="Only sessions of the folder that this server was started in.")] = False
+    branch: Annotated[Text, Meta(description="Only git branches whose name contains this text.")] = ""
+    model: Annotated[Text, Meta(description="Only models whose name contains this text.")] = ""
+    since: Annotated[
+        Text,
+        Meta(description="Only activity since this time: today, monday, last week, 3d, 6mo, october, 2026-11-03."),
+    ] = ""
+    until: Annotated[Text, Meta(description="Only activity before this time.")] = ""
+    tool: Annotated[Text, Meta(description="Only sessions that called a tool whose name contains this text.")] = ""
+    file: Annotated[Text, Meta(description="Only sessions that used a file whose path contains this text.")] = ""
+    has: Annotated[list[HasName], Meta(description="Only sessions with all of these.")] = []
+    text: Annotated[Text, Meta(description="Only sessions that contain all these words.")] = ""
+    label: Annotated[Texts, Meta(description="Only sessions with all of these labels of the user.")] = []
+    starred: Annotated[bool, Meta(description="Only sessions that the user starred.")] = False
+    min_prompts: Annotated[Message, Meta(description="Only sessions with at least so many prompts.")] = 0
+
+    def filters(self) -> dict[str, Any]:
+        """The filters by name, as `Filters.of` takes them."""
+        return {name: getattr(self, name) for name in FILTER_NAMES}
+
+
+class SearchArguments(Filtered, kw_only=True):
+    """Arguments of `search`."""
+
+    query: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=MAX_TEXT_CHARS,
+            description='Words that must all occur; "quoted words" side by side, pre* for a beginning, OR, -word.',
+        ),
+    ]
+    mode: Annotated[ModeName, Meta(description="words, any part of a text, or a regular expression (RE2).")] = "words"
+    places: Annotated[list[PlaceName], Meta(description="Only in these kinds of text.")] = []
+    newest: Annotated[bool, Meta(description="Newest first, instead of best match first.")] = False
+    limit: Limit = DEFAULT_ITEMS
+    cursor: Cursor = ""
+
+
+class ListArguments(Filtered, kw_only=True):
+    """Arguments of `list_sessions`."""
+
+    sort: Annotated[SortName, Meta(description="Newest or largest first.")] = "time"
+    reverse: Annotated[bool, Meta(description="Oldest or smallest first.")] = False
+    subagents: Annotated[bool, Meta(description="List the sessions of sub-agents too.")] = False
+    limit: Limit = DEFAULT_ITEMS
+    cursor: Cursor = ""
+
+
+class ShowArguments(Arguments, kw_only=True):
+    """Arguments of `show`."""
+
+    session: Session
+    first: Annotated[Message, Meta(description="The first message to show.")] = 0
+    last: Annotated[Message, Meta(description="The last message to show.")] = 0
+    detail: Annotated[
+        DetailName,
+        Meta(
+            description="prompts, conversation (with answers; the default), actions (with tool calls), full (with "
+            "thinking and tool output; the default for one message)."
+        ),
+    ] = ""
+    cursor: Cursor = ""
+
+
+class FilesArguments(Arguments, kw_only=True):
+    """Arguments of `files`."""
+
+    session: Session
+    path: Annotated[Text, Meta(description="Only files whose path contains this text.")] = ""
+    changes: Annotated[bool, Meta(description="Only created, changed and deleted files.")] = False
+    limit: Limit = MAX_ITEMS
+    cursor: Cursor = ""
+
+
+class FileAtArguments(Arguments, kw_only=True):
+    """Arguments of `file_at`."""
+
+    session: Session
+    path: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_CHARS, description="The file; its end may be enough.")]
+    message: Annotated[Message, Meta(description="The message; or name it in the session, as in agent:id#12.")] = 0
+    unproved: Annotated[bool, Meta(description="Return content even if the records do not prove it.")] = False
+    cursor: Cursor = ""
+
+
+class BlameArguments(Arguments, kw_only=True):
+    """Arguments of `blame`."""
+
+    path: Annotated[
+        str, Meta(min_length=1, max_length=MAX_TEXT_CHARS, description="A file on this machine, as it is now.")
+    ]
+    first: Annotated[Message, Meta(description="The first line that is asked about.")] = 0
+    last: Annotated[Message, Meta(description="The last line that is asked about.")] = 0
+    containing: Annotated[
+        Text, Meta(description="Only lines of sessions that contain this text, such as `def parse`.")
+    ] = ""
+    recorded_path: Annotated[Text, Meta(description="The path in the records, if the file was moved since.")] = ""
+    limit: Limit = MAX_ITEMS
+    cursor: Cursor = ""
+
+
+class TodosArguments(Arguments, kw_only=True):
+    """Arguments of `todos`."""
+
+    session: Session
+    limit: Limit = DEFAULT_ITEMS
+    cursor: Cursor = ""
+
+
+class StatsArguments(Filtered, kw_only=True):
+    """Arguments of `stats`."""
+
+    by: Annotated[GroupName, Meta(description="What each row sums up.")] = "day"
+    session: Annotated[Text, Meta(description="Count only this session, as `agent:id`.")] = ""
+    limit: Limit = DEFAULT_ITEMS
+    cursor: Cursor = ""
+
+
+class ResumeArguments(Arguments, kw_only=True):
+    """Arguments of `resume_command`."""
+
+    session: Session
+    to: Annotated[Text, Meta(description="Continue in this agent, such as codex; default: the session's own.")] = ""
+
+
+A = TypeVar("A", bound=Arguments)
+
+
+def parse_arguments(given: Mapping[str, Any], kind: type[A]) -> A:
+    """Check the arguments of a call; raises UsageError that says which one is wrong."""
+    try:
+        return msgspec.convert(given, kind)
+    except msgspec.ValidationError as error:
+        raise UsageError(str(error)) from None
+
+
+def input_schema(kind: type[Arguments]) -> dict[str, Any]:
+    """The JSON Schema of the arguments, without references."""
+    (_,), components = msgspec.json.schema_components([kind])
+    schema: dict[str, Any] = components[kind.__name__]
+    schema.pop("title", None)
+    schema.pop("description", None)
+    return schema

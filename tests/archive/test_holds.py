@@ -1,0 +1,200 @@
+"""Sessions that are held are not removed, by whatever command, and the refusal names the hold."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from clew.archive.archive import open_archive
+from clew.archive.holds import Hold, Holds, Known, add_hold, load_holds, remove_hold
+from clew.archive.prune import Policy, plan, prune
+from clew.archive.records import HOLDS, archive_folder
+from clew.archive.writer import open_writer
+from clew.errors import PathRefused, SourceUnreadable, UnknownReference, WouldLose
+from tests.archive.test_prune import NOW_US, aged
+from tests.archive.worlds import World, lines
+from tests.cli.running import BELL, FORKED, clew
+
+NOW = datetime(2026, 11, 15, tzinfo=UTC)
+WHEN = "2026-11-01T00:00:00Z"
+LOG = Path("/home/ada/.claude/projects/x/1.jsonl")
+
+
+def hold_on(hold: Hold, folder: Path, *, known: Known | None = None, age_days: float = 10) -> str | None:
+    add_hold(folder, hold)
+    holds = Holds(folder, {LOG: known} if known is not None else {})
+    return holds.on("claude-code", "abc", LOG, NOW - timedelta(days=age_days), NOW)
+
+
+@pytest.mark.parametrize(
+    ("hold", "known", "is_held"),
+    [
+        (Hold("all", WHEN), None, True),
+        (Hold("session", WHEN, sessions=("claude-code:abc",)), None, True),
+        (Hold("session", WHEN, sessions=("codex:abc",)), None, False),
+        (Hold("agent", WHEN, agents=("claude-code",)), None, True),
+        (Hold("agent", WHEN, agents=("codex",)), None, False),
+        (Hold("project", WHEN, project="Tide"), Known("/home/ada/tidepool"), True),
+        (Hold("project", WHEN, project="moon"), Known("/home/ada/tidepool"), False),
+        (Hold("project", WHEN, project="moon"), None, True),
+        (Hold("folder", WHEN, folders=("/home/ada",)), Known("/home/ada/tidepool"), True),
+        (Hold("folder", WHEN, folders=("/home/ada/tide",)), Known("/home/ada/tidepool"), False),
+        (Hold("since", WHEN, since="2026-11-01T00:00:00Z"), None, True),
+        (Hold("since", WHEN, since="2026-11-10T00:00:00Z"), None, False),
+        (Hold("until", WHEN, until="2026-11-01T00:00:00Z"), Known(None, datetime(2026, 10, 1, tzinfo=UTC)), True),
+        (Hold("until", WHEN, until="2026-11-01T00:00:00Z"), Known(None, datetime(2026, 11, 2, tzinfo=UTC)), False),
+        (Hold("until", WHEN, until="2026-11-01T00:00:00Z"), None, True),
+        (Hold("age", WHEN, min_age_days=183), None, True),
+        (Hold("age", WHEN, min_age_days=9), None, False),
+        (Hold("removed", WHEN, removed_at=WHEN), None, False),
+    ],
+)
+def test_what_a_hold_covers(hold: Hold, known: Known | None, is_held: bool, tmp_path: Path) -> None:
+    assert hold_on(hold, tmp_path, known=known) == (f"hold 1: {hold.reason}" if is_held else None)
+
+
+def test_a_removed_hold_is_remembered(tmp_path: Path) -> None:
+    assert add_hold(tmp_path, Hold("one", WHEN)) == "1"
+    remove_hold(tmp_path, "1", "settled", NOW)
+    assert add_hold(tmp_path, Hold("two", WHEN)) == "2"
+    assert load_holds(tmp_path)["1"].removal_reason == "settled"
+    with pytest.raises(UnknownReference):
+        remove_hold(tmp_path, "1", "again", NOW)
+
+
+def test_a_damaged_file_of_holds_lets_nothing_go(world: World) -> None:
+    aged(world, 1, 400, lines(1))
+    world.capture()
+    (world.archive / HOLDS).write_text("{")
+    with open_archive(world.archive) as archive, pytest.raises(SourceUnreadable, match=r"holds\.json"):
+        plan(archive, Policy(keep_days=30), NOW_US)
+
+
+def test_a_link_in_the_place_of_the_holds_is_refused(world: World, tmp_path: Path) -> None:
+    world.write(1, lines(1))
+    world.capture()
+    (tmp_path / "elsewhere").write_text("{}")
+    (world.archive / HOLDS).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(PathRefused):
+        load_holds(world.archive)
+
+
+@pytest.mark.parametrize("policy", [Policy(keep_days=30), Policy(max_size=0)])
+def test_prune_refuses_what_is_held(world: World, policy: Policy) -> None:
+    held, other = aged(world, 1, 400, lines(1)), aged(world, 2, 400, lines(2))
+    world.capture()
+    before = world.contents()
+    add_hold(world.archive, Hold("case 7", WHEN, sessions=(f"claude-code:{held.stem}",)))
+    with open_writer(world.archive) as writer:
+        decided = plan(writer, policy, NOW_US)
+        assert set(decided.held.values()) == {"hold 1: case 7"}
+        with pytest.raises(WouldLose, match=r"1 session is held \(hold 1: case 7\)"):
+            prune(writer, decided)
+    assert world.contents() == before
+    with open_writer(world.archive) as writer:
+        prune(writer, plan(writer, policy, NOW_US, skip_held=True))
+    assert world.contents() == {held.name: [lines(1)]}
+    assert other.name not in world.contents()
+
+
+def test_old_versions_of_a_held_session_stay(world: World) -> None:
+    for number in range(3):
+        world.write(1, lines(number))
+        world.capture()
+    add_hold(world.archive, Hold("case 7", WHEN))
+    with open_writer(world.archive) as writer, pytest.raises(WouldLose, match="case 7"):
+        prune(writer, plan(writer, Policy(keep_versions=1), NOW_US))
+
+
+def test_a_minimum_age_ends(world: World) -> None:
+    aged(world, 1, 100, lines(1))
+    old = aged(world, 2, 200, lines(2))
+    world.capture()
+    add_hold(world.archive, Hold("retention", WHEN, min_age_days=183))
+    with open_writer(world.archive) as writer:
+        decided = plan(writer, Policy(keep_days=30), NOW_US, skip_held=True)
+        assert [os.fsdecode(version.path) for version in decided.dropped] == [str(old)]
+
+
+def test_the_commands(synced_demo: Path) -> None:
+    added = clew("--home", synced_demo, "archive", "hold", "add", FORKED[:8], "--reason", "case 7", "--json")
+    assert added.code == 0
+    assert added.json["sessions"] == [f"claude-code:{FORKED}"]
+    assert clew("archive", "hold", "add", "--min-age", "183", "--reason", "retention").code == 0
+    assert [row["hold"] for row in clew("archive", "hold", "list", "--json").json] == ["1", "2"]
+    assert "until they are 183 days old" in clew("archive", "hold", "list").out
+    assert clew("archive", "hold", "add", "--reason", "nothing chosen").code == 2
+    assert clew("archive", "hold", "add", "--all", "--project", "x", "--reason", "both").code == 2
+    assert clew("archive", "hold", "remove", "1", "--reason", "settled").code == 0
+    assert clew("archive", "hold", "remove", "1", "--reason", "again").code == 1
+    assert len(clew("archive", "hold", "list", "--json").json) == 1
+    assert len(clew("archive", "hold", "list", "--removed", "--json").json) == 2
+
+
+def test_prune_names_the_hold_on_a_project(synced_demo: Path) -> None:
+    assert clew("--home", synced_demo, "archive").code == 0
+    assert clew("archive", "hold", "add", "--project", "moon.phase", "--reason", "case 7").code == 0
+    words = ("archive", "prune", "--keep-days", "0", "--allow-loss")
+    assert "(held: hold 1: case 7)" in clew(*words).out
+    refused = clew(*words, "--yes")
+    assert (refused.code, "hold 1: case 7" in refused.err) == (6, True)
+    done = clew(*words, "--yes", "--skip-held", "--json")
+    assert done.code == 0
+    assert done.json["held"]
+    kept = {row["id"] for row in clew("archive", "list", "--json").json}
+    assert FORKED in kept
+    assert BELL not in kept
+
+
+def test_clean_keeps_what_is_held(demo: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(demo, home)
+    for path in home.rglob("*.jsonl"):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    assert clew("archive", "hold", "add", "--all", "--reason", "case 7").code == 0
+    words = ("--home", home, "clean", "--older-than", "1d", "--agent", "claude", "--yes")
+    done = clew(*words)
+    assert done.code == 1
+    assert "it is held (hold 1: case 7)" in done.err
+    assert sorted(home.rglob("*.jsonl")) == sorted(home / path.relative_to(demo) for path in demo.rglob("*.jsonl"))
+
+
+def test_erase_refuses_what_is_held(demo: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(demo, home)
+    assert clew("--home", home, "archive", "hold", "add", BELL, "--reason", "case 7").code == 0
+    for words in ((BELL,), (BELL, "1")):
+        done = clew("--home", home, "erase", *words, "--yes")
+        assert (done.code, "hold 1: case 7" in done.err) == (6, True)
+    assert clew("--home", home, "show", BELL).code == 0
+
+
+def test_scrub_leaves_alone_what_is_held(tmp_path: Path) -> None:
+    log = tmp_path / "home/.claude/projects/-src-tide/11111111-2222-4333-8444-555555555555.jsonl"
+    log.parent.mkdir(parents=True)
+    text = "use " + "AKIA" + "Q3EGRJ2X5LMN7OPT"
+    record = {"type": "user", "uuid": "u1", "sessionId": log.stem, "message": {"role": "user", "content": text}}
+    log.write_text(json.dumps(record) + "\n")
+    before = log.read_bytes()
+    assert clew("archive", "hold", "add", "--all", "--reason", "case 7").code == 0
+    done = clew("--home", tmp_path / "home", "redact", "scrub", "--agent", "claude", "--yes")
+    assert (done.code, "is held (hold 1: case 7)" in done.err) == (1, True)
+    assert log.read_bytes() == before
+    assert archive_folder(None).is_dir()
+
+
+def test_a_project_is_known_whatever_way_its_home_is_named(
+    demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(demo, tmp_path / "home")
+    monkeypatch.chdir(tmp_path)
+    assert clew("--home", "home", "archive").code == 0
+    assert clew("--home", "home", "sync").code == 0
+    assert clew("archive", "hold", "add", "--project", "moon.phase", "--reason", "case 7").code == 0
+    done = clew("archive", "prune", "--keep-days", "0", "--skip-held", "--json")
+    assert any(BELL in path for path in done.json["dropped"])
