@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 ANNOTATIONS_FILE = "annotations.db"
 """The stars, labels, notes and titles of the user, in the data folder."""
+PROJECT_NAMES_FILE = "project_names.json"
+"""The names that the user gave to projects, in the data folder."""
 
 
 def data_path(env: Mapping[str, str] | None = None) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from clew.agents.file_evidence import absolute, is_windows
+from clew.datadir import PROJECT_NAMES_FILE
 from clew.errors import UnknownReference, UsageError
 from clew.filters import is_path, recorded_folders
 from clew.host import data_dir
@@ -17,7 +18,6 @@ from clew.io import json_file
 from clew.io.paths import path_for_display, path_to_text
 from clew.render.text_safety import checked_line
 
-FILE = "project_names.json"
 ALL_BELOW = "/*"
 MAX_NAME_CHARS = 100
 MAX_KEY_CHARS = 4_000
@@ -25,7 +25,7 @@ MAX_KEY_CHARS = 4_000
 
 def names_path() -> Path:
     """Where the file is, or would be."""
-    return data_dir() / FILE
+    return data_dir() / PROJECT_NAMES_FILE
 
 
 def load() -> dict[str, str]:

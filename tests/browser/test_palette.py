@@ -115,7 +115,7 @@ def test_a_file_and_a_project_are_gone_to(app: Shown, opener: Opener) -> None:
     page.wait_for_url("**/files/history?path=**predict.py")
     ask(page, "tidepool")
     page.locator("[aria-label=Projects] [role=option]").first.click()
-    page.wait_for_url("**/sessions?project=tidepool")
+    page.wait_for_url("**/sessions?exact_project=tidepool")
 
 
 def test_an_early_answer_never_replaces_a_later_one(app: Shown, opener: Opener) -> None:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from clew.host import data_dir
 from clew.io.paths import encode_claude
-from clew.project_names import FILE, name_of
+from clew.project_names import name_of, names_path
 from tests.cli.running import clew
 from tests.unit.samples import claude_line
 
@@ -89,7 +88,7 @@ def test_sessions_that_come_later_have_the_name_too(home: Path) -> None:
     assert len(projects()) == 4
     write_session(home, "new", f"{WORKTREES}/new-tern")
     assert projects()["new"] == "tide"
-    (data_dir() / FILE).write_text("{")
+    names_path().write_text("{")
     write_session(home, "later", f"{WORKTREES}/later-gull")
     assert projects() == {**dict.fromkeys(("main", "calm", "bold", "new", "later"), "tide"), "other": "moon"}
 
@@ -129,19 +128,19 @@ def test_a_project_that_is_only_a_hash_gets_a_name(home: Path) -> None:
 @pytest.mark.parametrize("words", [("moon",), ("moon", " "), ("moon", "a\u202eb"), ("moon", "a" * 101), (" ", "a")])
 def test_what_cannot_be_a_name_is_refused(words: tuple[str, ...]) -> None:
     assert clew("sources", "name", *words).code == 2
-    assert not (data_dir() / FILE).exists()
+    assert not names_path().exists()
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"moon": 1}', '{"moon": "\\ud800"}', "[" * 100_000])
 def test_a_broken_file_is_reported_and_changes_nothing(text: str) -> None:
     clew("sources", "name", "moon", "Month")
     assert projects()["other"] == "Month"
-    (data_dir() / FILE).write_text(text)
+    names_path().write_text(text)
     assert projects()["other"] == "Month"
     ran = clew("sources", "name", "moon", "Luna")
     assert ran.code == 3
     assert "correct or delete the file" in ran.err
-    assert (data_dir() / FILE).read_text() == text
+    assert names_path().read_text() == text
     checked = clew("doctor", "--json")
     assert checked.code == 1 and "damaged-settings" in {row["code"] for row in checked.json}
 

@@ -20,7 +20,6 @@ from clew.catalog import project_suggestions
 from clew.catalog.database import DATABASE
 from clew.catalog.project_name_rows import update_project_names
 from clew.catalog.project_suggestions import ProjectFolder, suggestions
-from clew.errors import SourceUnreadable
 from clew.host import data_dir
 from clew.io.paths import encode_claude
 from clew.sources import moved_projects
@@ -230,7 +229,7 @@ def test_a_folder_that_cannot_be_written_is_explained(app: Shown) -> None:
 
 
 def test_a_broken_file_is_reported_and_kept(app: Shown) -> None:
-    path = data_dir() / project_names.FILE
+    path = project_names.names_path()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("{")
     assert "correct or delete the file" in words(app.page("/settings"))
@@ -257,18 +256,11 @@ def test_a_masked_page_names_projects_that_it_does_not_show(home: Path, tmp_path
         assert project_names.load() == {f"{REPOSITORY}/.claude/worktrees/*": "tide"}
 
 
-def test_a_file_of_names_that_breaks_during_a_sync_changes_nothing(app: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = iter([{REPOSITORY: "Tide tables"}])
-
-    def load() -> dict[str, str]:
-        try:
-            return next(answers)
-        except StopIteration:
-            raise SourceUnreadable("broken") from None
-
-    monkeypatch.setattr(project_names, "load", load)
+def test_a_file_of_names_that_breaks_during_a_sync_changes_nothing(app: Shown) -> None:
+    project_names.add({REPOSITORY: "Tide tables"})
     with sqlite3.connect(app.context.folder / DATABASE) as db:
         update_project_names(db)
+        project_names.names_path().write_text("{")
         update_project_names(db)
     db.close()
     assert project_of(app, "main") == "Tide tables"

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from clew.analysis.pricing import PriceTable, prices
 from clew.analysis.usage import TOKEN_FIELDS
 from clew.catalog.database import key_range
-from clew.catalog.project_name_rows import write_names, written_names
+from clew.catalog.project_name_rows import PROJECT_NAMES, write_names
 from clew.catalog.rows import Row, Rows
 from clew.catalog.schema import SUMS, add_days, add_indices
 from clew.catalog.text_store import SourceTextWriter, mark_session_unindexed, mark_unindexed
-from clew.catalog.titles import written_titles
+from clew.catalog.titles import USER_TITLES
 
 USAGE_TABLES = ("token_usage", "recorded_usage")
 MESSAGE_TABLES = ("message", "block", "call", "credential_call", "change", "todo")
@@ -139,7 +139,7 @@ class RowWriter:
         add_days(self._db, (row[10], row[11]))
         self._db.execute("INSERT OR IGNORE INTO needs_dedupe VALUES (?)", (source,))
         if self._project_names is None or self._titles is None:
-            self._project_names, self._titles = written_names(self._db), written_titles(self._db).titles
+            self._project_names, self._titles = PROJECT_NAMES.written(self._db), USER_TITLES.written(self._db)
         if self._project_names:
             write_names(self._db, self._project_names, source)
         if title := self._titles.get(row[1]):

@@ -33,11 +33,11 @@ from clew.catalog.change_detection import (
 )
 from clew.catalog.database import DATABASE, CatalogNotWritable, open_reader, open_writer, transaction
 from clew.catalog.lock import LOCK_WAIT_SECONDS, locked
-from clew.catalog.project_name_rows import names_changed, update_project_names
+from clew.catalog.project_name_rows import PROJECT_NAMES, update_project_names
 from clew.catalog.schema import add_indices, drop_indices_of_empty_tables
 from clew.catalog.sync_level import SyncLevel
 from clew.catalog.sync_report import SyncCounts, SyncReport, read_report
-from clew.catalog.titles import titles_changed, update_titles
+from clew.catalog.titles import USER_TITLES, update_titles
 from clew.datadir import data_path
 from clew.io.database_paths import FOLDER_SUFFIX
 from clew.io.paths import path_from_text, path_to_text
@@ -95,7 +95,7 @@ def _report_if_unchanged(hosts: Hosts, folder: Path, level: SyncLevel) -> SyncRe
         return None
     with closing(db):
         try:
-            if has_unfinished_work(db, folder, level) or names_changed(db) or titles_changed(db):
+            if has_unfinished_work(db, folder, level) or PROJECT_NAMES.have_changed(db) or USER_TITLES.have_changed(db):
                 return None
             if not detect_changes(db, os.environ).is_empty or hosts_changed(db, hosts):
                 return None

@@ -2,9 +2,6 @@
 
 The title that the user gave a session comes first. A session that neither the user, nor the agent, nor a person in the
 agent has named is named by its first prompt, unless a file of the same folder has a summary of one of its messages.
-
-The table `meta` holds the titles of the user that were written last. So a sync sees that they have changed, and rows
-that are written in the meantime have the titles of all others.
 """
 
 from __future__ import annotations
@@ -16,49 +13,19 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from clew.catalog.ids import session_key
-from clew.datadir import ANNOTATIONS_FILE, data_path
-from clew.errors import Busy, SourceUnreadable
-
-META_KEY = "titles"
+from clew.catalog.user_names import UserNames
+from clew.datadir import ANNOTATIONS_FILE
 
 
-class WrittenTitles(NamedTuple):
-    """The titles that the user gave to sessions, as the rows of a catalog have them."""
-
-    file_state: list[int] | None
-    """Inode, size and modification time of the file that they were read from; None without one."""
-    titles: dict[str, str]
-    """By the key of the session."""
-
-
-def titles_changed(db: sqlite3.Connection) -> bool:
-    """True if the user has changed titles since they were written."""
-    written = written_titles(db)
-    return _current_titles(written).titles != written.titles
-
-
-def written_titles(db: sqlite3.Connection) -> WrittenTitles:
-    """The titles of the user that the rows of this catalog have."""
-    found = db.execute("SELECT value FROM meta WHERE key = ?", (META_KEY,)).fetchone()
-    return WrittenTitles(*json.loads(found[0])) if found is not None else WrittenTitles(None, {})
-
-
-def _current_titles(written: WrittenTitles) -> WrittenTitles:
-    """The titles as they are now; those that were written, if the file cannot be read."""
-    try:
-        stat = os.stat(os.path.join(data_path(), ANNOTATIONS_FILE))  # noqa: PTH118 - pathlib is not light
-        state = [stat.st_ino, stat.st_size, stat.st_mtime_ns]
-    except OSError:
-        state = None
-    if state == written.file_state:
-        return written
+def _load_titles() -> dict[str, str]:
+    """The titles that the user gave to sessions, by the key of the session."""
     from clew.annotations import Annotations  # takes long to load, and changes are rare
 
-    try:
-        titles = Annotations().index().titles
-    except (Busy, SourceUnreadable):
-        return written
-    return WrittenTitles(state, {session_key(*session): title for session, title in titles.items()})
+    titles = Annotations().index().titles
+    return {session_key(*session): title for session, title in titles.items()}
+
+
+USER_TITLES = UserNames("titles", ANNOTATIONS_FILE, _load_titles)
 
 
 def update_titles(db: sqlite3.Connection) -> None:
@@ -66,17 +33,14 @@ def update_titles(db: sqlite3.Connection) -> None:
 
     It is called before `update_visible_copies`, which forgets what was read.
     """
-    before = written_titles(db)
-    after = _current_titles(before)
-    if after != before:
-        db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (META_KEY, json.dumps(after)))
-    changed = [key for key, _ in before.titles.items() ^ after.titles.items()]
+    before, after = USER_TITLES.update(db)
+    changed = [key for key, _ in before.items() ^ after.items()]
     query = """SELECT f.path FROM needs_dedupe n JOIN source f ON f.id = n.source UNION
       SELECT f.path FROM session s JOIN source f ON f.id = s.id
       WHERE s.session_id IN (SELECT value FROM json_each(?))"""
     paths = db.execute(query, (json.dumps(changed),))
     for folder in sorted({path.rpartition(os.sep)[0] for (path,) in paths}):
-        _update_folder(db, folder, after.titles)
+        _update_folder(db, folder, after)
 
 
 class _Row(NamedTuple):

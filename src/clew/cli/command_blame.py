@@ -32,6 +32,7 @@ _SHOWN = 40
     "form",
     cls=OptionWithOldNames,
     old_names=["--to"],
+    metavar="FORMAT",
     type=click.Choice(["agent-trace"]),
     help="agent-trace: a record of Agent Trace, with line ranges, sessions and models, without text.",
 )

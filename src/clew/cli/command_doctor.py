@@ -110,11 +110,12 @@ def _settings_problems() -> list[Finding]:
     """What is wrong with the settings of the web app, names of projects and moved projects. The user wrote them."""
     path = user_settings.settings_path()
     problems = [found("damaged-settings", path, text) for text in user_settings.load().problems]
-    for file in (project_names, moved_projects):
+    moved_path = data_dir() / moved_projects.FILE
+    for load, file in ((project_names.load, project_names.names_path()), (moved_projects.load, moved_path)):
         try:
-            file.load()
+            load()
         except SourceUnreadable as error:
-            problems.append(found("damaged-settings", data_dir() / file.FILE, str(error)))
+            problems.append(found("damaged-settings", file, str(error)))
     return problems
 
 

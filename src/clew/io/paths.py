@@ -14,6 +14,7 @@ from clew.errors import PathRefused, UnsafeName
 _CLAUDE_LIMIT = 200
 _NAME_LIMIT = 200
 """Leaves room for a suffix in the 255 bytes that file systems allow."""
+_NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]")
 _UNSAFE = re.compile(r'[/\\\x00-\x1f\x7f:*?"<>|]')
 _MARKER = re.compile(r"\[REDACTED:([a-z0-9_.-]{1,64}):([a-z2-7]{8})\]")
 """What stands in a name in the place of a secret."""
@@ -27,12 +28,10 @@ MAX_FOLDER_DEPTH = 400
 
 def encode_claude(path: str) -> str:
     """Claude Code's rule: every UTF-16 unit outside [A-Za-z0-9] becomes `-`; long names are cut and hashed."""
-    units = path.encode("utf-16-le", "surrogatepass")
-    slug = "".join(
-        chr(units[at]) if units[at + 1] == 0 and chr(units[at]).isascii() and chr(units[at]).isalnum() else "-"
-        for at in range(0, len(units), 2)
-    )
-    return slug if len(slug) <= _CLAUDE_LIMIT else f"{slug[:_CLAUDE_LIMIT]}-{_base36(abs(_java_hash(units)))}"
+    slug = _NOT_ALPHANUMERIC.sub(lambda found: "--" if found[0] > "\uffff" else "-", path)
+    if len(slug) <= _CLAUDE_LIMIT:
+        return slug
+    return f"{slug[:_CLAUDE_LIMIT]}-{_base36(abs(_java_hash(path.encode('utf-16-le', 'surrogatepass'))))}"
 
 
 def _java_hash(units: bytes) -> int:
