@@ -343,6 +343,8 @@ def test_an_address_has_the_same_hits_typed_and_loaded(demo: Shown) -> None:
     whole, excluded = hit_count(demo, "/search?q=%22tide%22"), hit_count(demo, "/search?q=tide+-tidepool")
     assert hit_count(demo, "/search?q=tide") > whole > 0, "quotation marks find the word alone"
     assert hit_count(demo, "/search?q=tide+-tidep") > excluded, "an excluded word is never completed"
+    without = {name: hit_count(demo, f"/search?q=tide+-{name}") for name in ("xyzzy", "tide.tables", "tide.tabl")}
+    assert without["xyzzy"] == without["tide.tabl"] > without["tide.tables"], "nor one of several words"
     assert "missing" in words(demo.part("/search?q=tide+AND"))
 
 

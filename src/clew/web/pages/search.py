@@ -31,8 +31,7 @@ MAX_HITS = 200
 """Hits that are grouped into pages and facets."""
 MAX_FACET_VALUES = 12
 MAX_ANNOTATIONS = 20
-UNFINISHED_WORD = re.compile(r"(?<![^\W_])(?<!\A-)(?<!\s-)(?<!NOT )(?!AND$|NOT$)[^\W_]{3,}$")
-"""The last word of a query, unless it is excluded, an operator or in quotation marks."""
+_LONG_ENDING = re.compile(r"[^\W_]{3,}$")
 FIELD_OF_KIND = {kind: field for field, kinds in SEARCH_FIELDS.items() for kind in kinds}
 
 
@@ -92,7 +91,10 @@ def _completed(query: str) -> str:
 
     An address finds the same when it is typed and when it is loaded.
     """
-    return f"{query}*" if UNFINISHED_WORD.search(query) else query
+    *before, last = query.split() or [""]
+    is_excluded = last.startswith("-") or before[-1:] == ["NOT"]
+    is_word = last not in ("AND", "NOT") and query.endswith(last) and _LONG_ENDING.search(last) is not None
+    return f"{query}*" if is_word and not is_excluded else query
 
 
 def _searched_session(request: PageRequest) -> Entry | None:
