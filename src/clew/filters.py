@@ -148,6 +148,7 @@ def point_in_time(words: JSON, now: datetime) -> datetime:
 
     `today`, `monday`, `october`, `last week`, `this month`, `2026-11`, `2026-11-03`, `2026-11-03T10:00`, `3d`, `12h`,
     `6mo`, `2 years ago`. Days begin at midnight in the zone of the user, and a time without an offset is in that zone.
+    Times that are days ago and more are those of the last quarter of an hour.
     """
     if isinstance(words, datetime):
         return words if words.tzinfo is not None else words.replace(tzinfo=user_zone()).astimezone(UTC)
@@ -166,12 +167,19 @@ def point_in_time(words: JSON, now: datetime) -> datetime:
 
 
 def _time_before(now: datetime, count: int, unit: str) -> datetime:
-    """The time `count` units before now; a day that does not exist in that month becomes its last day."""
+    """The time `count` units before now; a day that does not exist in that month becomes its last day.
+
+    Of days and longer units, the quarter of an hour in which it is, from its beginning: the catalog has sums of these.
+    """
     months = next((count * each for name, each in _MONTHS_PER_UNIT.items() if unit.startswith(name)), None)
     if months is None:
-        return now - timedelta(**{_UNITS[unit[0]]: count})
-    year, month = divmod(now.year * 12 + now.month - 1 - months, 12)
-    return now.replace(year=year, month=month + 1, day=min(now.day, monthrange(year, month + 1)[1]))
+        before = now - timedelta(**{_UNITS[unit[0]]: count})
+    else:
+        year, month = divmod(now.year * 12 + now.month - 1 - months, 12)
+        before = now.replace(year=year, month=month + 1, day=min(now.day, monthrange(year, month + 1)[1]))
+    if months is None and unit[0] in "mh":
+        return before
+    return before.replace(minute=before.minute // 15 * 15, second=0, microsecond=0)
 
 
 def _named_day(text: str, today: date) -> date | None:

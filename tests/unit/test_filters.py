@@ -97,6 +97,9 @@ def test_points_in_time(words: Any, expected: datetime) -> None:
         ("Europe/Berlin", "2026-11-15T12:00Z", "Nov", "2026-10-31T23:00Z"),
         ("Europe/Berlin", "2026-11-15T12:00Z", "december", "2025-11-30T23:00Z"),
         ("Europe/Berlin", "2026-11-15T12:00Z", "2026/11/03", "2026-11-02T23:00Z"),
+        ("Asia/Kathmandu", "2026-11-15T12:44:31.5Z", "3d", "2026-11-12T12:30Z"),
+        ("Asia/Kathmandu", "2026-11-15T12:44:31.5Z", "1mo", "2026-10-15T12:30Z"),
+        ("Asia/Kathmandu", "2026-11-15T12:44:31.5Z", "12h", "2026-11-15T00:44:31.5Z"),
     ],
 )
 def test_words_mean_times_in_the_zone_of_the_user(
