@@ -21,7 +21,7 @@ from clew.warehouse.ingest import SourceMeta, batch_name, ingest_files, read_sou
 from clew.warehouse.privacy import Policy, check_policy
 from clew.warehouse.publisher import ORIGIN_FILE, stat_source
 from tests.catalog.worlds import append, claude_lines, claude_path, spelled, write_claude
-from tests.demo_home import write_small_demo
+from tests.demo_home import drop_titles_in_other_files, write_small_demo
 from tests.redact.planted import Planter
 from tests.warehouse.machines import Machine, catalogued, engine, shown, texts
 
@@ -33,6 +33,7 @@ KEY = b"k" * 32
 def test_the_tables_are_those_of_the_catalog(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "one")
     write_small_demo(machine.home)
+    drop_titles_in_other_files(machine.home)
     assert shown(engine(machine.batches())) == catalogued([machine.home], tmp_path / "catalog")
 
 

@@ -20,7 +20,7 @@ from clew.warehouse.lake.layout import DATA, month_of, object_name
 from clew.warehouse.lake.store import FolderStore, open_store
 from clew.warehouse.urls import mask_urls
 from tests.catalog.worlds import append, claude_lines, spelled
-from tests.demo_home import write_small_demo
+from tests.demo_home import drop_titles_in_other_files, write_small_demo
 from tests.every_statement import every_statement
 from tests.warehouse.lake.worlds import NAMES, Machine, files, killed, rows, say, write
 from tests.warehouse.machines import catalogued
@@ -52,6 +52,7 @@ def test_every_statement_has_the_same_answer(tmp_path: Path, level: str) -> None
 
     machine, store = Machine(tmp_path, "one"), _lake(tmp_path)
     write_small_demo(machine.home)
+    drop_titles_in_other_files(machine.home)
     write(machine, store, level)
     sync([Host.at(machine.home)], tmp_path / "catalog", workers=1)
     db = database.open_reader(tmp_path / "catalog")

@@ -17,7 +17,7 @@ from clew.web.context import AppContext
 from clew.web.routes import pages
 from tests.catalog.worlds import append, claude_lines, spelled, write_claude
 from tests.cli.running import run
-from tests.demo_home import write_small_demo
+from tests.demo_home import drop_titles_in_other_files, write_small_demo
 from tests.every_statement import every_statement
 from tests.warehouse.postgres.machines import Machine, Rows, change
 from tests.warehouse.postgres.server import Server
@@ -43,6 +43,7 @@ def hits(folder: Path, query: str) -> int:
 def test_a_copy_answers_as_the_machine_does(url: str, tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     write_small_demo(machine.home)
+    drop_titles_in_other_files(machine.home)
     machine.push(url)
     folder = tmp_path / "copy"
     assert mirror(url, folder) > 10
