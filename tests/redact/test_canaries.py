@@ -575,7 +575,8 @@ LINK = re.compile(r'(?:href|src|action|data-load|data-more|data-[a-z]+)="(/[^"]*
 MOST_ALIKE = {"valid": 8, "odd": 4}
 """So many pages of one kind are asked for: of one route, with the same parameters."""
 STARTING_PAGES = (
-    *("/", "/search?q=the", "/search?q=tide", "/running", "/secrets", "/usage.csv", "/settings/projects"),
+    *("/", "/search?q=the", "/search?q=tide", "/running", "/secrets", "/usage.csv"),
+    *("/settings/projects", "/settings/project-suggestions"),
     *("/session-list", "/session-list?group=project", "/palette", "/palette?q=the"),
     *("/annotations", "/annotations.json"),
 )
