@@ -159,6 +159,7 @@ JSON_EXAMPLES = (
     JsonExample("clew erase", "erase 65e3 --json"),
     JsonExample("clew archive", "archive --json"),
     JsonExample("clew archive list", "archive list --json"),
+    JsonExample("clew hook status", "hook status --json"),
     JsonExample("clew archive verify", "archive verify --json"),
     JsonExample("clew archive restore", "archive restore f005 --into found --json"),
     JsonExample("clew archive prune", "archive prune --keep-days 3650 --json"),

@@ -65,11 +65,13 @@ def run(
     options: Sequence[str] = (),
     snapshots: Path | None = None,
     arguments: Sequence[str] = (),
+    wait_for: Path | None = None,
 ) -> Run:
     """Run a client once, on a new session or on one to resume. Skip the test where the client cannot be run.
 
     With `arguments` it is run with these, instead of those for the prompt and the session. With `snapshots` the project
-    is copied there before each answer of the model.
+    is copied there before each answer of the model. With `wait_for` the run ends when that file exists; then
+    all processes that the client left behind are ended.
     """
     require(client)
     home.mkdir(parents=True, exist_ok=True)
@@ -83,6 +85,7 @@ def run(
         script=script,
         seconds=RUN_SECONDS,
         snapshots=str(snapshots or ""),
+        wait_for=str(wait_for or ""),
     )
     return Run(client, _run_in_namespace(job))
 
