@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +22,8 @@ from clew.skill.install import skill_text
 from tests.cli.running import clew
 from tests.realclients.client import Client
 from tests.realclients.clients import CLIENTS
-from tests.realclients.lab import Run, run
+from tests.realclients.install import client_folder
+from tests.realclients.lab import Run, offline_command, require, run
 from tests.realclients.project import build_project
 from tests.realclients.script import Script
 
@@ -27,18 +31,46 @@ AGENTS = ("claude", "codex", "gemini")
 PROMPT = "Does the bell ring?"
 
 
-def ask(client: Client, home: Path, project: Path, *options: str, wait_for: Path | None = None) -> Run:
+def ask(client: Client, home: Path, project: Path, *, wait_for: Path | None = None) -> Run:
     """Run the client on a new session, with clew's own files where the test looks for them."""
     environment = {"CLEW_DATA_DIR": str(data_dir())}
     script = Script(answers_forever=True)
-    return run(
-        client, home, project, PROMPT, script, environment=environment, options=options, wait_for=wait_for
-    ).check()
+    return run(client, home, project, PROMPT, script, environment=environment, wait_for=wait_for).check()
+
+
+def approve_hooks(client: Client, home: Path, project: Path) -> None:
+    """Approve all hooks of Codex, by the requests that its own screen sends."""
+    binary = next(client_folder(client).glob(client.binary))
+    with subprocess.Popen(
+        [*offline_command(), str(binary), "app-server"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=project,
+        env={"PATH": os.environ["PATH"], "HOME": str(home)},
+    ) as server:
+        assert server.stdin is not None and server.stdout is not None
+        replies = (json.loads(line) for line in server.stdout)
+
+        def request(number: int, method: str, **parameters: Any) -> Any:
+            message = {"id": number, "method": method, "params": parameters}
+            server.stdin.write(json.dumps(message).encode() + b"\n")  # type: ignore[union-attr]
+            server.stdin.flush()  # type: ignore[union-attr]
+            return next(reply["result"] for reply in replies if reply.get("id") == number)
+
+        request(1, "initialize", clientInfo={"name": "test", "version": "1"}, capabilities={"experimentalApi": True})
+        (listed,) = request(2, "hooks/list", cwds=[str(project)])["data"]
+        assert not listed["warnings"] and not listed["errors"]
+        state = {hook["key"]: {"trusted_hash": hook["currentHash"]} for hook in listed["hooks"]}
+        edit = {"keyPath": "hooks.state", "value": state, "mergeStrategy": "upsert"}
+        request(3, "config/batchWrite", edits=[edit], reloadUserConfig=True)
+        server.kill()
 
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_a_session_is_archived_when_it_ends(name: str, tmp_path: Path) -> None:
     client, home, project = CLIENTS[name], tmp_path / "home", tmp_path / "harbour"
+    require(client)
     build_project(project)
     home.mkdir()
     client.write_settings(home)
@@ -47,8 +79,9 @@ def test_a_session_is_archived_when_it_ends(name: str, tmp_path: Path) -> None:
     file = addition.file.path
     before = file.read_bytes() if file.exists() else None
     assert clew("hook", "install", "--agent", client.agent, "--home", home).code == 0
-    options = ("--dangerously-bypass-hook-trust",) if name == "codex" else ()
-    ask(client, home, project, *options, wait_for=log_path())
+    if name == "codex":
+        approve_hooks(client, home, project)
+    ask(client, home, project, wait_for=log_path())
     (session,) = client.session_ids(home)
     ((_, hook_run),) = load_runs()
     assert (hook_run.agent, hook_run.outcome, hook_run.session) == (client.agent, "archived", session)

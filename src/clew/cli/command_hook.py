@@ -190,5 +190,5 @@ def _archive(name: str, host: Host) -> None:
     from clew.hooks.capture import MAX_INPUT_BYTES, archive_ended_session
     from clew.hooks.log import append_run
 
-    sent = b"" if sys.stdin.isatty() else sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
+    sent = b"" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
     append_run(archive_ended_session(name, sent, host), host.now())

@@ -32,7 +32,7 @@ class HookAddition(JsonAddition):
         super().__init__(file)
         self.note = hook.note
         self._event, self._arguments = hook.event, ["hook", "run", "--agent", agent.id]
-        self._entry = {**hook.entry, "type": "command", "command": _shell_command([*program, *self._arguments])}
+        self._entry = {"type": "command", "command": _shell_command([*program, *self._arguments]), **hook.entry}
 
     def is_among(self, values: dict[str, Any]) -> bool:
         return any(map(self._is_own, self._hooks(values)))

@@ -43,7 +43,7 @@ class Codex(Agent):
     package = __name__
     is_shown_by_hugging_face = True
     newest_tested_version = "0.166.0"
-    hook = Hook("hooks.json", {"timeout": 10}, _HOOK_NOTE)
+    hook = Hook("hooks.json", {"timeout": 3}, _HOOK_NOTE)  # the longest time that Codex allows at this event
     opaque_blocks = frozenset({"encrypted_content"})
 
     def roots(self, host: Host) -> Iterator[Path]:
