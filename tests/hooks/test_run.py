@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from clew.archive.records import archive_folder
+from clew.archive.writer import open_writer
 from clew.cli.main import main
 from clew.hooks.log import MAX_RUNS, OUTCOMES, load_runs, log_path
 from clew.host import data_dir
@@ -179,8 +181,32 @@ def test_the_work_is_done_in_the_background(sessions: Path) -> None:
     path = path_of("claude-code", LATEST)
     done = run("hook", "run", "--agent", "claude-code", input=payload(path).encode())
     assert (done.code, done.out, done.err) == (0, "", "")
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not load_runs() and time.monotonic() < deadline:
-        time.sleep(0.1)
+    wait_for_runs(1)
     assert load_runs()[0][1].outcome == "archived"
     assert archived() == {path}
+
+
+def wait_for_runs(count: int) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while len(load_runs()) < count and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
+def test_sessions_that_end_at_once_are_all_archived(sessions: Path) -> None:
+    rows = clew("list", "--agent", "claude-code", "--json").json
+    paths = {row["path"] for row in rows if "/subagents/" not in row["path"]}
+    assert len(paths) > 3
+    for path in paths:
+        assert run("hook", "run", "--agent", "claude-code", input=payload(path).encode()).code == 0
+    wait_for_runs(len(paths))
+    assert {one.outcome for _, one in load_runs()} == {"archived"}
+    assert paths <= archived()
+
+
+def test_an_archive_in_use_is_an_outcome(sessions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = path_of("claude-code", LATEST)
+    monkeypatch.setattr("clew.hooks.capture.BUSY_SECONDS", 0.1)
+    with open_writer(archive_folder(None)):
+        assert end("claude-code", payload(path)) == "busy"
+    assert end("claude-code", payload(path)) == "archived"
