@@ -107,7 +107,9 @@ def test_hooks_of_the_user_stay(agent: str, home: Path) -> None:
 def test_a_hook_of_clew_with_another_program_is_replaced_in_its_place(agent: str, home: Path) -> None:
     moved = {"hooks": [{"type": "command", "command": f"/gone/bin/clew hook run --agent {agent}", "timeout": 3}]}
     path = config(home, agent, json.dumps({"hooks": {"SessionEnd": [moved, OWN_HOOK]}}))
+    assert "its program is gone" in clew("hook", "status").out
     assert change("install", agent).code == 0
+    assert "its program is gone" not in clew("hook", "status").out
     first, second = groups(path)
     assert "/gone" not in first["hooks"][0]["command"]
     assert second == OWN_HOOK

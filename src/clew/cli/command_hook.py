@@ -104,7 +104,7 @@ def _hook_rows(host: Host) -> list[dict[str, Any]]:
     """Every agent that has hooks, with the file and the command of the hook in it."""
     from clew.agent_config import read_file
     from clew.agents import registry
-    from clew.hooks.config import hook_addition
+    from clew.hooks.config import hook_addition, program_exists
 
     rows: list[dict[str, Any]] = []
     for agent in registry.load_all():
@@ -114,7 +114,9 @@ def _hook_rows(host: Host) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"agent": agent.id, "path": str(addition.file.path), "command": None, "problem": None}
         try:
             row["command"] = addition.command_in(read_file(addition.file))
-        except (ClewError, OSError) as error:
+            if row["command"] is not None and not program_exists(row["command"]):
+                row["problem"] = "its program is gone: run `clew hook install`"
+        except (ClewError, OSError, ValueError) as error:
             row["problem"] = str(error)
         is_installed = row["command"] is not None
         rows.append({**row, "installed": is_installed, "note": addition.note or None if is_installed else None})
@@ -129,7 +131,7 @@ def _print_status(rows: list[dict[str, Any]], runs: list[dict[str, Any]], maskin
     from clew.render.tables import Column, ago
 
     states = [
-        [row["agent"], "installed" if row["installed"] else row["problem"] or "not installed", row["path"]]
+        [row["agent"], row["problem"] or ("installed" if row["installed"] else "not installed"), row["path"]]
         for row in rows
     ]
     print_table([Column("agent"), Column("hook"), Column("file")], states, masking)

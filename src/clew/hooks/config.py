@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from clew.agent_config import JsonAddition
@@ -76,6 +77,11 @@ class HookAddition(JsonAddition):
         """True for a hook of clew, wherever its program was installed."""
         command = hook.get("command") if isinstance(hook, dict) else None
         return isinstance(command, str) and "clew" in command and command.endswith(_shell_command(self._arguments))
+
+
+def program_exists(command: str) -> bool:
+    """False if the program of an installed hook is gone, as after an update of Python."""
+    return os.name == "nt" or Path(shlex.split(command)[0]).exists()
 
 
 def _hooks_of(group: Any) -> list[Any]:
