@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from clew.hooks.log import OUTCOMES
+
 VIEWS = {
     "sessions": "One row for each session and sub-agent.",
     "messages": "One row for each message. A message that several files repeat has one row.",
@@ -109,10 +111,13 @@ JSON_SETUP = (
     "--home year sync",
     "annotate set f005 --star",
     "annotate export -o annotations.json",
+    "hook install --agent codex",
+    "hook run --agent codex --foreground",
 )
 """Commands that are run before the examples."""
 STATUS_LINE_INPUT = '{"model": {"display_name": "Opus"}, "cost": {"total_cost_usd": 0.38}}'
 MESSAGE = '{"role": "user", "content": "Who is here?"}'
+HOOK_NOTE = "An `outcome` is one of " + ", ".join(f"`{outcome}`" for outcome in OUTCOMES) + "."
 JSON_EXAMPLES = (
     JsonExample("clew", "--json"),
     JsonExample("clew list", "list --json"),
@@ -159,6 +164,7 @@ JSON_EXAMPLES = (
     JsonExample("clew erase", "erase 65e3 --json"),
     JsonExample("clew archive", "archive --json"),
     JsonExample("clew archive list", "archive list --json"),
+    JsonExample("clew hook status", "hook status --json", note=HOOK_NOTE),
     JsonExample("clew archive verify", "archive verify --json"),
     JsonExample("clew archive restore", "archive restore f005 --into found --json"),
     JsonExample("clew archive prune", "archive prune --keep-days 3650 --json"),

@@ -28,6 +28,11 @@ WITHOUT_SESSIONS = {
     "clew bundle",
     "clew bundle verify",
     "clew completion",
+    "clew hook",
+    "clew hook install",
+    "clew hook run",
+    "clew hook status",
+    "clew hook uninstall",
     "clew lake",
     "clew lake compact",
     "clew lake spark-job",
@@ -35,6 +40,10 @@ WITHOUT_SESSIONS = {
     "clew mcp install",
     "clew mcp uninstall",
     "clew redact",
+    "clew skill",
+    "clew skill install",
+    "clew skill show",
+    "clew skill uninstall",
     "clew sources add",
     "clew sources check",
     "clew sources fetch",
@@ -47,16 +56,27 @@ WITHOUT_SESSIONS = {
 """Commands that read no sessions of a home, and groups that do nothing by themselves."""
 WITHOUT_JSON = (
     ("clew completion", ("completion", "bash")),
+    ("clew hook install", ("hook", "install", "--agent", "codex", "--dry-run")),
+    ("clew hook run", ("hook", "run", "--agent", "codex")),
+    ("clew hook uninstall", ("hook", "uninstall", "--agent", "codex", "--dry-run")),
     ("clew lake spark-job", ("lake", "spark-job")),
     ("clew mcp", ("mcp",)),
     ("clew mcp install", ("mcp", "install", "--agent", "codex", "--dry-run")),
     ("clew mcp uninstall", ("mcp", "uninstall", "--agent", "codex", "--dry-run")),
     ("clew pick", ("pick",)),
     ("clew redact files", ("redact", "files", "-")),
+    ("clew skill install", ("skill", "install", "--agent", "codex", "--dry-run")),
+    ("clew skill show", ("skill", "show")),
+    ("clew skill uninstall", ("skill", "uninstall", "--agent", "codex", "--dry-run")),
     ("clew web", ("web", "--port", "0")),
 )
 """Commands without JSON output, and how to run them."""
-TARGET_HOME = {"clew convert", "clew mcp install", "clew mcp uninstall", "clew resume"}
+TARGET_HOME = {
+    "clew convert",
+    "clew resume",
+    *(f"clew {group} {verb}" for group in ("hook", "mcp", "skill") for verb in ("install", "uninstall")),
+    *("clew hook run", "clew hook status"),
+}
 TARGETS = {"--agent", "--home", "--project"}
 """Options that name the target in these commands, and choose sessions in others."""
 
@@ -138,7 +158,7 @@ def test_the_example_of_record_can_be_recorded(tmp_path: Path) -> None:
     assert "ada" in clew("--home", tmp_path, "show", "s", "--detail", "full").out
 
 
-@pytest.mark.parametrize("group", ["annotate", "archive", "bundle", "lake", "redact", "sources"])
+@pytest.mark.parametrize("group", ["annotate", "archive", "bundle", "hook", "lake", "redact", "skill", "sources"])
 def test_the_help_of_a_subcommand_fits_on_its_line(group: str) -> None:
     assert not re.search(r"\.\.\.$", clew(group, "--help").out.split("Commands:")[1], re.MULTILINE)
 
@@ -158,7 +178,9 @@ def test_every_command_that_reads_sessions_has_the_shared_options() -> None:
 
 def test_every_command_has_json_or_refuses_it() -> None:
     missing = {name for name, command in every_command() if "--json" not in option_names(command)}
-    assert missing == {"clew archive hold", "clew bundle", "clew lake"} | {name for name, _ in WITHOUT_JSON}
+    assert missing == {"clew archive hold", "clew bundle", "clew hook", "clew lake", "clew skill"} | {
+        name for name, _ in WITHOUT_JSON
+    }
     for _, words in WITHOUT_JSON:
         assert "No such option '--json'" in refused(*words, "--json")
         assert "has no JSON output; leave out --json" in refused("--json", *words)

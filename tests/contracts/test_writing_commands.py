@@ -38,6 +38,8 @@ READING_COMMANDS: dict[str, list[str] | None] = {
     "bundle verify": None,
     "branches": [BELL],
     "archive list": [],
+    "hook status": [],
+    "skill show": [],
     "archive hold list": [],
     "verify": [],
     "validate": [],

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from clew.agent_config import BACKUPS, Backup
 from clew.host import data_dir
 from clew.io.json_file import load
-from clew.mcp.clients import BACKUPS, Backup
 from tests.cli.running import Ran, clew
 
 FILES = {"claude-code": ".claude.json", "codex": ".codex/config.toml", "gemini": ".gemini/settings.json"}

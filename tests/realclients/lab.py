@@ -65,11 +65,13 @@ def run(
     options: Sequence[str] = (),
     snapshots: Path | None = None,
     arguments: Sequence[str] = (),
+    wait_for: Path | None = None,
 ) -> Run:
     """Run a client once, on a new session or on one to resume. Skip the test where the client cannot be run.
 
     With `arguments` it is run with these, instead of those for the prompt and the session. With `snapshots` the project
-    is copied there before each answer of the model.
+    is copied there before each answer of the model. With `wait_for` the run ends when that file exists; then
+    all processes that the client left behind are ended.
     """
     require(client)
     home.mkdir(parents=True, exist_ok=True)
@@ -83,6 +85,7 @@ def run(
         script=script,
         seconds=RUN_SECONDS,
         snapshots=str(snapshots or ""),
+        wait_for=str(wait_for or ""),
     )
     return Run(client, _run_in_namespace(job))
 
@@ -101,12 +104,16 @@ def require(client: Client) -> None:
 
 @cache
 def _namespace_failure() -> str | None:
-    if shutil.which("unshare") is None or subprocess.run([*_unshare(), "true"], capture_output=True).returncode != 0:
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*offline_command(), "true"], capture_output=True).returncode != 0
+    ):
         return "network namespaces cannot be created here: they need Linux and root"
     return None
 
 
-def _unshare() -> list[str]:
+def offline_command() -> list[str]:
+    """How a command is run with nothing but loopback."""
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0
     return ["unshare", "--net", *([] if is_root else ["--map-root-user"])]
 
@@ -123,6 +130,13 @@ def _run_in_namespace(job: Job) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         job_path, outcome_path = Path(folder, "job.json"), Path(folder, "outcome.json")
         job_path.write_bytes(msgspec.json.encode(job))
-        command = [*_unshare(), sys.executable, "-m", "tests.realclients.namespace", str(job_path), str(outcome_path)]
+        command = [
+            *offline_command(),
+            sys.executable,
+            "-m",
+            "tests.realclients.namespace",
+            str(job_path),
+            str(outcome_path),
+        ]
         subprocess.run(command, cwd=ROOT, check=True)
         return msgspec.json.decode(outcome_path.read_bytes(), type=Outcome)

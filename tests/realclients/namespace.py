@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from tests.realclients.wire import Answer, Wire
 
 _SET_INTERFACE_FLAGS = 0x8914
 _UP_AND_RUNNING = 0x41
+WAIT_SECONDS = 60.0
 
 
 class Job(msgspec.Struct):
@@ -40,6 +42,8 @@ class Job(msgspec.Struct):
     seconds: int
     snapshots: str = ""
     """A folder for copies of the project, one before each answer of the main thread; "" for none."""
+    wait_for: str = ""
+    """A file that a process of the client writes after the client ended; "" for none."""
 
 
 class Outcome(msgspec.Struct):
@@ -101,9 +105,16 @@ def _run_client(job: Job) -> tuple[int, str]:
             process.wait()
             output.write(f"\n(stopped after {job.seconds} s)".encode())
             code = -1
+        _wait_for_file(job.wait_for)
         _kill_daemons()
         output.seek(0)
         return code, output.read().decode(errors="replace")
+
+
+def _wait_for_file(path: str) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while path and not Path(path).exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
 
 
 def _kill_daemons() -> None:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple
 
 import msgspec
 
+from clew.agents.configuration import ConfigFile, Hook, McpConfig
 from clew.agents.database import Layout
 from clew.agents.folders import files_below
-from clew.agents.mcp_config import McpConfig
 from clew.agents.model_context import ModelContext
 from clew.agents.native_records import HEAD_BYTES, units_of_events
 from clew.agents.source import SourceFile as SourceFile
@@ -119,6 +119,9 @@ class Agent(ABC):
     """Types of content blocks that are known, and that nobody but the provider can read."""
     file_changes_outside_calls: ClassVar[bool] = False
     """True for an agent that records changes of files apart from calls of tools."""
+
+    hook: ClassVar[Hook | None] = None
+    """How the agent runs a command at the end of a session; None if it does not, or nobody knows how."""
 
     # Finding sessions
 
@@ -275,6 +278,10 @@ class Agent(ABC):
 
     def mcp_config(self, host: Host, project: Path | None = None) -> McpConfig | None:
         """The file with the agent's MCP servers, those of the user or of a project; None if it is not known."""
+        return None
+
+    def config_file(self, host: Host, name: str) -> ConfigFile | None:
+        """A file in the folder that the agent reads settings and skills from; None if it is not known."""
         return None
 
     def target_profile(self) -> TargetProfile | None:

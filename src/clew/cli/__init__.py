@@ -44,6 +44,7 @@ COMMAND_GROUPS = {
         "resume": "Continue a session in its own agent, or in another one.",
         "web": "Browse all sessions in a local web app.",
         "mcp": "Let agents search and read all sessions (MCP server).",
+        "skill": "Teach agents to use clew for questions about earlier sessions.",
     },
     "Find and count": {
         "search": "Search prompts, answers, thinking, tool calls and tool output.",
@@ -74,6 +75,7 @@ COMMAND_GROUPS = {
     },
     "Keep": {
         "archive": "Keep compressed copies of every session's files.",
+        "hook": "Let agents archive a session when it ends.",
         "clean": "Archive old sessions, then remove them from their agents' folders.",
         "verify": "Check that an export restores the agent's files byte for byte.",
         "validate": "Report damaged or inconsistent records in sessions.",

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from clew.cli.agent_configuration import (
+    agent_option,
+    choose_agents,
+    configured_home_option,
+    configured_host,
+    print_and_apply,
+    program,
+)
 from clew.cli.options import (
     NO_SYNC,
     Folder,
@@ -16,31 +22,20 @@ from clew.cli.options import (
     dry_run_option,
     open_library,
     refuse_json,
-    target_host,
     wanted_sources,
 )
-from clew.cli.output import print_message
-from clew.cli.redaction import NAMES, TEXT, Redaction, redacting_answers, redaction
+from clew.cli.redaction import NAMES, TEXT, redacting_answers, redaction
 from clew.errors import UsageError
 
 if TYPE_CHECKING:
-    from clew.agents.mcp_config import McpConfig
-    from clew.mcp.clients import Edit
+    from clew.agents.configuration import McpConfig
     from clew.mcp.tools import Tools
 
-_agent_option = click.option("--agent", "name", required=True, metavar="ID", help="The agent to configure.")
 _project_option = click.option(
     "--project",
     type=Folder(path_type=Path),
     metavar="DIR",
     help="Change the configuration of this project, which others may share, instead of your own.",
-)
-_home_option = click.option(
-    "--home",
-    "target_home",
-    type=Folder(path_type=Path),
-    metavar="DIR",
-    help="Home folder whose configuration is changed; default: the one named before the command, else your own.",
 )
 
 
@@ -105,11 +100,11 @@ def _tools(context: click.Context, homes: tuple[str, ...]) -> Tools:
 
 
 @command.command("install")
-@_agent_option
+@agent_option(required=True)
 @_project_option
 @click.option("--redact", type=click.Choice(NAMES), help="What the server masks. Default: secrets.")
 @dry_run_option()
-@_home_option
+@configured_home_option
 @click.pass_context
 def install(
     context: click.Context,
@@ -126,58 +121,36 @@ def install(
     restores it byte for byte, or only removes the server if the file was changed since. Close the agent before: it may
     write the file too.
     """
-    from clew.mcp.clients import plan_install, server_command
+    from clew.agent_config import plan_install
+    from clew.mcp.clients import server_addition
 
     config = _config(context, name, project, target_home)
     options = ["--redact", redact] if redact is not None else []
-    server = server_command(
-        options, installed=shutil.which("clew"), python=sys.executable, is_shared=project is not None
-    )
-    _apply(plan_install(config, server), dry_run, "installed; `clew mcp uninstall` removes it")
+    addition = server_addition(config, [*program(is_shared=project is not None), "mcp", *options])
+    print_and_apply(plan_install(addition), dry_run, "installed; `clew mcp uninstall` removes it")
 
 
 @command.command("uninstall")
-@_agent_option
+@agent_option(required=True)
 @_project_option
 @dry_run_option()
-@_home_option
+@configured_home_option
 @click.pass_context
 def uninstall(
     context: click.Context, /, name: str, project: Path | None, dry_run: bool, target_home: Path | None
 ) -> None:
     """Remove `clew mcp` from the configuration of an agent, after printing the change."""
-    from clew.mcp.clients import plan_uninstall
+    from clew.agent_config import plan_uninstall
+    from clew.mcp.clients import server_addition
 
-    _apply(plan_uninstall(_config(context, name, project, target_home)), dry_run, "removed")
+    config = _config(context, name, project, target_home)
+    print_and_apply(plan_uninstall(server_addition(config)), dry_run, "removed")
 
 
 def _config(context: click.Context, name: str, project: Path | None, target_home: Path | None) -> McpConfig:
     """The file that is changed."""
-    from clew.agents import registry
-
-    refuse_json(context)
-    parameters: dict[str, Any] = context.parent.params if context.parent is not None else {}
-    homes = parameters.get("homes") or ()
-    host = target_host(context, target_home or (Path(homes[0]) if homes else None))
-    agent = registry.get(registry.match(name))
-    config = agent.mcp_config(host, project.absolute() if project is not None else None)
-    if config is None:
-        known = ", ".join(one.id for one in registry.load_all() if one.mcp_config(host, project) is not None)
-        of_project = " of a project" if project is not None else ""
-        raise UsageError(
-            f"clew does not know the configuration{of_project} of {agent.title}; it knows those of {known}"
-        )
+    folder = project.absolute() if project is not None else None
+    what = f"the configuration{' of a project' if project is not None else ''}"
+    host = configured_host(context, target_home)
+    (config,) = choose_agents(host, name, lambda agent: agent.mcp_config(host, folder), what)
     return config
-
-
-def _apply(edit: Edit, dry_run: bool, done: str) -> None:
-    from clew.mcp.clients import apply_edit
-
-    if edit.is_empty:
-        print_message(f"{edit.config.path}: nothing to change")
-        return
-    # Other entries of the file may hold secrets.
-    click.echo(Redaction(TEXT).text(edit.diff()))
-    if not dry_run:
-        apply_edit(edit)
-        print_message(f"{edit.config.path}: {done}")

@@ -180,7 +180,8 @@ def main(context: click.Context, homes: tuple[str, ...], as_json: bool, version:
         click.echo(f"clew {__version__}")
         return
     problem = environment_problem()
-    if problem is not None:
+    # An agent must not notice that its hook has no folder to write to.
+    if problem is not None and context.invoked_subcommand != "hook":
         raise UsageError(problem)
     if context.invoked_subcommand is None:
         from clew.cli.overview import overview

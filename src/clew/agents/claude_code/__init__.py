@@ -9,9 +9,9 @@ from pathlib import Path
 from clew.agents.backups import is_plain_file
 from clew.agents.base import Agent, Claim, Header, SourceFile, first_lines, source_at
 from clew.agents.claude_code.locate import agent_id, home_of, is_agent_file, is_transcript, stem
+from clew.agents.configuration import ConfigFile, Hook, McpConfig, file_in_folder
 from clew.agents.derived_ids import derived_id, is_uuid
 from clew.agents.folders import files_below
-from clew.agents.mcp_config import McpConfig
 from clew.agents.native_records import first_value
 from clew.analysis.facts import Facts
 from clew.analysis.titles import short_title
@@ -39,6 +39,8 @@ class ClaudeCode(Agent):
     package = __name__
     is_shown_by_hugging_face = True
     newest_tested_version = "2.1.325"
+    # Without a time limit of its own, a hook at the end of a session is stopped after 1.5 seconds.
+    hook = Hook("settings.json", {"timeout": 10})
     # The first names a tool that was found, the second marks where in a reply another model took over.
     opaque_blocks = frozenset({"tool_reference", "fallback"})
 
@@ -51,13 +53,12 @@ class ClaudeCode(Agent):
         yield host.home / ".claude" / "projects"
         yield host.home / ".config" / "claude" / "projects"
 
+    def config_file(self, host: Host, name: str) -> ConfigFile:
+        return file_in_folder(host, "CLAUDE_CONFIG_DIR", ".claude", name)
+
     def mcp_config(self, host: Host, project: Path | None = None) -> McpConfig:
-        entry = {"type": "stdio"}
-        if project is not None:
-            return McpConfig(project, ".mcp.json", "mcpServers", entry=entry)
-        configured = host.env.get("CLAUDE_CONFIG_DIR", "").split(",")[0].strip()
-        folder = host.expand(configured) if configured else host.home
-        return McpConfig(folder, ".claude.json", "mcpServers", entry=entry)
+        own = file_in_folder(host, "CLAUDE_CONFIG_DIR", "", ".claude.json")
+        return McpConfig(ConfigFile(project, ".mcp.json") if project else own, "mcpServers", entry={"type": "stdio"})
 
     def discover(self, root: Path) -> Iterator[SourceFile]:
         """Every transcript below the root, sub-agents and workflow agents included."""

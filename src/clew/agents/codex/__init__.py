@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 
 from clew.agents.base import Agent, Claim, Header, SourceFile, first_lines
 from clew.agents.codex import locate
-from clew.agents.mcp_config import McpConfig
+from clew.agents.configuration import ConfigFile, Hook, McpConfig, file_in_folder
 from clew.analysis.facts import Facts
 from clew.analysis.titles import short_title
 from clew.host import Host
@@ -31,6 +31,7 @@ _ENVELOPE_START = re.compile(
 )
 _BARE_HEAD_START = re.compile(rb'\s*\{\s*"id"\s*:\s*"[^"]*"\s*,\s*"timestamp"\s*:\s*"[^"]*"\s*,\s*"instructions"\s*:')
 _DOCUMENT_START = re.compile(rb'\s*\{\s*"session"\s*:\s*\{[^{}]*"id"\s*:[^{}]*"instructions"\s*:')
+_HOOK_NOTE = "Codex runs a new hook only after you approved it: start `codex`, and approve it there or with /hooks"
 
 
 class Codex(Agent):
@@ -42,18 +43,18 @@ class Codex(Agent):
     package = __name__
     is_shown_by_hugging_face = True
     newest_tested_version = "0.166.0"
+    hook = Hook("hooks.json", {"timeout": 3}, _HOOK_NOTE)  # the longest time that Codex allows at this event
     opaque_blocks = frozenset({"encrypted_content"})
 
     def roots(self, host: Host) -> Iterator[Path]:
         home = host.configured_folder("CODEX_HOME", ".codex")
         return (home / name for name in (locate.SESSIONS, locate.ARCHIVED))
 
+    def config_file(self, host: Host, name: str) -> ConfigFile:
+        return file_in_folder(host, "CODEX_HOME", ".codex", name)
+
     def mcp_config(self, host: Host, project: Path | None = None) -> McpConfig | None:
-        if project is not None:
-            return None
-        configured = host.env.get("CODEX_HOME")
-        folder, name = (host.expand(configured), "config.toml") if configured else (host.home, ".codex/config.toml")
-        return McpConfig(folder, name, "mcp_servers", "toml")
+        return McpConfig(self.config_file(host, "config.toml"), "mcp_servers", "toml") if project is None else None
 
     def discover(self, root: Path) -> Iterator[SourceFile]:
         return map(self.locate, locate.rollouts_below(root))

@@ -8,12 +8,12 @@ from pathlib import Path, PurePath
 
 from clew.agents.backups import is_link
 from clew.agents.base import Agent, Claim, Header, SourceFile
+from clew.agents.configuration import ConfigFile, Hook, McpConfig
 from clew.agents.folders import file_names, subfolders
 from clew.agents.gemini import locate
 from clew.agents.gemini.locate import CHATS, LOG
 from clew.agents.gemini.project_registry import MARKER, REGISTRY, TRUSTED, copies_of, folders_of_hashes
 from clew.agents.gemini_content import OPAQUE_PARTS
-from clew.agents.mcp_config import McpConfig
 from clew.analysis.facts import Facts
 from clew.analysis.titles import short_title
 from clew.host import Host
@@ -38,16 +38,18 @@ class Gemini(Agent):
     homepage = "https://github.com/google-gemini/gemini-cli"
     package = __name__
     newest_tested_version = "0.61.0"
+    # The name is what `/hooks disable` takes.
+    hook = Hook("settings.json", {"name": "clew"})
     opaque_blocks = OPAQUE_PARTS
 
     def roots(self, host: Host) -> Iterator[Path]:
-        configured = host.env.get("GEMINI_CLI_HOME")
-        yield (Path(configured) if configured else host.home) / ".gemini" / "tmp"
+        yield _home(host) / ".gemini" / "tmp"
+
+    def config_file(self, host: Host, name: str) -> ConfigFile:
+        return ConfigFile(_home(host), f".gemini/{name}")
 
     def mcp_config(self, host: Host, project: Path | None = None) -> McpConfig:
-        configured = host.env.get("GEMINI_CLI_HOME")
-        folder = project or (Path(configured) if configured else host.home)
-        return McpConfig(folder, ".gemini/settings.json", "mcpServers")
+        return McpConfig(ConfigFile(project or _home(host), ".gemini/settings.json"), "mcpServers")
 
     def discover(self, root: Path) -> Iterator[SourceFile]:
         """Every chat, sub-agents included, every saved chat, and logs of prompts whose chats are gone."""
@@ -143,6 +145,11 @@ class Gemini(Agent):
         from clew.agents.gemini.check import check
 
         return check(source, facts, self.units(source))
+
+
+def _home(host: Host) -> Path:
+    configured = host.env.get("GEMINI_CLI_HOME")
+    return Path(configured) if configured else host.home
 
 
 def _is_copied(path: Path, project: Path, newer: Path) -> bool:

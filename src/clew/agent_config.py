@@ -1,0 +1,254 @@
+"""Adds something of clew to a file of an agent's configuration, and removes it again; everything else stays.
+
+Before the first change, the content of the file is kept in clew's data folder. If nothing else changed the file since,
+a removal restores it byte for byte, unless it had what clew adds already.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+
+from clew.agents.configuration import ConfigFile
+from clew.errors import Busy, SourceUnreadable, UnknownReference
+from clew.host import data_dir
+from clew.io import json_file
+from clew.io.json_text import replace_values
+from clew.io.safe_write import Change, Within
+
+BACKUPS = "agent-config.json"
+"""The file in clew's data folder with the content of agents' files before clew changed them."""
+_NEW_FILE_MODE = 0o600
+
+
+class Backup(msgspec.Struct):
+    """What a file held before clew changed it, and the digest of what clew wrote."""
+
+    before: str | None
+    """None if there was no file."""
+    digest: str
+    folders: list[str] = []
+    """The folders that clew made for the file, below that of `ConfigFile`; the outermost first."""
+
+
+class Addition(ABC):
+    """What clew adds to a file of an agent."""
+
+    kind: ClassVar[str]
+    title: ClassVar[str]
+    """What it is, for messages."""
+
+    def __init__(self, file: ConfigFile) -> None:
+        self.file = file
+
+    @property
+    def backup_key(self) -> str:
+        """Its key among the backups. Several additions may be in one file."""
+        return f"{self.kind}:{self.file.path.absolute()}"
+
+    @abstractmethod
+    def is_in(self, text: str | None) -> bool:
+        """True for a content of the file that has it, in any form. Raises SourceUnreadable for an unusable content."""
+
+    @abstractmethod
+    def add(self, text: str | None) -> str:
+        """The content with it. None: there is no file."""
+
+    @abstractmethod
+    def remove(self, text: str) -> str | None:
+        """The content without it; None if the file is of no use then. Raises UnknownReference if it is not there."""
+
+    def absence(self) -> UnknownReference:
+        """The error that it is not there."""
+        return UnknownReference(f"{self.file.path} has no {self.title}")
+
+
+class Edit(NamedTuple):
+    """A change of a file. None: there is no file."""
+
+    addition: Addition
+    before: str | None
+    after: str | None
+    is_removal: bool = False
+    backup: Backup | None = None
+    """For a removal: what the file held without the addition."""
+
+    @property
+    def path(self) -> Path:
+        """The path of the file."""
+        return self.addition.file.path
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing changes."""
+        return self.before == self.after
+
+    def diff(self) -> str:
+        """The change as a unified diff."""
+        old, new = ((text or "").splitlines() for text in (self.before, self.after))
+        old_name, new_name = (str(self.path) if text is not None else "/dev/null" for text in (self.before, self.after))
+        return "\n".join(difflib.unified_diff(old, new, old_name, new_name, lineterm=""))
+
+
+def plan_install(addition: Addition) -> Edit:
+    """The change that adds it; what an earlier version of clew or other options added is replaced."""
+    before = read_file(addition.file)
+    return Edit(addition, before, addition.add(before))
+
+
+def plan_uninstall(addition: Addition) -> Edit:
+    """The change that removes it. Raises UnknownReference if it is not there."""
+    before = read_file(addition.file)
+    backup = load_backup(addition)
+    if backup is not None and addition.is_in(backup.before):
+        backup = None
+    if backup is not None and is_unchanged(backup, before):
+        return Edit(addition, before, backup.before, is_removal=True, backup=backup)
+    if before is None:
+        raise addition.absence()
+    after = addition.remove(before)
+    if after is not None and backup is not None and backup.before is None and after.strip() in ("", "{}"):
+        after = None
+    return Edit(addition, before, after, is_removal=True, backup=backup)
+
+
+def apply_edit(edit: Edit) -> None:
+    """Write the change, at once or not at all; links are refused. Raises Busy if the file changed since it was read."""
+    file, key = edit.addition.file, edit.addition.backup_key
+    with json_file.update(data_dir() / BACKUPS, Backup) as backups, Within(file.folder) as within:
+        if _decoded(file, within.read(file.name)) != edit.before:
+            raise Busy(f"{file.path} was changed by another program; try again")
+        folders = _missing_folders(file)
+        body = edit.after.encode() if edit.after is not None else None
+        within.apply([Change(file.name, body, _NEW_FILE_MODE if edit.before is None else None)])
+        known = backups.pop(key, None)
+        if edit.is_removal:
+            _rebase_backups(backups, edit)
+        elif edit.after is not None:
+            # The oldest content is kept as long as only clew changed the file.
+            is_own = known is not None and is_unchanged(known, edit.before)
+            oldest = known if known is not None and is_own else Backup(edit.before, "", folders)
+            backups[key] = Backup(oldest.before, _digest(edit.after), oldest.folders)
+    if edit.after is None and edit.backup is not None:
+        _remove_folders(file, edit.backup.folders)
+
+
+def _rebase_backups(backups: dict[str, Backup], edit: Edit) -> None:
+    """Let the backups of additions that were made to the same file later lead to what was there before this one."""
+    for key, other in backups.items():
+        if key.partition(":")[2] != str(edit.path.absolute()) or edit.backup is None or edit.after is None:
+            continue
+        if other.before is not None and is_unchanged(edit.backup, other.before) and is_unchanged(other, edit.before):
+            backups[key] = Backup(edit.backup.before, _digest(edit.after), edit.backup.folders)
+
+
+def _missing_folders(file: ConfigFile) -> list[str]:
+    above = [str(folder) for folder in reversed(PurePosixPath(file.name).parents) if folder.name]
+    return [name for name in above if not (file.folder / name).is_dir()]
+
+
+def _remove_folders(file: ConfigFile, folders: list[str]) -> None:
+    """Remove the folders that clew made, unless something else is in them by now."""
+    for name in reversed(folders):
+        with suppress(OSError):
+            (file.folder / name).rmdir()
+
+
+def load_backup(addition: Addition) -> Backup | None:
+    """What the file held before this was added; None if clew did not add it."""
+    return json_file.load(data_dir() / BACKUPS, Backup).get(addition.backup_key)
+
+
+def is_unchanged(backup: Backup, text: str | None) -> bool:
+    """True for the content that clew wrote last."""
+    return text is not None and backup.digest == _digest(text)
+
+
+def read_file(file: ConfigFile) -> str | None:
+    """The content of a file; None if there is none. Links are refused."""
+    if not file.folder.is_dir():
+        raise SourceUnreadable(f"{file.folder}: no such folder")
+    with Within(file.folder) as within:
+        return _decoded(file, within.read(file.name))
+
+
+def _decoded(file: ConfigFile, body: bytes | None) -> str | None:
+    try:
+        return body.decode() if body is not None else None
+    except UnicodeDecodeError:
+        raise SourceUnreadable(f"{file.path} is not UTF-8") from None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class JsonAddition(Addition):
+    """Something in a JSON file. A file with comments or with a key twice is refused."""
+
+    @abstractmethod
+    def is_among(self, values: dict[str, Any]) -> bool:
+        """True for values that have it."""
+
+    @abstractmethod
+    def add_to(self, values: dict[str, Any]) -> dict[str, Any]:
+        """The values with it."""
+
+    @abstractmethod
+    def remove_from(self, values: dict[str, Any]) -> dict[str, Any]:
+        """The values without it."""
+
+    def is_in(self, text: str | None) -> bool:
+        return self.is_among(self.parse(text))
+
+    def add(self, text: str | None) -> str:
+        return replace_values(text or "", self.add_to(self.parse(text)))
+
+    def remove(self, text: str) -> str:
+        values = self.parse(text)
+        if not self.is_among(values):
+            raise self.absence()
+        return replace_values(text, self.remove_from(values))
+
+    def parse(self, text: str | None) -> dict[str, Any]:
+        """The values of a content of the file; none without a file."""
+        if text is None or not text.strip():
+            return {}
+        try:
+            values = json.loads(text, object_pairs_hook=_without_duplicates)
+        except (ValueError, RecursionError) as error:
+            hint = f"it may have comments; add the {self.title} by hand"
+            raise SourceUnreadable(f"{self.file.path} cannot be changed: {error}; {hint}") from None
+        if not isinstance(values, dict):
+            raise SourceUnreadable(f"{self.file.path} is not a JSON object")
+        return values
+
+    def member(self, values: dict[str, Any], key: str, value_type: type[Any]) -> Any:
+        """The object or array of this key; an empty one without it. Raises SourceUnreadable for anything else."""
+        found = values.get(key, value_type())
+        if not isinstance(found, value_type):
+            what = "an object" if value_type is dict else "an array"
+            raise SourceUnreadable(f"{self.file.path}: `{key}` is not {what}")
+        return found
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return values
+
+
+def clew_command(*, installed: str | None, python: str, is_shared: bool = False) -> list[str]:
+    """How an agent starts clew. In a file that others share, only the name of the program is known."""
+    if is_shared:
+        return ["clew"]
+    # -P: the current folder may be a repository with modules of anyone's making.
+    return [str(Path(installed).absolute())] if installed else [python, "-P", "-m", "clew"]

@@ -1,0 +1,107 @@
+"""What the commands that change the configuration of agents have in common."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from clew.cli.options import Folder, refuse_json, target_host
+from clew.cli.output import print_message
+from clew.cli.redaction import TEXT, Redaction
+from clew.errors import UnknownReference, UsageError
+
+if TYPE_CHECKING:
+    from clew.agent_config import Addition, Edit
+    from clew.agents.base import Agent
+    from clew.host import Host
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+configured_home_option = click.option(
+    "--home",
+    "target_home",
+    type=Folder(path_type=Path),
+    metavar="DIR",
+    help="Home folder with the configuration of agents; default: the one named before the command, else your own.",
+)
+
+
+def agent_option(*, required: bool) -> Callable[[F], F]:
+    """--agent, for commands that change the configuration of one agent; if it is not required, of all by default."""
+    help_text = "The agent to configure." if required else "The agent to configure; default: all that are found."
+    return click.option("--agent", "name", required=required, metavar="ID", help=help_text)
+
+
+def configured_host(context: click.Context, target_home: Path | None) -> Host:
+    """The home whose configuration is changed: the one after the command, of its group, before it, or the user's."""
+    refuse_json(context)
+    parameters: dict[str, Any] = context.parent.params if context.parent is not None else {}
+    homes = parameters.get("homes") or ()
+    return target_host(context, target_home or (Path(homes[0]) if homes else None))
+
+
+def choose_agents(host: Host, name: str | None, find: Callable[[Agent], T | None], what: str) -> list[T]:
+    """What `find` returns for the agent of this name; without a name, for all agents that have a folder.
+
+    Raises UsageError if `find` returns None for the named agent, or if no agent is found.
+    """
+    from clew.agents import registry
+    from clew.sources.local import is_folder
+
+    if name is not None:
+        agent = registry.get(registry.match(name))
+        config = find(agent)
+        if config is None:
+            known = ", ".join(one.id for one in registry.load_all() if find(one) is not None)
+            raise UsageError(f"clew does not know {what} of {agent.title}; it knows those of {known}")
+        return [config]
+    configs = ((agent, find(agent)) for agent in registry.load_all())
+    known_configs = [(agent, config) for agent, config in configs if config is not None]
+    found = [config for agent, config in known_configs if any(is_folder(root.parent) for root in agent.roots(host))]
+    if not found:
+        ids = ", ".join(agent.id for agent, _ in known_configs)
+        raise UsageError(f"{host.home} has no folder of {ids}; name one of them with --agent")
+    return found
+
+
+def program(*, is_shared: bool = False) -> list[str]:
+    """How agents start clew."""
+    from clew.agent_config import clew_command
+
+    return clew_command(installed=shutil.which("clew"), python=sys.executable, is_shared=is_shared)
+
+
+def plan_removals(additions: Sequence[Addition], *, is_named: bool) -> list[Edit]:
+    """The changes that remove what clew added. Of agents that were not named, some may not have it, but not all."""
+    from clew.agent_config import plan_uninstall
+
+    edits = []
+    for addition in additions:
+        try:
+            edits.append(plan_uninstall(addition))
+        except UnknownReference:
+            if is_named:
+                raise
+    if not edits:
+        raise UnknownReference(f"no agent has a {additions[0].title}")
+    return edits
+
+
+def print_and_apply(edit: Edit, dry_run: bool, done: str) -> None:
+    """Print the change, and make it unless it is a dry run."""
+    from clew.agent_config import apply_edit
+
+    if edit.is_empty:
+        print_message(f"{edit.path}: nothing to change")
+        return
+    # Other entries of the file may hold secrets.
+    click.echo(Redaction(TEXT).text(edit.diff()))
+    if not dry_run:
+        apply_edit(edit)
+        print_message(f"{edit.path}: {done}")
