@@ -16,19 +16,21 @@ def write_small_demo(target: Path) -> list[Path]:
     return written
 
 
-def drop_titles_in_other_files(home: Path) -> None:
-    """Remove the titles of Claude Code's sessions that are in files of other sessions.
+def write_self_contained_demo(target: Path) -> None:
+    """The same, without the titles of Claude Code's sessions that are in files of other sessions.
 
     The catalog knows them; a batch is made of the files of one session, and has the title that they have.
     """
-    for path in (home / ".claude/projects").glob("*/*.jsonl"):
-        lines = path.read_bytes().splitlines(keepends=True)
-        kept = [line for line in lines if not _names_another_file(line, path.read_text())]
+    write_small_demo(target)
+    for path in (target / ".claude/projects").glob("*/*.jsonl"):
+        text = path.read_bytes().decode()
+        lines = text.splitlines(keepends=True)
+        kept = [line for line in lines if not _names_another_file(line, text)]
         if kept != lines:
-            path.write_bytes(b"".join(kept))
+            path.write_bytes("".join(kept).encode())
 
 
-def _names_another_file(line: bytes, text: str) -> bool:
-    if not line.startswith(b'{"type":"summary"'):
+def _names_another_file(line: str, text: str) -> bool:
+    if not line.startswith('{"type":"summary"'):
         return False
     return f'"uuid":"{json.loads(line)["leafUuid"]}"' not in text

@@ -14,7 +14,7 @@ import pytest
 
 from tests.cluster.ask_engine import TEN
 from tests.cluster.spark_cluster import Cluster
-from tests.demo_home import write_small_demo
+from tests.demo_home import write_self_contained_demo
 
 LIMIT = 600
 """Seconds that a job may take on a busy machine."""
@@ -26,7 +26,7 @@ class World:
     def __init__(self, folder: Path, cluster: Cluster) -> None:
         self.folder, self.cluster = folder, cluster
         self.env = {**cluster.env(), "CLEW_DATA_DIR": str(folder / "data"), "HOME": str(folder / "home")}
-        write_small_demo(folder / "home")
+        write_self_contained_demo(folder / "home")
         self.run("-m", "clew", "archive", "--archive", str(folder / "archive"))
 
     def run(self, *words: str) -> str:

@@ -597,8 +597,8 @@ SESSION_PAGES = (
 """Where crawling begins: pages that only scripts ask for have no link."""
 SILENT_PAGES = frozenset(
     {
-        *("/running", "/secrets", "/annotations.json"),
-        *("/session/{agent}/{identity}/annotations", "/session/{agent}/{identity}/hits"),
+        *("/running", "/secrets", "/annotations.json", "/settings", "/settings/projects"),
+        "/session/{agent}/{identity}/hits",
     }
 )
 """Pages that show nothing of a session but what the user wrote or searched for, masked or not."""

@@ -5,8 +5,8 @@ import shlex
 from collections.abc import AsyncIterator
 from typing import Any
 
-import anyio
 import pytest
+from anyio.from_thread import start_blocking_portal
 
 pytest.importorskip("mcp", reason="the extra clew[mcp] is not installed")
 
@@ -94,10 +94,16 @@ async def ask_everything(subject: Subject, profile: str) -> set[str]:
     return answered
 
 
+def answers(subject: Subject, profile: str) -> set[str]:
+    """As `ask_everything`, in a thread of its own: a browser test may have left an event loop in this one."""
+    with start_blocking_portal() as portal:
+        return portal.call(ask_everything, subject, profile)
+
+
 @pytest.mark.slow
 @every_home
 def test_no_answer_to_an_agent_holds_a_canary(subject: Subject) -> None:
-    assert anyio.run(ask_everything, subject, "secrets") >= {tool.name for tool in TOOLS} - {"file_at", "blame"}
+    assert answers(subject, "secrets") >= {tool.name for tool in TOOLS} - {"file_at", "blame"}
     assert not subject.leaks, subject.told()
 
 
@@ -105,6 +111,6 @@ def test_no_answer_to_an_agent_holds_a_canary(subject: Subject) -> None:
 @pytest.mark.parametrize("subject", [("claude-code", "valid")], indirect=True, ids="-".join)
 def test_every_tool_can_give_out_a_canary(subject: Subject) -> None:
     """Without masking, each tool gives one out: else to look at its answers proves nothing."""
-    anyio.run(ask_everything, subject, "none")
+    answers(subject, "none")
     leaking = {leak.output.removeprefix("mcp ").split(" ")[0] for leak in subject.leaks}
     assert leaking >= {tool.name for tool in TOOLS} | {"resources", "resource"}, shlex.join(sorted(leaking))

@@ -21,7 +21,7 @@ from clew.warehouse.ingest import SourceMeta, batch_name, ingest_files, read_sou
 from clew.warehouse.privacy import Policy, check_policy
 from clew.warehouse.publisher import ORIGIN_FILE, stat_source
 from tests.catalog.worlds import append, claude_lines, claude_path, spelled, write_claude
-from tests.demo_home import drop_titles_in_other_files, write_small_demo
+from tests.demo_home import write_self_contained_demo
 from tests.redact.planted import Planter
 from tests.warehouse.machines import Machine, catalogued, engine, shown, texts
 
@@ -32,14 +32,13 @@ KEY = b"k" * 32
 @pytest.mark.slow
 def test_the_tables_are_those_of_the_catalog(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "one")
-    write_small_demo(machine.home)
-    drop_titles_in_other_files(machine.home)
+    write_self_contained_demo(machine.home)
     assert shown(engine(machine.batches())) == catalogued([machine.home], tmp_path / "catalog")
 
 
 def test_every_table_has_its_columns_and_a_key_that_is_one(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "one")
-    write_small_demo(machine.home)
+    write_self_contained_demo(machine.home)
     for batch in machine.batches():
         assert list(batch.tables) == list(TABLES)
         for name, table in batch.tables.items():
@@ -185,7 +184,7 @@ def test_the_tag_of_a_path_needs_the_key(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_metrics_count_what_the_catalog_counts(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "one")
-    write_small_demo(machine.home)
+    write_self_contained_demo(machine.home)
     found, wanted = shown(engine(machine.batches("metrics"))), catalogued([machine.home], tmp_path / "catalog")
     for table in ("usage", "usage_days", "turns", "turn_days", "tool_days"):
         assert found[table] == wanted[table]
@@ -285,7 +284,7 @@ def test_the_ids_of_calls_are_equal_on_all_machines_and_are_no_ids(tmp_path: Pat
 @pytest.mark.slow
 def test_levels_name_messages_alike(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "one")
-    write_small_demo(machine.home)
+    write_self_contained_demo(machine.home)
     names = [
         {event for batch in machine.batches(level) for event in batch.tables["messages"]["event_id"].to_pylist()}
         for level in ("metrics", "redacted", "raw")
@@ -326,7 +325,7 @@ def test_a_damaged_origin_is_told(tmp_path: Path) -> None:
 
 def test_the_state_of_a_source_is_that_of_all_its_files(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "one")
-    write_small_demo(machine.home)
+    write_self_contained_demo(machine.home)
     for source in machine.sources():
         mtime_ns, size = stat_source(source)
         assert size >= source.path.stat().st_size

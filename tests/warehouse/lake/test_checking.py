@@ -17,7 +17,7 @@ from clew.warehouse.lake.store import FolderStore, RemoteStore
 from clew.warehouse.lake.verify import repair, verify
 from tests.catalog.worlds import append, claude_lines, spelled
 from tests.cli.running import clew
-from tests.demo_home import write_small_demo
+from tests.demo_home import write_self_contained_demo
 from tests.warehouse.lake.worlds import NAMES, Machine, age, files, rows, say, write
 
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
@@ -38,7 +38,7 @@ def _object(lake: Path, table: str) -> Path:
 @pytest.mark.slow
 def test_a_sound_lake_is_proved_before_and_after_it_is_merged(tmp_path: Path) -> None:
     machine, store = Machine(tmp_path, "one"), FolderStore(tmp_path / "lake")
-    write_small_demo(machine.home)
+    write_self_contained_demo(machine.home)
     for level in ("metrics", "redacted", "raw"):
         write(machine, store, level)
         proof = verify(store)
@@ -71,7 +71,7 @@ def _damage(path: Path, how: str) -> None:
 )
 def test_what_is_damaged_or_missing_comes_back(tmp_path: Path, table: str, how: str, is_merged: bool) -> None:
     machine, store = Machine(tmp_path, "one"), FolderStore(tmp_path / "lake")
-    write_small_demo(machine.home)
+    write_self_contained_demo(machine.home)
     write(machine, store)
     before = rows(store)
     if is_merged:
@@ -173,7 +173,7 @@ def test_an_object_that_was_only_read_wrong_stays(tmp_path: Path, monkeypatch: p
 @pytest.mark.slow
 def test_the_command_names_what_is_wrong_and_how_to_go_on(tmp_path: Path) -> None:
     home, lake = tmp_path / "home", tmp_path / "lake"
-    write_small_demo(home)
+    write_self_contained_demo(home)
     assert clew("lake", "write", lake, "--home", home).code == 0
     done = clew("lake", "verify", lake)
     assert (done.code, "no errors" in done.err) == (0, True)

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from clew.cli.main import main
-from tests.demo_home import write_small_demo
+from tests.demo_home import write_self_contained_demo
 from tests.warehouse.lake.worlds import NAMES, age, say
 from tests.warehouse.machines import Machine
 
@@ -26,7 +26,7 @@ def run(*words: object) -> Result:
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """The demo."""
-    write_small_demo(tmp_path / "home")
+    write_self_contained_demo(tmp_path / "home")
     return tmp_path / "home"
 
 

@@ -17,7 +17,7 @@ from clew.warehouse.lake.layout import DATA, VERSION_DIR, month_of
 from clew.warehouse.lake.store import FolderStore
 from tests import children
 from tests.catalog.worlds import append, claude_lines, spelled
-from tests.demo_home import write_small_demo
+from tests.demo_home import write_self_contained_demo
 from tests.warehouse.lake.worlds import NAMES, Machine, age, copies, files, killed, rows, say, write
 
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
@@ -88,7 +88,7 @@ def test_what_comes_out_follows_from_what_went_in(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_machine_whose_batches_were_merged_writes_nothing_again(tmp_path: Path) -> None:
     machine, store = Machine(tmp_path, "one"), FolderStore(tmp_path / "lake")
-    write_small_demo(machine.home)
+    write_self_contained_demo(machine.home)
     write(machine, store)
     age(tmp_path / "lake")
     compact(store, LATER)

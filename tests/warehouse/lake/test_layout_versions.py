@@ -25,7 +25,7 @@ from clew.warehouse.lake.objects import to_parquet
 from clew.warehouse.lake.store import FolderStore
 from clew.warehouse.lake.verify import verify
 from tests.cli.running import clew
-from tests.demo_home import write_small_demo
+from tests.demo_home import write_self_contained_demo
 from tests.warehouse.lake.worlds import Machine, Rows, age, rows, write
 
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
@@ -61,7 +61,7 @@ def version_1(tmp_path_factory: pytest.TempPathFactory) -> OldLake:
     """A lake of the demo home as version 1 wrote it."""
     folder = tmp_path_factory.mktemp("lake")
     machine, lake = Machine(folder, "one"), folder / "lake"
-    write_small_demo(machine.home)
+    write_self_contained_demo(machine.home)
     write(machine, FolderStore(lake))
     expected = rows(FolderStore(lake))
     for path in list(lake.glob("table=*/month=*/*.parquet")):

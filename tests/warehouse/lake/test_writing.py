@@ -20,7 +20,7 @@ from clew.warehouse.lake.layout import DATA, month_of, object_name
 from clew.warehouse.lake.store import FolderStore, open_store
 from clew.warehouse.urls import mask_urls
 from tests.catalog.worlds import append, claude_lines, spelled
-from tests.demo_home import drop_titles_in_other_files, write_small_demo
+from tests.demo_home import write_self_contained_demo
 from tests.every_statement import every_statement
 from tests.warehouse.lake.worlds import NAMES, Machine, files, killed, rows, say, write
 from tests.warehouse.machines import catalogued
@@ -34,7 +34,7 @@ def _lake(tmp_path: Path) -> FolderStore:
 @pytest.mark.slow
 def test_a_lake_says_what_the_catalog_says(tmp_path: Path) -> None:
     machine, store = Machine(tmp_path, "one"), _lake(tmp_path)
-    write_small_demo(machine.home)
+    write_self_contained_demo(machine.home)
     report = write(machine, store)
     assert report.written == report.sources == len(machine.sources())
     assert not report.unreadable
@@ -51,8 +51,7 @@ def test_every_statement_has_the_same_answer(tmp_path: Path, level: str) -> None
     from clew.host import Host
 
     machine, store = Machine(tmp_path, "one"), _lake(tmp_path)
-    write_small_demo(machine.home)
-    drop_titles_in_other_files(machine.home)
+    write_self_contained_demo(machine.home)
     write(machine, store, level)
     sync([Host.at(machine.home)], tmp_path / "catalog", workers=1)
     db = database.open_reader(tmp_path / "catalog")
@@ -71,7 +70,7 @@ def test_every_statement_has_the_same_answer(tmp_path: Path, level: str) -> None
 @pytest.mark.slow
 def test_a_second_write_writes_nothing(tmp_path: Path) -> None:
     machine, store = Machine(tmp_path, "one"), _lake(tmp_path)
-    write_small_demo(machine.home)
+    write_self_contained_demo(machine.home)
     write(machine, store)
     before = files(tmp_path / "lake")
     report = write(machine, store)
@@ -100,7 +99,7 @@ def test_a_level_above_is_written_and_one_below_is_not(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_names_follow_from_content_and_rows_from_their_month(tmp_path: Path) -> None:
     machine, store = Machine(tmp_path, "one"), _lake(tmp_path)
-    write_small_demo(machine.home)
+    write_self_contained_demo(machine.home)
     write(machine, store)
     for name, content in files(tmp_path / "lake").items():
         if not name.startswith("_clew/"):
@@ -142,7 +141,7 @@ def test_rows_without_their_batch_do_not_count(tmp_path: Path) -> None:
 def test_several_processes_write_what_one_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "TASK_BYTES", 1)
     machine = Machine(tmp_path, "one")
-    write_small_demo(machine.home)
+    write_self_contained_demo(machine.home)
     reports = [
         writing.write(FolderStore(tmp_path / f"lake{workers}"), machine.sources(), machine.publisher(), workers=workers)
         for workers in (1, 3)
@@ -154,7 +153,7 @@ def test_several_processes_write_what_one_writes(tmp_path: Path, monkeypatch: py
 @pytest.mark.slow
 def test_small_packs_show_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(tmp_path, "one")
-    write_small_demo(machine.home)
+    write_self_contained_demo(machine.home)
     write(machine, FolderStore(tmp_path / "lake1"))
     monkeypatch.setattr(writing, "BUFFER_BYTES", 100)
     write(machine, FolderStore(tmp_path / "lake2"))
@@ -254,7 +253,7 @@ def test_what_was_there_and_went_away_is_written_again(
 ) -> None:
     """Somebody may remove an object between our look at it and the moment from which on it counts."""
     machine, store = Machine(tmp_path, "one"), _lake(tmp_path)
-    write_small_demo(machine.home)
+    write_self_contained_demo(machine.home)
     write(machine, store)
     before = rows(store)
     for path in (tmp_path / "lake" / "table=batches").rglob("*.parquet"):

@@ -20,7 +20,7 @@ from clew.warehouse.postgres.connection import connect, translated
 from clew.warehouse.urls import display_server
 from tests.catalog.worlds import write_claude
 from tests.cli.running import Ran, run
-from tests.demo_home import write_small_demo
+from tests.demo_home import write_self_contained_demo
 from tests.warehouse.postgres.machines import Machine, ask, change, statistics, tables
 from tests.warehouse.postgres.server import Server
 from tests.warehouse.postgres.wires import wire
@@ -101,7 +101,7 @@ def test_tables_that_are_older(machine: Machine, url: str) -> None:
 
 def test_tables_of_version_1_are_upgraded_in_place(server: Server, url: str, database: str, tmp_path: Path) -> None:
     machine = Machine(tmp_path)
-    write_small_demo(machine.home)
+    write_self_contained_demo(machine.home)
     machine.push(url)
     reader = server.url(database, f"reader_{database}", WORD)
     columns = ", ".join(name for name in TABLES["sessions"].names if name != "has_subagent_records")

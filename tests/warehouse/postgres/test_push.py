@@ -13,7 +13,7 @@ from clew.warehouse.postgres import schema
 from clew.warehouse.postgres.connection import connect
 from tests.catalog.worlds import append, claude_lines, spelled, write_claude
 from tests.cli.running import clew, run
-from tests.demo_home import write_small_demo
+from tests.demo_home import write_self_contained_demo
 from tests.warehouse.postgres.machines import SAME_WITHOUT_TEXT, Machine, ask, change, statistics, tables
 
 ONE, TWO = "aaaaaaaa-0000-4000-8000-000000000000", "bbbbbbbb-0000-4000-8000-000000000000"
@@ -27,7 +27,7 @@ def machine(tmp_path: Path) -> Machine:
 @pytest.fixture
 def demo(tmp_path: Path) -> Machine:
     found = Machine(tmp_path / "demo")
-    write_small_demo(found.home)
+    write_self_contained_demo(found.home)
     return found
 
 

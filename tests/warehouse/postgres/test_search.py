@@ -23,7 +23,7 @@ from clew.warehouse.postgres.tsvector import MAX_TEXT_WORDS_BYTES, MAX_WORD_BYTE
 from tests.catalog.test_query import random_queries
 from tests.catalog.worlds import claude_lines, claude_path, spelled
 from tests.cli.running import run
-from tests.demo_home import write_small_demo
+from tests.demo_home import write_self_contained_demo
 from tests.warehouse.postgres.machines import Machine, ask
 from tests.warehouse.postgres.server import Server
 
@@ -112,7 +112,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, server: Server) -> Iterator[
     import psycopg
 
     machine = Machine(tmp_path_factory.mktemp("search"))
-    write_small_demo(machine.home)
+    write_self_contained_demo(machine.home)
     for session, texts in ((SESSION, NASTY), (OTHER, NASTY[:4])):
         lines = claude_lines(session, 0, 10)
         for number, text in enumerate(texts):

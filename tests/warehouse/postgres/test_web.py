@@ -17,7 +17,7 @@ from clew.web.context import AppContext
 from clew.web.routes import pages
 from tests.catalog.worlds import append, claude_lines, spelled, write_claude
 from tests.cli.running import run
-from tests.demo_home import drop_titles_in_other_files, write_small_demo
+from tests.demo_home import write_self_contained_demo
 from tests.every_statement import every_statement
 from tests.warehouse.postgres.machines import Machine, Rows, change
 from tests.warehouse.postgres.server import Server
@@ -42,8 +42,7 @@ def hits(folder: Path, query: str) -> int:
 
 def test_a_copy_answers_as_the_machine_does(url: str, tmp_path: Path) -> None:
     machine = Machine(tmp_path)
-    write_small_demo(machine.home)
-    drop_titles_in_other_files(machine.home)
+    write_self_contained_demo(machine.home)
     machine.push(url)
     folder = tmp_path / "copy"
     assert mirror(url, folder) > 10
@@ -102,7 +101,7 @@ def app(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     import psycopg
 
     machine = Machine(tmp_path_factory.mktemp("web"))
-    write_small_demo(machine.home)
+    write_self_contained_demo(machine.home)
     with psycopg.connect(server.url(), autocommit=True) as db:
         db.execute(f"CREATE DATABASE web_{request.param}".encode())
     url = server.url(f"web_{request.param}")

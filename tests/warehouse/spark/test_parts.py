@@ -20,14 +20,14 @@ from clew.warehouse.publisher import Publisher, load_publisher
 from clew.warehouse.spark.engine import parse_engine_url
 from clew.warehouse.spark.job import ArchivedFiles, Job, add_reports, archived_meta, write_part
 from tests.cli.running import clew
-from tests.demo_home import write_small_demo
+from tests.demo_home import write_self_contained_demo
 from tests.every_statement import every_statement
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("home")
-    write_small_demo(folder)
+    write_self_contained_demo(folder)
     return folder
 
 
