@@ -316,6 +316,10 @@ def catalog_condition(db: sqlite3.Connection, filters: Filters, sources_with_tex
     """
     if filters == Filters():
         return all_of([])
+    if filters.commits is not None:
+        from clew.catalog.commit_links import with_commit_sessions  # calls git, which few commands need
+
+        filters = with_commit_sessions(db, filters)
     prepare(db)
     with_file = sources_with_text(filters.file, frozenset({"file"})) if filters.file is not None else None
     with_text = sources_with_text(filters.text, None) if filters.text is not None else None
@@ -359,8 +363,9 @@ class WarehouseSessions:
         return self.dialect.contains(column, text)
 
     def sessions(self, filters: Filters) -> Condition:
-        if filters.text is not None:
-            raise UsageError("--text cannot be combined with --engine")
+        for name in ("text", "commits"):
+            if getattr(filters, name) is not None:
+                raise UsageError(f"--{name} cannot be combined with --engine")
         conditions = [session_condition(filters.without("file"), self.dialect)]
         if filters.file is not None:
             conditions.append(self.dialect.file(filters.file))

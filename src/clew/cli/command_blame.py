@@ -33,6 +33,7 @@ _SHOWN = 40
     cls=OptionWithOldNames,
     old_names=["--to"],
     type=click.Choice(["agent-trace"]),
+    metavar="FORMAT",
     help="agent-trace: a record of Agent Trace, with line ranges, sessions and models, without text.",
 )
 @redacting
