@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from clew import Filters, Library
+from clew.catalog.filters import POSTGRESQL, session_condition
+from clew.errors import UsageError
 from clew.filters import CommitRange
 from tests.cli.running import clew
 from tests.commits.git_sessions import ClaudeSession, GitRepository
@@ -122,6 +124,11 @@ def test_a_subagent_is_listed_with_its_session(home: Path, repository: GitReposi
     subagent.save()
     assert [row["id"] for row in clew("list", "--commits", "HEAD~1..HEAD", "--json").json] == ["agent-a1b2c3", FIRST]
     assert clew("stats", "--commits", "HEAD~1..HEAD", "--json").json["totals"]["subagents"] == 1
+
+
+def test_a_warehouse_does_not_know_commits() -> None:
+    with pytest.raises(UsageError, match="--commits cannot be combined with --engine"):
+        session_condition(Filters(commits=CommitRange(".", "HEAD")), POSTGRESQL)
 
 
 def test_cost_by_branch_of_a_range(branch: GitRepository) -> None:

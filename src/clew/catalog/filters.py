@@ -104,6 +104,8 @@ def session_condition(
 
     `with_file` and `with_text` are the keys of the sessions with the wanted file name and the wanted text.
     """
+    if filters.commits is not None:
+        raise UsageError("--commits cannot be combined with --engine")
     return all_of(_conditions(with_annotated_sessions(filters), dialect, with_file, with_text))
 
 
@@ -363,9 +365,8 @@ class WarehouseSessions:
         return self.dialect.contains(column, text)
 
     def sessions(self, filters: Filters) -> Condition:
-        for name in ("text", "commits"):
-            if getattr(filters, name) is not None:
-                raise UsageError(f"--{name} cannot be combined with --engine")
+        if filters.text is not None:
+            raise UsageError("--text cannot be combined with --engine")
         conditions = [session_condition(filters.without("file"), self.dialect)]
         if filters.file is not None:
             conditions.append(self.dialect.file(filters.file))

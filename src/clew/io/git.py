@@ -176,14 +176,12 @@ def run_git(
 
     A larger output is an error, unless `is_cut`: then the rest of it is left out.
     """
-    command = [*SAFE_GIT, *_MORE_SETTINGS, *arguments]
+    command = [*SAFE_GIT, *_MORE_SETTINGS, "-C", str(folder), *arguments]
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as errors:
         given.write(stdin)
         given.seek(0)
         try:
-            process = subprocess.Popen(
-                command, cwd=folder, env=_environment(), stdin=given, stdout=subprocess.PIPE, stderr=errors
-            )
+            process = subprocess.Popen(command, env=_environment(), stdin=given, stdout=subprocess.PIPE, stderr=errors)
         except FileNotFoundError:
             raise SourceUnreadable("git is not installed") from None
         except OSError as error:
