@@ -236,19 +236,24 @@ def test_control_sequences_are_shown_and_not_obeyed(home: Path, repository: GitR
     assert "Red" in shown.out
 
 
-def test_secrets_in_subjects_are_masked(home: Path, repository: GitRepository) -> None:
-    secret = "ghp_" + "b7Xq2LmN9pRt4VwYz8KdFgHj3CsAe6Uu1oT5"
-    session = ClaudeSession(home, FIRST, repository.folder)
+def test_secrets_in_subjects_trailers_and_titles_are_masked(home: Path, repository: GitRepository) -> None:
+    secret, other, third = ("ghp_" + "b7Xq2LmN9pRt4VwYz8KdFgHj3CsAe6Uu1oT" + end for end in "579")
+    session = ClaudeSession(home, FIRST, repository.folder).prompt(f"Use the token {other}", 0)
     made = commit_in(repository, session, f"Use token {secret}", 10)
     session.save()
+    repository.commit(f"More\n\nClaude-Session: https://claude.ai/code/{third}", 20)
     shown = clew("commits")
-    assert secret not in shown.out + shown.err
+    masked = clew("commits", "--json", "--redact", "secrets")
+    for text in (secret, other, third):
+        assert text not in shown.out + shown.err
+        assert text not in masked.out + masked.err
+        assert text in clew("commits", "--json").out
     assert made[:9] in shown.out
     assert FIRST[:8] in shown.out
-    assert secret not in clew("commits", "--json", "--redact", "secrets").out
-    assert secret in clew("commits", "--json").out
-    masked = clew("commits", "--json", "--redact", "all").json
-    assert masked["commits"][0]["commit"] == made
+    assert clew("commits", "--json", "--redact", "all").json["commits"][1]["commit"] == made
+    refused = clew("commits", secret)
+    assert refused.code == 2
+    assert secret not in refused.err
 
 
 def test_nothing_is_written_to_the_repository(branch: GitRepository) -> None:
