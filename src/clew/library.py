@@ -287,6 +287,7 @@ class Library:
         from clew.catalog.commit_report import commit_report
         from clew.catalog.ids import session_key
         from clew.io.git import open_repository
+        from clew.io.paths import path_for_display
 
         opened = open_repository(Path(repository))
         wanted = CommitRange(str(repository), revisions or "")
@@ -298,8 +299,13 @@ class Library:
                 commits = commits_of(opened, wanted, limit)
             links = find_links(catalog.db, opened, commits)
             report = commit_report(catalog.db, commits, links, {key} if key is not None else ())
-        where = {"repository": str(opened.worktrees[0] if opened.worktrees else opened.folder.resolve())}
-        return {**where, "range": revisions, "is_shallow": opened.is_shallow, **report}
+        where = opened.worktrees[0] if opened.worktrees else opened.folder.resolve()
+        return {
+            "repository": path_for_display(str(where)),
+            "range": revisions,
+            "is_shallow": opened.is_shallow,
+            **report,
+        }
 
     def usage(self, filters: Filters | None = None) -> dict[str, Usage]:
         """Tokens by model; a call that several files repeat counts once. Filters hold for each call."""

@@ -124,6 +124,10 @@ def test_a_subagent_is_listed_with_its_session(home: Path, repository: GitReposi
     subagent.save()
     assert [row["id"] for row in clew("list", "--commits", "HEAD~1..HEAD", "--json").json] == ["agent-a1b2c3", FIRST]
     assert clew("stats", "--commits", "HEAD~1..HEAD", "--json").json["totals"]["subagents"] == 1
+    for name in (FIRST, "agent-a1b2c3"):
+        assert [row["subject"] for row in clew("commits", "--session", name, "--json").json["commits"]] == [
+            "Add the tide"
+        ]
 
 
 def test_a_warehouse_does_not_know_commits() -> None:

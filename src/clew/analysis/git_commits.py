@@ -10,7 +10,7 @@ _MAX_COMMAND_CHARS = 100_000
 _MAX_OUTPUT_CHARS = 200_000
 """Characters at the start and at the end of an output that are searched."""
 _MAX_HASHES_PER_CALL = 50
-_ARGUMENT = r"""(?:"[^"\n]*"|'[^'\n]*'|\S+)"""
+_ARGUMENT = r"""(?:"[^"\n]*"|'[^'\n]*'|[^\s"'])++"""
 _COMMITTING = re.compile(
     rf"\bgit(?:\.exe)?(?>\s+-[cC]\s+{_ARGUMENT}|\s+--?[A-Za-z][\w-]*(?:={_ARGUMENT})?)*+"
     r"\s+(?:commit|merge|cherry-pick|revert|rebase|am|pull)\b"
@@ -36,7 +36,9 @@ _AGENT_ADDRESSES = {
     "amp@ampcode.com": "Amp",
 }
 _COPILOT_ADDRESS = re.compile(r"(?:\d+\+)?copilot@users\.noreply\.github\.com", re.IGNORECASE)
-_OTHER_COMMIT = re.compile(r"^\s*(?:commit |\(cherry picked from commit )([0-9a-f]{40,64})\)?\s*$", re.MULTILINE)
+_OTHER_COMMIT = re.compile(
+    r"^[ \t]*(?:commit |\(cherry picked from commit )([0-9a-f]{40,64})\)?[ \t\r]*$", re.MULTILINE
+)
 _LIST_MARK = re.compile(r"^[*-] ")
 
 MentionKind = Literal["made", "printed", "silent", "trailer"]

@@ -144,7 +144,7 @@ def with_commit_sessions(db: sqlite3.Connection, filters: Filters) -> Filters:
 
 def commits_of(repository: Repository, wanted: CommitRange, limit: int | None = None) -> list[Commit]:
     """The commits of a range, the newest first."""
-    if repository.is_empty() and not wanted.revisions:
+    if not wanted.revisions and repository.is_empty():
         return []
     named = wanted.revisions or "HEAD"
     return repository.commits([named], limit) if limit is not None else repository.commits([named])

@@ -22,12 +22,15 @@ def commit_report(
     db: sqlite3.Connection, commits: Sequence[Commit], links: Mapping[str, list[Link]], only: Collection[str] = ()
 ) -> dict[str, JSON]:
     """The report that `clew commits --json` prints; with `only`, the commits of the sessions with these keys."""
+    names = _names(db, {link.source for found in links.values() for link in found if link.source})
     if only:
-        kept = {name: [link for link in found if link.session in only] for name, found in links.items()}
+        kept = {
+            name: [link for link in found if {link.session, _key_of(names, link.source)} & set(only)]
+            for name, found in links.items()
+        }
         commits, links = [commit for commit in commits if kept[commit.hash]], kept
     known = {link.session for commit in commits for link in links[commit.hash] if link.session}
     sessions = _sessions(db, known)
-    names = _names(db, {link.source for commit in commits for link in links[commit.hash] if link.source})
     rows = [_commit_row(commit, links[commit.hash], sessions, names) for commit in commits]
     best = _best_certainties(link for commit in commits for link in links[commit.hash])
     return {
@@ -58,6 +61,10 @@ def _sessions(db: sqlite3.Connection, keys: Iterable[str]) -> dict[str, tuple[En
 
 def _names(db: sqlite3.Connection, numbers: Iterable[int]) -> dict[int, Entry]:
     return {entry.number: entry for entry in entries(db, sorted(numbers))}
+
+
+def _key_of(names: Mapping[int, Entry], number: int) -> str | None:
+    return names[number].key if number in names else None
 
 
 def _commit_row(

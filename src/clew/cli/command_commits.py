@@ -127,8 +127,8 @@ def _print(found: dict[str, JSON], masking: Redaction) -> None:
 def _evidence(link: JSON) -> str:
     from clew.catalog.commit_links import EVIDENCE_TEXT
 
-    detail = f" ({link['detail'][:60]})" if link["detail"] and link["evidence"] != "call" else ""
-    where = f", sub-agent {link['subagent'][:14]}" if link["subagent"] else ""
+    detail = f" ({link['detail']})" if link["detail"] else ""
+    where = f", sub-agent {link['subagent']}" if link["subagent"] else ""
     return f"{EVIDENCE_TEXT[link['evidence']]}{detail}{where}"
 
 

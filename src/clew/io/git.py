@@ -147,7 +147,8 @@ class Repository(NamedTuple):
             for name, one in zip(names, parts, strict=False)
             if len(one) == 3 and one[1] == b"blob" and int(one[2]) <= MAX_OBJECT_BYTES
         }
-        return {name: run_git(self.folder, "cat-file", "blob", blob) for name, blob in small.items()}
+        bodies = _batch_bodies(self._asked("--batch", sorted(set(small.values()))))
+        return {name: bodies[blob] for name, blob in small.items() if blob in bodies}
 
     def _asked(self, how: str, names: Sequence[str]) -> bytes:
         if not names or any("\n" in name for name in names):
@@ -231,6 +232,20 @@ def _environment() -> dict[str, str]:
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_OPTIONAL_LOCKS": "0",
     }
+
+
+def _batch_bodies(output: bytes) -> dict[str, bytes]:
+    """The contents that `git cat-file --batch` prints, by hash."""
+    found: dict[str, bytes] = {}
+    start = 0
+    while (end := output.find(b"\n", start)) >= 0:
+        header = output[start:end].split(b" ")
+        if len(header) != 3:
+            break
+        size = int(header[2])
+        found[header[0].decode()] = output[end + 1 : end + 1 + size]
+        start = end + size + 2
+    return found
 
 
 def _commit(fields: Sequence[str]) -> Commit:
