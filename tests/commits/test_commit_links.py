@@ -257,6 +257,14 @@ def test_a_merge_by_the_agent(repository: GitRepository, session: ClaudeSession)
     assert links(repository)["Work"] == []
 
 
+def test_a_commit_by_a_colleague_during_a_pull_is_not_the_agents(
+    repository: GitRepository, session: ClaudeSession
+) -> None:
+    repository.commit("By a colleague", 10, {"work.txt": "some work by hand\n"})
+    session.run("git pull -q --rebase", "", 9, seconds=5).save()
+    assert links(repository)["By a colleague"] == []
+
+
 TRAILERS = {
     f"Entire-Session: {FIRST}": "Entire-Session",
     f"Entire-Session: 2026-11-02-{FIRST}": "Entire-Session",

@@ -13,8 +13,10 @@ _MAX_HASHES_PER_CALL = 50
 _ARGUMENT = r"""(?:"[^"\n]*"|'[^'\n]*'|[^\s"'])++"""
 _COMMITTING = re.compile(
     rf"\bgit(?:\.exe)?(?>\s+-[cC]\s+{_ARGUMENT}|\s+--?[A-Za-z][\w-]*(?:={_ARGUMENT})?)*+"
-    r"\s+(?:commit|merge|cherry-pick|revert|rebase|am|pull)\b"
+    r"\s+(commit|merge|cherry-pick|revert|rebase|am|pull)\b"
 )
+_AUTHORING = frozenset({"commit", "merge", "revert"})
+"""Commands whose commits are new. The others take over commits with their author dates."""
 _SUMMARY = re.compile(r"\[[^\[\]\n]{1,300} ([0-9a-f]{7,64})\] ([^\r\n]*)")
 """What `git commit` prints: `[main 1a2b3c4] Subject`, also `[main (root-commit) 1a2b3c4] Subject`."""
 _HASH_LINE = re.compile(r"^(?:commit )?([0-9a-f]{7,64})(?=\s|$)(?: ([^\r\n]*))?", re.MULTILINE)
@@ -68,6 +70,10 @@ def makes_commits(command: str) -> bool:
     return "git" in command and _COMMITTING.search(command[:_MAX_COMMAND_CHARS]) is not None
 
 
+def _authors_commits(command: str) -> bool:
+    return any(match[1] in _AUTHORING for match in _COMMITTING.finditer(command[:_MAX_COMMAND_CHARS]))
+
+
 def commit_mentions(command: str, output: str, *, failed: bool) -> list[CommitMention]:
     """The commits that a command made, as its output names them, and the sessions that its trailers name."""
     found = {CommitMention("trailer", trailer.name) for trailer in session_trailers(command[:_MAX_COMMAND_CHARS])}
@@ -88,7 +94,7 @@ def commit_mentions(command: str, output: str, *, failed: bool) -> list[CommitMe
         mention._replace(subject=mention.subject.encode("utf-8", "replace").decode())
         for mention in list(dict.fromkeys(made + printed))[:_MAX_HASHES_PER_CALL]
     ]
-    if not hashes and not failed:
+    if not hashes and not failed and _authors_commits(command):
         hashes = [CommitMention("silent")]
     return ordered + hashes
 

@@ -163,6 +163,8 @@ def find_links(db: sqlite3.Connection, repository: Repository, commits: Sequence
 
 
 class _LinkFinder:
+    """Finds the links of some commits, by one kind of evidence after the other."""
+
     def __init__(self, db: sqlite3.Connection, repository: Repository, commits: Sequence[Commit]) -> None:
         self._db, self._repository, self._commits = db, repository, commits
         self._found: dict[str, dict[str, Link]] = {commit.hash: {} for commit in commits}
