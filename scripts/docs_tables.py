@@ -148,6 +148,7 @@ JSON_EXAMPLES = (
     JsonExample(
         "clew blame", "blame restored/tidepool/predict.py:6 --as /home/ada/src/tidepool/tidepool/predict.py --json"
     ),
+    JsonExample("clew commits", "commits --repo code/tidepool --json"),
     JsonExample("clew export", note="One [document](document.md) per session; several sessions make one line each."),
     JsonExample("clew import", "import f005.json -o copy --json"),
     JsonExample("clew convert", "convert f005 --to codex --home work --allow-loss --json"),

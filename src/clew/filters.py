@@ -7,6 +7,7 @@ from calendar import monthrange
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,8 +21,10 @@ from clew.timezone import local_time, user_zone
 
 FILTER_NAMES = (
     *("agent", "project", "here", "branch", "model", "since", "until", "tool", "file", "has", "text"),
-    *("label", "starred", "min_prompts"),
+    *("label", "starred", "min_prompts", "commits"),
 )
+FOLDER_FILTERS = ("here", "commits")
+"""The filters that mean the current folder, which a browser does not have."""
 HAS = ("error", "thinking", "subagent", "edit")
 _AGO = re.compile(r"(\d{1,18}) ?(m|min|minutes?|h|hours?|d|days?|w|weeks?|mo|months?|y|years?)")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -41,6 +44,15 @@ _FIRST_DAYS: dict[str, Callable[[date], date]] = {
     "year": lambda day: day.replace(month=1, day=1),
 }
 """The first day of the week, month or year of a day."""
+
+
+class CommitRange(NamedTuple):
+    """Commits of a git repository."""
+
+    repository: str
+    """A folder in it."""
+    revisions: str
+    """As `git log` takes them, such as `main..HEAD`; "" for all up to HEAD."""
 
 
 class Filters(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +78,8 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
     """The session or one of its messages has a star."""
     min_prompts: int | None = None
     """A person has written at least this many prompts; sub-agents have none."""
+    commits: CommitRange | None = None
+    """The session made one of these commits, certainly or likely, or is a sub-agent of one that did."""
 
     @classmethod
     def of(cls, *, now: datetime | None = None, **given: JSON) -> Filters:
@@ -73,6 +87,7 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
 
         A project that is a path, such as `.` or `/home/ada/tide`, means that folder and below; `here=True` means the
         current folder and below, also in other worktrees of its git repository. Moved projects are found by both paths.
+        `commits="main..HEAD"` means commits of the repository of the current folder.
         """
         for name in given:
             if name not in FILTER_NAMES:
@@ -100,6 +115,8 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
                 raise UsageError(f"unknown value {value!r} for `has`; choose from {', '.join(HAS)}")
         if "starred" in words:
             words["starred"] = is_yes(words["starred"])
+        if isinstance(words.get("commits"), str):
+            words["commits"] = CommitRange(str(Path.cwd()), words["commits"])
         if "min_prompts" in words:
             words["min_prompts"] = _least_number(words["min_prompts"])
         return cls(**words)

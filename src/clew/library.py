@@ -17,7 +17,7 @@ from clew.analysis.usage import Usage
 from clew.annotations import Annotation, Annotations, Target
 from clew.catalog.sync_level import SyncLevel, level_for
 from clew.errors import SourceUnreadable, UnknownReference, UsageError
-from clew.filters import Filters
+from clew.filters import CommitRange, Filters
 from clew.host import Host, current_time
 from clew.model.json import JSON
 from clew.references import Reference, message_of, named_path, the_one
@@ -269,6 +269,43 @@ class Library:
         is_in_home = any(host.holds(session.path) for host in self.hosts)
         places = (in_catalog, in_folder) if is_in_home else (in_folder, in_catalog)
         return lambda identity: next((place()[identity] for place in places if identity in place()), None)
+
+    def commits(
+        self,
+        revisions: str | None = None,
+        repository: Path | str = ".",
+        *,
+        session: StoredSession | None = None,
+        limit: int | None = None,
+    ) -> dict[str, JSON]:
+        """The commits of a git range with their sessions, evidence and cost: what `clew commits --json` prints.
+
+        Without `revisions`, the newest commits up to HEAD. With `session`, the commits of that session alone; without
+        `revisions` on all branches.
+        """
+        from clew.catalog.commit_links import commits_of, commits_since, find_links
+        from clew.catalog.commit_report import commit_report
+        from clew.catalog.ids import session_key
+        from clew.io.git import open_repository
+        from clew.io.paths import path_for_display
+
+        opened = open_repository(Path(repository))
+        wanted = CommitRange(str(repository), revisions or "")
+        with self.catalog(SyncLevel.MESSAGES) as catalog:
+            key = session_key(session.agent.id, session.id) if session is not None else None
+            if key is not None and revisions is None:
+                commits = commits_since(catalog.db, opened, key)[:limit]
+            else:
+                commits = commits_of(opened, wanted, limit)
+            links = find_links(catalog.db, opened, commits)
+            report = commit_report(catalog.db, commits, links, {key} if key is not None else ())
+        where = opened.worktrees[0] if opened.worktrees else opened.folder.resolve()
+        return {
+            "repository": path_for_display(str(where)),
+            "range": revisions,
+            "is_shallow": opened.is_shallow,
+            **report,
+        }
 
     def usage(self, filters: Filters | None = None) -> dict[str, Usage]:
         """Tokens by model; a call that several files repeat counts once. Filters hold for each call."""

@@ -34,6 +34,7 @@ READING_COMMANDS: dict[str, list[str] | None] = {
     "files": [LATEST],
     "diff": [f"{LATEST}#1..9"],
     "blame": ["tide.py"],
+    "commits": [],
     "redact scan": [],
     "bundle verify": None,
     "branches": [BELL],

@@ -24,6 +24,7 @@ from click.testing import CliRunner
 from clew.cli.main import main
 from clew.demo import write_demo
 from tests.demo_home import write_small_demo
+from tests.docs.example_repository import FOLDER, write_example_repository
 from tests.docs.pages import Fence, fences, pages
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
@@ -76,6 +77,7 @@ class Shell:
 def demo_shell(folder: Path) -> Iterator[Shell]:
     """A shell in an empty folder, with the small demo as its home."""
     write_small_demo(folder / HOME)
+    write_example_repository(folder / FOLDER)
     with shell_at(folder) as shell:
         yield shell
 
@@ -98,6 +100,7 @@ def prepared_folder() -> Path:
     parent = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, parent)
     write_demo(parent / "shell" / HOME, NOW)
+    write_example_repository(parent / "shell" / FOLDER)
     with shell_at(parent / "shell") as shell:
         shell.run("clew sync")
     return (parent / "shell").rename(parent / "kept")

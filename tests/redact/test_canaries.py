@@ -36,7 +36,7 @@ PARTS = "day agent model project branch session tool".split()
 """What a row of `clew stats` can stand for."""
 VIEWS = "sessions messages blocks tool_calls usage usage_days file_changes todos sources".split()
 """The tables that `clew sql` tells people of."""
-TABLES = "session source side_file string text_chunk todo change watched_folder".split()
+TABLES = "session source side_file string text_chunk todo change commit_mention watched_folder".split()
 """What the catalog really consists of, which can be asked as well."""
 
 INVOCATIONS: dict[str, tuple[str, ...]] = {
@@ -197,6 +197,7 @@ ELSEWHERE = {
     "skill install": "changes files of agents as `mcp install` does",
     "skill uninstall": "changes files of agents as `mcp uninstall` does",
     "mcp": "test_no_answer_to_an_agent_holds_a_canary calls its tools",
+    "commits": "needs a repository; tests/commits masks subjects, trailers and titles",
     "push": "test_no_row_of_a_server_holds_a_canary looks into the database",
     "watch": "shows sessions of the last hour, and these are older; tests/cli/test_watch.py has one with a secret",
     "pick": "needs a terminal; masks titles and projects as `list` does, and previews as `show` does",
@@ -266,6 +267,7 @@ SILENT = frozenset(
         "sql 'SELECT * FROM blocks' --csv",
         "sql 'SELECT * FROM blocks' --json",
         "sql 'SELECT * FROM change' --json",
+        "sql 'SELECT * FROM commit_mention' --json",
         "sql 'SELECT * FROM todo' --json",
         "statusline",
         "statusline --json",

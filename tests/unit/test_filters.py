@@ -153,7 +153,7 @@ def test_nothing_is_no_filter() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"colour": "red"}, "unknown filter 'colour'; known: agent, branch, file, has"),
+        ({"colour": "red"}, "unknown filter 'colour'; known: agent, branch, commits, file, has"),
         ({"has": "nothing"}, "unknown value 'nothing' for `has`; choose from error, thinking, subagent, edit"),
         ({"has": ["error", "x"]}, "unknown value 'x'"),
         ({"since": "soon"}, "unknown time 'soon'"),

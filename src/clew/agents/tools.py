@@ -31,6 +31,12 @@ FILE_EDIT_TOOLS = frozenset(
     {"edit", "edit_file", "editor", "replace", "replace_string_in_file", "str_replace", "multiedit", "notebookedit"}
 )
 FILE_DELETE_TOOLS = frozenset({"delete_file", "remove_file"})
+SHELL_TOOLS = frozenset(
+    {
+        *("bash", "shell", "powershell", "exec_command", "shell_command", "local_shell", "run_shell"),
+        *("run_shell_command", "run_command", "run_commands", "execute_command", "run_terminal_cmd", "run_in_terminal"),
+    }
+)
 FILE_CHANGE_TOOLS = FILE_WRITE_TOOLS | FILE_EDIT_TOOLS | FILE_DELETE_TOOLS | {"apply_patch"}
 
 MAX_NAMED_CALLS = 10_000

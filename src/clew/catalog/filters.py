@@ -104,6 +104,8 @@ def session_condition(
 
     `with_file` and `with_text` are the keys of the sessions with the wanted file name and the wanted text.
     """
+    if filters.commits is not None:
+        raise UsageError("--commits cannot be combined with --engine")
     return all_of(_conditions(with_annotated_sessions(filters), dialect, with_file, with_text))
 
 
@@ -316,6 +318,10 @@ def catalog_condition(db: sqlite3.Connection, filters: Filters, sources_with_tex
     """
     if filters == Filters():
         return all_of([])
+    if filters.commits is not None:
+        from clew.catalog.commit_links import with_commit_sessions  # calls git, which few commands need
+
+        filters = with_commit_sessions(db, filters)
     prepare(db)
     with_file = sources_with_text(filters.file, frozenset({"file"})) if filters.file is not None else None
     with_text = sources_with_text(filters.text, None) if filters.text is not None else None

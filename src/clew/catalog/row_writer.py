@@ -15,7 +15,7 @@ from clew.catalog.text_store import SourceTextWriter, mark_session_unindexed, ma
 from clew.catalog.titles import USER_TITLES
 
 USAGE_TABLES = ("token_usage", "recorded_usage")
-MESSAGE_TABLES = ("message", "block", "call", "credential_call", "change", "todo")
+MESSAGE_TABLES = ("message", "block", "call", "credential_call", "change", "todo", "commit_mention")
 """Tables whose keys tell the source: those that every sync writes, and those that need `SyncLevel.MESSAGES`."""
 
 
@@ -109,6 +109,7 @@ class RowWriter:
         self._insert("credential_call", 1, rows.credential_calls)
         self._insert("change", 6, [(*row[:3], ids[row[3]], *row[4:]) for row in rows.changes])
         self._insert("todo", 5, rows.todos)
+        self._insert("commit_mention", 7, rows.commit_mentions)
         self._insert("token_usage", 16, [self._usage_row(row) for row in rows.uses])
         self._db.executemany("UPDATE call SET result = ?, is_error = ?, duration_us = ? WHERE id = ?", rows.results)
         self.written += len(rows.results)

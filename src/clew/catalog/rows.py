@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 
 from msgspec import UNSET
 
+from clew.agents.tools import SHELL_TOOLS
+from clew.analysis.git_commits import commit_mentions, makes_commits
 from clew.catalog import tool_arguments
 from clew.catalog.ids import event_key, key_of, packed_uuid
 from clew.catalog.schema import KEYS_PER_SOURCE, META_FLAG, SESSION_BLOCKS, SIDECHAIN_FLAG
@@ -43,6 +45,8 @@ class Rows:
         self.uses: list[Row] = []
         self.changes: list[Row] = []
         self.todos: list[Row] = []
+        self.commit_mentions: list[Row] = []
+        """Commits that calls may have made: key, message, kind, hash or session, subject, begin and end of the call."""
         self.chars = 0
 
 
@@ -60,6 +64,8 @@ class _OpenCall:
     time_us: int
     writes_file: bool
     changes: list[tool_arguments.RequestedChange]
+    commit_command: str
+    """The command, if it makes git commits."""
 
 
 class RowBuilder:
@@ -72,6 +78,7 @@ class RowBuilder:
         self._agent, self._session, self._base = agent, session, source * KEYS_PER_SOURCE
         self._level, self._undated_us = level, undated_us
         self._messages = self._blocks = self._calls = self._changes = self._todos = self._usages = 0
+        self._mentions = 0
         self._last_us = 0
         self.active_us = 0
         self._replies: dict[int, tuple[int, str]] = {}
@@ -170,7 +177,9 @@ class RowBuilder:
             self._call_rows[key] = row
             changes = tool_arguments.requested_changes(name, arguments)
             writes_file = tool_arguments.writes_whole_files(name)
-            self._open_calls[block.call_id] = _OpenCall(key, message, time, writes_file, changes)
+            is_commit = name.lower() in SHELL_TOOLS and makes_commits(block.text)
+            command = block.text if is_commit else ""
+            self._open_calls[block.call_id] = _OpenCall(key, message, time, writes_file, changes, command)
             if len(self._open_calls) > MAX_OPEN_CALLS:
                 del self._open_calls[next(iter(self._open_calls))]
 
@@ -190,6 +199,13 @@ class RowBuilder:
                 self._changes += 1
                 key = self._base + self._changes
                 self.rows.changes.append((key, call.message, path, "create" if is_new else op, added, removed))
+
+        if call.commit_command:
+            for mention in commit_mentions(call.commit_command, block.text, failed=block.is_error):
+                self._mentions += 1
+                self.rows.commit_mentions.append(
+                    (self._base + self._mentions, call.message, *mention, call.time_us, max(time, call.time_us))
+                )
 
     def add_usage(
         self, call_id: str, model: str, counts: tuple[int | None, ...], message: int, session_branch: str

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
 
-VERSION = 15
+VERSION = 16
 """Of the tables and what is written into them. A catalog of another version is rebuilt."""
 KEYS_PER_SOURCE = 1 << 26
 """How many rows of a kind one source may have."""
@@ -127,6 +127,11 @@ CREATE TABLE changes_by_quarter_hour (
 
 CREATE TABLE todo (
   id INTEGER PRIMARY KEY, message INTEGER NOT NULL, idx INTEGER NOT NULL, content TEXT NOT NULL, status TEXT NOT NULL
+);
+
+CREATE TABLE commit_mention (
+  id INTEGER PRIMARY KEY, message INTEGER NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, subject TEXT NOT NULL,
+  started_us INTEGER NOT NULL, ended_us INTEGER NOT NULL
 );
 """
 

@@ -141,6 +141,10 @@ def catalog_stats(
     def ask(statement: Statement) -> list[tuple[Any, ...]]:
         return db.execute(statement.text, statement.values).fetchall()
 
+    if filters is not None and filters.commits is not None:
+        from clew.catalog.commit_links import with_commit_sessions  # calls git, once for all statements
+
+        filters = with_commit_sessions(db, filters)
     return Stats(ask, filters or Filters(), CatalogSessions(db, sources_with_text or no_text))
 
 

@@ -22,4 +22,6 @@ class SyncLevel(IntEnum):
 
 def level_for(filters: Filters | None, level: SyncLevel = SyncLevel.SESSIONS) -> SyncLevel:
     """The level that a question needs whose filters may look into text."""
-    return SyncLevel.TEXT if filters is not None and filters.needs_text else level
+    if filters is not None and filters.needs_text:
+        return SyncLevel.TEXT
+    return max(level, SyncLevel.MESSAGES) if filters is not None and filters.commits is not None else level

@@ -20,7 +20,7 @@ from clew.catalog.schema import APPLICATION, KEYS_PER_SOURCE, STRING_COLUMNS, VE
 from clew.catalog.sync import NOT_COPIED_YET
 from clew.catalog.text_store import ChunkPacker, SourceTextWriter
 
-_TABLES = ("message", "block", "call", "token_usage", "change", "todo")
+_TABLES = ("message", "block", "call", "token_usage", "change", "todo", "commit_mention")
 """The tables whose keys tell the source."""
 _KEY_COLUMNS = frozenset({"id", "message", "result", "first", "last"})
 """Columns that hold such keys."""
@@ -164,6 +164,8 @@ class SessionCopier:
         self._insert("session", sessions)
         times: set[int] = {row[name] for row in sessions for name in ("started_us", "ended_us")}
         for table in _TABLES:
+            if table == "commit_mention" and table not in self._old_tables:
+                continue  # until version 15
             string_columns = STRING_COLUMNS.get(table, ())
             rows = [self._with_new_keys(row, string_columns) for row in self._as_recorded(table)]
             times.update(row["ts_us"] for row in rows if "ts_us" in row)

@@ -56,6 +56,7 @@ COMMAND_GROUPS = {
         "files": "List the files that a session read or changed, by message.",
         "diff": "Show how files changed between two messages, or in one.",
         "blame": "Show which session, message and prompt wrote each line of a file.",
+        "commits": "Show which sessions made the commits of a git range.",
         "restore": "Restore files as they were at a message.",
     },
     "Share": {

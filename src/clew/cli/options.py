@@ -72,6 +72,11 @@ _FILTERS = (
         metavar="N",
         help="Only sessions with at least N prompts of a person; 2 leaves out single questions and sub-agents.",
     ),
+    click.option(
+        "--commits",
+        metavar="RANGE",
+        help="Only sessions that certainly or likely made commits of RANGE, such as main..HEAD (`clew commits`).",
+    ),
 )
 
 

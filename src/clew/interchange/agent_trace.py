@@ -6,20 +6,19 @@ The record holds ids, models, line numbers and hashes, and no text. Lines whose 
 from __future__ import annotations
 
 import hashlib
-import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
 from clew.agents.encoding import provider_of
+from clew.errors import SourceUnreadable, UsageError
 from clew.file_history.blame import Line
 from clew.io.codec import dumps
+from clew.io.git import run_git
 from clew.model.json import JSON
 
 AGENT_TRACE_VERSION = "0.1.0"
-_GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
-_GIT_SECONDS = 10
 
 
 class Revision(NamedTuple):
@@ -52,12 +51,11 @@ def trace_record(
 
 def find_revision(path: Path) -> Revision | None:
     """The repository of a file and its current commit; None outside of one, or without Git."""
-    command = [*_GIT, "-C", str(path.resolve().parent), "rev-parse", "--show-toplevel", "HEAD"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_SECONDS, check=True)
-    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        printed = run_git(path.resolve().parent, "rev-parse", "--show-toplevel", "HEAD").decode()
+    except (SourceUnreadable, UsageError, UnicodeDecodeError):
         return None
-    folder, _, commit = done.stdout.strip().rpartition("\n")
+    folder, _, commit = printed.strip().rpartition("\n")
     found = Path(folder).resolve()
     return Revision(found, commit) if path.resolve().is_relative_to(found) else None
 

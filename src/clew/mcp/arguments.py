@@ -70,6 +70,12 @@ class Filtered(Arguments, kw_only=True):
     label: Annotated[Texts, Meta(description="Only sessions with all of these labels of the user.")] = []
     starred: Annotated[bool, Meta(description="Only sessions that the user starred.")] = False
     min_prompts: Annotated[Message, Meta(description="Only sessions with at least so many prompts.")] = 0
+    commits: Annotated[
+        Text,
+        Meta(
+            description="Only sessions that made commits of this git range, such as main..HEAD, in the server's folder."
+        ),
+    ] = ""
 
     def filters(self) -> dict[str, Any]:
         """The filters by name, as `Filters.of` takes them."""

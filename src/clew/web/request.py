@@ -22,7 +22,7 @@ from clew.catalog.filters import with_annotated_sessions
 from clew.catalog.queries import Entry
 from clew.catalog.sessions import MessagesNotRead
 from clew.errors import Busy, ClewError, SourceUnreadable, UnknownReference, UsageError
-from clew.filters import FILTER_NAMES, Filters, is_yes
+from clew.filters import FILTER_NAMES, FOLDER_FILTERS, Filters, is_yes
 from clew.model.json import JSON
 from clew.redact.findings import PROFILES
 from clew.web import user_settings
@@ -33,8 +33,7 @@ from clew.web.user_settings import Settings
 FRAGMENT_HEADER = "x-clew"
 """Sent by the app's own scripts, which want a part of a page."""
 PROFILE_COOKIE = "clew-redact"
-FILTERS = tuple(name for name in FILTER_NAMES if name != "here")
-"""A browser has no current folder."""
+FILTERS = tuple(name for name in FILTER_NAMES if name not in FOLDER_FILTERS)
 REPEATABLE_FILTERS = ("agent", "has", "label")
 REPEATABLE_PARAMETERS = (*REPEATABLE_FILTERS, "in")
 USAGE_PREFIX = "used."

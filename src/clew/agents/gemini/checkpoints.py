@@ -20,6 +20,7 @@ from clew.agents.file_evidence import FileChange, FileContent, KnownContent, abs
 from clew.agents.gemini.locate import CHATS
 from clew.agents.gemini.project_registry import marker
 from clew.io.codec import NOT_JSON, dumps, loads
+from clew.io.git import SAFE_GIT
 from clew.model.json import JSON
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -119,7 +120,7 @@ def _asked(own: Path, objects: Path, how: str, names: Sequence[str]) -> bytes:
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_TERMINAL_PROMPT": "0",
     }
-    command = ["git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "cat-file", how]
+    command = [*SAFE_GIT, "cat-file", how]
     try:
         asked = "".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape")
         done = subprocess.run(command, input=asked, capture_output=True, env=environment, cwd=own, timeout=_MAX_SECONDS)

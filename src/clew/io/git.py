@@ -1,0 +1,302 @@
+"""Reads git repositories with the user's git, such that nothing in a repository can run a command.
+
+Settings of the repository that name commands are overridden: hooks, monitors, external diffs, text converters, pagers,
+signature checks. Missing objects of a partial clone are not fetched. Revisions stand behind `--end-of-options`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from clew.errors import SourceUnreadable, UsageError
+from clew.io.git_worktrees import same_folder_in_worktrees
+from clew.io.paths import escape_controls
+
+SAFE_GIT = ("git", "--no-pager", "--no-replace-objects", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+_MORE_SETTINGS = (
+    *("-c", "log.showSignature=false", "-c", "core.quotePath=false", "-c", "diff.submodule=short"),
+    *("-c", "i18n.logOutputEncoding=UTF-8", "-c", "diff.orderFile=", "-c", "color.ui=false"),
+)
+_KEPT_VARIABLES = frozenset(
+    {
+        *("GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM"),
+        *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"),
+    }
+)
+"""Variables of git that are passed on. Others, such as GIT_DIR in a hook, would name another repository."""
+GIT_SECONDS = 60
+MAX_OUTPUT_BYTES = 256 << 20
+MAX_COMMITS = 10_000
+"""Commits of a range that are read; the newest come first."""
+MAX_DIFF_BYTES = 64 << 20
+MAX_OBJECT_BYTES = 1 << 20
+_LOG_FIELDS = ("%H", "%P", "%at", "%ct", "%s", "%B")
+_HASH = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_DIFF_OPTIONS = (
+    *("-r", "--root", "-p", "-U0", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"),
+    *("--no-indent-heuristic", "--diff-algorithm=myers", "--submodule=short", "--src-prefix=a/", "--dst-prefix=b/"),
+)  # fmt: skip
+_NO_REVISION = re.compile(r"(?:bad revision|ambiguous argument|bad object|Invalid revision range) '?([^']*)")
+
+
+class Commit(NamedTuple):
+    """A commit. Times are in seconds since 1970; text that is not valid UTF-8 has replacement characters."""
+
+    hash: str
+    parents: tuple[str, ...]
+    author_time: int
+    commit_time: int
+    subject: str
+    message: str
+
+
+class FileDiff(NamedTuple):
+    """The lines that a commit removed from a file and added to it."""
+
+    path: str
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+
+
+class Repository(NamedTuple):
+    """A git repository."""
+
+    folder: Path
+    """The folder in which git is run."""
+    worktrees: tuple[Path, ...]
+    """Where its files are checked out; none for a bare repository."""
+    is_shallow: bool
+
+    def commits(self, revisions: Sequence[str], limit: int = MAX_COMMITS, *, since: int | None = None) -> list[Commit]:
+        """The commits of ranges such as `main..HEAD`, the newest first; without any, of all branches.
+
+        `since` leaves out commits before a time, in seconds since 1970. Raises UsageError for an unknown revision.
+        """
+        options = ["-z", f"--format=tformat:{'%x00'.join(_LOG_FIELDS)}", f"--max-count={limit}", "--no-show-signature"]
+        options += [f"--since=@{since}"] if since is not None else []
+        named = ["--end-of-options", *revisions] if revisions else ["--branches", "--remotes", "HEAD"]
+        if not revisions and not self._has_head():
+            named.remove("HEAD")
+        output = run_git(self.folder, "log", *options, *named, "--")
+        fields = [field.decode("utf-8", "replace") for field in output.split(b"\0")]
+        size = len(_LOG_FIELDS)
+        rows = (fields[at : at + size] for at in range(0, len(fields) - size + 1, size))
+        return [_commit(row) for row in rows]
+
+    def commit_times(self, hashes: Sequence[str]) -> dict[str, int]:
+        """The commit times of commits by their hashes; empty if one of them is missing, as in a shallow clone."""
+        if not hashes:
+            return {}
+        try:
+            output = run_git(
+                self.folder, "log", "--no-walk=unsorted", "--stdin", "--format=tformat:%H %ct", "--no-show-signature",
+                stdin="".join(f"{name}\n" for name in hashes).encode(),
+            )  # fmt: skip
+        except (SourceUnreadable, UsageError):
+            return {}
+        return {name: _seconds(time) for name, _, time in (line.partition(" ") for line in output.decode().split("\n"))}
+
+    def _has_head(self) -> bool:
+        try:
+            run_git(self.folder, "rev-parse", "--quiet", "--verify", "HEAD^{commit}")
+        except (SourceUnreadable, UsageError):
+            return False
+        return True
+
+    def is_empty(self) -> bool:
+        """True without a commit on any branch."""
+        return not self._has_head() and not run_git(self.folder, "for-each-ref", "--count=1", "refs/heads").strip()
+
+    def diffs(self, hashes: Iterable[str]) -> dict[str, list[FileDiff]]:
+        """The changed files of commits, against their first parent; merges have none.
+
+        What is beyond 64 MB together is left out.
+        """
+        asked = "".join(f"{name}\n" for name in hashes).encode()
+        if not asked:
+            return {}
+        output = run_git(
+            self.folder, "diff-tree", "--stdin", *_DIFF_OPTIONS, stdin=asked, max_bytes=MAX_DIFF_BYTES, is_cut=True
+        )
+        return _parse_diffs(output)
+
+    def full_hashes(self, names: Sequence[str]) -> dict[str, str]:
+        """The commits that exist among hashes and their beginnings, by the name that was asked for."""
+        lines = self._asked("--batch-check", [f"{name}^{{commit}}" for name in names]).split(b"\n")
+        found = (line.split(b" ") for line in lines)
+        return {
+            name: parts[0].decode()
+            for name, parts in zip(names, found, strict=False)
+            if len(parts) == 3 and parts[1] == b"commit"
+        }
+
+    def files(self, names: Sequence[str]) -> dict[str, bytes]:
+        """The contents of objects such as `branch:path` that exist and have at most 1 MB."""
+        lines = self._asked("--batch-check", names).split(b"\n")
+        parts = (line.split(b" ") for line in lines)
+        small = {
+            name: one[0].decode()
+            for name, one in zip(names, parts, strict=False)
+            if len(one) == 3 and one[1] == b"blob" and int(one[2]) <= MAX_OBJECT_BYTES
+        }
+        bodies = _batch_bodies(self._asked("--batch", sorted(set(small.values()))))
+        return {name: bodies[blob] for name, blob in small.items() if blob in bodies}
+
+    def _asked(self, how: str, names: Sequence[str]) -> bytes:
+        if not names or any("\n" in name for name in names):
+            return b""
+        return run_git(self.folder, "cat-file", how, stdin="".join(f"{name}\n" for name in names).encode())
+
+
+def open_repository(folder: Path) -> Repository:
+    """The repository of a folder. Raises SourceUnreadable if there is none, or no git."""
+    if not folder.is_dir():
+        raise SourceUnreadable(f"{folder}: no such folder")
+    what = run_git(folder, "rev-parse", "--is-shallow-repository", "--is-inside-work-tree").decode().split()
+    worktrees: tuple[Path, ...] = ()
+    if what[1:] == ["true"]:
+        top = Path(os.fsdecode(run_git(folder, "rev-parse", "--show-toplevel").rstrip(b"\n")))
+        # A setting of the repository can name any folder as its worktree.
+        if folder.resolve().is_relative_to(top.resolve()):
+            worktrees = (top, *same_folder_in_worktrees(top))
+    return Repository(folder, worktrees, what[:1] == ["true"])
+
+
+def run_git(
+    folder: Path, *arguments: str, stdin: bytes = b"", max_bytes: int = MAX_OUTPUT_BYTES, is_cut: bool = False
+) -> bytes:
+    """What a git command prints. Raises UsageError for an unknown revision, SourceUnreadable for any other failure.
+
+    A larger output is an error, unless `is_cut`: then the rest of it is left out.
+    """
+    command = [*SAFE_GIT, *_MORE_SETTINGS, "-C", str(folder), *arguments]
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as errors:
+        given.write(stdin)
+        given.seek(0)
+        try:
+            process = subprocess.Popen(command, env=_environment(), stdin=given, stdout=subprocess.PIPE, stderr=errors)
+        except FileNotFoundError:
+            raise SourceUnreadable("git is not installed") from None
+        except OSError as error:
+            raise SourceUnreadable(f"git: {error.strerror}") from None
+        except ValueError:
+            raise UsageError("a revision has characters that no revision can have") from None
+        timer = threading.Timer(GIT_SECONDS, process.kill)
+        timer.start()
+        try:
+            with process:
+                assert process.stdout is not None
+                output = process.stdout.read(max_bytes + 1)
+                is_large = len(output) > max_bytes
+                if is_large:
+                    process.kill()
+        finally:
+            timer.cancel()
+        errors.seek(0)
+        if is_large and is_cut:
+            return output[:max_bytes]
+        if is_large or process.returncode != 0:
+            raise _failure(folder, errors.read(10_000), is_large)
+    return output
+
+
+def _failure(folder: Path, printed: bytes, is_large: bool) -> SourceUnreadable | UsageError:
+    if is_large:
+        return SourceUnreadable(f"{folder}: git printed more than {MAX_OUTPUT_BYTES >> 20} MB")
+    text = printed.decode("utf-8", "replace").strip()
+    line = escape_controls(text.partition("\n")[0].removeprefix("fatal: "))
+    if "not a git repository" in line:
+        return SourceUnreadable(f"{folder}: not a git repository")
+    if unknown := _NO_REVISION.search(line):
+        return UsageError(f"{unknown[1]!r} is no revision or range of this repository, such as main..HEAD")
+    return SourceUnreadable(f"{folder}: git: {line or 'failed without a message'}")
+
+
+def _environment() -> dict[str, str]:
+    """The variables of this process, without those of git that name a repository, a command or a protocol."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT_VARIABLES}
+    # Messages are compared, so they must be in English. No protocol is allowed: nothing is fetched.
+    return {
+        **kept,
+        "LC_ALL": "C",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_ALLOW_PROTOCOL": "",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+    }
+
+
+def _batch_bodies(output: bytes) -> dict[str, bytes]:
+    """The contents that `git cat-file --batch` prints, by hash."""
+    found: dict[str, bytes] = {}
+    start = 0
+    while (end := output.find(b"\n", start)) >= 0:
+        header = output[start:end].split(b" ")
+        if len(header) != 3:
+            break
+        size = int(header[2])
+        found[header[0].decode()] = output[end + 1 : end + 1 + size]
+        start = end + size + 2
+    return found
+
+
+def _commit(fields: Sequence[str]) -> Commit:
+    name, parents, authored, committed, subject, message = fields
+    return Commit(name, tuple(parents.split()), _seconds(authored), _seconds(committed), subject, message)
+
+
+def _seconds(text: str) -> int:
+    """A time that a damaged commit does not have is 0."""
+    return int(text) if re.fullmatch(r"\d{1,18}", text, re.ASCII) else 0
+
+
+def _parse_diffs(output: bytes) -> dict[str, list[FileDiff]]:
+    found: dict[str, list[FileDiff]] = {}
+    files: list[FileDiff] = []
+    path, removed, added = "", list[str](), list[str]()
+    lines = iter(output.split(b"\n"))
+
+    def finish_file() -> None:
+        if path:
+            files.append(FileDiff(path, tuple(removed), tuple(added)))
+        removed.clear()
+        added.clear()
+
+    for line in lines:
+        if _HASH.fullmatch(line):
+            finish_file()
+            path, files = "", found.setdefault(line.decode(), [])
+        elif line.startswith(b"diff --git "):
+            finish_file()
+            path = ""
+        elif line.startswith((b"--- a/", b"+++ b/")):
+            path = line[6:].split(b"\t")[0].decode("utf-8", "replace")
+        elif hunk := _HUNK.match(line):
+            _read_hunk(lines, hunk, removed, added)
+    finish_file()
+    return found
+
+
+def _read_hunk(lines: Iterator[bytes], hunk: re.Match[bytes], removed: list[str], added: list[str]) -> None:
+    """Take exactly the lines of a hunk: content may look like a header."""
+    left, right = (1 if count is None else int(count) for count in hunk.groups())
+    while left or right:
+        line = next(lines, None)
+        if line is None:
+            return
+        if line.startswith(b"-") and left:
+            left -= 1
+            removed.append(line[1:].decode("utf-8", "replace"))
+        elif line.startswith(b"+") and right:
+            right -= 1
+            added.append(line[1:].decode("utf-8", "replace"))
+        elif not line.startswith(b"\\"):
+            return

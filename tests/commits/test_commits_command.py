@@ -1,0 +1,269 @@
+"""`clew commits`, and the filter `--commits` of other commands: output, sums, errors, hostile repositories."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from clew import Filters, Library
+from clew.catalog.filters import POSTGRESQL, session_condition
+from clew.errors import UsageError
+from clew.filters import CommitRange
+from tests.cli.running import clew
+from tests.commits.git_sessions import ClaudeSession, GitRepository
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+FIRST, SECOND, THIRD = (f"{digit * 8}-aaaa-4bbb-8ccc-000000000001" for digit in "123")
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitRepository:
+    """The repository in the current folder."""
+    made = GitRepository.create(tmp_path / "tidepool")
+    made.commit("Begin", -86_400 * 60, {"README.md": "tides\n"})
+    monkeypatch.chdir(made.folder)
+    return made
+
+
+def commit_in(repository: GitRepository, session: ClaudeSession, subject: str, second: int) -> str:
+    """A commit by a call of a session; returns its hash."""
+    output = repository.commit(subject, second, {f"{second}.bin": f"{second}\n"})
+    session.run(f"git commit -am '{subject}'", output, second)
+    return repository.head()
+
+
+@pytest.fixture
+def branch(home: Path, repository: GitRepository) -> GitRepository:
+    """Two sessions made three commits of the branch `topic`; a third session only talked."""
+    repository.git("checkout", "-q", "-b", "topic")
+    one, two = (ClaudeSession(home, name, repository.folder).prompt("Go", 0) for name in (FIRST, SECOND))
+    commit_in(repository, one, "Add the tide", 10)
+    commit_in(repository, one, "Add the moon", 20)
+    commit_in(repository, two, "Add the sun", 300)
+    one.save()
+    two.save()
+    ClaudeSession(home, THIRD, repository.folder).prompt("Hello", 400).save()
+    repository.git("commit", "--amend", "-q", "-m", "Add the sun", second=90_000)
+    return repository
+
+
+def test_a_row_for_each_commit_and_the_sums(branch: GitRepository) -> None:
+    shown = clew("commits", "main..HEAD")
+    assert shown.code == 0
+    head, *rows = shown.out.splitlines()
+    assert head.split() == ["commit", "date", "subject", "session", "certainty", "evidence", "session", "cost"]
+    assert rows[0].startswith(branch.head()[:9])
+    assert [line.split("  ")[0] for line in rows[1:3]] == [branch.head("HEAD~1")[:9], branch.head("HEAD~2")[:9]]
+    assert "2026-11-03" in rows[0]
+    assert "claude-code:22222222" in rows[0]
+    assert "likely" in rows[0]
+    assert "its commit was rewritten" in rows[0]
+    assert "certain" in rows[1]
+    assert "$6.00" in rows[1]
+    assert rows[3:] == [
+        "3 commits, 3 with a session that is certain or likely",
+        "cost of 2 sessions: $9.00, 3.0M tokens",
+        "  certain: 1 session: $6.00, 2.0M tokens",
+        "  likely: 1 session: $3.00, 1.0M tokens",
+    ]
+
+
+def test_sessions_of_a_range_are_listed_and_counted(branch: GitRepository) -> None:
+    listed = clew("list", "--commits", "main..HEAD", "--json").json
+    assert {row["id"] for row in listed} == {FIRST, SECOND}
+    assert [row["id"] for row in clew("list", "--commits", "HEAD~1..HEAD", "--json").json] == [SECOND]
+    assert clew("stats", "--commits", "main..HEAD", "--json").json["totals"]["cost"] == pytest.approx(9.0)
+    by_session = clew("stats", "--commits", "main..HEAD", "--by", "session", "--json").json["rows"]
+    assert {row["session"]: row["cost"] for row in by_session} == {
+        FIRST: pytest.approx(6.0),
+        SECOND: pytest.approx(3.0),
+    }
+    empty = clew("list", "--commits", "main")
+    assert empty.code == 1
+    assert "no sessions match --commits main" in empty.err
+    assert clew("stats", "--commits", "main").code == 1
+
+
+def test_other_commands_take_the_filter(branch: GitRepository, tmp_path: Path) -> None:
+    assert clew("export", "--commits", "main..HEAD", "-o", tmp_path / "out").code == 0
+    assert len(list((tmp_path / "out").iterdir())) == 2
+    hits = clew("search", "Go", "--commits", "HEAD~1..HEAD", "--json").lines
+    assert {hit["session"] for hit in hits if "session" in hit} <= {SECOND}
+
+
+def test_filters_in_python(branch: GitRepository, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = Library(home)
+    assert {one.id for one in library.sessions(Filters.of(commits="main..HEAD"))} == {FIRST, SECOND}
+    monkeypatch.chdir(tmp_path)
+    wanted = Filters(commits=CommitRange(str(branch.folder), "HEAD~1..HEAD"))
+    assert [one.id for one in library.sessions(wanted)] == [SECOND]
+    assert library.totals(wanted)["cost"] == pytest.approx(3.0)
+    report = library.commits("main..HEAD", branch.folder)
+    assert [row["subject"] for row in report["commits"]] == ["Add the sun", "Add the moon", "Add the tide"]
+    assert report["totals"]["linked"]["sessions"] == 2
+
+
+def test_the_commits_of_a_session(branch: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    branch.git("checkout", "-q", "main")
+    monkeypatch.chdir(tmp_path)
+    found = clew("commits", "--session", FIRST, "--json").json
+    assert [row["subject"] for row in found["commits"]] == ["Add the moon", "Add the tide"]
+    assert [row["id"] for row in found["sessions"]] == [FIRST]
+    none = clew("commits", "--session", THIRD)
+    assert none.code == 1
+    assert "no commits" in none.err
+
+
+def test_a_subagent_is_listed_with_its_session(home: Path, repository: GitRepository) -> None:
+    ClaudeSession(home, FIRST, repository.folder).prompt("Go", 0).save()
+    subagent = ClaudeSession(home, FIRST, repository.folder, agent="a1b2c3").prompt("Commit it", 6)
+    commit_in(repository, subagent, "Add the tide", 10)
+    subagent.save()
+    assert [row["id"] for row in clew("list", "--commits", "HEAD~1..HEAD", "--json").json] == ["agent-a1b2c3", FIRST]
+    assert clew("stats", "--commits", "HEAD~1..HEAD", "--json").json["totals"]["subagents"] == 1
+    for name in (FIRST, "agent-a1b2c3"):
+        assert [row["subject"] for row in clew("commits", "--session", name, "--json").json["commits"]] == [
+            "Add the tide"
+        ]
+
+
+def test_a_warehouse_does_not_know_commits() -> None:
+    with pytest.raises(UsageError, match="--commits cannot be combined with --engine"):
+        session_condition(Filters(commits=CommitRange(".", "HEAD")), POSTGRESQL)
+
+
+def test_cost_by_branch_of_a_range(branch: GitRepository) -> None:
+    rows = clew("stats", "--commits", "main..HEAD", "--by", "branch", "--json").json["rows"]
+    assert sum(row["cost"] for row in rows) == pytest.approx(9.0)
+
+
+def test_limit(branch: GitRepository) -> None:
+    assert len(clew("commits", "-n", "1", "--json").json["commits"]) == 1
+    assert len(clew("commits", "HEAD", "--json").json["commits"]) == 4
+
+
+def test_not_a_repository(home: Path, tmp_path: Path) -> None:
+    for words in (("commits", "--repo", tmp_path), ("commits", "--repo", tmp_path / "none")):
+        refused = clew(*words)
+        assert refused.code == 3
+        assert "not a git repository" in refused.err or "no such folder" in refused.err
+
+
+def test_the_filter_outside_of_a_repository(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused = clew("list", "--commits", "main..HEAD", "--home", home)
+    assert refused.code == 3
+    assert "not a git repository" in refused.err
+
+
+@pytest.mark.parametrize("wrong", ["no-such-branch", "main..nowhere", "--output=stolen.txt", "-n1", "..\x1b[31mred"])
+def test_an_unknown_range_is_refused(repository: GitRepository, wrong: str) -> None:
+    refused = clew("commits", "--", wrong)
+    assert refused.code == 2
+    assert "is no revision or range of this repository" in refused.err
+    assert "\x1b" not in refused.err
+    assert not (repository.folder / "stolen.txt").exists()
+    assert clew("list", f"--commits={wrong}").code == 2
+
+
+def test_an_empty_repository(home: Path, tmp_path: Path) -> None:
+    empty = GitRepository.create(tmp_path / "empty")
+    shown = clew("commits", "--repo", empty.folder)
+    assert (shown.code, shown.out) == (1, "")
+    assert "no commits" in shown.err
+    assert clew("commits", "main", "--repo", empty.folder).code == 2
+
+
+def test_a_shallow_clone(branch: GitRepository, tmp_path: Path) -> None:
+    branch.git("clone", "-q", "--depth", "2", branch.folder.as_uri(), str(tmp_path / "shallow"))
+    found = clew("commits", "--repo", tmp_path / "shallow")
+    assert "the clone is shallow" in found.err
+    rows = clew("commits", "--repo", tmp_path / "shallow", "--json").json["commits"]
+    assert [[link["certainty"] for link in row["sessions"]] for row in rows] == [["likely"], ["certain"]]
+
+
+def test_a_bare_repository(branch: GitRepository, tmp_path: Path) -> None:
+    branch.git("clone", "-q", "--bare", str(branch.folder), str(tmp_path / "bare.git"))
+    rows = clew("commits", "main..topic", "--repo", tmp_path / "bare.git", "--json").json["commits"]
+    assert [row["sessions"][0]["id"] for row in rows] == [SECOND, FIRST, FIRST]
+
+
+def test_without_git(repository: GitRepository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(repository.folder))
+    refused = clew("commits")
+    assert refused.code == 3
+    assert "git is not installed" in refused.err
+
+
+def test_a_repository_cannot_run_commands(branch: GitRepository, tmp_path: Path) -> None:
+    stolen = tmp_path / "stolen"
+    script = tmp_path / "evil"
+    script.write_text(f"#!/bin/sh\ntouch {stolen}\ncat\n")
+    script.chmod(0o755)
+    settings = ("core.fsmonitor", "core.pager", "diff.external", "gpg.program", "core.sshCommand", "core.editor")
+    for name in (*settings, "diff.evil.command", "diff.evil.textconv", "core.alternateRefsCommand"):
+        branch.git("config", name, str(script))
+    branch.git("config", "log.showSignature", "true")
+    branch.git("config", "core.hooksPath", str(tmp_path))
+    branch.git("config", "remote.origin.url", f"ext::{script}")
+    branch.git("config", "remote.origin.promisor", "true")
+    branch.git("config", "extensions.partialClone", "origin")
+    branch.git("config", "protocol.ext.allow", "always")
+    (branch.folder / ".git" / "info" / "attributes").write_text("* diff=evil\n")
+    missing = branch.git("rev-parse", "HEAD~1:20.bin").strip()
+    (branch.folder / ".git" / "objects" / missing[:2] / missing[2:]).unlink()
+    found = clew("commits", "main..HEAD", "--json")
+    assert [row["sessions"][0]["id"] for row in found.json["commits"]] == [SECOND, FIRST, FIRST]
+    assert not stolen.exists()
+
+
+def test_the_environment_of_a_hook_names_no_other_repository(
+    branch: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = GitRepository.create(tmp_path / "other")
+    monkeypatch.setenv("GIT_DIR", str(other.folder / ".git"))
+    monkeypatch.setenv("GIT_EXTERNAL_DIFF", "false")
+    assert len(clew("commits", "main..HEAD", "--json").json["commits"]) == 3
+
+
+def test_control_sequences_are_shown_and_not_obeyed(home: Path, repository: GitRepository) -> None:
+    session = ClaudeSession(home, FIRST, repository.folder)
+    commit_in(repository, session, "\x1b[31mRed\x07 and \u202ehidden", 10)
+    session.save()
+    repository.commit("Trailer\n\nClaude-Session: \x1b]0;title\x07", 20)
+    shown = clew("commits")
+    assert "\x1b" not in shown.out + shown.err
+    assert "\u202e" not in shown.out
+    assert "Red" in shown.out
+
+
+def test_secrets_in_subjects_trailers_and_titles_are_masked(home: Path, repository: GitRepository) -> None:
+    secret, other, third = ("ghp_" + "b7Xq2LmN9pRt4VwYz8KdFgHj3CsAe6Uu1oT" + end for end in "579")
+    session = ClaudeSession(home, FIRST, repository.folder).prompt(f"Use the token {other}", 0)
+    made = commit_in(repository, session, f"Use token {secret}", 10)
+    session.save()
+    repository.commit(f"More\n\nClaude-Session: https://claude.ai/code/{third}", 20)
+    shown = clew("commits")
+    masked = clew("commits", "--json", "--redact", "secrets")
+    for text in (secret, other, third):
+        assert text not in shown.out + shown.err
+        assert text not in masked.out + masked.err
+        assert text in clew("commits", "--json").out
+    assert made[:9] in shown.out
+    assert FIRST[:8] in shown.out
+    assert clew("commits", "--json", "--redact", "all").json["commits"][1]["commit"] == made
+    refused = clew("commits", secret)
+    assert refused.code == 2
+    assert secret not in refused.err
+
+
+def test_nothing_is_written_to_the_repository(branch: GitRepository) -> None:
+    def state() -> dict[str, float]:
+        return {str(path): path.stat().st_mtime_ns for path in branch.folder.rglob("*")}
+
+    before = state()
+    assert clew("commits", "main..HEAD").code == 0
+    assert state() == before
