@@ -169,6 +169,7 @@ JSON_EXAMPLES = (
     JsonExample("clew verify", "verify --json"),
     JsonExample("clew validate", "validate 3c98 --json"),
     JsonExample("clew push", "push postgresql://ada@localhost/clew --json"),
+    JsonExample("clew totals", "totals postgresql://ada@localhost/clew --json"),
     JsonExample("clew lake write", "lake write ./lake --project tide --json"),
     JsonExample("clew lake compact", "lake compact ./lake --json"),
     JsonExample("clew lake verify", "lake verify ./lake --json"),
