@@ -134,6 +134,7 @@ JSON_EXAMPLES = (
     JsonExample("clew search", "search tide --json"),
     JsonExample("clew stats", "stats --json"),
     JsonExample("clew stats --by", "stats --by model --json"),
+    JsonExample("clew stats --budget", "stats --by model --budget 10 --json"),
     JsonExample("clew stats --blocks", "stats --blocks --json"),
     JsonExample("clew statusline", "--home year statusline --no-sync --json", STATUS_LINE_INPUT),
     JsonExample("clew sql", note="One object per row; its keys are the names of the columns."),
