@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from psycopg import sql
 
-from clew.catalog.statements import TOKENS
+from clew.catalog.statements import TOKENS as STORED_TOKENS
 from clew.catalog.stats import Amounts
 from clew.errors import TargetRefused, UsageError
 from clew.warehouse.postgres.connection import Connection, connect, translate_errors
@@ -29,12 +29,15 @@ TABLES = {
     "by_model": ("model",),
 }
 """The tables of totals, and the columns that name their groups. NULL in all of them: small groups together."""
+_TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
+"""Kinds of tokens that only some agents record are left out: such a number may be that of one person."""
 _GROUP_COLUMNS = ("day_utc", "team", "project", "git_branch", "model")
-_AMOUNTS = ("calls", "unknown_cost_calls", *TOKENS, "cost_nano")
+_SUMS = ("calls", "unknown_cost_calls", *STORED_TOKENS, "cost_nano")
 _USAGE = f"""
-SELECT person, {", ".join(_GROUP_COLUMNS)}, {", ".join(f"SUM({name})::bigint" for name in _AMOUNTS)} FROM person_usage
+SELECT person, {", ".join(_GROUP_COLUMNS)}, {", ".join(f"SUM({name})::bigint" for name in _SUMS)} FROM person_usage
 WHERE month_utc = %s GROUP BY person, {", ".join(_GROUP_COLUMNS)}
 """
+_PUBLISHED = ("people", "calls", "unknown_cost_calls", *_TOKENS, "cost_nano")
 _MONTHS_TABLE = f"""
 CREATE TABLE IF NOT EXISTS {SCHEMA}.months (
   month_utc text COLLATE "C" PRIMARY KEY, published_at timestamptz NOT NULL DEFAULT now()
@@ -92,7 +95,7 @@ def _create_tables(db: Connection) -> None:
     if db.execute("SELECT to_regnamespace(%s)", (SCHEMA,)).fetchone() == (None,):
         db.execute(f"CREATE SCHEMA {SCHEMA}".encode())
     db.execute(_MONTHS_TABLE.encode())
-    amounts = ", ".join(f"{name} bigint" for name in ("people", *_AMOUNTS))
+    amounts = ", ".join(f"{name} bigint" for name in _PUBLISHED)
     for table, names in TABLES.items():
         columns = ", ".join(f'{name} text COLLATE "C"' for name in ("month_utc", *names))
         db.execute(f"CREATE TABLE IF NOT EXISTS {SCHEMA}.{table} ({columns}, {amounts})".encode())
@@ -113,7 +116,7 @@ def _add_month(db: Connection, month: str) -> bool:
         return False
     db.execute(f"INSERT INTO {SCHEMA}.months (month_utc) VALUES (%s)".encode(), (month,))
     for table, rows in zip(TABLES, tables, strict=True):
-        columns = ("month_utc", *TABLES[table], "people", *_AMOUNTS)
+        columns = ("month_utc", *TABLES[table], *_PUBLISHED)
         query = f"INSERT INTO {SCHEMA}.{table} VALUES ({', '.join(['%s'] * len(columns))})"
         db.cursor().executemany(query.encode(), [_table_row(month, TABLES[table], row) for row in rows])
     return True
@@ -122,9 +125,9 @@ def _add_month(db: Connection, month: str) -> bool:
 def _read_usage(db: Connection, month: str) -> list[PersonUsage]:
     usage = []
     for person, *values in db.execute(_USAGE.encode(), (month,)):
-        row = dict(zip((*_GROUP_COLUMNS, *_AMOUNTS), values, strict=True))
+        row = dict(zip((*_GROUP_COLUMNS, *_SUMS), values, strict=True))
         groups = tuple(tuple(row[column] for column in columns) for columns in TABLES.values())
-        sums = {name: row[name] for name in ("calls", *TOKENS, "cost_nano")}
+        sums = {name: row[name] for name in ("calls", *STORED_TOKENS, "cost_nano")}
         sums["priced_calls"] = row["calls"] - row["unknown_cost_calls"]
         usage.append(PersonUsage(person, groups, Amounts.from_sums(sums)))
     return usage
@@ -133,7 +136,7 @@ def _read_usage(db: Connection, month: str) -> list[PersonUsage]:
 def _table_row(month: str, columns: tuple[str, ...], row: TotalsRow) -> tuple[str | int | None, ...]:
     names = row.name if row.name is not None else (None,) * len(columns)
     amounts = row.amounts
-    tokens = (getattr(amounts, name) for name in TOKENS)
+    tokens = (getattr(amounts, name) for name in _TOKENS)
     cost = amounts.cost_nano if amounts.priced_calls else None
     return (month, *names, row.people, amounts.calls, amounts.calls - amounts.priced_calls, *tokens, cost)
 
@@ -159,6 +162,9 @@ EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE n.nspname = 'clew' AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
     AND (has_table_privilege(%(role)s, c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
       OR has_any_column_privilege(%(role)s, c.oid, 'SELECT, INSERT, UPDATE, REFERENCES')))""",
+    "it sees when others connect, or how many rows they write": """
+has_function_privilege(%(role)s, 'pg_stat_get_activity(integer)', 'EXECUTE')
+  OR has_function_privilege(%(role)s, 'pg_stat_get_tuples_inserted(oid)', 'EXECUTE')""",
     "it may create schemas or temporary tables in this database": """
 has_database_privilege(%(role)s, current_database(), 'CREATE, TEMPORARY')""",
     "it may create tables or functions in a schema": """
