@@ -66,6 +66,12 @@ def test_the_projects_of_a_team_do_not_reveal_what_else_one_of_it_did() -> None:
     assert names(teams)["b"] == names(projects)["q"] == 7, "all of q is all of b"
 
 
+def test_the_projects_that_two_teams_share_do_not_reveal_it_either() -> None:
+    usage = [*team("a", 6, "p"), *team("b", 6, "p"), used("a0", "a", "secret"), *team("c", 9, "secret")]
+    teams, projects = safe_totals(usage)
+    assert not ({"a", "b"} <= names(teams).keys() and "p" in names(projects)), "a + b - p is a0 alone"
+
+
 def test_unknown_costs_stay_unknown() -> None:
     usage = [PersonUsage(f"a{n}", (("a",),), Amounts(2, 0, input_tokens=3)) for n in range(5)]
     ((row,),) = safe_totals(usage)
@@ -89,11 +95,10 @@ def test_no_row_and_no_difference_of_two_tables_is_about_few_people(seed: int) -
         for row in rows:
             assert len(_people_in(usage, row.amounts.cost_nano)) == row.people >= MIN_PEOPLE
     for inner, outer in permutations(tables, 2):
-        for row in outer:
-            whole = left = row.amounts.cost_nano
-            for part in inner:
-                if part.amounts.cost_nano & ~whole == 0:
-                    left &= ~part.amounts.cost_nano
+        parts, rows_of_outer = ([row.amounts.cost_nano for row in rows] for rows in (inner, outer))
+        # Single rows, and the sums of rows that hold a row of the other table exactly.
+        for whole in [*rows_of_outer, *(sum(row for row in rows_of_outer if row & part) for part in parts)]:
+            left = whole & ~sum(part for part in parts if part & ~whole == 0)
             assert not left or len(_people_in(usage, left)) >= MIN_PEOPLE
 
 

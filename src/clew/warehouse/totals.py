@@ -1,8 +1,8 @@
 """Monthly totals without rows of single people: small groups are merged until no row is about fewer than five people.
 
 The rows of every table add up to the same total, so that nothing is left to subtract. Rows of two tables are compared
-too: where some rows of one table lie within a row of another one, such as the projects of a team, the difference must
-be empty or about five people as well.
+too: where some rows of one table lie within a row of another one, such as the projects of a team, or within several
+rows that share them, the difference must be empty or about five people as well.
 """
 
 from __future__ import annotations
@@ -103,22 +103,40 @@ def _revealing_group(usage: Sequence[PersonUsage]) -> tuple[int, set[Name]] | No
 
 
 def _groups_that_reveal(usage: Sequence[PersonUsage], inner: int, outer: int) -> set[Name]:
-    """Groups of `inner` to merge, so that none of `outer` minus the groups of `inner` within it is too small."""
+    """Groups of `inner` to merge, so that no sum of `outer` minus the groups of `inner` within it is too small.
+
+    The sums that are checked are those which hold a group of `inner` exactly: one group of `outer`, or several.
+    """
+    people: dict[Name, dict[Name, set[str]]] = {}
     containers: dict[Name, set[Name]] = {}
     for row in usage:
+        people.setdefault(row.groups[outer], {}).setdefault(row.groups[inner], set()).add(row.person)
         containers.setdefault(row.groups[inner], set()).add(row.groups[outer])
-    remainder: dict[Name, set[str]] = {}
-    for row in usage:
-        if len(containers[row.groups[inner]]) > 1:
-            remainder.setdefault(row.groups[outer], set()).add(row.person)
     by_size = _by_size(_people_by_group(usage, inner))
     chosen = set[Name]()
-    for name in (name for name, people in remainder.items() if len(people - {""}) < MIN_PEOPLE):
-        inside = next((group for group in by_size if containers[group] == {name}), ...)
-        if inside is not ...:
-            # Merged with a group that is not inside, it becomes a part of the difference.
-            chosen |= {REST, inside, next(group for group in by_size if containers[group] != {name})}
+    for names in {frozenset(found) for found in containers.values()}:
+        if _is_revealing(names, people, containers):
+            # Merged with a group that is not within the sum, a group within it becomes a part of the difference.
+            inside = next(group for group in by_size if containers[group] <= names)
+            chosen |= {REST, inside, next(group for group in by_size if not containers[group] <= names)}
     return chosen
+
+
+def _is_revealing(
+    names: frozenset[Name], people: Mapping[Name, Mapping[Name, set[str]]], containers: Mapping[Name, set[Name]]
+) -> bool:
+    """True if the sum of some groups, minus the groups of another table within it, is about somebody but few people."""
+    is_inside: dict[Name, bool] = {}
+    remainder = set[str]()
+    for name in names:
+        for group, found in people[name].items():
+            if group not in is_inside:
+                is_inside[group] = containers[group] <= names
+            if not is_inside[group]:
+                remainder |= found
+                if len(remainder - {""}) >= MIN_PEOPLE:
+                    return False
+    return bool(remainder)
 
 
 def _sum_rows(usage: Sequence[PersonUsage], table: int) -> list[TotalsRow]:
