@@ -25,6 +25,8 @@ from clew.cli.main import main
 from clew.model.codes import CODES
 from clew.sources.fetch import FetchResult
 from clew.warehouse.postgres.push import PushCounts, PushReport
+from clew.warehouse.postgres.totals import TABLES as TOTALS_TABLES
+from clew.warehouse.postgres.totals import PublishReport
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the folder of scripts and tests, also where this file is run by its path
@@ -211,9 +213,11 @@ def _remote_machines() -> Iterator[None]:
     """Answers of an ssh host and of a PostgreSQL server, which the examples cannot reach."""
     fetched = FetchResult(files=1, waiting=0, waiting_bytes=0, problems=("a file cannot be read",))
     pushed = PushReport(level="metrics", sources=1, unchanged=0, pushed=PushCounts(1, 1, 1))
+    published = PublishReport(month="2026-10", is_new=True, rows=dict.fromkeys(TOTALS_TABLES, 1))
     with (
         mock.patch("clew.cli.command_sources.fetch", return_value=fetched),
         mock.patch("clew.warehouse.postgres.push.push", return_value=pushed),
+        mock.patch("clew.warehouse.postgres.totals.publish_totals", return_value=published),
     ):
         yield
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clew.catalog.filters import Condition, in_list
+from clew.catalog.ids import session_key
 from clew.catalog.local_days import LocalDays
 from clew.catalog.statements import (
     CHANGES,
@@ -15,9 +16,11 @@ from clew.catalog.statements import (
     aggregate,
     calls,
     session_names,
+    sessions_with_replies,
     tool_durations,
 )
 from clew.timezone import find_zone
+from tests.cli.running import FORKED
 
 
 def every_statement() -> Iterator[tuple[str, Statement]]:
@@ -54,5 +57,6 @@ def every_statement() -> Iterator[tuple[str, Statement]]:
         yield f"calls{label}", calls(conditions)
         yield f"names of sessions{label}", session_names(conditions)
         yield f"durations of tools{label}", tool_durations(conditions)
+    yield "sessions with replies", sessions_with_replies([session_key("claude-code", FORKED), "none"])
     inside = Condition("session_id IN (SELECT session_id FROM sessions WHERE error_count > 0)")
     yield "usage of sessions with errors", aggregate(USAGE, conditions=[inside])

@@ -49,6 +49,7 @@ WITHOUT_SESSIONS = {
     "clew sources fetch",
     "clew sources map",
     "clew sources remove",
+    "clew totals",
     "clew sources name",
     "clew sources unmap",
     "clew sources unname",

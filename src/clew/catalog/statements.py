@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from clew.catalog.filters import Condition, Value
+from clew.catalog.filters import Condition, Value, in_list
 from clew.catalog.local_days import UTC_DAYS, LocalDays
 
 TOKENS = (
@@ -169,6 +169,12 @@ def session_names(conditions: Sequence[Condition] = ()) -> Statement:
     where, values = _where(conditions)
     columns = "session_id, agent, native_id, title, project, git_branch, is_agent_session"
     return Statement(f"SELECT {columns} FROM sessions{where} ORDER BY session_id", values)
+
+
+def sessions_with_replies(sessions: Sequence[str]) -> Statement:
+    """The keys of those sessions in which an agent replied."""
+    where, values = _where([Condition("role = 'assistant'"), in_list("session_id", sessions)])
+    return Statement(f"SELECT DISTINCT session_id FROM messages{where} ORDER BY session_id", values)
 
 
 def tool_durations(conditions: Sequence[Condition] = ()) -> Statement:

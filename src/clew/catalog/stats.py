@@ -320,6 +320,13 @@ class Stats:
         """Sessions, sub-agents, messages and working time, grouped by a column."""
         return {name: session_row(sums) for (name,), sums in self._sums(SESSIONS, by).items()}
 
+    def sessions_without_usage(self) -> int:
+        """The number of sessions with replies, but without an API call at any time. What they cost is unknown."""
+        with_calls = {key for key, *_ in self._ask(aggregate(USAGE_AMOUNTS, ("session",)))}
+        found = [key for (key,), sums in self._sums(SESSIONS, "session").items() if sums["sessions"]]
+        without = [key for key in found if key not in with_calls]
+        return len(self._ask(statements.sessions_with_replies(without))) if without else 0
+
     def sessions_with_calls(self) -> dict[str, Row]:
         """The columns about sessions, by the key of each session with calls that pass the filters."""
         # A session has one branch, its calls may have others.

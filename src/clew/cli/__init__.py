@@ -83,6 +83,7 @@ COMMAND_GROUPS = {
     },
     "Company": {
         "push": "Copy sessions to a shared PostgreSQL server.",
+        "totals": "Publish monthly costs on that server, without single people.",
         "lake": "Write sessions as Parquet tables to a folder or an object store.",
     },
     "Maintenance": {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 import click
 import msgspec
 
+from clew.catalog.budget import Budget, with_budget
 from clew.catalog.filters import WarehouseSessions
 from clew.catalog.ids import session_key
 from clew.catalog.queries import with_subagents
@@ -28,7 +30,7 @@ from clew.filters import Filters
 from clew.library import Library
 from clew.references import named_path
 from clew.render.csv import write_csv
-from clew.render.tables import Column, clock, cost, count, dollars, duration, short_project, time_left
+from clew.render.tables import Column, clock, cost, count, counted, dollars, duration, short_project, time_left
 from clew.render.text_safety import one_line
 from clew.timezone import zone_label
 
@@ -71,6 +73,14 @@ Cell = Callable[[Row], str]
 @click.option("--by", type=click.Choice(BY), multiple=True, help="What each row sums up.  [default: day]")
 @click.option("--blocks", is_flag=True, help="One row for each block of five hours.")
 @click.option("--subagents", is_flag=True, help="With REF: count its sub-agents too.")
+@click.option(
+    "--budget",
+    "budget_dollars",
+    type=float,
+    metavar="AMOUNT",
+    help="Compare the cost with this amount in dollars: of each row with --by or --blocks, or else in total.",
+)
+@click.option("--warn-at", metavar="PERCENT", help="With --budget: mark costs from this share of it, such as 80%.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option(
     "--engine", metavar="NAME", help="Read from: sqlite (the catalog), duckdb:DIR, postgresql://..., spark://..."
@@ -86,6 +96,8 @@ def command(
     by: tuple[str, ...],
     blocks: bool,
     subagents: bool,
+    budget_dollars: float | None,
+    warn_at: str | None,
     as_csv: bool,
     engine: str | None,
     homes: tuple[str, ...],
@@ -100,12 +112,19 @@ def command(
     turns and tool calls; its usage is not counted again.
 
     With REF, only these sessions are counted; with PATH, the sessions in a file or below a folder, without the catalog.
+
+    Exit code 1: nothing was found, or a cost is above the budget. A cost that is only a lower bound is reported as
+    unknown, and not as within the budget.
     """
     as_json, grouping = wants_json(context, as_json), _choose_grouping(by, blocks)
+    budget = _choose_budget(budget_dollars, warn_at, grouping)
     library = open_library(context, homes)
     filters = take_filters(options, library)
     with ExitStack() as stack:
-        found = report(_stats(stack, library, filters, engine, _Chosen(references, subagents)), grouping)
+        stats = _stats(stack, library, filters, engine, _Chosen(references, subagents))
+        found = report(stats, grouping)
+        if budget is not None:
+            found = with_budget(found, budget, grouping if by or blocks else None, stats.sessions_without_usage())
     if not found["rows"] and engine is None and not references:
         suggest_moved_project(library, filters.folders)
     masking = redaction(context, DATA if as_json or as_csv else TEXT)
@@ -117,12 +136,24 @@ def command(
         write_csv(found["rows"], CsvOutput())
     elif as_json:
         sys.stdout.write(json.dumps(found, indent=2 if sys.stdout.isatty() else None) + "\n")
+    elif found["rows"] and budget is not None:
+        print_budget(found, grouping)
     elif found["rows"]:
         print_stats(found, grouping)
     else:
         # Sessions without a recorded model or tool have no row.
         print_no_sessions(context, f"sessions with a {grouping}" if grouping in ("model", "tool") else "sessions")
-    return 0 if found["rows"] else 1
+    return 0 if found["rows"] and (budget is None or not found["budget"]["is_exceeded"]) else 1
+
+
+def _choose_budget(dollars: float | None, warn_at: str | None, grouping: str) -> Budget | None:
+    if dollars is None:
+        if warn_at is not None:
+            raise UsageError("--warn-at needs --budget")
+        return None
+    if grouping == "tool":
+        raise UsageError("--budget: the cost of a tool is not known; choose another --by")
+    return Budget.parse(dollars, warn_at)
 
 
 def _choose_grouping(by: tuple[str, ...], blocks: bool) -> str:
@@ -227,7 +258,18 @@ def print_stats(found: Row, by: str) -> None:
         _print([(by, lambda row: str(row[by])), *_TOOLS], found["rows"], lambda row: float(row["tool_calls"]))
         return
     total = {**found["totals"], by: "total"}
-    ids = [str(row[by]) for row in found["rows"]] if by == "session" else []
+    names = _name_columns(found["rows"], by, total)
+    sessions, done = (_SESSIONS, _DONE) if by not in ("model", BLOCK) else (_SESSIONS_WITH_CALLS, [])
+    _print([*names, *sessions, *_USED, *done], [*found["rows"], total], _weight, last=total)
+    for row in found["rows"]:
+        if row.get("is_active"):
+            click.echo(describe_active_block(row))
+    _print_lower_bound(found)
+
+
+def _name_columns(rows: Sequence[Row], by: str, total: Row) -> list[tuple[str, Cell]]:
+    """The columns that name a row."""
+    ids = [str(row[by]) for row in rows] if by == "session" else []
     short = short_ids(ids, ids)
     heading = f"{by} ({zone_label()})" if by in TIMES else by
     names: list[tuple[str, Cell]] = [(heading, lambda row: "total" if row is total else _name(row, by, short))]
@@ -235,11 +277,42 @@ def print_stats(found: Row, by: str) -> None:
         names += [(name, _session_cell(name, total)) for name in _SESSION]
     if by == BLOCK:
         names.append(("end", _block_end))
-    sessions, done = (_SESSIONS, _DONE) if by not in ("model", BLOCK) else (_SESSIONS_WITH_CALLS, [])
-    _print([*names, *sessions, *_USED, *done], [*found["rows"], total], _weight, last=total)
-    for row in found["rows"]:
-        if row.get("is_active"):
-            click.echo(describe_active_block(row))
+    return names
+
+
+def print_budget(found: Row, by: str) -> None:
+    """Print the cost of each group, its share of the budget and what remains of it; without groups, of the total."""
+    budget = found["budget"]
+    total = {**found["totals"], by: "total"}
+    names = _name_columns(found["rows"], by, total) if budget["by"] else [("", lambda _: "total")]
+    compared: list[tuple[str, Cell]] = [
+        ("cost", cost),
+        (f"of {dollars(budget['amount'])}", _budget_share),
+        ("remaining", _budget_remaining),
+        ("budget", lambda row: row.get("budget_state", "")),
+    ]
+    rows = [*found["rows"], total] if budget["by"] else [total]
+    _print([*names, *compared], rows, _weight, last=total)
+    _print_lower_bound(found)
+    if budget["sessions_without_usage"]:
+        sessions = counted(budget["sessions_without_usage"], "session")
+        click.echo(f"not counted, because their cost is unknown: {sessions} without recorded usage", err=True)
+
+
+def _budget_share(row: Row) -> str:
+    share = row.get("budget_share")
+    # Rounded up: a cost just above the budget must not be 100 % of it.
+    return f"{math.ceil(round(share * 100, 9))}%" if share is not None else ""
+
+
+def _budget_remaining(row: Row) -> str:
+    remaining = row.get("budget_remaining")
+    if remaining is None:
+        return ""
+    return dollars(remaining) if remaining >= 0 else f"-{dollars(-remaining)}"
+
+
+def _print_lower_bound(found: Row) -> None:
     if found["totals"]["cost_is_at_least"]:
         click.echo(one_line(f"costs are lower bounds: {_why_lower_bound(found)}"), err=True)
 

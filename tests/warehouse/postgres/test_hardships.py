@@ -107,6 +107,10 @@ def test_tables_of_version_1_are_upgraded_in_place(server: Server, url: str, dat
     columns = ", ".join(name for name in TABLES["sessions"].names if name != "has_subagent_records")
     change(
         url,
+        "DROP VIEW person_usage CASCADE",
+        "DROP TABLE team_members",
+        "DROP FUNCTION set_person CASCADE",
+        "ALTER TABLE batches DROP COLUMN person",
         "DROP VIEW sessions",
         "ALTER TABLE sessions_copies DROP COLUMN has_subagent_records",
         f"CREATE VIEW sessions AS SELECT {columns} FROM sessions_copies WHERE shown",

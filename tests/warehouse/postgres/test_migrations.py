@@ -58,7 +58,7 @@ def test_the_migrations_make_the_columns_that_the_code_writes(url: str) -> None:
             kind = ("bigint", None) if column.type == "int" else ("text", "C")
             is_required = not column.may_be_null
             assert found.pop(column.name) == (kind[0], is_required, kind[1], None), (table.name, column.name)
-        assert found.keys() <= {"shown", "is_current", "words"}
+        assert found.keys() <= {"shown", "is_current", "words", "person"}
         if table.name != "batches":
             assert set(columns[table.name]) == set(table.names)
     assert set(columns["usage_merged"]) == set(TABLES["usage"].names)

@@ -246,4 +246,83 @@ FROM turn_days_sums;
 """
 """What people asked, and its sums for each quarter of an hour."""
 
-MIGRATIONS = (_M001_TABLES, _M002_HAS_SUBAGENT_RECORDS, _M003_QUARTER_HOURS, _M004_TURNS)
+_M005_PERSONS = """
+ALTER TABLE batches ADD COLUMN person text COLLATE "C";
+CREATE FUNCTION set_person() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  -- The login role of the connection. No statement chooses it, SET ROLE does not change it, and it stays as it is.
+  NEW.person := session_user;
+  IF TG_OP = 'UPDATE' THEN
+    NEW.person := coalesce(OLD.person, session_user);
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER set_person BEFORE INSERT OR UPDATE ON batches FOR EACH ROW EXECUTE FUNCTION set_person();
+CREATE TABLE team_members (
+  person text COLLATE "C" NOT NULL PRIMARY KEY, team text COLLATE "C" NOT NULL
+);
+CREATE VIEW person_usage AS SELECT
+  coalesce(p.person, '') AS person, coalesce(t.team, '') AS team, u.agent, u.project, u.git_branch, u.model,
+  u.month_utc, u.day_utc, SUM(u.calls)::bigint AS calls, SUM(u.calls - u.priced_calls)::bigint AS unknown_cost_calls,
+  SUM(u.input_tokens)::bigint AS input_tokens, SUM(u.output_tokens)::bigint AS output_tokens,
+  SUM(u.cache_read_tokens)::bigint AS cache_read_tokens,
+  SUM(u.cache_creation_5m_tokens)::bigint AS cache_creation_5m_tokens,
+  SUM(u.cache_creation_1h_tokens)::bigint AS cache_creation_1h_tokens,
+  SUM(u.reasoning_tokens)::bigint AS reasoning_tokens,
+  CASE WHEN SUM(u.priced_calls) > 0 THEN SUM(u.cost_nano)::bigint END AS cost_nano
+FROM usage_days_sums u
+  LEFT JOIN (SELECT batch, min(person) AS person FROM batches WHERE is_current GROUP BY batch) p ON p.batch = u.batch
+  LEFT JOIN team_members t ON t.person = p.person
+GROUP BY 1, 2, 3, 4, 5, 6, 7, 8;
+CREATE VIEW usage_by_person AS SELECT
+  person, team, month_utc, day_utc, SUM(calls)::bigint AS calls,
+  SUM(unknown_cost_calls)::bigint AS unknown_cost_calls,
+  SUM(input_tokens)::bigint AS input_tokens, SUM(output_tokens)::bigint AS output_tokens,
+  SUM(cache_read_tokens)::bigint AS cache_read_tokens,
+  SUM(cache_creation_5m_tokens)::bigint AS cache_creation_5m_tokens,
+  SUM(cache_creation_1h_tokens)::bigint AS cache_creation_1h_tokens,
+  SUM(reasoning_tokens)::bigint AS reasoning_tokens, SUM(cost_nano)::bigint AS cost_nano
+FROM person_usage GROUP BY person, team, month_utc, day_utc;
+CREATE VIEW usage_by_team AS SELECT
+  team, month_utc, day_utc, SUM(calls)::bigint AS calls,
+  SUM(unknown_cost_calls)::bigint AS unknown_cost_calls,
+  SUM(input_tokens)::bigint AS input_tokens, SUM(output_tokens)::bigint AS output_tokens,
+  SUM(cache_read_tokens)::bigint AS cache_read_tokens,
+  SUM(cache_creation_5m_tokens)::bigint AS cache_creation_5m_tokens,
+  SUM(cache_creation_1h_tokens)::bigint AS cache_creation_1h_tokens,
+  SUM(reasoning_tokens)::bigint AS reasoning_tokens, SUM(cost_nano)::bigint AS cost_nano
+FROM person_usage GROUP BY team, month_utc, day_utc;
+CREATE VIEW usage_by_project AS SELECT
+  project, month_utc, day_utc, SUM(calls)::bigint AS calls,
+  SUM(unknown_cost_calls)::bigint AS unknown_cost_calls,
+  SUM(input_tokens)::bigint AS input_tokens, SUM(output_tokens)::bigint AS output_tokens,
+  SUM(cache_read_tokens)::bigint AS cache_read_tokens,
+  SUM(cache_creation_5m_tokens)::bigint AS cache_creation_5m_tokens,
+  SUM(cache_creation_1h_tokens)::bigint AS cache_creation_1h_tokens,
+  SUM(reasoning_tokens)::bigint AS reasoning_tokens, SUM(cost_nano)::bigint AS cost_nano
+FROM person_usage GROUP BY project, month_utc, day_utc;
+CREATE VIEW usage_by_branch AS SELECT
+  project, git_branch, month_utc, day_utc, SUM(calls)::bigint AS calls,
+  SUM(unknown_cost_calls)::bigint AS unknown_cost_calls,
+  SUM(input_tokens)::bigint AS input_tokens, SUM(output_tokens)::bigint AS output_tokens,
+  SUM(cache_read_tokens)::bigint AS cache_read_tokens,
+  SUM(cache_creation_5m_tokens)::bigint AS cache_creation_5m_tokens,
+  SUM(cache_creation_1h_tokens)::bigint AS cache_creation_1h_tokens,
+  SUM(reasoning_tokens)::bigint AS reasoning_tokens, SUM(cost_nano)::bigint AS cost_nano
+FROM person_usage GROUP BY project, git_branch, month_utc, day_utc;
+CREATE VIEW usage_by_model AS SELECT
+  model, month_utc, day_utc, SUM(calls)::bigint AS calls,
+  SUM(unknown_cost_calls)::bigint AS unknown_cost_calls,
+  SUM(input_tokens)::bigint AS input_tokens, SUM(output_tokens)::bigint AS output_tokens,
+  SUM(cache_read_tokens)::bigint AS cache_read_tokens,
+  SUM(cache_creation_5m_tokens)::bigint AS cache_creation_5m_tokens,
+  SUM(cache_creation_1h_tokens)::bigint AS cache_creation_1h_tokens,
+  SUM(reasoning_tokens)::bigint AS reasoning_tokens, SUM(cost_nano)::bigint AS cost_nano
+FROM person_usage GROUP BY model, month_utc, day_utc;
+"""
+"""Who pushed, which team they are in, and views of usage by person, team, project, branch and model.
+
+A batch that several people pushed, because they have equal copies of a session, counts for one of them.
+"""
+
+MIGRATIONS = (_M001_TABLES, _M002_HAS_SUBAGENT_RECORDS, _M003_QUARTER_HOURS, _M004_TURNS, _M005_PERSONS)

@@ -123,11 +123,16 @@ def push(
     return PushReport(publisher.policy.level, len(tasks), len(tasks) - len(changed), done)
 
 
+_CLAIM_UNNAMED_BATCHES = "UPDATE batches SET person = session_user WHERE origin = %s AND person IS NULL"
+"""Batches that this data folder pushed before the server recorded persons."""
+
+
 def _known_states(url: str, publisher: Publisher, dry_run: bool) -> set[tuple[object, ...]]:
     """The states of this publisher's sources that the server has, at this level or one with more content."""
     with closing(connect(url, read_only=dry_run)) as db, translate_errors(url):
         if not dry_run:
             schema.prepare(db, url)
+            db.execute(_CLAIM_UNNAMED_BATCHES, (publisher.origin,))
         elif not schema.has_tables(db, url):
             return set()
         levels = list(LEVELS[LEVELS.index(publisher.policy.level) :])

@@ -19,8 +19,8 @@ from clew.warehouse.urls import display_server
 VERSION = len(MIGRATIONS)
 """Of the tables on the server."""
 MIN_SERVER_VERSION = 150000
-LOCK_SCHEMA, LOCK_MERGE = 0x636C6577_0001, 0x636C6577_0002
-"""Advisory locks: of changes of tables, and of changes of what is visible."""
+LOCK_SCHEMA, LOCK_MERGE, LOCK_TOTALS = 0x636C6577_0001, 0x636C6577_0002, 0x636C6577_0003
+"""Advisory locks: of changes of tables, of changes of what is visible, and of the publication of totals."""
 PUSHED_TABLES = tuple(name for name in TABLES if name != "batches")
 TABLES_OF_MESSAGES = ("blocks", "tool_calls", "file_changes", "todos")
 """Their rows are visible with their message."""
