@@ -34,7 +34,6 @@ _SHOWN = 40
     old_names=["--to"],
     metavar="FORMAT",
     type=click.Choice(["agent-trace"]),
-    metavar="FORMAT",
     help="agent-trace: a record of Agent Trace, with line ranges, sessions and models, without text.",
 )
 @redacting
