@@ -23,7 +23,12 @@ SETTINGS = {
     "security": {"auth": {"selectedType": "gemini-api-key"}},
     "privacy": {"usageStatisticsEnabled": False},
     "telemetry": {"enabled": False},
-    "general": {"enableAutoUpdate": False, "checkpointing": {"enabled": True}},
+    # By default, it deletes sessions at its start, among them some that were resumed.
+    "general": {
+        "enableAutoUpdate": False,
+        "checkpointing": {"enabled": True},
+        "sessionRetention": {"enabled": False},
+    },
 }
 
 
