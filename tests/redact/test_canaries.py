@@ -199,6 +199,7 @@ ELSEWHERE = {
     "mcp": "test_no_answer_to_an_agent_holds_a_canary calls its tools",
     "commits": "needs a repository; tests/commits masks subjects, trailers and titles",
     "push": "test_no_row_of_a_server_holds_a_canary looks into the database",
+    "totals": "prints how many rows it wrote",
     "watch": "shows sessions of the last hour, and these are older; tests/cli/test_watch.py has one with a secret",
     "pick": "needs a terminal; masks titles and projects as `list` does, and previews as `show` does",
     "completion": "prints a script; test_completion masks a title",
