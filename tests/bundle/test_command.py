@@ -345,3 +345,11 @@ def test_a_session_in_a_database_is_a_dump_of_its_rows(tmp_path: Path) -> None:
     with open_main(session.source) as rows:
         assert rows.read() in dict(members_of((tmp_path / "none.tar").read_bytes())).values()
     assert clew("bundle", "verify", tmp_path / "secrets.tar", "--original", tmp_path / "none.tar").code == 0
+
+
+def test_a_bundle_is_not_written_to_standard_output(
+    synced_demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = clew("--home", synced_demo, "bundle", "create", "-o", "-")
+    assert (done.code, done.out, list(tmp_path.iterdir())) == (2, "", [])

@@ -459,3 +459,11 @@ def test_months_are_not_minutes(demo: Path) -> None:
     assert ran.code == 2
     assert "such as 90d or 6mo (6m is 6 minutes)" in ran.err
     assert "one day ago" not in clew("--home", demo, "clean", "--older-than", "6mo").err
+
+
+@pytest.mark.parametrize("name", ["project", "branch", "model", "since", "until", "tool", "file", "text", "label"])
+def test_an_empty_filter_is_refused(synced_demo: Path, tmp_path: Path, name: str) -> None:
+    """It would choose every session, also for an export."""
+    refused = clew("--home", synced_demo, "export", f"--{name}", "", "--to", "html", "-o", tmp_path / "out")
+    assert (refused.code, "is a shell variable not set?" in refused.err) == (2, True)
+    assert not (tmp_path / "out").exists()

@@ -111,6 +111,31 @@ def read_until(terminal: int, text: bytes, seconds: float = 60) -> bytes:
     return shown
 
 
+@pytest.mark.parametrize("seconds", ["nan", "inf", "1e300", "0.1"])
+def test_an_interval_that_is_none_is_refused(busy_home: Path, seconds: str) -> None:
+    assert clew("--home", busy_home, "watch", "--once", "--every", seconds).code == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_the_terminal_as_it_was(busy_home: Path, number: signal.Signals) -> None:
+    parent, child = pty.openpty()
+    env = {**os.environ, "COLUMNS": "50", "LINES": "12", "TERM": "xterm-256color"}
+    process = subprocess.Popen(
+        [*COMMAND, "--home", str(busy_home), "watch"], stdin=child, stdout=child, stderr=child, env=env
+    )
+    os.close(child)
+    try:
+        read_until(parent, b"2 running")
+        process.send_signal(number)
+        read_until(parent, b"\x1b[?1049l")
+        assert process.wait(60) == 128 + number
+    finally:
+        process.kill()
+        process.wait()
+        os.close(parent)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("no_color", [False, True])
 def test_live_in_a_terminal(busy_home: Path, no_color: bool) -> None:

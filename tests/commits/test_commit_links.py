@@ -300,7 +300,7 @@ def test_a_trailer_that_names_an_unknown_session_is_stated(repository: GitReposi
     assert found["totals"]["stated"] == {"commits": 1}
     assert found["totals"]["linked"]["sessions"] == 0
     shown = clew("commits", "--repo", repository.folder)
-    assert shown.code == 0
+    assert shown.code == 1, "the session is not known here"
     assert "(unknown)" in shown.out
 
 

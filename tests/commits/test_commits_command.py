@@ -159,6 +159,12 @@ def test_the_filter_outside_of_a_repository(home: Path, tmp_path: Path, monkeypa
     assert "not a git repository" in refused.err
 
 
+def test_an_empty_range_is_refused(repository: GitRepository) -> None:
+    for words in (("commits", ""), ("list", "--commits", ""), ("stats", "--commits=")):
+        refused = clew(*words)
+        assert (refused.code, "is a shell variable not set?" in refused.err) == (2, True), words
+
+
 @pytest.mark.parametrize("wrong", ["no-such-branch", "main..nowhere", "--output=stolen.txt", "-n1", "..\x1b[31mred"])
 def test_an_unknown_range_is_refused(repository: GitRepository, wrong: str) -> None:
     refused = clew("commits", "--", wrong)

@@ -20,10 +20,14 @@ class Budget(NamedTuple):
     warn_at: float | None = None
 
     @classmethod
-    def parse(cls, dollars: float, warn_at: str | None) -> Budget:
-        """A budget from an amount in dollars and a percentage, such as `80%` or `80`."""
-        if not math.isfinite(dollars) or round(dollars * NANO_DOLLARS) <= 0:
-            raise UsageError("--budget: write an amount in dollars that is greater than 0")
+    def parse(cls, amount: str, warn_at: str | None) -> Budget:
+        """A budget from an amount in dollars, such as `10` or `$2.50`, and a percentage, such as `80%` or `80`."""
+        try:
+            dollars = float(amount.removeprefix("$"))
+        except ValueError:
+            dollars = 0.0
+        if not math.isfinite(dollars * NANO_DOLLARS) or round(dollars * NANO_DOLLARS) <= 0:
+            raise UsageError(f"--budget {amount}: write an amount in dollars, such as 10 or 2.50")
         return cls(round(dollars * NANO_DOLLARS), None if warn_at is None else _parse_percent(warn_at))
 
     def compare(self, row: Row) -> Row:
@@ -47,7 +51,7 @@ def _parse_percent(text: str) -> float:
         percent = float(text.removesuffix("%"))
     except ValueError:
         percent = 0.0
-    if not 0 < percent <= 100:
+    if not 1 <= percent <= 100:
         raise UsageError(f"--warn-at {text}: write a percentage of the budget, such as 80%")
     return percent / 100
 

@@ -70,6 +70,8 @@ def create_command(
     from clew.bundle.signature import sign as sign_with
     from clew.cli.command_export import without_collector
 
+    if str(output) == "-":
+        raise UsageError("a bundle is written to a file, and not to standard output")
     if output.suffix in SUFFIXES:
         raise UsageError(f"{output.name}: a bundle is not compressed; name it .tar, and compress it later if you like")
     library = open_library(context, homes)

@@ -11,7 +11,7 @@ from clew.cli.completion import complete_session
 from clew.cli.options import Folder, common, open_library, wants_json
 from clew.cli.output import print_json, print_message, print_table
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
-from clew.errors import SourceUnreadable
+from clew.errors import SourceUnreadable, UsageError
 from clew.model.json import JSON
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ def command(
     wrote, possible if it only changed these files before, and stated if a trailer names a session that is not known
     here. The sums count a session once, with its sub-agents. Exit code 1: no session is known for any commit.
     """
+    if revisions == "":
+        raise UsageError("the range is empty; is a shell variable not set?")
     library = open_library(context, homes)
     session = library.get(reference, missing=True) if reference is not None else None
     if limit is None and revisions is None and session is None:
@@ -68,8 +70,9 @@ def command(
     else:
         if found["is_shallow"]:
             print_message("clew: the clone is shallow: earlier commits are missing", mask=False)
-        _print(found, masking)
-    return 0 if any(row["sessions"] for row in found["commits"]) else 1
+        _print(found, masking, is_of_session=session is not None)
+    links = [link for row in found["commits"] for link in row["sessions"]]
+    return 0 if any(link["certainty"] != "stated" for link in links) else 1
 
 
 def _folder(library: Library, repo: Path | None, session: StoredSession | None) -> Path:
@@ -88,12 +91,12 @@ def _folder(library: Library, repo: Path | None, session: StoredSession | None) 
     return folder
 
 
-def _print(found: dict[str, JSON], masking: Redaction) -> None:
+def _print(found: dict[str, JSON], masking: Redaction, *, is_of_session: bool) -> None:
     from clew.cli.command_list import short_ids
     from clew.render.tables import Column, clock, cost
 
     if not found["commits"]:
-        print_message("no commits", mask=False)
+        print_message("no commits of this session" if is_of_session else "no commits", mask=False)
         return
     ids = [link["id"] for row in found["commits"] for link in row["sessions"] if link["id"]]
     short = short_ids(ids, ids)

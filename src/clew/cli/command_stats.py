@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -75,8 +74,7 @@ Cell = Callable[[Row], str]
 @click.option("--subagents", is_flag=True, help="With REF: count its sub-agents too.")
 @click.option(
     "--budget",
-    "budget_dollars",
-    type=float,
+    "budget_amount",
     metavar="AMOUNT",
     help="Compare the cost with this amount in dollars: of each row with --by or --blocks, or else in total.",
 )
@@ -96,7 +94,7 @@ def command(
     by: tuple[str, ...],
     blocks: bool,
     subagents: bool,
-    budget_dollars: float | None,
+    budget_amount: str | None,
     warn_at: str | None,
     as_csv: bool,
     engine: str | None,
@@ -117,7 +115,7 @@ def command(
     unknown, and not as within the budget.
     """
     as_json, grouping = wants_json(context, as_json), _choose_grouping(by, blocks)
-    budget = _choose_budget(budget_dollars, warn_at, grouping)
+    budget = _choose_budget(budget_amount, warn_at, grouping)
     library = open_library(context, homes)
     filters = take_filters(options, library)
     with ExitStack() as stack:
@@ -146,14 +144,14 @@ def command(
     return 0 if found["rows"] and (budget is None or not found["budget"]["is_exceeded"]) else 1
 
 
-def _choose_budget(dollars: float | None, warn_at: str | None, grouping: str) -> Budget | None:
-    if dollars is None:
+def _choose_budget(amount: str | None, warn_at: str | None, grouping: str) -> Budget | None:
+    if amount is None:
         if warn_at is not None:
             raise UsageError("--warn-at needs --budget")
         return None
     if grouping == "tool":
         raise UsageError("--budget: the cost of a tool is not known; choose another --by")
-    return Budget.parse(dollars, warn_at)
+    return Budget.parse(amount, warn_at)
 
 
 def _choose_grouping(by: tuple[str, ...], blocks: bool) -> str:
@@ -301,8 +299,10 @@ def print_budget(found: Row, by: str) -> None:
 
 def _budget_share(row: Row) -> str:
     share = row.get("budget_share")
-    # Rounded up: a cost just above the budget must not be 100 % of it.
-    return f"{math.ceil(round(share * 100, 9))}%" if share is not None else ""
+    if share is None:
+        return ""
+    shown = f"{share:.1%}"
+    return ">100%" if share > 1 and shown == "100.0%" else shown
 
 
 def _budget_remaining(row: Row) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -17,18 +19,20 @@ from clew.cli import INTERRUPTED
 from clew.cli.options import common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import print_json, use_color
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.errors import UsageError
 from clew.filters import Filters
 from clew.library import Library
 from clew.model.json import JSON
 
 _MIN_SECONDS = 0.5
+_MAX_SECONDS = 86_400.0
 
 
 @click.command("watch")
 @click.option("--once", is_flag=True, help="Print the present state, and end.")
 @click.option(
     "--every",
-    type=click.FloatRange(min=_MIN_SECONDS),
+    type=click.FloatRange(_MIN_SECONDS, _MAX_SECONDS),
     default=2.0,
     show_default=True,
     metavar="SECONDS",
@@ -52,6 +56,8 @@ def command(
     A session runs if its file was written to within five minutes; it waits for you if its last message is an answer.
     With --json, each look is one line. In a pipe without --json, one look is printed.
     """
+    if math.isnan(every):
+        raise UsageError("--every: write a number of seconds")
     library = open_library(context, homes)
     filters = take_filters(options, library)
     json = wants_json(context, as_json)
@@ -196,7 +202,14 @@ def _show_live(look: Callable[[], dict[str, JSON]], masking: Redaction, every: f
 
     console = Console(no_color=not use_color() or None, highlight=False)
     first = drawn()  # A first sync shows its progress on the ordinary screen.
-    with Live(first, console=console, screen=True, auto_refresh=False) as live:
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # Else the terminal would stay on the other screen, without a cursor.
+        signal.signal(number, lambda number, _frame: sys.exit(128 + number))
+    live = Live(first, console=console, screen=True, auto_refresh=False)
+    try:
+        live.start()
         while True:
             time.sleep(every)
             live.update(drawn(), refresh=True)
+    finally:
+        live.stop()

@@ -231,11 +231,18 @@ def choosing_project(function: F) -> F:
 
 
 def _note_project(context: click.Context, _: click.Parameter, value: str | None) -> None:
+    _refuse_empty("project", value)
     context.meta[PROJECT] = value
 
 
 def _note_here(context: click.Context, _: click.Parameter, value: bool) -> None:
     context.meta[HERE] = value
+
+
+def _refuse_empty(name: str, value: str | tuple[str, ...] | None) -> None:
+    """An empty filter would choose everything, such as all sessions for an export."""
+    if value == "" or (isinstance(value, tuple) and "" in value):
+        raise UsageError(f"--{name.replace('_', '-')}: the value is empty; is a shell variable not set?")
 
 
 def take_filters(options: dict[str, Any], library: Library) -> Filters:
@@ -245,6 +252,8 @@ def take_filters(options: dict[str, Any], library: Library) -> Filters:
     from clew.filters import FILTER_NAMES, Filters
 
     given = {name: options.pop(name) for name in FILTER_NAMES if name in options}
+    for name, value in given.items():
+        _refuse_empty(name, value)
     filters = Filters.of(now=library.now(), **given)
     limits = library.reference_filters
     return msgspec.structs.replace(filters, project=limits.project, folders=limits.folders)

@@ -216,7 +216,7 @@ def _failure(folder: Path, printed: bytes, is_large: bool) -> SourceUnreadable |
     if "not a git repository" in line:
         return SourceUnreadable(f"{folder}: not a git repository")
     if unknown := _NO_REVISION.search(line):
-        return UsageError(f"{unknown[1]!r} is no revision or range of this repository, such as main..HEAD")
+        return UsageError(f"{unknown[1]!r} is no revision or range of this repository")
     return SourceUnreadable(f"{folder}: git: {line or 'failed without a message'}")
 
 
