@@ -2,6 +2,9 @@
 
 Before the first change, the content of the file is kept in clew's data folder. If nothing else changed the file since,
 a removal restores it byte for byte, unless it had what clew adds already.
+
+A backup is stored before the file is changed, and deleted after the file was restored. So a process that dies in
+between leaves a backup whose digests are not those of the file: such a backup is not used.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from clew.agents.configuration import ConfigFile
-from clew.errors import Busy, SourceUnreadable, UnknownReference
+from clew.errors import Busy, ClewError, SourceUnreadable, UnknownReference
 from clew.host import data_dir
 from clew.io import json_file
 from clew.io.json_text import replace_values
@@ -35,6 +38,8 @@ class Backup(msgspec.Struct):
     """None if there was no file."""
     digest: str
     folders: list[str] = []
+    last_digest: str | None = None
+    """The digest of what clew wrote before that: the file may still hold it if clew was interrupted."""
     """The folders that clew made for the file, below that of `ConfigFile`; the outermost first."""
 
 
@@ -111,7 +116,7 @@ def plan_uninstall(addition: Addition) -> Edit:
         backup = None
     if backup is not None and is_unchanged(backup, before):
         return Edit(addition, before, backup.before, is_removal=True, backup=backup)
-    if before is None:
+    if before is None or (backup is not None and backup.before == before):
         raise addition.absence()
     after = addition.remove(before)
     if after is not None and backup is not None and backup.before is None and after.strip() in ("", "{}"):
@@ -122,31 +127,43 @@ def plan_uninstall(addition: Addition) -> Edit:
 def apply_edit(edit: Edit) -> None:
     """Write the change, at once or not at all; links are refused. Raises Busy if the file changed since it was read."""
     file, key = edit.addition.file, edit.addition.backup_key
-    with json_file.update(data_dir() / BACKUPS, Backup) as backups, Within(file.folder) as within:
+    with json_file.exclusive(data_dir() / BACKUPS, Backup) as (backups, store), Within(file.folder) as within:
         if _decoded(file, within.read(file.name)) != edit.before:
             raise Busy(f"{file.path} was changed by another program; try again")
-        folders = _missing_folders(file)
         body = edit.after.encode() if edit.after is not None else None
-        within.apply([Change(file.name, body, _NEW_FILE_MODE if edit.before is None else None)])
-        known = backups.pop(key, None)
+        change = Change(file.name, body, _NEW_FILE_MODE if edit.before is None else None)
         if edit.is_removal:
-            _rebase_backups(backups, edit)
-        elif edit.after is not None:
-            # The oldest content is kept as long as only clew changed the file.
-            is_own = known is not None and is_unchanged(known, edit.before)
-            oldest = known if known is not None and is_own else Backup(edit.before, "", folders)
-            backups[key] = Backup(oldest.before, _digest(edit.after), oldest.folders)
+            within.apply([change])
+            store(_backups_after_removal(backups, edit))
+        else:
+            store({**backups, key: _new_backup(backups.get(key), edit)})
+            try:
+                within.apply([change])
+            except BaseException:
+                with suppress(ClewError):
+                    store(backups)
+                raise
     if edit.after is None and edit.backup is not None:
         _remove_folders(file, edit.backup.folders)
 
 
-def _rebase_backups(backups: dict[str, Backup], edit: Edit) -> None:
-    """Let the backups of additions that were made to the same file later lead to what was there before this one."""
-    for key, other in backups.items():
+def _new_backup(known: Backup | None, edit: Edit) -> Backup:
+    """The backup for an installation. The oldest content is kept as long as only clew changed the file."""
+    digest = _digest(edit.after or "")
+    if known is None or edit.before is None or not is_unchanged(known, edit.before):
+        return Backup(edit.before, digest, _missing_folders(edit.addition.file))
+    return Backup(known.before, digest, known.folders, last_digest=_digest(edit.before))
+
+
+def _backups_after_removal(backups: dict[str, Backup], edit: Edit) -> dict[str, Backup]:
+    """The other backups. Those of additions that were made to the file later lead to what was there before this one."""
+    others = {key: backup for key, backup in backups.items() if key != edit.addition.backup_key}
+    for key, other in others.items():
         if key.partition(":")[2] != str(edit.path.absolute()) or edit.backup is None or edit.after is None:
             continue
         if other.before is not None and is_unchanged(edit.backup, other.before) and is_unchanged(other, edit.before):
-            backups[key] = Backup(edit.backup.before, _digest(edit.after), edit.backup.folders)
+            others[key] = Backup(edit.backup.before, _digest(edit.after), edit.backup.folders)
+    return others
 
 
 def _missing_folders(file: ConfigFile) -> list[str]:
@@ -167,8 +184,8 @@ def load_backup(addition: Addition) -> Backup | None:
 
 
 def is_unchanged(backup: Backup, text: str | None) -> bool:
-    """True for the content that clew wrote last."""
-    return text is not None and backup.digest == _digest(text)
+    """True for what clew wrote, unless anything else changed it."""
+    return text is not None and _digest(text) in (backup.digest, backup.last_digest)
 
 
 def read_file(file: ConfigFile) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -36,18 +36,31 @@ def update(path: Path, value_type: type[T]) -> Iterator[dict[str, T]]:
 
     If the block raises, nothing is stored. A file that cannot be read is not replaced: raises SourceUnreadable.
     """
-    try:
-        lock = _lock_file(path)
-    except OSError as error:
-        raise _not_writable(path, error) from None
-    with locked(ignore_missing_locks(SYSTEM), lock):
-        values = load(path, value_type)
+    with exclusive(path, value_type) as (values, store):
         yield values
+        store(values)
+
+
+@contextmanager
+def exclusive(path: Path, value_type: type[T]) -> Iterator[tuple[dict[str, T], Callable[[dict[str, T]], None]]]:
+    """The values, and a function that stores others durably; no other process changes them during the block.
+
+    A file that cannot be read is not replaced: raises SourceUnreadable.
+    """
+
+    def store(values: dict[str, T]) -> None:
         content = msgspec.json.format(msgspec.json.encode(values, order="deterministic"), indent=2)
         try:
             write_atomic(path, content + b"\n")
         except OSError as error:
             raise _not_writable(path, error) from None
+
+    try:
+        lock = _lock_file(path)
+    except OSError as error:
+        raise _not_writable(path, error) from None
+    with locked(ignore_missing_locks(SYSTEM), lock):
+        yield load(path, value_type), store
 
 
 def _lock_file(path: Path) -> Path:
