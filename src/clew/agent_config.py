@@ -143,7 +143,8 @@ def apply_edit(edit: Edit) -> None:
                 with suppress(ClewError):
                     store(backups)
                 raise
-    if edit.after is None and edit.backup is not None:
+    # If the file is not as clew wrote it, its folders may not be those that clew made either.
+    if edit.after is None and edit.backup is not None and is_unchanged(edit.backup, edit.before):
         _remove_folders(file, edit.backup.folders)
 
 
