@@ -10,11 +10,10 @@ import click
 
 from clew.cli.agent_configuration import (
     agent_option,
+    change_agents,
     choose_agents,
     configured_home_option,
     configured_host,
-    plan_removals,
-    print_and_apply,
     program,
 )
 from clew.cli.options import as_json_option, dry_run_option, refuse_json, target_host, wants_json
@@ -43,7 +42,7 @@ def command() -> None:
 @dry_run_option()
 @configured_home_option
 @click.pass_context
-def install(context: click.Context, /, name: str | None, dry_run: bool, target_home: Path | None) -> None:
+def install(context: click.Context, /, name: str | None, dry_run: bool, target_home: Path | None) -> int:
     """Add the hook to agents, after printing the change.
 
     Other hooks and settings stay as they are. What the file held before is kept in clew's data folder: `clew hook
@@ -51,11 +50,8 @@ def install(context: click.Context, /, name: str | None, dry_run: bool, target_h
     """
     from clew.agent_config import plan_install
 
-    for addition in _additions(context, name, target_home):
-        edit = plan_install(addition)
-        print_and_apply(edit, dry_run, "installed; `clew hook uninstall` removes it")
-        if addition.note and not dry_run and not edit.is_empty:
-            print_message(addition.note)
+    additions = _additions(context, name, target_home)
+    return change_agents(plan_install, additions, is_named=name is not None, dry_run=dry_run)
 
 
 @command.command("uninstall")
@@ -63,10 +59,12 @@ def install(context: click.Context, /, name: str | None, dry_run: bool, target_h
 @dry_run_option()
 @configured_home_option
 @click.pass_context
-def uninstall(context: click.Context, /, name: str | None, dry_run: bool, target_home: Path | None) -> None:
+def uninstall(context: click.Context, /, name: str | None, dry_run: bool, target_home: Path | None) -> int:
     """Remove the hook from agents, after printing the change. The archive stays."""
-    for edit in plan_removals(_additions(context, name, target_home), is_named=name is not None):
-        print_and_apply(edit, dry_run, "removed")
+    from clew.agent_config import plan_uninstall
+
+    additions = _additions(context, name, target_home)
+    return change_agents(plan_uninstall, additions, is_named=name is not None, dry_run=dry_run)
 
 
 def _additions(context: click.Context, name: str | None, target_home: Path | None) -> list[HookAddition]:

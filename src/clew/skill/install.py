@@ -50,3 +50,6 @@ class SkillAddition(Addition):
         if not is_own and not self._force:
             raise WouldLose(f"{self.file.path} is not as clew wrote it; use --force to remove it")
         return backup.before if backup is not None else None
+
+    def how_to_add(self) -> str:
+        return "add the skill by hand: `clew skill show` prints it"
