@@ -162,6 +162,22 @@ def test_a_damaged_archive_is_an_outcome(sessions: Path) -> None:
     assert "run `clew archive`" in clew("hook", "status").out
 
 
+@pytest.mark.parametrize("content", [b"{", b"[]", b"\xff", b'{"x": 5}'])
+def test_a_damaged_list_of_runs_is_set_aside(content: bytes, sessions: Path) -> None:
+    clew("hook", "install", "--agent", "claude-code")
+    path = path_of("claude-code", LATEST)
+    log_path().write_bytes(content)
+    shown = clew("hook", "status")
+    assert shown.code == 0
+    assert "installed" in shown.out
+    assert str(log_path()) in shown.err and "no hook was run" not in shown.err
+    assert clew("hook", "status", "--json").json["runs"] is None
+    done = CliRunner().invoke(main, ["hook", "run", "--agent", "claude-code", "--foreground"], input=payload(path))
+    assert (done.exit_code, done.output) == (0, "")
+    assert [run.outcome for _, run in load_runs()] == ["archived"]
+    assert log_path().with_name("hooks.json.damaged").read_bytes() == content
+
+
 def test_the_list_of_runs_stays_short(sessions: Path) -> None:
     for _ in range(MAX_RUNS + 5):
         end_once = CliRunner().invoke(main, ["hook", "run", "--agent", "claude-code", "--foreground"], input=b"")

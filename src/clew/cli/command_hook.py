@@ -18,7 +18,7 @@ from clew.cli.agent_configuration import (
 )
 from clew.cli.options import as_json_option, dry_run_option, refuse_json, target_host, wants_json
 from clew.cli.output import print_message
-from clew.errors import ClewError
+from clew.errors import ClewError, SourceUnreadable
 
 if TYPE_CHECKING:
     from clew.cli.redaction import Redaction
@@ -90,7 +90,11 @@ def status(context: click.Context, /, target_home: Path | None, as_json: bool) -
     from clew.hooks.log import load_runs
 
     rows = _hook_rows(target_host(context, target_home))
-    runs = [{"time": time, **msgspec.to_builtins(run)} for time, run in load_runs()]
+    try:
+        runs = [{"time": time, **msgspec.to_builtins(run)} for time, run in load_runs()]
+    except SourceUnreadable as error:
+        runs = None
+        print_message(f"the last runs are not known: {error}")
     if wants_json(context, as_json):
         print_json({"agents": rows, "runs": runs})
     else:
@@ -121,7 +125,8 @@ def _hook_rows(host: Host) -> list[dict[str, Any]]:
     return rows
 
 
-def _print_status(rows: list[dict[str, Any]], runs: list[dict[str, Any]], masking: Redaction) -> None:
+def _print_status(rows: list[dict[str, Any]], runs: list[dict[str, Any]] | None, masking: Redaction) -> None:
+    """Print the agents and the last runs; None: they are not known."""
     from clew.cli.output import print_table
     from clew.hooks.log import OUTCOMES
     from clew.host import Host
@@ -136,7 +141,8 @@ def _print_status(rows: list[dict[str, Any]], runs: list[dict[str, Any]], maskin
     for note in dict.fromkeys(row["note"] for row in rows if row["note"]):
         print_message(note)
     if not runs:
-        print_message("no hook was run yet")
+        if runs is not None:
+            print_message("no hook was run yet")
         return
     now = Host.local().now()
     cells = []

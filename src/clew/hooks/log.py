@@ -56,8 +56,8 @@ def log_path() -> Path:
 
 
 def append_run(run: HookRun, time: datetime) -> None:
-    """Add a run; the oldest ones are dropped."""
-    with json_file.update(log_path(), HookRun) as runs:
+    """Add a run; the oldest ones are dropped. A damaged list is set aside."""
+    with json_file.update(log_path(), HookRun, set_aside=True) as runs:
         number = sum(key.startswith(spell_time(time)) for key in runs)
         runs[f"{spell_time(time)} {number}" if number else spell_time(time)] = run
         for key in sorted(runs)[:-MAX_RUNS]:
