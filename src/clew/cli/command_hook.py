@@ -16,7 +16,7 @@ from clew.cli.agent_configuration import (
     configured_host,
     program,
 )
-from clew.cli.options import as_json_option, dry_run_option, refuse_json, target_host, wants_json
+from clew.cli.options import as_json_option, dry_run_option, target_host, wants_json
 from clew.cli.output import print_message
 from clew.errors import ClewError, SourceUnreadable
 
@@ -148,23 +148,36 @@ def _print_status(rows: list[dict[str, Any]], runs: list[dict[str, Any]] | None,
     cells = []
     for run in runs[:SHOWN_RUNS]:
         text = OUTCOMES.get(run["outcome"], run["outcome"]) + (f" ({run['error']})" if run["error"] else "")
-        cells.append([ago(parse_time(run["time"]), now), run["agent"], run["session"] or "", text])
+        cells.append([ago(parse_time(run["time"]), now), run["agent"] or "", run["session"] or "", text])
     click.echo()
     print_table([Column("run"), Column("agent"), Column("session"), Column("outcome")], cells, masking)
 
 
-@command.command("run")
-@click.option("--agent", "name", required=True, metavar="ID", help="The agent that runs the hook.")
+class _LenientCommand(click.Command):
+    """A command that no option makes fail: a hook may have been installed by a later version of clew."""
+
+    ignore_unknown_options = True
+    allow_extra_args = True
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, list(args))
+        except click.UsageError:
+            ctx.params = {"name": None, "foreground": "--foreground" in args}
+            return []
+
+
+@command.command("run", cls=_LenientCommand)
+@click.option("--agent", "name", metavar="ID", help="The agent that runs the hook.")
 @click.option("--foreground", is_flag=True, help="Archive before the command ends, instead of in the background.")
 @click.pass_context
-def run(context: click.Context, /, name: str, foreground: bool) -> int:
+def run(context: click.Context, /, name: str | None, foreground: bool) -> int:
     """Archive the session that ended. Agents run this.
 
     The agent describes the session as JSON on standard input. Only a session that clew finds itself in the folders of
-    the agent is archived. The work is done in the background, and `clew hook status` shows what became of it. The exit
-    code is always 0.
+    the agent is archived. The work is done in the background, and `clew hook status` shows what became of it.
+    Nothing is printed, and the exit code is always 0, also with options that this version does not know.
     """
-    refuse_json(context)
     homes = context.find_root().obj["homes"]
     try:
         if foreground:
@@ -177,14 +190,15 @@ def run(context: click.Context, /, name: str, foreground: bool) -> int:
     return 0
 
 
-def _start_in_background(name: str, homes: tuple[str, ...]) -> None:
+def _start_in_background(name: str | None, homes: tuple[str, ...]) -> None:
     """Start a process that outlives this one and the agent, and reads the input in place of this one."""
     from subprocess import DEVNULL, Popen
 
     named = [word for home in homes for word in ("--home", home)]
+    options = ["--agent", name] if name is not None else []
     Popen(
         # -P: no module is loaded from the current folder, which may hold untrusted code.
-        [sys.executable, "-P", "-m", "clew", *named, "hook", "run", "--agent", name, "--foreground"],
+        [sys.executable, "-P", "-m", "clew", *named, "hook", "run", *options, "--foreground"],
         stdin=DEVNULL if sys.stdin is None or sys.stdin.isatty() else None,
         stdout=DEVNULL,
         stderr=DEVNULL,
@@ -192,7 +206,7 @@ def _start_in_background(name: str, homes: tuple[str, ...]) -> None:
     )
 
 
-def _archive(name: str, host: Host) -> None:
+def _archive(name: str | None, host: Host) -> None:
     from clew.hooks.capture import MAX_INPUT_BYTES, archive_ended_session
     from clew.hooks.log import append_run
 
