@@ -117,7 +117,8 @@ JSON_SETUP = (
 """Commands that are run before the examples."""
 STATUS_LINE_INPUT = '{"model": {"display_name": "Opus"}, "cost": {"total_cost_usd": 0.38}}'
 MESSAGE = '{"role": "user", "content": "Who is here?"}'
-HOOK_NOTE = "An `outcome` is one of " + ", ".join(f"`{outcome}`" for outcome in OUTCOMES) + "."
+HOOK_NOTE = "An `outcome` is one of " + ", ".join(f"`{outcome}`" for outcome in OUTCOMES) + ". "
+HOOK_NOTE += "`runs` is null if the list of them is damaged, and `agent` if a hook did not name it."
 JSON_EXAMPLES = (
     JsonExample("clew", "--json"),
     JsonExample("clew list", "list --json"),

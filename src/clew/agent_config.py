@@ -2,6 +2,9 @@
 
 Before the first change, the content of the file is kept in clew's data folder. If nothing else changed the file since,
 a removal restores it byte for byte, unless it had what clew adds already.
+
+A backup is stored before the file is changed, and deleted after the file was restored. So a process that dies in
+between leaves a backup whose digests are not those of the file: such a backup is not used.
 """
 
 from __future__ import annotations
@@ -10,14 +13,15 @@ import difflib
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
 from clew.agents.configuration import ConfigFile
-from clew.errors import Busy, SourceUnreadable, UnknownReference
+from clew.errors import Busy, ClewError, PathRefused, SourceUnreadable, UnknownReference
 from clew.host import data_dir
 from clew.io import json_file
 from clew.io.json_text import replace_values
@@ -25,7 +29,13 @@ from clew.io.safe_write import Change, Within
 
 BACKUPS = "agent-config.json"
 """The file in clew's data folder with the content of agents' files before clew changed them."""
+BYTE_ORDER_MARK = "\ufeff"
+"""Some editors on Windows begin a file in UTF-8 with it."""
 _NEW_FILE_MODE = 0o600
+
+
+class UnusableContent(SourceUnreadable):
+    """A file of an agent has a content that clew cannot change safely."""
 
 
 class Backup(msgspec.Struct):
@@ -35,6 +45,8 @@ class Backup(msgspec.Struct):
     """None if there was no file."""
     digest: str
     folders: list[str] = []
+    last_digest: str | None = None
+    """The digest of what clew wrote before that: the file may still hold it if clew was interrupted."""
     """The folders that clew made for the file, below that of `ConfigFile`; the outermost first."""
 
 
@@ -42,8 +54,11 @@ class Addition(ABC):
     """What clew adds to a file of an agent."""
 
     kind: ClassVar[str]
+    """The command that adds and removes it."""
     title: ClassVar[str]
     """What it is, for messages."""
+    note: str = ""
+    """What the user has to do after an installation."""
 
     def __init__(self, file: ConfigFile) -> None:
         self.file = file
@@ -55,7 +70,7 @@ class Addition(ABC):
 
     @abstractmethod
     def is_in(self, text: str | None) -> bool:
-        """True for a content of the file that has it, in any form. Raises SourceUnreadable for an unusable content."""
+        """True for a content of the file that has it, in any form. Raises UnusableContent."""
 
     @abstractmethod
     def add(self, text: str | None) -> str:
@@ -64,6 +79,10 @@ class Addition(ABC):
     @abstractmethod
     def remove(self, text: str) -> str | None:
         """The content without it; None if the file is of no use then. Raises UnknownReference if it is not there."""
+
+    @abstractmethod
+    def how_to_add(self) -> str:
+        """How a person adds it, in one line."""
 
     def absence(self) -> UnknownReference:
         """The error that it is not there."""
@@ -90,6 +109,17 @@ class Edit(NamedTuple):
         """True if nothing changes."""
         return self.before == self.after
 
+    @property
+    def outcome(self) -> str:
+        """What was done, once the change is made."""
+        title = self.addition.title
+        if not self.is_removal:
+            return f"installed; `clew {self.addition.kind} uninstall` removes it"
+        if self.after is None:
+            return "file removed"
+        is_restored = self.backup is not None and self.after == self.backup.before
+        return f"restored, without the {title}" if is_restored else f"{title} removed"
+
     def diff(self) -> str:
         """The change as a unified diff."""
         old, new = ((text or "").splitlines() for text in (self.before, self.after))
@@ -99,19 +129,29 @@ class Edit(NamedTuple):
 
 def plan_install(addition: Addition) -> Edit:
     """The change that adds it; what an earlier version of clew or other options added is replaced."""
-    before = read_file(addition.file)
-    return Edit(addition, before, addition.add(before))
+    try:
+        before = read_file(addition.file)
+        return Edit(addition, before, addition.add(before))
+    except (UnusableContent, PathRefused) as error:
+        raise type(error)(f"{error}; {addition.how_to_add()}") from None
 
 
 def plan_uninstall(addition: Addition) -> Edit:
     """The change that removes it. Raises UnknownReference if it is not there."""
+    try:
+        return _plan_uninstall(addition)
+    except (UnusableContent, PathRefused) as error:
+        raise type(error)(f"{error}; if it has the {addition.title}, remove that by hand") from None
+
+
+def _plan_uninstall(addition: Addition) -> Edit:
     before = read_file(addition.file)
     backup = load_backup(addition)
     if backup is not None and addition.is_in(backup.before):
         backup = None
     if backup is not None and is_unchanged(backup, before):
         return Edit(addition, before, backup.before, is_removal=True, backup=backup)
-    if before is None:
+    if before is None or (backup is not None and backup.before == before):
         raise addition.absence()
     after = addition.remove(before)
     if after is not None and backup is not None and backup.before is None and after.strip() in ("", "{}"):
@@ -122,31 +162,44 @@ def plan_uninstall(addition: Addition) -> Edit:
 def apply_edit(edit: Edit) -> None:
     """Write the change, at once or not at all; links are refused. Raises Busy if the file changed since it was read."""
     file, key = edit.addition.file, edit.addition.backup_key
-    with json_file.update(data_dir() / BACKUPS, Backup) as backups, Within(file.folder) as within:
+    with json_file.exclusive(data_dir() / BACKUPS, Backup) as (backups, store), _folder_of(file) as within:
         if _decoded(file, within.read(file.name)) != edit.before:
             raise Busy(f"{file.path} was changed by another program; try again")
-        folders = _missing_folders(file)
         body = edit.after.encode() if edit.after is not None else None
-        within.apply([Change(file.name, body, _NEW_FILE_MODE if edit.before is None else None)])
-        known = backups.pop(key, None)
+        change = Change(file.name, body, _NEW_FILE_MODE if edit.before is None else None)
         if edit.is_removal:
-            _rebase_backups(backups, edit)
-        elif edit.after is not None:
-            # The oldest content is kept as long as only clew changed the file.
-            is_own = known is not None and is_unchanged(known, edit.before)
-            oldest = known if known is not None and is_own else Backup(edit.before, "", folders)
-            backups[key] = Backup(oldest.before, _digest(edit.after), oldest.folders)
-    if edit.after is None and edit.backup is not None:
+            within.apply([change])
+            store(_backups_after_removal(backups, edit))
+        else:
+            store({**backups, key: _new_backup(backups.get(key), edit)})
+            try:
+                within.apply([change])
+            except BaseException:
+                with suppress(ClewError):
+                    store(backups)
+                raise
+    # If the file is not as clew wrote it, its folders may not be those that clew made either.
+    if edit.after is None and edit.backup is not None and is_unchanged(edit.backup, edit.before):
         _remove_folders(file, edit.backup.folders)
 
 
-def _rebase_backups(backups: dict[str, Backup], edit: Edit) -> None:
-    """Let the backups of additions that were made to the same file later lead to what was there before this one."""
-    for key, other in backups.items():
+def _new_backup(known: Backup | None, edit: Edit) -> Backup:
+    """The backup for an installation. The oldest content is kept as long as only clew changed the file."""
+    digest = _digest(edit.after or "")
+    if known is None or edit.before is None or not is_unchanged(known, edit.before):
+        return Backup(edit.before, digest, _missing_folders(edit.addition.file))
+    return Backup(known.before, digest, known.folders, last_digest=_digest(edit.before))
+
+
+def _backups_after_removal(backups: dict[str, Backup], edit: Edit) -> dict[str, Backup]:
+    """The other backups. Those of additions that were made to the file later lead to what was there before this one."""
+    others = {key: backup for key, backup in backups.items() if key != edit.addition.backup_key}
+    for key, other in others.items():
         if key.partition(":")[2] != str(edit.path.absolute()) or edit.backup is None or edit.after is None:
             continue
         if other.before is not None and is_unchanged(edit.backup, other.before) and is_unchanged(other, edit.before):
-            backups[key] = Backup(edit.backup.before, _digest(edit.after), edit.backup.folders)
+            others[key] = Backup(edit.backup.before, _digest(edit.after), edit.backup.folders)
+    return others
 
 
 def _missing_folders(file: ConfigFile) -> list[str]:
@@ -167,23 +220,43 @@ def load_backup(addition: Addition) -> Backup | None:
 
 
 def is_unchanged(backup: Backup, text: str | None) -> bool:
-    """True for the content that clew wrote last."""
-    return text is not None and backup.digest == _digest(text)
+    """True for what clew wrote, unless anything else changed it."""
+    return text is not None and _digest(text) in (backup.digest, backup.last_digest)
 
 
 def read_file(file: ConfigFile) -> str | None:
     """The content of a file; None if there is none. Links are refused."""
-    if not file.folder.is_dir():
-        raise SourceUnreadable(f"{file.folder}: no such folder")
-    with Within(file.folder) as within:
+    with _folder_of(file) as within:
         return _decoded(file, within.read(file.name))
+
+
+@contextmanager
+def _folder_of(file: ConfigFile) -> Iterator[Within]:
+    """The folder of a file, opened. Errors in the block name the file by its full path."""
+    try:
+        if not file.folder.is_dir():
+            raise SourceUnreadable(f"{file.folder}: no such folder")
+        with Within(file.folder) as within:
+            yield within
+    except PathRefused as error:
+        link = _link_on_the_way(file)
+        what = f"{error}" if link is None else f"{link} is a link, which clew does not follow"
+        raise PathRefused(what if link == file.path else f"{file.path}: {what}") from None
+    except OSError as error:
+        raise SourceUnreadable(f"{file.path}: {error.strerror or error}") from None
+
+
+def _link_on_the_way(file: ConfigFile) -> Path | None:
+    """The first link among the folders below `ConfigFile.folder` and the file itself."""
+    names = [*reversed(PurePosixPath(file.name).parents), PurePosixPath(file.name)]
+    return next((file.folder / name for name in names if name.name and (file.folder / name).is_symlink()), None)
 
 
 def _decoded(file: ConfigFile, body: bytes | None) -> str | None:
     try:
         return body.decode() if body is not None else None
     except UnicodeDecodeError:
-        raise SourceUnreadable(f"{file.path} is not UTF-8") from None
+        raise UnusableContent(f"{file.path} is not UTF-8") from None
 
 
 def _digest(text: str) -> str:
@@ -191,7 +264,7 @@ def _digest(text: str) -> str:
 
 
 class JsonAddition(Addition):
-    """Something in a JSON file. A file with comments or with a key twice is refused."""
+    """Something in a JSON file. A file with comments or with a key twice is refused. A byte order mark stays."""
 
     @abstractmethod
     def is_among(self, values: dict[str, Any]) -> bool:
@@ -209,34 +282,43 @@ class JsonAddition(Addition):
         return self.is_among(self.parse(text))
 
     def add(self, text: str | None) -> str:
-        return replace_values(text or "", self.add_to(self.parse(text)))
+        return _replace_values(text or "", self.add_to(self.parse(text)))
 
     def remove(self, text: str) -> str:
         values = self.parse(text)
         if not self.is_among(values):
             raise self.absence()
-        return replace_values(text, self.remove_from(values))
+        return _replace_values(text, self.remove_from(values))
+
+    def how_to_add(self) -> str:
+        return f"add the {self.title} by hand: {json.dumps(self.add_to({}), ensure_ascii=False)}"
 
     def parse(self, text: str | None) -> dict[str, Any]:
         """The values of a content of the file; none without a file."""
-        if text is None or not text.strip():
+        content = (text or "").removeprefix(BYTE_ORDER_MARK)
+        if not content.strip():
             return {}
         try:
-            values = json.loads(text, object_pairs_hook=_without_duplicates)
+            values = json.loads(content, object_pairs_hook=_without_duplicates)
         except (ValueError, RecursionError) as error:
-            hint = f"it may have comments; add the {self.title} by hand"
-            raise SourceUnreadable(f"{self.file.path} cannot be changed: {error}; {hint}") from None
+            hint = "; it may have comments" if "//" in content or "/*" in content else ""
+            raise UnusableContent(f"{self.file.path} cannot be changed: {error}{hint}") from None
         if not isinstance(values, dict):
-            raise SourceUnreadable(f"{self.file.path} is not a JSON object")
+            raise UnusableContent(f"{self.file.path} is not a JSON object")
         return values
 
     def member(self, values: dict[str, Any], key: str, value_type: type[Any]) -> Any:
-        """The object or array of this key; an empty one without it. Raises SourceUnreadable for anything else."""
+        """The object or array of this key; an empty one without it. Raises UnusableContent for anything else."""
         found = values.get(key, value_type())
         if not isinstance(found, value_type):
             what = "an object" if value_type is dict else "an array"
-            raise SourceUnreadable(f"{self.file.path}: `{key}` is not {what}")
+            raise UnusableContent(f"{self.file.path}: `{key}` is not {what}")
         return found
+
+
+def _replace_values(text: str, values: dict[str, Any]) -> str:
+    mark = BYTE_ORDER_MARK if text.startswith(BYTE_ORDER_MARK) else ""
+    return mark + replace_values(text.removeprefix(mark), values)
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -162,11 +162,55 @@ def test_a_damaged_archive_is_an_outcome(sessions: Path) -> None:
     assert "run `clew archive`" in clew("hook", "status").out
 
 
+@pytest.mark.parametrize("content", [b"{", b"[]", b"\xff", b'{"x": 5}'])
+def test_a_damaged_list_of_runs_is_set_aside(content: bytes, sessions: Path) -> None:
+    clew("hook", "install", "--agent", "claude-code")
+    path = path_of("claude-code", LATEST)
+    log_path().write_bytes(content)
+    shown = clew("hook", "status")
+    assert shown.code == 0
+    assert "installed" in shown.out
+    assert str(log_path()) in shown.err and "no hook was run" not in shown.err
+    assert clew("hook", "status", "--json").json["runs"] is None
+    done = CliRunner().invoke(main, ["hook", "run", "--agent", "claude-code", "--foreground"], input=payload(path))
+    assert (done.exit_code, done.output) == (0, "")
+    assert [run.outcome for _, run in load_runs()] == ["archived"]
+    assert log_path().with_name("hooks.json.damaged").read_bytes() == content
+
+
 def test_the_list_of_runs_stays_short(sessions: Path) -> None:
     for _ in range(MAX_RUNS + 5):
         end_once = CliRunner().invoke(main, ["hook", "run", "--agent", "claude-code", "--foreground"], input=b"")
         assert end_once.exit_code == 0
     assert len(load_runs()) == MAX_RUNS
+
+
+@pytest.mark.parametrize(
+    ("words", "outcome"),
+    [
+        (("--agent", "claude-code", "--later", "--wait", "5", "-x"), "archived"),
+        (("--later=1", "--agent", "claude-code", "word"), "archived"),
+        (("--agent", "claude-code", "--json"), "archived"),
+        ((), "no-agent"),
+        (("--agent",), "no-agent"),
+        (("--foreground=1",), "no-agent"),
+    ],
+)
+def test_no_option_makes_the_hook_fail(words: tuple[str, ...], outcome: str, sessions: Path) -> None:
+    sent = payload(path_of("claude-code", LATEST))
+    for options in (("--json",), ()):
+        line = [*options, "hook", "run", "--foreground", *words]
+        done = CliRunner().invoke(main, line, input=sent)
+        assert (done.exit_code, done.output) == (0, "")
+    assert load_runs()[-1][1].outcome == outcome
+    assert OUTCOMES[outcome] in clew("hook", "status").out
+
+
+def test_a_hook_without_an_agent_is_recorded_in_the_background(home: Path) -> None:
+    done = run("hook", "run", "--later", input=b"{}")
+    assert (done.code, done.out, done.err) == (0, "", "")
+    wait_for_runs(1)
+    assert load_runs()[0][1].outcome == "no-agent"
 
 
 def test_a_data_folder_that_cannot_be_used_does_not_fail_the_agent(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

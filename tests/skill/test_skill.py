@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -123,6 +124,38 @@ def test_a_changed_file_is_replaced_and_removed_only_with_force(agent: str, home
     path.write_text("again")
     assert change("uninstall", agent, "--force").code == 0
     assert path.read_text() == "mine"
+
+
+@pytest.mark.parametrize("options", [(), ("--force",)])
+def test_a_skill_that_clew_did_not_install_is_never_removed(options: tuple[str, ...], home: Path) -> None:
+    path = home / FILES["claude-code"]
+    path.parent.mkdir(parents=True)
+    path.write_text("mine")
+    for words in (("--agent", "claude-code", *options), options):
+        refused = clew("skill", "uninstall", *words)
+        assert refused.code == 1
+        assert "no skill of clew" in refused.err or "no agent has a skill of clew" in refused.err
+        assert "--force" not in refused.err
+    assert path.read_text() == "mine"
+
+
+def test_the_text_of_clew_is_removed_but_not_folders_that_clew_did_not_make(home: Path) -> None:
+    path = home / FILES["claude-code"]
+    path.parent.mkdir(parents=True)
+    path.write_text(skill_text())
+    assert change("uninstall", "claude-code").code == 0
+    assert not path.exists()
+    assert path.parent.is_dir()
+
+
+def test_folders_that_were_made_anew_since_stay(home: Path) -> None:
+    path = home / FILES["claude-code"]
+    change("install", "claude-code")
+    shutil.rmtree(home / ".claude")
+    path.parent.mkdir(parents=True)
+    path.write_text("mine")
+    assert change("uninstall", "claude-code", "--force").code == 0
+    assert path.parent.is_dir()
 
 
 def test_a_skill_of_an_earlier_version_is_replaced(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import click
 from clew.cli.options import Folder, refuse_json, target_host
 from clew.cli.output import print_message
 from clew.cli.redaction import TEXT, Redaction
-from clew.errors import UnknownReference, UsageError
+from clew.errors import ClewError, UnknownReference, UsageError
 
 if TYPE_CHECKING:
     from clew.agent_config import Addition, Edit
@@ -77,23 +77,32 @@ def program(*, is_shared: bool = False) -> list[str]:
     return clew_command(installed=shutil.which("clew"), python=sys.executable, is_shared=is_shared)
 
 
-def plan_removals(additions: Sequence[Addition], *, is_named: bool) -> list[Edit]:
-    """The changes that remove what clew added. Of agents that were not named, some may not have it, but not all."""
-    from clew.agent_config import plan_uninstall
+def change_agents(
+    plan: Callable[[Addition], Edit], additions: Sequence[Addition], *, is_named: bool, dry_run: bool
+) -> int:
+    """Plan, print and make a change of the configuration of agents. Returns the exit code.
 
-    edits = []
+    Of agents that were not named, one whose file cannot be changed is reported, and the others are changed. Some may
+    not have what is to be removed, but not all.
+    """
+    code, absent = 0, 0
     for addition in additions:
         try:
-            edits.append(plan_uninstall(addition))
-        except UnknownReference:
+            print_and_apply(plan(addition), dry_run)
+        except ClewError as error:
             if is_named:
                 raise
-    if not edits:
+            if isinstance(error, UnknownReference):
+                absent += 1
+                continue
+            print_message(f"clew: {error}")
+            code = code or error.exit_code
+    if absent == len(additions):
         raise UnknownReference(f"no agent has a {additions[0].title}")
-    return edits
+    return code
 
 
-def print_and_apply(edit: Edit, dry_run: bool, done: str) -> None:
+def print_and_apply(edit: Edit, dry_run: bool) -> None:
     """Print the change, and make it unless it is a dry run."""
     from clew.agent_config import apply_edit
 
@@ -102,6 +111,9 @@ def print_and_apply(edit: Edit, dry_run: bool, done: str) -> None:
         return
     # Other entries of the file may hold secrets.
     click.echo(Redaction(TEXT).text(edit.diff()))
-    if not dry_run:
-        apply_edit(edit)
-        print_message(f"{edit.path}: {done}")
+    if dry_run:
+        return
+    apply_edit(edit)
+    print_message(f"{edit.path}: {edit.outcome}")
+    if edit.addition.note and not edit.is_removal:
+        print_message(edit.addition.note)

@@ -10,16 +10,15 @@ import click
 
 from clew.cli.agent_configuration import (
     agent_option,
+    change_agents,
     choose_agents,
     configured_home_option,
     configured_host,
-    plan_removals,
-    print_and_apply,
     program,
 )
-from clew.cli.options import as_json_option, dry_run_option, refuse_json, target_host, wants_json
+from clew.cli.options import as_json_option, dry_run_option, target_host, wants_json
 from clew.cli.output import print_message
-from clew.errors import ClewError
+from clew.errors import ClewError, SourceUnreadable
 
 if TYPE_CHECKING:
     from clew.cli.redaction import Redaction
@@ -43,7 +42,7 @@ def command() -> None:
 @dry_run_option()
 @configured_home_option
 @click.pass_context
-def install(context: click.Context, /, name: str | None, dry_run: bool, target_home: Path | None) -> None:
+def install(context: click.Context, /, name: str | None, dry_run: bool, target_home: Path | None) -> int:
     """Add the hook to agents, after printing the change.
 
     Other hooks and settings stay as they are. What the file held before is kept in clew's data folder: `clew hook
@@ -51,11 +50,8 @@ def install(context: click.Context, /, name: str | None, dry_run: bool, target_h
     """
     from clew.agent_config import plan_install
 
-    for addition in _additions(context, name, target_home):
-        edit = plan_install(addition)
-        print_and_apply(edit, dry_run, "installed; `clew hook uninstall` removes it")
-        if addition.note and not dry_run and not edit.is_empty:
-            print_message(addition.note)
+    additions = _additions(context, name, target_home)
+    return change_agents(plan_install, additions, is_named=name is not None, dry_run=dry_run)
 
 
 @command.command("uninstall")
@@ -63,10 +59,12 @@ def install(context: click.Context, /, name: str | None, dry_run: bool, target_h
 @dry_run_option()
 @configured_home_option
 @click.pass_context
-def uninstall(context: click.Context, /, name: str | None, dry_run: bool, target_home: Path | None) -> None:
+def uninstall(context: click.Context, /, name: str | None, dry_run: bool, target_home: Path | None) -> int:
     """Remove the hook from agents, after printing the change. The archive stays."""
-    for edit in plan_removals(_additions(context, name, target_home), is_named=name is not None):
-        print_and_apply(edit, dry_run, "removed")
+    from clew.agent_config import plan_uninstall
+
+    additions = _additions(context, name, target_home)
+    return change_agents(plan_uninstall, additions, is_named=name is not None, dry_run=dry_run)
 
 
 def _additions(context: click.Context, name: str | None, target_home: Path | None) -> list[HookAddition]:
@@ -92,7 +90,11 @@ def status(context: click.Context, /, target_home: Path | None, as_json: bool) -
     from clew.hooks.log import load_runs
 
     rows = _hook_rows(target_host(context, target_home))
-    runs = [{"time": time, **msgspec.to_builtins(run)} for time, run in load_runs()]
+    try:
+        runs = [{"time": time, **msgspec.to_builtins(run)} for time, run in load_runs()]
+    except SourceUnreadable as error:
+        runs = None
+        print_message(f"the last runs are not known: {error}")
     if wants_json(context, as_json):
         print_json({"agents": rows, "runs": runs})
     else:
@@ -123,7 +125,8 @@ def _hook_rows(host: Host) -> list[dict[str, Any]]:
     return rows
 
 
-def _print_status(rows: list[dict[str, Any]], runs: list[dict[str, Any]], masking: Redaction) -> None:
+def _print_status(rows: list[dict[str, Any]], runs: list[dict[str, Any]] | None, masking: Redaction) -> None:
+    """Print the agents and the last runs; None: they are not known."""
     from clew.cli.output import print_table
     from clew.hooks.log import OUTCOMES
     from clew.host import Host
@@ -138,29 +141,43 @@ def _print_status(rows: list[dict[str, Any]], runs: list[dict[str, Any]], maskin
     for note in dict.fromkeys(row["note"] for row in rows if row["note"]):
         print_message(note)
     if not runs:
-        print_message("no hook was run yet")
+        if runs is not None:
+            print_message("no hook was run yet")
         return
     now = Host.local().now()
     cells = []
     for run in runs[:SHOWN_RUNS]:
         text = OUTCOMES.get(run["outcome"], run["outcome"]) + (f" ({run['error']})" if run["error"] else "")
-        cells.append([ago(parse_time(run["time"]), now), run["agent"], run["session"] or "", text])
+        cells.append([ago(parse_time(run["time"]), now), run["agent"] or "", run["session"] or "", text])
     click.echo()
     print_table([Column("run"), Column("agent"), Column("session"), Column("outcome")], cells, masking)
 
 
-@command.command("run")
-@click.option("--agent", "name", required=True, metavar="ID", help="The agent that runs the hook.")
+class _LenientCommand(click.Command):
+    """A command that no option makes fail: a hook may have been installed by a later version of clew."""
+
+    ignore_unknown_options = True
+    allow_extra_args = True
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, list(args))
+        except click.UsageError:
+            ctx.params = {"name": None, "foreground": "--foreground" in args}
+            return []
+
+
+@command.command("run", cls=_LenientCommand)
+@click.option("--agent", "name", metavar="ID", help="The agent that runs the hook.")
 @click.option("--foreground", is_flag=True, help="Archive before the command ends, instead of in the background.")
 @click.pass_context
-def run(context: click.Context, /, name: str, foreground: bool) -> int:
+def run(context: click.Context, /, name: str | None, foreground: bool) -> int:
     """Archive the session that ended. Agents run this.
 
     The agent describes the session as JSON on standard input. Only a session that clew finds itself in the folders of
-    the agent is archived. The work is done in the background, and `clew hook status` shows what became of it. The exit
-    code is always 0.
+    the agent is archived. The work is done in the background, and `clew hook status` shows what became of it.
+    Nothing is printed, and the exit code is always 0, also with options that this version does not know.
     """
-    refuse_json(context)
     homes = context.find_root().obj["homes"]
     try:
         if foreground:
@@ -173,14 +190,15 @@ def run(context: click.Context, /, name: str, foreground: bool) -> int:
     return 0
 
 
-def _start_in_background(name: str, homes: tuple[str, ...]) -> None:
+def _start_in_background(name: str | None, homes: tuple[str, ...]) -> None:
     """Start a process that outlives this one and the agent, and reads the input in place of this one."""
     from subprocess import DEVNULL, Popen
 
     named = [word for home in homes for word in ("--home", home)]
+    options = ["--agent", name] if name is not None else []
     Popen(
         # -P: no module is loaded from the current folder, which may hold untrusted code.
-        [sys.executable, "-P", "-m", "clew", *named, "hook", "run", "--agent", name, "--foreground"],
+        [sys.executable, "-P", "-m", "clew", *named, "hook", "run", *options, "--foreground"],
         stdin=DEVNULL if sys.stdin is None or sys.stdin.isatty() else None,
         stdout=DEVNULL,
         stderr=DEVNULL,
@@ -188,7 +206,7 @@ def _start_in_background(name: str, homes: tuple[str, ...]) -> None:
     )
 
 
-def _archive(name: str, host: Host) -> None:
+def _archive(name: str | None, host: Host) -> None:
     from clew.hooks.capture import MAX_INPUT_BYTES, archive_ended_session
     from clew.hooks.log import append_run
 

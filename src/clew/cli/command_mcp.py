@@ -127,7 +127,7 @@ def install(
     config = _config(context, name, project, target_home)
     options = ["--redact", redact] if redact is not None else []
     addition = server_addition(config, [*program(is_shared=project is not None), "mcp", *options])
-    print_and_apply(plan_install(addition), dry_run, "installed; `clew mcp uninstall` removes it")
+    print_and_apply(plan_install(addition), dry_run)
 
 
 @command.command("uninstall")
@@ -144,7 +144,7 @@ def uninstall(
     from clew.mcp.clients import server_addition
 
     config = _config(context, name, project, target_home)
-    print_and_apply(plan_uninstall(server_addition(config)), dry_run, "removed")
+    print_and_apply(plan_uninstall(server_addition(config)), dry_run)
 
 
 def _config(context: click.Context, name: str, project: Path | None, target_home: Path | None) -> McpConfig:

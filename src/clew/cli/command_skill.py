@@ -10,11 +10,10 @@ import click
 from clew.cli import OPTIONS
 from clew.cli.agent_configuration import (
     agent_option,
+    change_agents,
     choose_agents,
     configured_home_option,
     configured_host,
-    plan_removals,
-    print_and_apply,
 )
 from clew.cli.options import dry_run_option, refuse_json
 
@@ -50,7 +49,7 @@ def show(context: click.Context, /) -> None:
 @dry_run_option()
 @configured_home_option
 @click.pass_context
-def install(context: click.Context, /, name: str | None, force: bool, dry_run: bool, target_home: Path | None) -> None:
+def install(context: click.Context, /, name: str | None, force: bool, dry_run: bool, target_home: Path | None) -> int:
     """Add the skill to agents, after printing the change.
 
     A skill of the same name that was changed or that is not of clew is replaced only with --force, and comes back with
@@ -58,9 +57,8 @@ def install(context: click.Context, /, name: str | None, force: bool, dry_run: b
     """
     from clew.agent_config import plan_install
 
-    edits = [plan_install(addition) for addition in _additions(context, name, force, target_home)]
-    for edit in edits:
-        print_and_apply(edit, dry_run, "installed; `clew skill uninstall` removes it")
+    additions = _additions(context, name, force, target_home)
+    return change_agents(plan_install, additions, is_named=name is not None, dry_run=dry_run)
 
 
 @command.command("uninstall")
@@ -69,13 +67,12 @@ def install(context: click.Context, /, name: str | None, force: bool, dry_run: b
 @dry_run_option()
 @configured_home_option
 @click.pass_context
-def uninstall(
-    context: click.Context, /, name: str | None, force: bool, dry_run: bool, target_home: Path | None
-) -> None:
+def uninstall(context: click.Context, /, name: str | None, force: bool, dry_run: bool, target_home: Path | None) -> int:
     """Remove the skill from agents, after printing the change."""
+    from clew.agent_config import plan_uninstall
+
     additions = _additions(context, name, force, target_home)
-    for edit in plan_removals(additions, is_named=name is not None):
-        print_and_apply(edit, dry_run, "removed")
+    return change_agents(plan_uninstall, additions, is_named=name is not None, dry_run=dry_run)
 
 
 def _additions(context: click.Context, name: str | None, force: bool, target_home: Path | None) -> list[SkillAddition]:

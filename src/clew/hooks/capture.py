@@ -25,8 +25,10 @@ BUSY_SECONDS = 60.0
 """How long to wait for another process that writes to the archive."""
 
 
-def archive_ended_session(agent: str, sent: bytes, host: Host) -> HookRun:
+def archive_ended_session(agent: str | None, sent: bytes, host: Host) -> HookRun:
     """Archive the session that the input of a hook names. Every refusal and every error is an outcome."""
+    if agent is None:
+        return HookRun(None, "no-agent")
     try:
         path = _transcript(sent)
         if not isinstance(path, Path):

@@ -22,6 +22,7 @@ UNCHANGED = "unchanged"
 OUTCOMES = {
     ARCHIVED: "the session was archived",
     UNCHANGED: "the archive had the session already",
+    "no-agent": "refused: the hook does not name its agent; run `clew hook install`",
     "no-input": "refused: the agent sent nothing",
     "too-large": "refused: the input is too large",
     "not-json": "refused: the input is not a JSON object",
@@ -37,7 +38,8 @@ OUTCOMES = {
 class HookRun(msgspec.Struct):
     """A hook that an agent ran."""
 
-    agent: str
+    agent: str | None
+    """None if the hook did not name it."""
     outcome: str
     session: str | None = None
     """A UUID."""
@@ -56,8 +58,8 @@ def log_path() -> Path:
 
 
 def append_run(run: HookRun, time: datetime) -> None:
-    """Add a run; the oldest ones are dropped."""
-    with json_file.update(log_path(), HookRun) as runs:
+    """Add a run; the oldest ones are dropped. A damaged list is set aside."""
+    with json_file.update(log_path(), HookRun, set_aside=True) as runs:
         number = sum(key.startswith(spell_time(time)) for key in runs)
         runs[f"{spell_time(time)} {number}" if number else spell_time(time)] = run
         for key in sorted(runs)[:-MAX_RUNS]:

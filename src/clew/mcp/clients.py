@@ -8,9 +8,9 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any
 
-from clew.agent_config import Addition, JsonAddition
+from clew.agent_config import BYTE_ORDER_MARK, Addition, JsonAddition, UnusableContent
 from clew.agents.configuration import McpConfig
-from clew.errors import SourceUnreadable, UsageError
+from clew.errors import UsageError
 
 SERVER = "clew"
 """The name of the server in configurations."""
@@ -66,8 +66,7 @@ class _TomlServer(Addition):
         kept = _BLOCK.sub("", before)
         if self.is_in(kept):
             raise UsageError(f"{self.file.path}: [{self._table}.{SERVER}] was not added by clew; change it by hand")
-        lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in self._entry.items()]
-        block = "\n".join([_FIRST_LINE, f"[{self._table}.{SERVER}]", *lines, _LAST_LINE])
+        block = "\n".join([_FIRST_LINE, f"[{self._table}.{SERVER}]", *self._lines(), _LAST_LINE])
         gap = "" if not kept else "\n" if kept.endswith("\n") else "\n\n"
         return self._checked(kept, f"{kept}{gap}{block}\n", self._entry)
 
@@ -78,17 +77,23 @@ class _TomlServer(Addition):
             raise UsageError(f"{self.file.path}: [{self._table}.{SERVER}] was not added by clew; remove it by hand")
         return self._checked(text, _BLOCK.sub("", text), None)
 
+    def how_to_add(self) -> str:
+        return f"add the {self.title} by hand: [{self._table}.{SERVER}] with {' and '.join(self._lines())}"
+
+    def _lines(self) -> list[str]:
+        return [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in self._entry.items()]
+
     def _servers(self, values: dict[str, Any]) -> dict[str, Any]:
         servers = values.get(self._table, {})
         if not isinstance(servers, dict):
-            raise SourceUnreadable(f"{self.file.path}: `{self._table}` is not an object")
+            raise UnusableContent(f"{self.file.path}: `{self._table}` is not an object")
         return servers
 
     def _parse(self, text: str) -> dict[str, Any]:
         try:
-            return tomllib.loads(text)
+            return tomllib.loads(text.removeprefix(BYTE_ORDER_MARK))
         except tomllib.TOMLDecodeError as error:
-            raise SourceUnreadable(f"{self.file.path}: {error}") from None
+            raise UnusableContent(f"{self.file.path} cannot be changed: {error}") from None
 
     def _checked(self, before: str, after: str, entry: dict[str, Any] | None) -> str:
         """The text after a change, if it has this entry and nothing else differs."""
@@ -96,5 +101,5 @@ class _TomlServer(Addition):
         servers = {name: value for name, value in self._servers(values).items() if name != SERVER}
         expected = {**values, self._table: servers | ({SERVER: entry} if entry is not None else {})}
         if {self._table: {}, **self._parse(after)} != expected:
-            raise SourceUnreadable(f"{self.file.path} cannot be changed safely; change `{self._table}` by hand")
+            raise UnusableContent(f"{self.file.path}: `{self._table}` cannot be changed safely")
         return after

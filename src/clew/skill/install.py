@@ -44,7 +44,12 @@ class SkillAddition(Addition):
         return skill_text()
 
     def remove(self, text: str) -> str | None:
-        if not self.is_in(text) and not self._force:
+        backup, is_own = load_backup(self), self.is_in(text)
+        if backup is None and not is_own:
+            raise self.absence()
+        if not is_own and not self._force:
             raise WouldLose(f"{self.file.path} is not as clew wrote it; use --force to remove it")
-        backup = load_backup(self)
         return backup.before if backup is not None else None
+
+    def how_to_add(self) -> str:
+        return "add the skill by hand: `clew skill show` prints it"
