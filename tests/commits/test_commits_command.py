@@ -267,3 +267,18 @@ def test_nothing_is_written_to_the_repository(branch: GitRepository) -> None:
     before = state()
     assert clew("commits", "main..HEAD").code == 0
     assert state() == before
+
+
+@pytest.mark.parametrize("seconds", ["253402300800", "999999999999999999", "18446744073709551615"])
+def test_a_commit_with_a_time_that_no_calendar_has(home: Path, repository: GitRepository, seconds: str) -> None:
+    session = ClaudeSession(home, FIRST, repository.folder).edit("tide.py", "height = 'of the tide'\n", 10).save()
+    repository.commit("Later", 20, {"tide.py": "height = 'of the tide'\n"})
+    time = repository.git("log", "-1", "--format=%at").strip()
+    raw = repository.git("cat-file", "commit", "HEAD").replace(f" {time} ", f" {seconds} ")
+    made = repository.git("hash-object", "-t", "commit", "-w", "--literally", "--stdin", stdin=raw.encode()).strip()
+    repository.git("update-ref", "refs/heads/main", made)
+    found = clew("commits", "--json")
+    assert [row["subject"] for row in found.json["commits"]] == ["Later", "Begin"]
+    assert clew("commits").out
+    assert clew("list", "--commits", "HEAD").code == 1
+    assert clew("commits", "--session", session.id).code == 1

@@ -37,6 +37,8 @@ MAX_COMMITS = 10_000
 """Commits of a range that are read; the newest come first."""
 MAX_DIFF_BYTES = 64 << 20
 MAX_OBJECT_BYTES = 1 << 20
+MAX_TIME_SECONDS = 253_402_300_799
+"""The end of the year 9999, in seconds since 1970."""
 _LOG_FIELDS = ("%H", "%P", "%at", "%ct", "%s", "%B")
 _HASH = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
@@ -254,8 +256,9 @@ def _commit(fields: Sequence[str]) -> Commit:
 
 
 def _seconds(text: str) -> int:
-    """A time that a damaged commit does not have is 0."""
-    return int(text) if re.fullmatch(r"\d{1,18}", text, re.ASCII) else 0
+    """A time that a damaged commit does not have, or that is beyond the calendar, is 0."""
+    seconds = int(text) if re.fullmatch(r"\d{1,18}", text, re.ASCII) else 0
+    return seconds if seconds <= MAX_TIME_SECONDS else 0
 
 
 def _parse_diffs(output: bytes) -> dict[str, list[FileDiff]]:
