@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.running import clew
-from tests.commits.git_sessions import ClaudeSession, GitRepository
+from tests.commits.git_sessions import BEGIN, ClaudeSession, GitRepository
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -82,6 +84,22 @@ def test_a_quiet_commit_is_known_by_its_time(repository: GitRepository, session:
     repository.commit("Compute the tide", 10, {"tide.bin": "1\n"})
     session.run("git -c user.name=ada commit -qam 'Compute the tide'", "", 10).save()
     assert links(repository)["Compute the tide"] == [(FIRST, "likely", "commit-time")]
+
+
+@pytest.mark.parametrize("first_day", ["1970-01-02", "2026-11-01"])
+def test_a_call_with_damaged_times_is_no_evidence(
+    repository: GitRepository, session: ClaudeSession, first_day: str
+) -> None:
+    repository.commit("By hand", 10, {"tide.bin": "1\n"})
+    begin = int((datetime.fromisoformat(f"{first_day}T00:00Z") - BEGIN).total_seconds())
+    end = int((datetime(9999, 1, 1, tzinfo=UTC) - BEGIN).total_seconds())
+    for number in range(2):
+        session.run("git commit -q", "", begin + number, seconds=end - begin)
+    session.save()
+    report(repository)
+    started = time.process_time()
+    assert links(repository) == {"By hand": [], "Begin": []}
+    assert time.process_time() - started < 5
 
 
 def test_a_short_hash_in_another_repository_is_no_evidence(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -58,6 +59,8 @@ RANKS: Mapping[Certainty, int] = {"certain": 0, "likely": 1, "possible": 2, "sta
 
 CLOCK_TOLERANCE_SECONDS = 2
 """Git's times are whole seconds, and a call may be recorded shortly after it began."""
+MAX_CALL_SECONDS = 6 * 3600
+"""A call may wait for a person to allow it. The times of a longer one are damaged, or say too little."""
 CONTENT_DAYS = 30
 """Changes of files so long before a commit are compared with it."""
 MIN_CONTENT_SHARE = 0.2
@@ -113,10 +116,16 @@ class _Mention(NamedTuple):
     def source(self) -> int:
         return self.message // KEYS_PER_SOURCE
 
+    @property
+    def window(self) -> tuple[float, float] | None:
+        """The first and the last second at which git can have run; None if the times of the call are of no use."""
+        if self.started_us <= 0 or self.ended_us - self.started_us > MAX_CALL_SECONDS * 1_000_000:
+            return None
+        return self.started_us / 1e6 - CLOCK_TOLERANCE_SECONDS, self.ended_us / 1e6 + CLOCK_TOLERANCE_SECONDS
+
     def was_running_at(self, seconds: int) -> bool:
         """True if a time of git is within the call."""
-        first, last = self.started_us / 1e6 - CLOCK_TOLERANCE_SECONDS, self.ended_us / 1e6 + CLOCK_TOLERANCE_SECONDS
-        return self.started_us > 0 and first <= seconds <= last
+        return (window := self.window) is not None and window[0] <= seconds <= window[1]
 
 
 class _Change(NamedTuple):
@@ -325,19 +334,15 @@ class _LinkFinder:
 
         The time of the commit itself is no evidence: a rebase commits what others wrote.
         """
-        by_hour = defaultdict[int, list[Commit]](list)
-        for commit in self._commits:
-            by_hour[commit.author_time // 3600].append(commit)
+        commits = sorted(self._commits, key=lambda commit: commit.author_time)
+        times = [commit.author_time for commit in commits]
         for mention in self._mentions:
             is_open = mention.kind == "silent" or (mention.kind == "made" and not self._is_in_range(mention.name))
-            if not is_open or mention.source not in self._sources_here:
+            if not is_open or mention.source not in self._sources_here or (window := mention.window) is None:
                 continue
             evidence: Evidence = "commit-time" if mention.kind == "silent" else "rewritten"
-            first, last = (int(time / 3.6e9) for time in (mention.started_us, mention.ended_us))
-            for hour in range(first - 1, last + 2):
-                for commit in by_hour.get(hour, ()):
-                    if mention.was_running_at(commit.author_time):
-                        self._add_mention(commit, mention, "likely", evidence, mention.name)
+            for commit in commits[bisect_left(times, window[0]) : bisect_right(times, window[1])]:
+                self._add_mention(commit, mention, "likely", evidence, mention.name)
 
     @cached_property
     def _range_by_prefix(self) -> dict[str, list[str]]:
