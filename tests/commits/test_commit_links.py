@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from datetime import UTC, datetime
@@ -253,6 +254,30 @@ def test_a_session_in_a_worktree(repository: GitRepository, home: Path, tmp_path
     ClaudeSession(home, FIRST, tree.folder).edit("tide.py", CODE, 10).save()
     tree.commit("Commit by hand", 500, {"tide.py": CODE})
     assert links(repository, "main..topic") == {"Commit by hand": [(FIRST, "likely", "content")]}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no FIFOs")
+def test_a_worktree_that_does_not_name_the_repository_is_none_of_it(
+    repository: GitRepository, home: Path, tmp_path: Path
+) -> None:
+    repository.git("worktree", "add", "-q", "-b", "topic", str(tmp_path / "elsewhere"))
+    other = GitRepository.create(tmp_path / "other")
+    other.commit("Begin", 0)
+    other.git("worktree", "add", "-q", str(tmp_path / "other-tree"))
+    (tmp_path / "plain").mkdir()
+    kept = repository.folder / ".git" / "worktrees"
+    for name in ("other", "other-tree", "plain", "missing"):
+        (kept / name).mkdir()
+        (kept / name / "gitdir").write_text(f"{tmp_path / name / '.git'}\n")
+    (kept / "large").mkdir()
+    (kept / "large" / "gitdir").write_text("x" * 1_000_000)
+    (kept / "pipe").mkdir()
+    os.mkfifo(kept / "pipe" / "gitdir")
+    for number, name in enumerate(("elsewhere", "other", "other-tree", "plain", "missing")):
+        identity = f"{number}{FIRST[1:]}"
+        ClaudeSession(home, identity, tmp_path / name).edit("tide.py", CODE, 10).save()
+    repository.commit("By hand", 500, {"tide.py": CODE})
+    assert links(repository)["By hand"] == [(f"0{FIRST[1:]}", "likely", "content")]
 
 
 def test_a_session_in_a_removed_worktree_inside_of_the_repository(repository: GitRepository, home: Path) -> None:
