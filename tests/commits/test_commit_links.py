@@ -87,6 +87,20 @@ def test_a_quiet_commit_is_known_by_its_time(repository: GitRepository, session:
     assert links(repository)["Compute the tide"] == [(FIRST, "likely", "commit-time")]
 
 
+def test_commits_that_a_session_only_listed_are_not_its_own(repository: GitRepository, session: ClaudeSession) -> None:
+    repository.commit("By a colleague", 10, {"tide.bin": "1\n"})
+    listed = repository.git("log", "--format=[%an %h] %s")
+    session.run("git pull -q; git log --format='[%an %h] %s'", listed, 9_000)
+    session.run("git merge -q topic; git log --format='[%an %h] %s'", listed, 9_010).save()
+    assert links(repository) == {"By a colleague": [], "Begin": []}
+
+
+def test_a_commit_by_a_call_without_times_is_likely(repository: GitRepository, session: ClaudeSession) -> None:
+    output = repository.commit("Compute the tide", 10, {"tide.bin": "1\n"})
+    session.run("git commit -m 'Compute the tide'", output, 9_000, seconds=0).save()
+    assert links(repository)["Compute the tide"] == [(FIRST, "likely", "call")]
+
+
 @pytest.mark.parametrize("first_day", ["1970-01-02", "2026-11-01"])
 def test_a_call_with_damaged_times_is_no_evidence(
     repository: GitRepository, session: ClaudeSession, first_day: str

@@ -123,6 +123,11 @@ class _Mention(NamedTuple):
             return None
         return self.started_us / 1e6 - CLOCK_TOLERANCE_SECONDS, self.ended_us / 1e6 + CLOCK_TOLERANCE_SECONDS
 
+    @property
+    def has_duration(self) -> bool:
+        """True if it is known when the call began and ended. Some agents record one time for both, or none."""
+        return self.window is not None and self.ended_us > self.started_us
+
     def was_running_at(self, seconds: int) -> bool:
         """True if a time of git is within the call."""
         return (window := self.window) is not None and window[0] <= seconds <= window[1]
@@ -273,13 +278,21 @@ class _LinkFinder:
         return (mention for mention in self._by_prefix.get(name[:MIN_HASH_CHARS], ()) if name.startswith(mention.name))
 
     def _find_calls(self) -> None:
-        """Link commits with the calls that made them. A short hash alone could be of another repository."""
+        """Link commits with the calls that made them. A short hash alone could be of another repository.
+
+        A call that ran at another time only listed the commit.
+        """
         for commit in self._commits:
             for mention in self._mentions_of(commit.hash):
-                is_same = mention.subject == commit.subject.strip() or mention.source in self._sources_here
-                was_made = mention.kind == "made" or mention.was_running_at(commit.author_time)
-                if is_same and was_made:
+                if mention.subject != commit.subject.strip() and mention.source not in self._sources_here:
+                    continue
+                is_made = mention.kind == "made"
+                if mention.was_running_at(commit.author_time) or (
+                    is_made and mention.was_running_at(commit.commit_time)
+                ):
                     self._add_mention(commit, mention, "certain", "call")
+                elif is_made and not mention.has_duration:
+                    self._add_mention(commit, mention, "likely", "call")
 
     def _find_trailers(self) -> None:
         trailers = {commit.hash: session_trailers(commit.message) for commit in self._commits}
