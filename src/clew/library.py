@@ -287,7 +287,7 @@ class Library:
         from clew.catalog.commit_report import commit_report
         from clew.catalog.ids import session_key
         from clew.io.git import open_repository
-        from clew.io.paths import path_for_display
+        from clew.io.paths import path_for_display, path_to_text
 
         opened = open_repository(Path(repository))
         wanted = CommitRange(str(repository), revisions or "")
@@ -301,7 +301,7 @@ class Library:
             report = commit_report(catalog.db, commits, links, {key} if key is not None else ())
         where = opened.worktrees[0] if opened.worktrees else opened.folder.resolve()
         return {
-            "repository": path_for_display(str(where)),
+            "repository": path_for_display(path_to_text(str(where))),
             "range": revisions,
             "is_shallow": opened.is_shallow,
             **report,

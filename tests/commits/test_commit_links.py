@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -268,6 +269,17 @@ def test_a_session_in_a_worktree(repository: GitRepository, home: Path, tmp_path
     ClaudeSession(home, FIRST, tree.folder).edit("tide.py", CODE, 10).save()
     tree.commit("Commit by hand", 500, {"tide.py": CODE})
     assert links(repository, "main..topic") == {"Commit by hand": [(FIRST, "likely", "content")]}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names must be valid text")
+def test_a_repository_in_a_folder_whose_name_is_not_utf_8(home: Path, tmp_path: Path) -> None:
+    repository = GitRepository.create(Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9")))
+    session = ClaudeSession(home, FIRST, tmp_path)
+    committed(repository, session, "Compute the tide", 10, {"tide.py": CODE})
+    session.save()
+    assert links(repository) == {"Compute the tide": [(FIRST, "certain", "call")]}
+    assert report(repository)["repository"].endswith("/caf\\xe9")
+    assert clew("commits", "--repo", repository.folder).code == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no FIFOs")

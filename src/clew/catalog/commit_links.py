@@ -38,7 +38,7 @@ from clew.errors import SourceUnreadable, UsageError
 from clew.filters import CommitRange, Filters, recorded_folders
 from clew.io.codec import NOT_JSON, loads
 from clew.io.git import Commit, FileDiff, Repository, open_repository
-from clew.io.paths import path_from_text
+from clew.io.paths import path_from_text, path_to_text
 
 Certainty = Literal["certain", "likely", "possible", "stated"]
 """`stated`: a trailer names a session that is not known here."""
@@ -454,13 +454,13 @@ class _LinkFinder:
             return {}
         first, last = self._time_limits
         inside = " OR ".join(["substr(c.path, 1, 1) <> '/'", *("substr(c.path, 1, ?) = ?" for _ in self._roots)])
-        values = [value for root in self._roots for value in (len(root), root)]
+        values = [value for root in map(path_to_text, self._roots) for value in (len(root), root)]
         query = f"""SELECT c.message, c.path, m.ts_us FROM change c JOIN message m ON m.id = c.message
           WHERE ({inside}) AND m.is_visible = 1 AND m.ts_us BETWEEN ? AND ?"""
         found = defaultdict[str, list[_Change]](list)
         for message, path, time_us in self._db.execute(query, (*values, first * 1_000_000, last * 1_000_000)):
             session = self._sessions.get(message // KEYS_PER_SOURCE)
-            inner = self._below_root(absolute(path, session.workspace)) if session is not None else None
+            inner = self._below_root(absolute(path_from_text(path), session.workspace)) if session is not None else None
             if inner in paths:
                 found[inner].append(_Change(message, time_us / 1e6, inner))
         return found
