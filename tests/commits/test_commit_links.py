@@ -234,6 +234,23 @@ def test_a_session_that_only_changed_the_same_file_is_possible(
     assert found["totals"]["possible"]["sessions"] == 1
 
 
+@pytest.mark.parametrize("new_text", ["", "# The tide was removed here.\n", "before = 1\nafter = 2\n"])
+def test_removed_lines_are_not_written(repository: GitRepository, session: ClaudeSession, new_text: str) -> None:
+    old = CODE if not new_text.startswith("before") else f"before = 1\n{CODE}after = 2\n"
+    session.edit("tide.py", new_text, 10, old=old).save()
+    repository.commit("Removed", 20, {"tide.py": new_text})
+    repository.commit("Restored by hand", 172_800, {"tide.py": CODE})
+    assert "likely" not in {link[1] for link in links(repository)["Restored by hand"]}
+
+
+def test_unchanged_lines_of_a_patch_are_not_written(repository: GitRepository, session: ClaudeSession) -> None:
+    context = "".join(f" {line}\n" for line in CODE.splitlines())
+    patch = f"*** Begin Patch\n*** Update File: tide.py\n@@\n{context}+# A single line more.\n*** End Patch"
+    session.run(patch, "Done", 10, tool="apply_patch").save()
+    repository.commit("By hand", 20, {"tide.py": CODE})
+    assert "likely" not in {link[1] for link in links(repository)["By hand"]}
+
+
 def test_changes_after_a_commit_are_no_evidence(repository: GitRepository, session: ClaudeSession) -> None:
     repository.commit("Commit by hand", 5, {"tide.py": CODE})
     session.edit("tide.py", CODE, 500).save()

@@ -34,6 +34,7 @@ from clew.catalog.database import key_range
 from clew.catalog.queries import with_subagents
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.text_store import TextStore
+from clew.catalog.tool_arguments import written_lines
 from clew.errors import SourceUnreadable, UsageError
 from clew.filters import CommitRange, Filters, recorded_folders
 from clew.io.codec import NOT_JSON, loads
@@ -140,6 +141,8 @@ class _Change(NamedTuple):
     time: float
     path: str
     """Relative to the repository."""
+    added: int | None
+    """Lines that it added at most; None if that is not known."""
 
 
 def with_commit_sessions(db: sqlite3.Connection, filters: Filters) -> Filters:
@@ -418,8 +421,7 @@ class _LinkFinder:
             added = {line for diff in self._diffs.get(commit.hash, ()) for line in _notable_lines(diff.added)}
             by_session = self._changes_of(commit, changes)
             for key, found in by_session.items():
-                lines = set[str]().union(*(written.get(change.message) for change in found))
-                share = len(added & lines) / len(added) if added else 0.0
+                share = _written_count(added, found, written) / len(added) if added else 0.0
                 last = max(found, key=lambda change: change.time)
                 source, number = divmod(last.message, KEYS_PER_SOURCE)
                 if share >= MIN_CONTENT_SHARE:
@@ -455,14 +457,14 @@ class _LinkFinder:
         first, last = self._time_limits
         inside = " OR ".join(["substr(c.path, 1, 1) <> '/'", *("substr(c.path, 1, ?) = ?" for _ in self._roots)])
         values = [value for root in map(path_to_text, self._roots) for value in (len(root), root)]
-        query = f"""SELECT c.message, c.path, m.ts_us FROM change c JOIN message m ON m.id = c.message
+        query = f"""SELECT c.message, c.path, c.lines_added, m.ts_us FROM change c JOIN message m ON m.id = c.message
           WHERE ({inside}) AND m.is_visible = 1 AND m.ts_us BETWEEN ? AND ?"""
         found = defaultdict[str, list[_Change]](list)
-        for message, path, time_us in self._db.execute(query, (*values, first * 1_000_000, last * 1_000_000)):
+        for message, path, added, time_us in self._db.execute(query, (*values, first * 1_000_000, last * 1_000_000)):
             session = self._sessions.get(message // KEYS_PER_SOURCE)
             inner = self._below_root(absolute(path_from_text(path), session.workspace)) if session is not None else None
             if inner in paths:
-                found[inner].append(_Change(message, time_us / 1e6, inner))
+                found[inner].append(_Change(message, time_us / 1e6, inner, added))
         return found
 
 
@@ -483,12 +485,22 @@ class _WrittenLines:
                 self._blocks[message].append(block)
 
     def get(self, message: int) -> frozenset[str]:
-        """The lines that the calls of a message wrote; a patch has a `+` before each."""
+        """The lines that the calls of a message may have written."""
         if message not in self._lines:
             texts = (self._store.get(block) or "" for block in self._blocks.get(message, ()))
-            lines = [line for text in texts for line in text.split("\n")]
-            self._lines[message] = frozenset(_notable_lines([*lines, *(line[1:] for line in lines if line[:1] == "+")]))
+            self._lines[message] = frozenset(_notable_lines(line for text in texts for line in written_lines(text)))
         return self._lines[message]
+
+
+def _written_count(added: set[str], changes: Sequence[_Change], written: _WrittenLines) -> int:
+    """How many lines of a commit some changes wrote.
+
+    The text of an edit also has the lines that it replaced. So no more lines count than the changes added.
+    """
+    adding = [change for change in changes if change.added != 0]
+    count = len(added & set[str]().union(*(written.get(change.message) for change in adding)))
+    counts = [change.added for change in adding]
+    return min(count, sum(number for number in counts if number is not None)) if None not in counts else count
 
 
 def _notable_lines(lines: Iterable[str]) -> Iterator[str]:
