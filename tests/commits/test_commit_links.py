@@ -234,6 +234,32 @@ def test_a_session_that_only_changed_the_same_file_is_possible(
     assert found["totals"]["possible"]["sessions"] == 1
 
 
+@pytest.mark.parametrize("name", ['say "tide".py', "back\\slash.py", "tab\there.py", "h\u00f6he.py", "b b/b b.py"])
+def test_a_file_whose_name_git_quotes(repository: GitRepository, session: ClaudeSession, name: str) -> None:
+    session.edit(name, CODE, 10).save()
+    repository.commit("By hand", 20, {name: CODE})
+    assert links(repository)["By hand"] == [(FIRST, "likely", "content")]
+
+
+@pytest.mark.parametrize("content", ["", "\0binary\0"])
+def test_a_file_without_lines_is_linked_by_time(
+    repository: GitRepository, session: ClaudeSession, content: str
+) -> None:
+    session.edit("tide.bin", content, 10).save()
+    repository.commit("By hand", 20, {"tide.bin": content})
+    assert links(repository)["By hand"] == [(FIRST, "possible", "time")]
+
+
+def test_another_binary_content_is_not_the_same_patch(repository: GitRepository, session: ClaudeSession) -> None:
+    committed(repository, session, "Compute the tide", 10, {"tide.bin": "\0one\0"})
+    session.save()
+    repository.git("commit", "--amend", "--reset-author", "-m", "The same", second=90_000)
+    assert links(repository)["The same"] == [(FIRST, "likely", "patch")]
+    repository.git("reset", "-q", "--hard", "HEAD~1")
+    repository.commit("Another", 90_000, {"tide.bin": "\0two\0"})
+    assert links(repository)["Another"] == []
+
+
 @pytest.mark.parametrize("new_text", ["", "# The tide was removed here.\n", "before = 1\nafter = 2\n"])
 def test_removed_lines_are_not_written(repository: GitRepository, session: ClaudeSession, new_text: str) -> None:
     old = CODE if not new_text.startswith("before") else f"before = 1\n{CODE}after = 2\n"

@@ -42,8 +42,11 @@ MAX_TIME_SECONDS = 253_402_300_799
 _LOG_FIELDS = ("%H", "%P", "%at", "%ct", "%s", "%B")
 _HASH = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_ESCAPE = re.compile(rb"\\(?:([0-3][0-7]{2})|(.))", re.DOTALL)
+_ESCAPED_LETTERS = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+"""What stands behind a backslash in a quoted name."""
 _DIFF_OPTIONS = (
-    *("-r", "--root", "-p", "-U0", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"),
+    *("-r", "--root", "-p", "-U0", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"),
     *("--no-indent-heuristic", "--diff-algorithm=myers", "--submodule=short", "--src-prefix=a/", "--dst-prefix=b/"),
 )  # fmt: skip
 _NO_REVISION = re.compile(r"(?:bad revision|ambiguous argument|bad object|Invalid revision range) '?([^']*)")
@@ -66,6 +69,8 @@ class FileDiff(NamedTuple):
     path: str
     removed: tuple[str, ...]
     added: tuple[str, ...]
+    headers: tuple[bytes, ...] = ()
+    """What git says of a change without lines: modes, and the hashes of binary contents."""
 
 
 class Repository(NamedTuple):
@@ -264,14 +269,15 @@ def _seconds(text: str) -> int:
 def _parse_diffs(output: bytes) -> dict[str, list[FileDiff]]:
     found: dict[str, list[FileDiff]] = {}
     files: list[FileDiff] = []
-    path, removed, added = "", list[str](), list[str]()
+    path, removed, added, headers = "", list[str](), list[str](), list[bytes]()
     lines = iter(output.split(b"\n"))
 
     def finish_file() -> None:
         if path:
-            files.append(FileDiff(path, tuple(removed), tuple(added)))
-        removed.clear()
-        added.clear()
+            has_lines = bool(removed or added)
+            files.append(FileDiff(path, tuple(removed), tuple(added), () if has_lines else tuple(headers)))
+        for found_lines in (removed, added, headers):
+            found_lines.clear()
 
     for line in lines:
         if _HASH.fullmatch(line):
@@ -279,13 +285,26 @@ def _parse_diffs(output: bytes) -> dict[str, list[FileDiff]]:
             path, files = "", found.setdefault(line.decode(), [])
         elif line.startswith(b"diff --git "):
             finish_file()
-            path = ""
-        elif line.startswith((b"--- a/", b"+++ b/")):
-            path = line[6:].split(b"\t")[0].decode("utf-8", "replace")
+            path = _path_in_header(line.removeprefix(b"diff --git "))
         elif hunk := _HUNK.match(line):
             _read_hunk(lines, hunk, removed, added)
+        elif line:
+            headers.append(line)
     finish_file()
     return found
+
+
+def _path_in_header(names: bytes) -> str:
+    """The path in `a/path b/path`: both are the same, because renames are not looked for. Git quotes some names."""
+    name = names[: len(names) // 2]
+    if name.startswith(b'"'):
+        name = _ESCAPE.sub(_unescaped, name[1:-1])
+    return name.removeprefix(b"a/").decode("utf-8", "replace")
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    digits, letter = match.groups()
+    return bytes([int(digits, 8)]) if digits else _ESCAPED_LETTERS.get(letter, letter)
 
 
 def _read_hunk(lines: Iterator[bytes], hunk: re.Match[bytes], removed: list[str], added: list[str]) -> None:
