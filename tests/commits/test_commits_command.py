@@ -185,6 +185,19 @@ def test_a_shallow_clone(branch: GitRepository, tmp_path: Path) -> None:
     assert [[link["certainty"] for link in row["sessions"]] for row in rows] == [["likely"], ["certain"]]
 
 
+@pytest.mark.parametrize(("limit", "value"), [("MAX_COMMITS", 2), ("MAX_DIFF_BYTES", 100)])
+def test_a_range_that_is_too_large_to_read(
+    branch: GitRepository, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
+    whole = clew("commits", "main..HEAD")
+    assert "was read" not in whole.err
+    assert clew("commits", "main..HEAD", "--json").json["is_cut"] is False
+    monkeypatch.setattr(f"clew.io.git.{limit}", value)
+    assert clew("commits", "main..HEAD", "--json").json["is_cut"] is True
+    assert "only a part of it was read" in clew("commits", "main..HEAD").err
+    assert clew("commits", "main..HEAD", "-n", "2", "--json").json["is_cut"] is (limit == "MAX_DIFF_BYTES")
+
+
 def test_a_bare_repository(branch: GitRepository, tmp_path: Path) -> None:
     branch.git("clone", "-q", "--bare", str(branch.folder), str(tmp_path / "bare.git"))
     rows = clew("commits", "main..topic", "--repo", tmp_path / "bare.git", "--json").json["commits"]

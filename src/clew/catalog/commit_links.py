@@ -94,6 +94,15 @@ class Link(NamedTuple):
     """The trailer, the rewritten commit, or the share of added lines."""
 
 
+class FoundLinks(NamedTuple):
+    """The sessions of some commits."""
+
+    by_commit: dict[str, list[Link]]
+    """By the hash of the commit, the most certain first."""
+    is_cut: bool
+    """True if not all changes of the commits were read."""
+
+
 class _Session(NamedTuple):
     """A session of the catalog."""
 
@@ -152,7 +161,7 @@ def with_commit_sessions(db: sqlite3.Connection, filters: Filters) -> Filters:
     repository = open_repository(Path(filters.commits.repository))
     commits = commits_of(repository, filters.commits)
     links = find_links(db, repository, commits)
-    found = {link.session for of_commit in links.values() for link in of_commit if link.certainty in COUNTED}
+    found = {link.session for of_commit in links.by_commit.values() for link in of_commit if link.certainty in COUNTED}
     keys = set(with_subagents(db, sorted(found)))
     if filters.sessions:
         keys &= set(filters.sessions)
@@ -164,7 +173,7 @@ def commits_of(repository: Repository, wanted: CommitRange, limit: int | None = 
     if not wanted.revisions and repository.is_empty():
         return []
     named = wanted.revisions or "HEAD"
-    return repository.commits([named], limit) if limit is not None else repository.commits([named])
+    return repository.commits([named], limit)
 
 
 def commits_since(db: sqlite3.Connection, repository: Repository, key: str) -> list[Commit]:
@@ -174,8 +183,8 @@ def commits_since(db: sqlite3.Connection, repository: Repository, key: str) -> l
     return [] if repository.is_empty() else repository.commits([], since=since)
 
 
-def find_links(db: sqlite3.Connection, repository: Repository, commits: Sequence[Commit]) -> dict[str, list[Link]]:
-    """The sessions of each commit by its hash, the most certain first."""
+def find_links(db: sqlite3.Connection, repository: Repository, commits: Sequence[Commit]) -> FoundLinks:
+    """The sessions of some commits."""
     return _LinkFinder(db, repository, commits).links()
 
 
@@ -186,18 +195,20 @@ class _LinkFinder:
         self._db, self._repository, self._commits = db, repository, commits
         self._found: dict[str, dict[str, Link]] = {commit.hash: {} for commit in commits}
         """The best link of each commit and session."""
+        self._is_cut = False
 
-    def links(self) -> dict[str, list[Link]]:
+    def links(self) -> FoundLinks:
         if self._commits:
             self._find_calls()
             self._find_trailers()
             self._find_rewritten()
             self._find_content()
             self._find_patches()
-        return {
+        by_commit = {
             name: sorted(links.values(), key=lambda link: (RANKS[link.certainty], link.session, link.detail))
             for name, links in self._found.items()
         }
+        return FoundLinks(by_commit, self._is_cut)
 
     def _add(self, commit: Commit, link: Link) -> None:
         links, key = self._found[commit.hash], link.session or f"stated {link.detail}"
@@ -375,9 +386,14 @@ class _LinkFinder:
     def _diffs(self) -> dict[str, list[FileDiff]]:
         """The changes of each commit; none where git cannot read them, as in a partial clone."""
         try:
-            return self._repository.diffs(commit.hash for commit in self._commits)
+            return self._read_diffs(commit.hash for commit in self._commits)
         except (SourceUnreadable, UsageError):
             return {}
+
+    def _read_diffs(self, hashes: Iterable[str]) -> dict[str, list[FileDiff]]:
+        diffs = self._repository.diffs(hashes)
+        self._is_cut = self._is_cut or diffs.is_cut
+        return diffs.by_commit
 
     def _find_patches(self) -> None:
         """Link commits with calls that made a commit with the same changes, which git still has."""
@@ -396,7 +412,7 @@ class _LinkFinder:
             return
         try:
             full = self._repository.full_hashes(names)
-            patches = self._repository.diffs(full.values())
+            patches = self._read_diffs(full.values())
         except (SourceUnreadable, UsageError):
             return
         by_patch = {_patch(patches[whole]): made[name] for name, whole in full.items() if patches.get(whole)}

@@ -68,6 +68,8 @@ def command(
     else:
         if found["is_shallow"]:
             print_message("clew: the clone is shallow: earlier commits are missing", mask=False)
+        if found["is_cut"]:
+            print_message("clew: the range is large: only a part of it was read", mask=False)
         _print(found, masking)
     return 0 if any(row["sessions"] for row in found["commits"]) else 1
 

@@ -73,6 +73,14 @@ class FileDiff(NamedTuple):
     """What git says of a change without lines: modes, and the hashes of binary contents."""
 
 
+class Diffs(NamedTuple):
+    """The changed files of commits, by hash."""
+
+    by_commit: dict[str, list[FileDiff]]
+    is_cut: bool
+    """True if there is more than is read."""
+
+
 class Repository(NamedTuple):
     """A git repository."""
 
@@ -82,12 +90,14 @@ class Repository(NamedTuple):
     """Where its files are checked out; none for a bare repository."""
     is_shallow: bool
 
-    def commits(self, revisions: Sequence[str], limit: int = MAX_COMMITS, *, since: int | None = None) -> list[Commit]:
+    def commits(self, revisions: Sequence[str], limit: int | None = None, *, since: int | None = None) -> list[Commit]:
         """The commits of ranges such as `main..HEAD`, the newest first; without any, of all branches.
 
-        `since` leaves out commits before a time, in seconds since 1970. Raises UsageError for an unknown revision.
+        Without a limit, at most 10,000. `since` leaves out commits before a time, in seconds since 1970. Raises
+        UsageError for an unknown revision.
         """
-        options = ["-z", f"--format=tformat:{'%x00'.join(_LOG_FIELDS)}", f"--max-count={limit}", "--no-show-signature"]
+        count = MAX_COMMITS if limit is None else limit
+        options = ["-z", f"--format=tformat:{'%x00'.join(_LOG_FIELDS)}", f"--max-count={count}", "--no-show-signature"]
         options += [f"--since=@{since}"] if since is not None else []
         named = ["--end-of-options", *revisions] if revisions else ["--branches", "--remotes", "HEAD"]
         if not revisions and not self._has_head():
@@ -122,18 +132,18 @@ class Repository(NamedTuple):
         """True without a commit on any branch."""
         return not self._has_head() and not run_git(self.folder, "for-each-ref", "--count=1", "refs/heads").strip()
 
-    def diffs(self, hashes: Iterable[str]) -> dict[str, list[FileDiff]]:
+    def diffs(self, hashes: Iterable[str]) -> Diffs:
         """The changed files of commits, against their first parent; merges have none.
 
         What is beyond 64 MB together is left out.
         """
         asked = "".join(f"{name}\n" for name in hashes).encode()
         if not asked:
-            return {}
+            return Diffs({}, is_cut=False)
         output = run_git(
             self.folder, "diff-tree", "--stdin", *_DIFF_OPTIONS, stdin=asked, max_bytes=MAX_DIFF_BYTES, is_cut=True
         )
-        return _parse_diffs(output)
+        return Diffs(_parse_diffs(output), is_cut=len(output) >= MAX_DIFF_BYTES)
 
     def full_hashes(self, names: Sequence[str]) -> dict[str, str]:
         """The commits that exist among hashes and their beginnings, by the name that was asked for."""
