@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -150,6 +152,36 @@ def test_not_a_repository(home: Path, tmp_path: Path) -> None:
         refused = clew(*words)
         assert refused.code == 3
         assert "not a git repository" in refused.err or "no such folder" in refused.err
+
+
+def test_outside_of_a_repository_the_folder_is_named(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert f"{tmp_path}: not a git repository" in clew("commits").err
+
+
+def test_a_session_whose_folder_is_not_here(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ClaudeSession(home, FIRST, tmp_path / "gone").prompt("Go", 0).save()
+    refused = clew("commits", "--session", FIRST)
+    assert refused.code == 3
+    assert f"{tmp_path / 'gone'}: the folder of the session does not exist here" in refused.err
+    assert "--repo" in refused.err
+    (tmp_path / "gone").mkdir()
+    assert f"{tmp_path / 'gone'}: not a git repository" in clew("commits", "--session", FIRST).err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no shell scripts")
+def test_git_that_takes_too_long(repository: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "git").write_text("#!/bin/sh\nexec sleep 20\n")
+    (tmp_path / "bin" / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setattr("clew.io.git.GIT_TIMEOUT_SECONDS", 0.2)
+    refused = clew("commits")
+    assert refused.code == 3
+    assert "git took longer than 0.2 seconds" in refused.err
 
 
 def test_the_filter_outside_of_a_repository(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,16 +78,26 @@ def _folder(library: Library, repo: Path | None, session: StoredSession | None) 
     """The folder that was named, or that of the session if it is in a repository, or this one."""
     if repo is not None or session is None:
         return repo or Path()
-    from clew.io.git import open_repository
     from clew.sources import moved_projects
 
     workspace = session.session_object.get("workspace")
     folder = Path(moved_projects.current_path(workspace, moved_projects.load())) if workspace else Path()
+    for place in (folder, Path()):
+        if _is_in_repository(place):
+            return place
+    if folder.is_dir():
+        return folder
+    raise SourceUnreadable(f"{folder}: the folder of the session does not exist here; name the repository with --repo")
+
+
+def _is_in_repository(folder: Path) -> bool:
+    from clew.io.git import open_repository
+
     try:
         open_repository(folder)
     except SourceUnreadable:
-        return Path()
-    return folder
+        return False
+    return True
 
 
 def _print(found: dict[str, JSON], masking: Redaction) -> None:

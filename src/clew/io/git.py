@@ -31,7 +31,7 @@ _KEPT_VARIABLES = frozenset(
     }
 )
 """Variables of git that are passed on. Others, such as GIT_DIR in a hook, would name another repository."""
-GIT_SECONDS = 60
+GIT_TIMEOUT_SECONDS = 60
 MAX_OUTPUT_BYTES = 256 << 20
 MAX_COMMITS = 10_000
 """Commits of a range that are read; the newest come first."""
@@ -206,7 +206,8 @@ def run_git(
             raise SourceUnreadable(f"git: {error.strerror}") from None
         except ValueError:
             raise UsageError("a revision has characters that no revision can have") from None
-        timer = threading.Timer(GIT_SECONDS, process.kill)
+        is_late = threading.Event()
+        timer = threading.Timer(GIT_TIMEOUT_SECONDS, _stop, (process, is_late))
         timer.start()
         try:
             with process:
@@ -220,14 +221,21 @@ def run_git(
         errors.seek(0)
         if is_large and is_cut:
             return output[:max_bytes]
-        if is_large or process.returncode != 0:
-            raise _failure(folder, errors.read(10_000), is_large)
+        if is_large:
+            raise SourceUnreadable(f"{folder.resolve()}: git printed more than {MAX_OUTPUT_BYTES >> 20} MB")
+        if process.returncode != 0 and is_late.is_set():
+            raise SourceUnreadable(f"{folder.resolve()}: git took longer than {GIT_TIMEOUT_SECONDS} seconds")
+        if process.returncode != 0:
+            raise _failure(folder.resolve(), errors.read(10_000))
     return output
 
 
-def _failure(folder: Path, printed: bytes, is_large: bool) -> SourceUnreadable | UsageError:
-    if is_large:
-        return SourceUnreadable(f"{folder}: git printed more than {MAX_OUTPUT_BYTES >> 20} MB")
+def _stop(process: subprocess.Popen[bytes], is_late: threading.Event) -> None:
+    is_late.set()
+    process.kill()
+
+
+def _failure(folder: Path, printed: bytes) -> SourceUnreadable | UsageError:
     text = printed.decode("utf-8", "replace").strip()
     line = escape_controls(text.partition("\n")[0].removeprefix("fatal: "))
     if "not a git repository" in line:
