@@ -107,12 +107,12 @@ def commit_mentions(command: str, output: str, *, failed: bool) -> list[CommitMe
 
 def session_trailers(message: str) -> list[SessionTrailer]:
     """The sessions and checkpoints that a commit message names, anywhere in it: a squash moves trailers up."""
-    found = [SessionTrailer(_spelled(match[1]), _last_part(match[2])) for match in _TRAILER.finditer(message)]
+    found = [SessionTrailer(_canonical_key(match[1]), _last_part(match[2])) for match in _TRAILER.finditer(message)]
     linked = [SessionTrailer("Claude-Session", match[1]) for match in _SESSION_URL.finditer(message)]
     return list(dict.fromkeys(found + linked))
 
 
-def _spelled(key: str) -> str:
+def _canonical_key(key: str) -> str:
     known = ("Claude-Session", "Entire-Session", CHECKPOINT_TRAILER, "Amp-Thread-ID", "Agent-Logs-Url")
     return next(name for name in known if name.lower() == key.lower())
 

@@ -397,8 +397,8 @@ class _LinkFinder:
 
     def _find_patches(self) -> None:
         """Link commits with calls that made a commit with the same changes, which git still has."""
-        rest = [commit for commit in self._commits if not self._has_counted(commit)]
-        if not rest:
+        unlinked = [commit for commit in self._commits if not self._has_counted(commit)]
+        if not unlinked:
             return
         first_us, last_us = (limit * 1_000_000 for limit in self._time_limits)
         made = {
@@ -416,7 +416,7 @@ class _LinkFinder:
         except (SourceUnreadable, UsageError):
             return
         by_patch = {_patch(patches[whole]): made[name] for name, whole in full.items() if patches.get(whole)}
-        for commit in rest:
+        for commit in unlinked:
             mention = by_patch.get(_patch(self._diffs.get(commit.hash, [])))
             if mention is not None:
                 self._add_mention(commit, mention, "likely", "patch", mention.name)

@@ -137,17 +137,17 @@ class Repository(NamedTuple):
 
         What is beyond 64 MB together is left out.
         """
-        asked = "".join(f"{name}\n" for name in hashes).encode()
-        if not asked:
+        named = "".join(f"{name}\n" for name in hashes).encode()
+        if not named:
             return Diffs({}, is_cut=False)
         output = run_git(
-            self.folder, "diff-tree", "--stdin", *_DIFF_OPTIONS, stdin=asked, max_bytes=MAX_DIFF_BYTES, is_cut=True
+            self.folder, "diff-tree", "--stdin", *_DIFF_OPTIONS, stdin=named, max_bytes=MAX_DIFF_BYTES, is_cut=True
         )
         return Diffs(_parse_diffs(output), is_cut=len(output) >= MAX_DIFF_BYTES)
 
     def full_hashes(self, names: Sequence[str]) -> dict[str, str]:
         """The commits that exist among hashes and their beginnings, by the name that was asked for."""
-        lines = self._asked("--batch-check", [f"{name}^{{commit}}" for name in names]).split(b"\n")
+        lines = self._cat_file("--batch-check", [f"{name}^{{commit}}" for name in names]).split(b"\n")
         found = (line.split(b" ") for line in lines)
         return {
             name: parts[0].decode()
@@ -157,34 +157,34 @@ class Repository(NamedTuple):
 
     def files(self, names: Sequence[str]) -> dict[str, bytes]:
         """The contents of objects such as `branch:path` that exist and have at most 1 MB."""
-        lines = self._asked("--batch-check", names).split(b"\n")
+        lines = self._cat_file("--batch-check", names).split(b"\n")
         parts = (line.split(b" ") for line in lines)
         small = {
             name: one[0].decode()
             for name, one in zip(names, parts, strict=False)
             if len(one) == 3 and one[1] == b"blob" and int(one[2]) <= MAX_OBJECT_BYTES
         }
-        bodies = _batch_bodies(self._asked("--batch", sorted(set(small.values()))))
+        bodies = _batch_bodies(self._cat_file("--batch", sorted(set(small.values()))))
         return {name: bodies[blob] for name, blob in small.items() if blob in bodies}
 
-    def _asked(self, how: str, names: Sequence[str]) -> bytes:
+    def _cat_file(self, option: str, names: Sequence[str]) -> bytes:
         if not names or any("\n" in name for name in names):
             return b""
-        return run_git(self.folder, "cat-file", how, stdin="".join(f"{name}\n" for name in names).encode())
+        return run_git(self.folder, "cat-file", option, stdin="".join(f"{name}\n" for name in names).encode())
 
 
 def open_repository(folder: Path) -> Repository:
     """The repository of a folder. Raises SourceUnreadable if there is none, or no git."""
     if not folder.is_dir():
         raise SourceUnreadable(f"{folder}: no such folder")
-    what = run_git(folder, "rev-parse", "--is-shallow-repository", "--is-inside-work-tree").decode().split()
+    answers = run_git(folder, "rev-parse", "--is-shallow-repository", "--is-inside-work-tree").decode().split()
     worktrees: tuple[Path, ...] = ()
-    if what[1:] == ["true"]:
+    if answers[1:] == ["true"]:
         top = Path(os.fsdecode(run_git(folder, "rev-parse", "--show-toplevel").rstrip(b"\n")))
         # A setting of the repository can name any folder as its worktree.
         if folder.resolve().is_relative_to(top.resolve()):
             worktrees = (top, *same_folder_in_worktrees(top))
-    return Repository(folder, worktrees, what[:1] == ["true"])
+    return Repository(folder, worktrees, answers[:1] == ["true"])
 
 
 def run_git(
@@ -195,11 +195,13 @@ def run_git(
     A larger output is an error, unless `is_cut`: then the rest of it is left out.
     """
     command = [*SAFE_GIT, *_MORE_SETTINGS, "-C", str(folder), *arguments]
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as errors:
-        given.write(stdin)
-        given.seek(0)
+    with tempfile.TemporaryFile() as stdin_file, tempfile.TemporaryFile() as errors:
+        stdin_file.write(stdin)
+        stdin_file.seek(0)
         try:
-            process = subprocess.Popen(command, env=_environment(), stdin=given, stdout=subprocess.PIPE, stderr=errors)
+            process = subprocess.Popen(
+                command, env=_environment(), stdin=stdin_file, stdout=subprocess.PIPE, stderr=errors
+            )
         except FileNotFoundError:
             raise SourceUnreadable("git is not installed") from None
         except OSError as error:
