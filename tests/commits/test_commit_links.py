@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import sys
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.running import clew
-from tests.commits.git_sessions import ClaudeSession, GitRepository
+from tests.commits.git_sessions import BEGIN, ClaudeSession, GitRepository
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -82,6 +86,36 @@ def test_a_quiet_commit_is_known_by_its_time(repository: GitRepository, session:
     repository.commit("Compute the tide", 10, {"tide.bin": "1\n"})
     session.run("git -c user.name=ada commit -qam 'Compute the tide'", "", 10).save()
     assert links(repository)["Compute the tide"] == [(FIRST, "likely", "commit-time")]
+
+
+def test_commits_that_a_session_only_listed_are_not_its_own(repository: GitRepository, session: ClaudeSession) -> None:
+    repository.commit("By a colleague", 10, {"tide.bin": "1\n"})
+    listed = repository.git("log", "--format=[%an %h] %s")
+    session.run("git pull -q; git log --format='[%an %h] %s'", listed, 9_000)
+    session.run("git merge -q topic; git log --format='[%an %h] %s'", listed, 9_010).save()
+    assert links(repository) == {"By a colleague": [], "Begin": []}
+
+
+def test_a_commit_by_a_call_without_times_is_likely(repository: GitRepository, session: ClaudeSession) -> None:
+    output = repository.commit("Compute the tide", 10, {"tide.bin": "1\n"})
+    session.run("git commit -m 'Compute the tide'", output, 9_000, seconds=0).save()
+    assert links(repository)["Compute the tide"] == [(FIRST, "likely", "call")]
+
+
+@pytest.mark.parametrize("first_day", ["1970-01-02", "2026-11-01"])
+def test_a_call_with_damaged_times_is_no_evidence(
+    repository: GitRepository, session: ClaudeSession, first_day: str
+) -> None:
+    repository.commit("By hand", 10, {"tide.bin": "1\n"})
+    begin = int((datetime.fromisoformat(f"{first_day}T00:00Z") - BEGIN).total_seconds())
+    end = int((datetime(9999, 1, 1, tzinfo=UTC) - BEGIN).total_seconds())
+    for number in range(2):
+        session.run("git commit -q", "", begin + number, seconds=end - begin)
+    session.save()
+    report(repository)
+    started = time.process_time()
+    assert links(repository) == {"By hand": [], "Begin": []}
+    assert time.process_time() - started < 5
 
 
 def test_a_short_hash_in_another_repository_is_no_evidence(
@@ -200,6 +234,49 @@ def test_a_session_that_only_changed_the_same_file_is_possible(
     assert found["totals"]["possible"]["sessions"] == 1
 
 
+@pytest.mark.parametrize("name", ['say "tide".py', "back\\slash.py", "tab\there.py", "h\u00f6he.py", "b b/b b.py"])
+def test_a_file_whose_name_git_quotes(repository: GitRepository, session: ClaudeSession, name: str) -> None:
+    session.edit(name, CODE, 10).save()
+    repository.commit("By hand", 20, {name: CODE})
+    assert links(repository)["By hand"] == [(FIRST, "likely", "content")]
+
+
+@pytest.mark.parametrize("content", ["", "\0binary\0"])
+def test_a_file_without_lines_is_linked_by_time(
+    repository: GitRepository, session: ClaudeSession, content: str
+) -> None:
+    session.edit("tide.bin", content, 10).save()
+    repository.commit("By hand", 20, {"tide.bin": content})
+    assert links(repository)["By hand"] == [(FIRST, "possible", "time")]
+
+
+def test_another_binary_content_is_not_the_same_patch(repository: GitRepository, session: ClaudeSession) -> None:
+    committed(repository, session, "Compute the tide", 10, {"tide.bin": "\0one\0"})
+    session.save()
+    repository.git("commit", "--amend", "--reset-author", "-m", "The same", second=90_000)
+    assert links(repository)["The same"] == [(FIRST, "likely", "patch")]
+    repository.git("reset", "-q", "--hard", "HEAD~1")
+    repository.commit("Another", 90_000, {"tide.bin": "\0two\0"})
+    assert links(repository)["Another"] == []
+
+
+@pytest.mark.parametrize("new_text", ["", "# The tide was removed here.\n", "before = 1\nafter = 2\n"])
+def test_removed_lines_are_not_written(repository: GitRepository, session: ClaudeSession, new_text: str) -> None:
+    old = CODE if not new_text.startswith("before") else f"before = 1\n{CODE}after = 2\n"
+    session.edit("tide.py", new_text, 10, old=old).save()
+    repository.commit("Removed", 20, {"tide.py": new_text})
+    repository.commit("Restored by hand", 172_800, {"tide.py": CODE})
+    assert "likely" not in {link[1] for link in links(repository)["Restored by hand"]}
+
+
+def test_unchanged_lines_of_a_patch_are_not_written(repository: GitRepository, session: ClaudeSession) -> None:
+    context = "".join(f" {line}\n" for line in CODE.splitlines())
+    patch = f"*** Begin Patch\n*** Update File: tide.py\n@@\n{context}+# A single line more.\n*** End Patch"
+    session.run(patch, "Done", 10, tool="apply_patch").save()
+    repository.commit("By hand", 20, {"tide.py": CODE})
+    assert "likely" not in {link[1] for link in links(repository)["By hand"]}
+
+
 def test_changes_after_a_commit_are_no_evidence(repository: GitRepository, session: ClaudeSession) -> None:
     repository.commit("Commit by hand", 5, {"tide.py": CODE})
     session.edit("tide.py", CODE, 500).save()
@@ -235,6 +312,41 @@ def test_a_session_in_a_worktree(repository: GitRepository, home: Path, tmp_path
     ClaudeSession(home, FIRST, tree.folder).edit("tide.py", CODE, 10).save()
     tree.commit("Commit by hand", 500, {"tide.py": CODE})
     assert links(repository, "main..topic") == {"Commit by hand": [(FIRST, "likely", "content")]}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names must be valid text")
+def test_a_repository_in_a_folder_whose_name_is_not_utf_8(home: Path, tmp_path: Path) -> None:
+    repository = GitRepository.create(Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9")))
+    session = ClaudeSession(home, FIRST, tmp_path)
+    committed(repository, session, "Compute the tide", 10, {"tide.py": CODE})
+    session.save()
+    assert links(repository) == {"Compute the tide": [(FIRST, "certain", "call")]}
+    assert report(repository)["repository"].endswith("/caf\\xe9")
+    assert clew("commits", "--repo", repository.folder).code == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no FIFOs")
+def test_a_worktree_that_does_not_name_the_repository_is_none_of_it(
+    repository: GitRepository, home: Path, tmp_path: Path
+) -> None:
+    repository.git("worktree", "add", "-q", "-b", "topic", str(tmp_path / "elsewhere"))
+    other = GitRepository.create(tmp_path / "other")
+    other.commit("Begin", 0)
+    other.git("worktree", "add", "-q", str(tmp_path / "other-tree"))
+    (tmp_path / "plain").mkdir()
+    kept = repository.folder / ".git" / "worktrees"
+    for name in ("other", "other-tree", "plain", "missing"):
+        (kept / name).mkdir()
+        (kept / name / "gitdir").write_text(f"{tmp_path / name / '.git'}\n")
+    (kept / "large").mkdir()
+    (kept / "large" / "gitdir").write_text("x" * 1_000_000)
+    (kept / "pipe").mkdir()
+    os.mkfifo(kept / "pipe" / "gitdir")
+    for number, name in enumerate(("elsewhere", "other", "other-tree", "plain", "missing")):
+        identity = f"{number}{FIRST[1:]}"
+        ClaudeSession(home, identity, tmp_path / name).edit("tide.py", CODE, 10).save()
+    repository.commit("By hand", 500, {"tide.py": CODE})
+    assert links(repository)["By hand"] == [(f"0{FIRST[1:]}", "likely", "content")]
 
 
 def test_a_session_in_a_removed_worktree_inside_of_the_repository(repository: GitRepository, home: Path) -> None:

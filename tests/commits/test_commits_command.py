@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -152,6 +154,36 @@ def test_not_a_repository(home: Path, tmp_path: Path) -> None:
         assert "not a git repository" in refused.err or "no such folder" in refused.err
 
 
+def test_outside_of_a_repository_the_folder_is_named(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert f"{tmp_path}: not a git repository" in clew("commits").err
+
+
+def test_a_session_whose_folder_is_not_here(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ClaudeSession(home, FIRST, tmp_path / "gone").prompt("Go", 0).save()
+    refused = clew("commits", "--session", FIRST)
+    assert refused.code == 3
+    assert f"{tmp_path / 'gone'}: the folder of the session does not exist here" in refused.err
+    assert "--repo" in refused.err
+    (tmp_path / "gone").mkdir()
+    assert f"{tmp_path / 'gone'}: not a git repository" in clew("commits", "--session", FIRST).err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no shell scripts")
+def test_git_that_takes_too_long(repository: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "git").write_text("#!/bin/sh\nexec sleep 20\n")
+    (tmp_path / "bin" / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setattr("clew.io.git.GIT_TIMEOUT_SECONDS", 0.2)
+    refused = clew("commits")
+    assert refused.code == 3
+    assert "git took longer than 0.2 seconds" in refused.err
+
+
 def test_the_filter_outside_of_a_repository(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     refused = clew("list", "--commits", "main..HEAD", "--home", home)
@@ -189,6 +221,19 @@ def test_a_shallow_clone(branch: GitRepository, tmp_path: Path) -> None:
     assert "the clone is shallow" in found.err
     rows = clew("commits", "--repo", tmp_path / "shallow", "--json").json["commits"]
     assert [[link["certainty"] for link in row["sessions"]] for row in rows] == [["likely"], ["certain"]]
+
+
+@pytest.mark.parametrize(("limit", "value"), [("MAX_COMMITS", 2), ("MAX_DIFF_BYTES", 100)])
+def test_a_range_that_is_too_large_to_read(
+    branch: GitRepository, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
+    whole = clew("commits", "main..HEAD")
+    assert "was read" not in whole.err
+    assert clew("commits", "main..HEAD", "--json").json["is_cut"] is False
+    monkeypatch.setattr(f"clew.io.git.{limit}", value)
+    assert clew("commits", "main..HEAD", "--json").json["is_cut"] is True
+    assert "only a part of it was read" in clew("commits", "main..HEAD").err
+    assert clew("commits", "main..HEAD", "-n", "2", "--json").json["is_cut"] is (limit == "MAX_DIFF_BYTES")
 
 
 def test_a_bare_repository(branch: GitRepository, tmp_path: Path) -> None:
@@ -273,3 +318,18 @@ def test_nothing_is_written_to_the_repository(branch: GitRepository) -> None:
     before = state()
     assert clew("commits", "main..HEAD").code == 0
     assert state() == before
+
+
+@pytest.mark.parametrize("seconds", ["253402300800", "999999999999999999", "18446744073709551615"])
+def test_a_commit_with_a_time_that_no_calendar_has(home: Path, repository: GitRepository, seconds: str) -> None:
+    session = ClaudeSession(home, FIRST, repository.folder).edit("tide.py", "height = 'of the tide'\n", 10).save()
+    repository.commit("Later", 20, {"tide.py": "height = 'of the tide'\n"})
+    time = repository.git("log", "-1", "--format=%at").strip()
+    raw = repository.git("cat-file", "commit", "HEAD").replace(f" {time} ", f" {seconds} ")
+    made = repository.git("hash-object", "-t", "commit", "-w", "--literally", "--stdin", stdin=raw.encode()).strip()
+    repository.git("update-ref", "refs/heads/main", made)
+    found = clew("commits", "--json")
+    assert [row["subject"] for row in found.json["commits"]] == ["Later", "Begin"]
+    assert clew("commits").out
+    assert clew("list", "--commits", "HEAD").code == 1
+    assert clew("commits", "--session", session.id).code == 1

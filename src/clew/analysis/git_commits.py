@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Literal, NamedTuple
 
 _MAX_COMMAND_CHARS = 100_000
@@ -11,12 +11,17 @@ _MAX_OUTPUT_CHARS = 200_000
 """Characters at the start and at the end of an output that are searched."""
 _MAX_HASHES_PER_CALL = 50
 _ARGUMENT = r"""(?:"[^"\n]*"|'[^'\n]*'|[^\s"'])++"""
+_SEPARATE_VALUE = r"-[cC]|--git-dir|--work-tree|--namespace"
+"""Options of git whose value can be the next argument."""
+_DRY_RUN = r"""(?>[ \t]+(?!--dry-run(?![\w-]))(?:"[^"\n]*"|'[^'\n]*'|[^\s"';&|])++){0,50}+[ \t]+--dry-run(?![\w-])"""
 _COMMITTING = re.compile(
-    rf"\bgit(?:\.exe)?(?>\s+-[cC]\s+{_ARGUMENT}|\s+--?[A-Za-z][\w-]*(?:={_ARGUMENT})?)*+"
-    r"\s+(commit|merge|cherry-pick|revert|rebase|am|pull)\b"
+    rf"\bgit(?:\.exe)?(?>\s+(?:{_SEPARATE_VALUE})\s+{_ARGUMENT}|\s+--?[A-Za-z][\w-]*(?:={_ARGUMENT})?)*+"
+    rf"\s+(commit|merge|cherry-pick|revert|rebase|am|pull)(?![\w-])(?!{_DRY_RUN})"
 )
 _AUTHORING = frozenset({"commit", "merge", "revert"})
 """Commands whose commits are new. The others take over commits with their author dates."""
+_SUMMARIZING = frozenset({"commit", "merge", "cherry-pick", "revert", "rebase"})
+"""Commands that can print the summary of a commit; `git merge` does with `--continue`."""
 _SUMMARY = re.compile(r"\[[^\[\]\n]{1,300} ([0-9a-f]{7,64})\] ([^\r\n]*)")
 """What `git commit` prints: `[main 1a2b3c4] Subject`, also `[main (root-commit) 1a2b3c4] Subject`."""
 _HASH_LINE = re.compile(r"^(?:commit )?([0-9a-f]{7,64})(?=\s|$)(?: ([^\r\n]*))?", re.MULTILINE)
@@ -70,8 +75,8 @@ def makes_commits(command: str) -> bool:
     return "git" in command and _COMMITTING.search(command[:_MAX_COMMAND_CHARS]) is not None
 
 
-def _authors_commits(command: str) -> bool:
-    return any(match[1] in _AUTHORING for match in _COMMITTING.finditer(command[:_MAX_COMMAND_CHARS]))
+def _calls_any(command: str, subcommands: Container[str]) -> bool:
+    return any(match[1] in subcommands for match in _COMMITTING.finditer(command[:_MAX_COMMAND_CHARS]))
 
 
 def commit_mentions(command: str, output: str, *, failed: bool) -> list[CommitMention]:
@@ -83,8 +88,9 @@ def commit_mentions(command: str, output: str, *, failed: bool) -> list[CommitMe
     if output.lstrip().startswith("{"):
         # Some agents record the output as a string in a JSON object.
         output = output.replace("\\n", "\n")
-    made = [CommitMention("made", match[1], match[2].strip()) for match in _SUMMARY.finditer(output)]
-    known = {mention.name for mention in made}
+    kind: MentionKind = "made" if _calls_any(command, _SUMMARIZING) else "printed"
+    summaries = [CommitMention(kind, match[1], match[2].strip()) for match in _SUMMARY.finditer(output)]
+    known = {mention.name for mention in summaries}
     printed = [
         CommitMention("printed", match[1], (match[2] or "").strip())
         for match in _HASH_LINE.finditer(output)
@@ -92,21 +98,21 @@ def commit_mentions(command: str, output: str, *, failed: bool) -> list[CommitMe
     ]
     hashes = [
         mention._replace(subject=mention.subject.encode("utf-8", "replace").decode())
-        for mention in list(dict.fromkeys(made + printed))[:_MAX_HASHES_PER_CALL]
+        for mention in list(dict.fromkeys(summaries + printed))[:_MAX_HASHES_PER_CALL]
     ]
-    if not hashes and not failed and _authors_commits(command):
+    if not hashes and not failed and _calls_any(command, _AUTHORING):
         hashes = [CommitMention("silent")]
     return ordered + hashes
 
 
 def session_trailers(message: str) -> list[SessionTrailer]:
     """The sessions and checkpoints that a commit message names, anywhere in it: a squash moves trailers up."""
-    found = [SessionTrailer(_spelled(match[1]), _last_part(match[2])) for match in _TRAILER.finditer(message)]
+    found = [SessionTrailer(_canonical_key(match[1]), _last_part(match[2])) for match in _TRAILER.finditer(message)]
     linked = [SessionTrailer("Claude-Session", match[1]) for match in _SESSION_URL.finditer(message)]
     return list(dict.fromkeys(found + linked))
 
 
-def _spelled(key: str) -> str:
+def _canonical_key(key: str) -> str:
     known = ("Claude-Session", "Entire-Session", CHECKPOINT_TRAILER, "Amp-Thread-ID", "Agent-Logs-Url")
     return next(name for name in known if name.lower() == key.lower())
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -33,11 +34,12 @@ from clew.catalog.database import key_range
 from clew.catalog.queries import with_subagents
 from clew.catalog.schema import KEYS_PER_SOURCE
 from clew.catalog.text_store import TextStore
+from clew.catalog.tool_arguments import written_lines
 from clew.errors import SourceUnreadable, UsageError
 from clew.filters import CommitRange, Filters, recorded_folders
 from clew.io.codec import NOT_JSON, loads
 from clew.io.git import Commit, FileDiff, Repository, open_repository
-from clew.io.paths import path_from_text
+from clew.io.paths import path_from_text, path_to_text
 
 Certainty = Literal["certain", "likely", "possible", "stated"]
 """`stated`: a trailer names a session that is not known here."""
@@ -58,6 +60,8 @@ RANKS: Mapping[Certainty, int] = {"certain": 0, "likely": 1, "possible": 2, "sta
 
 CLOCK_TOLERANCE_SECONDS = 2
 """Git's times are whole seconds, and a call may be recorded shortly after it began."""
+MAX_CALL_SECONDS = 6 * 3600
+"""A call may wait for a person to allow it. The times of a longer one are damaged, or say too little."""
 CONTENT_DAYS = 30
 """Changes of files so long before a commit are compared with it."""
 MIN_CONTENT_SHARE = 0.2
@@ -90,6 +94,15 @@ class Link(NamedTuple):
     """The trailer, the rewritten commit, or the share of added lines."""
 
 
+class FoundLinks(NamedTuple):
+    """The sessions of some commits."""
+
+    by_commit: dict[str, list[Link]]
+    """By the hash of the commit, the most certain first."""
+    is_cut: bool
+    """True if not all changes of the commits were read."""
+
+
 class _Session(NamedTuple):
     """A session of the catalog."""
 
@@ -113,10 +126,21 @@ class _Mention(NamedTuple):
     def source(self) -> int:
         return self.message // KEYS_PER_SOURCE
 
+    @property
+    def window(self) -> tuple[float, float] | None:
+        """The first and the last second at which git can have run; None if the times of the call are of no use."""
+        if self.started_us <= 0 or self.ended_us - self.started_us > MAX_CALL_SECONDS * 1_000_000:
+            return None
+        return self.started_us / 1e6 - CLOCK_TOLERANCE_SECONDS, self.ended_us / 1e6 + CLOCK_TOLERANCE_SECONDS
+
+    @property
+    def has_duration(self) -> bool:
+        """True if it is known when the call began and ended. Some agents record one time for both, or none."""
+        return self.window is not None and self.ended_us > self.started_us
+
     def was_running_at(self, seconds: int) -> bool:
         """True if a time of git is within the call."""
-        first, last = self.started_us / 1e6 - CLOCK_TOLERANCE_SECONDS, self.ended_us / 1e6 + CLOCK_TOLERANCE_SECONDS
-        return self.started_us > 0 and first <= seconds <= last
+        return (window := self.window) is not None and window[0] <= seconds <= window[1]
 
 
 class _Change(NamedTuple):
@@ -126,6 +150,8 @@ class _Change(NamedTuple):
     time: float
     path: str
     """Relative to the repository."""
+    added: int | None
+    """Lines that it added at most; None if that is not known."""
 
 
 def with_commit_sessions(db: sqlite3.Connection, filters: Filters) -> Filters:
@@ -135,7 +161,7 @@ def with_commit_sessions(db: sqlite3.Connection, filters: Filters) -> Filters:
     repository = open_repository(Path(filters.commits.repository))
     commits = commits_of(repository, filters.commits)
     links = find_links(db, repository, commits)
-    found = {link.session for of_commit in links.values() for link in of_commit if link.certainty in COUNTED}
+    found = {link.session for of_commit in links.by_commit.values() for link in of_commit if link.certainty in COUNTED}
     keys = set(with_subagents(db, sorted(found)))
     if filters.sessions:
         keys &= set(filters.sessions)
@@ -147,7 +173,7 @@ def commits_of(repository: Repository, wanted: CommitRange, limit: int | None = 
     if not wanted.revisions and repository.is_empty():
         return []
     named = wanted.revisions or "HEAD"
-    return repository.commits([named], limit) if limit is not None else repository.commits([named])
+    return repository.commits([named], limit)
 
 
 def commits_since(db: sqlite3.Connection, repository: Repository, key: str) -> list[Commit]:
@@ -157,8 +183,8 @@ def commits_since(db: sqlite3.Connection, repository: Repository, key: str) -> l
     return [] if repository.is_empty() else repository.commits([], since=since)
 
 
-def find_links(db: sqlite3.Connection, repository: Repository, commits: Sequence[Commit]) -> dict[str, list[Link]]:
-    """The sessions of each commit by its hash, the most certain first."""
+def find_links(db: sqlite3.Connection, repository: Repository, commits: Sequence[Commit]) -> FoundLinks:
+    """The sessions of some commits."""
     return _LinkFinder(db, repository, commits).links()
 
 
@@ -169,18 +195,20 @@ class _LinkFinder:
         self._db, self._repository, self._commits = db, repository, commits
         self._found: dict[str, dict[str, Link]] = {commit.hash: {} for commit in commits}
         """The best link of each commit and session."""
+        self._is_cut = False
 
-    def links(self) -> dict[str, list[Link]]:
+    def links(self) -> FoundLinks:
         if self._commits:
             self._find_calls()
             self._find_trailers()
             self._find_rewritten()
             self._find_content()
             self._find_patches()
-        return {
+        by_commit = {
             name: sorted(links.values(), key=lambda link: (RANKS[link.certainty], link.session, link.detail))
             for name, links in self._found.items()
         }
+        return FoundLinks(by_commit, self._is_cut)
 
     def _add(self, commit: Commit, link: Link) -> None:
         links, key = self._found[commit.hash], link.session or f"stated {link.detail}"
@@ -264,13 +292,21 @@ class _LinkFinder:
         return (mention for mention in self._by_prefix.get(name[:MIN_HASH_CHARS], ()) if name.startswith(mention.name))
 
     def _find_calls(self) -> None:
-        """Link commits with the calls that made them. A short hash alone could be of another repository."""
+        """Link commits with the calls that made them. A short hash alone could be of another repository.
+
+        A call that ran at another time only listed the commit.
+        """
         for commit in self._commits:
             for mention in self._mentions_of(commit.hash):
-                is_same = mention.subject == commit.subject.strip() or mention.source in self._sources_here
-                was_made = mention.kind == "made" or mention.was_running_at(commit.author_time)
-                if is_same and was_made:
+                if mention.subject != commit.subject.strip() and mention.source not in self._sources_here:
+                    continue
+                is_made = mention.kind == "made"
+                if mention.was_running_at(commit.author_time) or (
+                    is_made and mention.was_running_at(commit.commit_time)
+                ):
                     self._add_mention(commit, mention, "certain", "call")
+                elif is_made and not mention.has_duration:
+                    self._add_mention(commit, mention, "likely", "call")
 
     def _find_trailers(self) -> None:
         trailers = {commit.hash: session_trailers(commit.message) for commit in self._commits}
@@ -325,19 +361,15 @@ class _LinkFinder:
 
         The time of the commit itself is no evidence: a rebase commits what others wrote.
         """
-        by_hour = defaultdict[int, list[Commit]](list)
-        for commit in self._commits:
-            by_hour[commit.author_time // 3600].append(commit)
+        commits = sorted(self._commits, key=lambda commit: commit.author_time)
+        times = [commit.author_time for commit in commits]
         for mention in self._mentions:
             is_open = mention.kind == "silent" or (mention.kind == "made" and not self._is_in_range(mention.name))
-            if not is_open or mention.source not in self._sources_here:
+            if not is_open or mention.source not in self._sources_here or (window := mention.window) is None:
                 continue
             evidence: Evidence = "commit-time" if mention.kind == "silent" else "rewritten"
-            first, last = (int(time / 3.6e9) for time in (mention.started_us, mention.ended_us))
-            for hour in range(first - 1, last + 2):
-                for commit in by_hour.get(hour, ()):
-                    if mention.was_running_at(commit.author_time):
-                        self._add_mention(commit, mention, "likely", evidence, mention.name)
+            for commit in commits[bisect_left(times, window[0]) : bisect_right(times, window[1])]:
+                self._add_mention(commit, mention, "likely", evidence, mention.name)
 
     @cached_property
     def _range_by_prefix(self) -> dict[str, list[str]]:
@@ -354,14 +386,19 @@ class _LinkFinder:
     def _diffs(self) -> dict[str, list[FileDiff]]:
         """The changes of each commit; none where git cannot read them, as in a partial clone."""
         try:
-            return self._repository.diffs(commit.hash for commit in self._commits)
+            return self._read_diffs(commit.hash for commit in self._commits)
         except (SourceUnreadable, UsageError):
             return {}
 
+    def _read_diffs(self, hashes: Iterable[str]) -> dict[str, list[FileDiff]]:
+        diffs = self._repository.diffs(hashes)
+        self._is_cut = self._is_cut or diffs.is_cut
+        return diffs.by_commit
+
     def _find_patches(self) -> None:
         """Link commits with calls that made a commit with the same changes, which git still has."""
-        rest = [commit for commit in self._commits if not self._has_counted(commit)]
-        if not rest:
+        unlinked = [commit for commit in self._commits if not self._has_counted(commit)]
+        if not unlinked:
             return
         first_us, last_us = (limit * 1_000_000 for limit in self._time_limits)
         made = {
@@ -375,11 +412,11 @@ class _LinkFinder:
             return
         try:
             full = self._repository.full_hashes(names)
-            patches = self._repository.diffs(full.values())
+            patches = self._read_diffs(full.values())
         except (SourceUnreadable, UsageError):
             return
         by_patch = {_patch(patches[whole]): made[name] for name, whole in full.items() if patches.get(whole)}
-        for commit in rest:
+        for commit in unlinked:
             mention = by_patch.get(_patch(self._diffs.get(commit.hash, [])))
             if mention is not None:
                 self._add_mention(commit, mention, "likely", "patch", mention.name)
@@ -400,8 +437,7 @@ class _LinkFinder:
             added = {line for diff in self._diffs.get(commit.hash, ()) for line in _notable_lines(diff.added)}
             by_session = self._changes_of(commit, changes)
             for key, found in by_session.items():
-                lines = set[str]().union(*(written.get(change.message) for change in found))
-                share = len(added & lines) / len(added) if added else 0.0
+                share = _written_count(added, found, written) / len(added) if added else 0.0
                 last = max(found, key=lambda change: change.time)
                 source, number = divmod(last.message, KEYS_PER_SOURCE)
                 if share >= MIN_CONTENT_SHARE:
@@ -436,15 +472,15 @@ class _LinkFinder:
             return {}
         first, last = self._time_limits
         inside = " OR ".join(["substr(c.path, 1, 1) <> '/'", *("substr(c.path, 1, ?) = ?" for _ in self._roots)])
-        values = [value for root in self._roots for value in (len(root), root)]
-        query = f"""SELECT c.message, c.path, m.ts_us FROM change c JOIN message m ON m.id = c.message
+        values = [value for root in map(path_to_text, self._roots) for value in (len(root), root)]
+        query = f"""SELECT c.message, c.path, c.lines_added, m.ts_us FROM change c JOIN message m ON m.id = c.message
           WHERE ({inside}) AND m.is_visible = 1 AND m.ts_us BETWEEN ? AND ?"""
         found = defaultdict[str, list[_Change]](list)
-        for message, path, time_us in self._db.execute(query, (*values, first * 1_000_000, last * 1_000_000)):
+        for message, path, added, time_us in self._db.execute(query, (*values, first * 1_000_000, last * 1_000_000)):
             session = self._sessions.get(message // KEYS_PER_SOURCE)
-            inner = self._below_root(absolute(path, session.workspace)) if session is not None else None
+            inner = self._below_root(absolute(path_from_text(path), session.workspace)) if session is not None else None
             if inner in paths:
-                found[inner].append(_Change(message, time_us / 1e6, inner))
+                found[inner].append(_Change(message, time_us / 1e6, inner, added))
         return found
 
 
@@ -465,12 +501,22 @@ class _WrittenLines:
                 self._blocks[message].append(block)
 
     def get(self, message: int) -> frozenset[str]:
-        """The lines that the calls of a message wrote; a patch has a `+` before each."""
+        """The lines that the calls of a message may have written."""
         if message not in self._lines:
             texts = (self._store.get(block) or "" for block in self._blocks.get(message, ()))
-            lines = [line for text in texts for line in text.split("\n")]
-            self._lines[message] = frozenset(_notable_lines([*lines, *(line[1:] for line in lines if line[:1] == "+")]))
+            self._lines[message] = frozenset(_notable_lines(line for text in texts for line in written_lines(text)))
         return self._lines[message]
+
+
+def _written_count(added: set[str], changes: Sequence[_Change], written: _WrittenLines) -> int:
+    """How many lines of a commit some changes wrote.
+
+    The text of an edit also has the lines that it replaced. So no more lines count than the changes added.
+    """
+    adding = [change for change in changes if change.added != 0]
+    count = len(added & set[str]().union(*(written.get(change.message) for change in adding)))
+    counts = [change.added for change in adding]
+    return min(count, sum(number for number in counts if number is not None)) if None not in counts else count
 
 
 def _notable_lines(lines: Iterable[str]) -> Iterator[str]:

@@ -54,6 +54,13 @@ def named_file(arguments: Arguments) -> str | None:
     return next((value for key in _PATH_KEYS if isinstance(value := arguments.get(key), str) and value), None)
 
 
+def written_lines(text: str) -> list[str]:
+    """The lines that a call may have written, by the text of all its arguments: of a patch, those that it adds."""
+    lines = text.split("\n")
+    added = [line[1:] for line in lines if line.startswith("+")]
+    return added if _PATCH_START in text else lines + added
+
+
 def requested_todos(tool: str, arguments: Arguments) -> list[tuple[str, str]]:
     """The task list that a call writes: content and status of each item."""
     items = arguments.get(_TODO_LIST_KEYS[tool]) if tool in _TODO_LIST_KEYS else None

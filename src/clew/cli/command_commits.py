@@ -70,6 +70,8 @@ def command(
     else:
         if found["is_shallow"]:
             print_message("clew: the clone is shallow: earlier commits are missing", mask=False)
+        if found["is_cut"]:
+            print_message("clew: the range is large: only a part of it was read", mask=False)
         _print(found, masking, is_of_session=session is not None)
     links = [link for row in found["commits"] for link in row["sessions"]]
     return 0 if any(link["certainty"] != "stated" for link in links) else 1
@@ -79,16 +81,26 @@ def _folder(library: Library, repo: Path | None, session: StoredSession | None) 
     """The folder that was named, or that of the session if it is in a repository, or this one."""
     if repo is not None or session is None:
         return repo or Path()
-    from clew.io.git import open_repository
     from clew.sources import moved_projects
 
     workspace = session.session_object.get("workspace")
     folder = Path(moved_projects.current_path(workspace, moved_projects.load())) if workspace else Path()
+    for place in (folder, Path()):
+        if _is_in_repository(place):
+            return place
+    if folder.is_dir():
+        return folder
+    raise SourceUnreadable(f"{folder}: the folder of the session does not exist here; name the repository with --repo")
+
+
+def _is_in_repository(folder: Path) -> bool:
+    from clew.io.git import open_repository
+
     try:
         open_repository(folder)
     except SourceUnreadable:
-        return Path()
-    return folder
+        return False
+    return True
 
 
 def _print(found: dict[str, JSON], masking: Redaction, *, is_of_session: bool) -> None:

@@ -31,17 +31,22 @@ _KEPT_VARIABLES = frozenset(
     }
 )
 """Variables of git that are passed on. Others, such as GIT_DIR in a hook, would name another repository."""
-GIT_SECONDS = 60
+GIT_TIMEOUT_SECONDS = 60
 MAX_OUTPUT_BYTES = 256 << 20
 MAX_COMMITS = 10_000
 """Commits of a range that are read; the newest come first."""
 MAX_DIFF_BYTES = 64 << 20
 MAX_OBJECT_BYTES = 1 << 20
+MAX_TIME_SECONDS = 253_402_300_799
+"""The end of the year 9999, in seconds since 1970."""
 _LOG_FIELDS = ("%H", "%P", "%at", "%ct", "%s", "%B")
 _HASH = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_ESCAPE = re.compile(rb"\\(?:([0-3][0-7]{2})|(.))", re.DOTALL)
+_ESCAPED_LETTERS = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+"""What stands behind a backslash in a quoted name."""
 _DIFF_OPTIONS = (
-    *("-r", "--root", "-p", "-U0", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"),
+    *("-r", "--root", "-p", "-U0", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"),
     *("--no-indent-heuristic", "--diff-algorithm=myers", "--submodule=short", "--src-prefix=a/", "--dst-prefix=b/"),
 )  # fmt: skip
 _NO_REVISION = re.compile(r"(?:bad revision|ambiguous argument|bad object|Invalid revision range) '?([^']*)")
@@ -64,6 +69,16 @@ class FileDiff(NamedTuple):
     path: str
     removed: tuple[str, ...]
     added: tuple[str, ...]
+    headers: tuple[bytes, ...] = ()
+    """What git says of a change without lines: modes, and the hashes of binary contents."""
+
+
+class Diffs(NamedTuple):
+    """The changed files of commits, by hash."""
+
+    by_commit: dict[str, list[FileDiff]]
+    is_cut: bool
+    """True if there is more than is read."""
 
 
 class Repository(NamedTuple):
@@ -75,12 +90,14 @@ class Repository(NamedTuple):
     """Where its files are checked out; none for a bare repository."""
     is_shallow: bool
 
-    def commits(self, revisions: Sequence[str], limit: int = MAX_COMMITS, *, since: int | None = None) -> list[Commit]:
+    def commits(self, revisions: Sequence[str], limit: int | None = None, *, since: int | None = None) -> list[Commit]:
         """The commits of ranges such as `main..HEAD`, the newest first; without any, of all branches.
 
-        `since` leaves out commits before a time, in seconds since 1970. Raises UsageError for an unknown revision.
+        Without a limit, at most 10,000. `since` leaves out commits before a time, in seconds since 1970. Raises
+        UsageError for an unknown revision.
         """
-        options = ["-z", f"--format=tformat:{'%x00'.join(_LOG_FIELDS)}", f"--max-count={limit}", "--no-show-signature"]
+        count = MAX_COMMITS if limit is None else limit
+        options = ["-z", f"--format=tformat:{'%x00'.join(_LOG_FIELDS)}", f"--max-count={count}", "--no-show-signature"]
         options += [f"--since=@{since}"] if since is not None else []
         named = ["--end-of-options", *revisions] if revisions else ["--branches", "--remotes", "HEAD"]
         if not revisions and not self._has_head():
@@ -115,22 +132,22 @@ class Repository(NamedTuple):
         """True without a commit on any branch."""
         return not self._has_head() and not run_git(self.folder, "for-each-ref", "--count=1", "refs/heads").strip()
 
-    def diffs(self, hashes: Iterable[str]) -> dict[str, list[FileDiff]]:
+    def diffs(self, hashes: Iterable[str]) -> Diffs:
         """The changed files of commits, against their first parent; merges have none.
 
         What is beyond 64 MB together is left out.
         """
-        asked = "".join(f"{name}\n" for name in hashes).encode()
-        if not asked:
-            return {}
+        named = "".join(f"{name}\n" for name in hashes).encode()
+        if not named:
+            return Diffs({}, is_cut=False)
         output = run_git(
-            self.folder, "diff-tree", "--stdin", *_DIFF_OPTIONS, stdin=asked, max_bytes=MAX_DIFF_BYTES, is_cut=True
+            self.folder, "diff-tree", "--stdin", *_DIFF_OPTIONS, stdin=named, max_bytes=MAX_DIFF_BYTES, is_cut=True
         )
-        return _parse_diffs(output)
+        return Diffs(_parse_diffs(output), is_cut=len(output) >= MAX_DIFF_BYTES)
 
     def full_hashes(self, names: Sequence[str]) -> dict[str, str]:
         """The commits that exist among hashes and their beginnings, by the name that was asked for."""
-        lines = self._asked("--batch-check", [f"{name}^{{commit}}" for name in names]).split(b"\n")
+        lines = self._cat_file("--batch-check", [f"{name}^{{commit}}" for name in names]).split(b"\n")
         found = (line.split(b" ") for line in lines)
         return {
             name: parts[0].decode()
@@ -140,34 +157,34 @@ class Repository(NamedTuple):
 
     def files(self, names: Sequence[str]) -> dict[str, bytes]:
         """The contents of objects such as `branch:path` that exist and have at most 1 MB."""
-        lines = self._asked("--batch-check", names).split(b"\n")
+        lines = self._cat_file("--batch-check", names).split(b"\n")
         parts = (line.split(b" ") for line in lines)
         small = {
             name: one[0].decode()
             for name, one in zip(names, parts, strict=False)
             if len(one) == 3 and one[1] == b"blob" and int(one[2]) <= MAX_OBJECT_BYTES
         }
-        bodies = _batch_bodies(self._asked("--batch", sorted(set(small.values()))))
+        bodies = _batch_bodies(self._cat_file("--batch", sorted(set(small.values()))))
         return {name: bodies[blob] for name, blob in small.items() if blob in bodies}
 
-    def _asked(self, how: str, names: Sequence[str]) -> bytes:
+    def _cat_file(self, option: str, names: Sequence[str]) -> bytes:
         if not names or any("\n" in name for name in names):
             return b""
-        return run_git(self.folder, "cat-file", how, stdin="".join(f"{name}\n" for name in names).encode())
+        return run_git(self.folder, "cat-file", option, stdin="".join(f"{name}\n" for name in names).encode())
 
 
 def open_repository(folder: Path) -> Repository:
     """The repository of a folder. Raises SourceUnreadable if there is none, or no git."""
     if not folder.is_dir():
         raise SourceUnreadable(f"{folder}: no such folder")
-    what = run_git(folder, "rev-parse", "--is-shallow-repository", "--is-inside-work-tree").decode().split()
+    answers = run_git(folder, "rev-parse", "--is-shallow-repository", "--is-inside-work-tree").decode().split()
     worktrees: tuple[Path, ...] = ()
-    if what[1:] == ["true"]:
+    if answers[1:] == ["true"]:
         top = Path(os.fsdecode(run_git(folder, "rev-parse", "--show-toplevel").rstrip(b"\n")))
         # A setting of the repository can name any folder as its worktree.
         if folder.resolve().is_relative_to(top.resolve()):
             worktrees = (top, *same_folder_in_worktrees(top))
-    return Repository(folder, worktrees, what[:1] == ["true"])
+    return Repository(folder, worktrees, answers[:1] == ["true"])
 
 
 def run_git(
@@ -178,18 +195,21 @@ def run_git(
     A larger output is an error, unless `is_cut`: then the rest of it is left out.
     """
     command = [*SAFE_GIT, *_MORE_SETTINGS, "-C", str(folder), *arguments]
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as errors:
-        given.write(stdin)
-        given.seek(0)
+    with tempfile.TemporaryFile() as stdin_file, tempfile.TemporaryFile() as errors:
+        stdin_file.write(stdin)
+        stdin_file.seek(0)
         try:
-            process = subprocess.Popen(command, env=_environment(), stdin=given, stdout=subprocess.PIPE, stderr=errors)
+            process = subprocess.Popen(
+                command, env=_environment(), stdin=stdin_file, stdout=subprocess.PIPE, stderr=errors
+            )
         except FileNotFoundError:
             raise SourceUnreadable("git is not installed") from None
         except OSError as error:
             raise SourceUnreadable(f"git: {error.strerror}") from None
         except ValueError:
             raise UsageError("a revision has characters that no revision can have") from None
-        timer = threading.Timer(GIT_SECONDS, process.kill)
+        is_late = threading.Event()
+        timer = threading.Timer(GIT_TIMEOUT_SECONDS, _stop, (process, is_late))
         timer.start()
         try:
             with process:
@@ -203,14 +223,21 @@ def run_git(
         errors.seek(0)
         if is_large and is_cut:
             return output[:max_bytes]
-        if is_large or process.returncode != 0:
-            raise _failure(folder, errors.read(10_000), is_large)
+        if is_large:
+            raise SourceUnreadable(f"{folder.resolve()}: git printed more than {MAX_OUTPUT_BYTES >> 20} MB")
+        if process.returncode != 0 and is_late.is_set():
+            raise SourceUnreadable(f"{folder.resolve()}: git took longer than {GIT_TIMEOUT_SECONDS} seconds")
+        if process.returncode != 0:
+            raise _failure(folder.resolve(), errors.read(10_000))
     return output
 
 
-def _failure(folder: Path, printed: bytes, is_large: bool) -> SourceUnreadable | UsageError:
-    if is_large:
-        return SourceUnreadable(f"{folder}: git printed more than {MAX_OUTPUT_BYTES >> 20} MB")
+def _stop(process: subprocess.Popen[bytes], is_late: threading.Event) -> None:
+    is_late.set()
+    process.kill()
+
+
+def _failure(folder: Path, printed: bytes) -> SourceUnreadable | UsageError:
     text = printed.decode("utf-8", "replace").strip()
     line = escape_controls(text.partition("\n")[0].removeprefix("fatal: "))
     if "not a git repository" in line:
@@ -254,21 +281,23 @@ def _commit(fields: Sequence[str]) -> Commit:
 
 
 def _seconds(text: str) -> int:
-    """A time that a damaged commit does not have is 0."""
-    return int(text) if re.fullmatch(r"\d{1,18}", text, re.ASCII) else 0
+    """A time that a damaged commit does not have, or that is beyond the calendar, is 0."""
+    seconds = int(text) if re.fullmatch(r"\d{1,18}", text, re.ASCII) else 0
+    return seconds if seconds <= MAX_TIME_SECONDS else 0
 
 
 def _parse_diffs(output: bytes) -> dict[str, list[FileDiff]]:
     found: dict[str, list[FileDiff]] = {}
     files: list[FileDiff] = []
-    path, removed, added = "", list[str](), list[str]()
+    path, removed, added, headers = "", list[str](), list[str](), list[bytes]()
     lines = iter(output.split(b"\n"))
 
     def finish_file() -> None:
         if path:
-            files.append(FileDiff(path, tuple(removed), tuple(added)))
-        removed.clear()
-        added.clear()
+            has_lines = bool(removed or added)
+            files.append(FileDiff(path, tuple(removed), tuple(added), () if has_lines else tuple(headers)))
+        for found_lines in (removed, added, headers):
+            found_lines.clear()
 
     for line in lines:
         if _HASH.fullmatch(line):
@@ -276,13 +305,26 @@ def _parse_diffs(output: bytes) -> dict[str, list[FileDiff]]:
             path, files = "", found.setdefault(line.decode(), [])
         elif line.startswith(b"diff --git "):
             finish_file()
-            path = ""
-        elif line.startswith((b"--- a/", b"+++ b/")):
-            path = line[6:].split(b"\t")[0].decode("utf-8", "replace")
+            path = _path_in_header(line.removeprefix(b"diff --git "))
         elif hunk := _HUNK.match(line):
             _read_hunk(lines, hunk, removed, added)
+        elif line:
+            headers.append(line)
     finish_file()
     return found
+
+
+def _path_in_header(names: bytes) -> str:
+    """The path in `a/path b/path`: both are the same, because renames are not looked for. Git quotes some names."""
+    name = names[: len(names) // 2]
+    if name.startswith(b'"'):
+        name = _ESCAPE.sub(_unescaped, name[1:-1])
+    return name.removeprefix(b"a/").decode("utf-8", "replace")
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    digits, letter = match.groups()
+    return bytes([int(digits, 8)]) if digits else _ESCAPED_LETTERS.get(letter, letter)
 
 
 def _read_hunk(lines: Iterator[bytes], hunk: re.Match[bytes], removed: list[str], added: list[str]) -> None:
