@@ -190,7 +190,19 @@ def test_only_months_that_are_over(published: Published) -> None:
     now = datetime(2026, 11, 18, tzinfo=UTC)
     assert check_month("2026-10", now) == last_month(now) == "2026-10"
     assert last_month(datetime(2027, 1, 31, tzinfo=UTC)) == "2026-12"
-    for month in ("2026-11", "2027-01", "October", "2026-13", ""):
+    for month in (
+        "2026-11",
+        "2027-01",
+        "October",
+        "2026-13",
+        "",
+        "2026-9",
+        "2026-1",
+        "226-10",
+        "٢٠٢٦-١٠",
+        "2026-09\n",
+        "0000-01",
+    ):
         with pytest.raises(UsageError):
             check_month(month, now)
     done = clew("totals", published.owner, "--month", "9999-12")

@@ -6,6 +6,7 @@ tell what is in them. A month is published once. Numbers that followed every pus
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from datetime import datetime
 from typing import NamedTuple
@@ -27,13 +28,15 @@ TABLES = {
 }
 """The tables of totals, and the columns that name their groups. NULL in all of them: small groups together."""
 _TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
-"""Kinds of tokens that only some agents record are left out: such a number may be that of one person."""
+"""Reasoning tokens are left out: few agents record them. Not all agents record tokens of caches either: a number of
+them may be that of fewer people than the row, as the guide says."""
 _GROUP_COLUMNS = ("day_utc", "team", "project", "git_branch", "model")
 _SUMS = ("calls", "unknown_cost_calls", *STORED_TOKENS, "cost_nano")
 _USAGE = f"""
 SELECT person, {", ".join(_GROUP_COLUMNS)}, {", ".join(f"SUM({name})::bigint" for name in _SUMS)} FROM person_usage
 WHERE month_utc = %s GROUP BY person, {", ".join(_GROUP_COLUMNS)}
 """
+_MONTH = re.compile(r"[1-9][0-9]{3}-(0[1-9]|1[0-2])")
 _PUBLISHED = ("people", "calls", "unknown_cost_calls", *_TOKENS, "cost_nano")
 _MONTHS_TABLE = f"""
 CREATE TABLE IF NOT EXISTS {SCHEMA}.months (
@@ -63,10 +66,8 @@ def last_month(now: datetime) -> str:
 
 def check_month(month: str, now: datetime) -> str:
     """The month; raises UsageError if it is none, or not over."""
-    try:
-        datetime.strptime(month, "%Y-%m")
-    except ValueError:
-        raise UsageError(f"{month!r} is not a month; write it as 2026-10") from None
+    if not _MONTH.fullmatch(month):
+        raise UsageError(f"{month!r} is not a month; write it as 2026-10")
     if month > last_month(now):
         raise UsageError(f"{month} is not over; the last month that is over in UTC is {last_month(now)}")
     return month
