@@ -9,7 +9,7 @@ two groups of such a cell are not connected.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
 from typing import NamedTuple
 
@@ -31,9 +31,9 @@ Cells = Mapping[tuple[Group, Group], Set[str]]
 def groups_to_merge(cells: Cells, min_people: int) -> tuple[set[Name], set[Name]]:
     """The groups of each table to merge, so that no sum of rows of both is about somebody, but fewer people."""
     compared = _Comparison(cells, min_people)
-    for (one, other), people in sorted(cells.items(), key=lambda cell: -len(cell[1])):
+    for one, other, people in compared.walk():
         while not compared.are_together(one, other):
-            side = None if len(people) >= min_people else compared.find_side(one, other, people)
+            side = compared.find_side(one, other, people)
             if side is None:
                 compared.join([one, other])
             else:
@@ -62,6 +62,23 @@ class _Comparison:
         self._rank = {group: rank for rank, group in enumerate(groups)}
         self._set_of = self._rank.copy()
         self._sets = {number: [group] for number, group in enumerate(groups)}
+        for (one, other), people in cells.items():
+            if len(people) >= min_people:
+                self.join([one, other])
+
+    def walk(self) -> Iterator[tuple[Group, Group, Set[str]]]:
+        """All cells, from the largest set of groups to its neighbours: paths to a large set are short."""
+        seen = set[Group]()
+        for first in sorted(self._rank, key=lambda group: -len(self._sets[self._set_of[group]])):
+            queue = deque([first] if first not in seen else [])
+            seen.add(first)
+            while queue:
+                group = queue.popleft()
+                for neighbour, people in self._neighbours[group]:
+                    yield group, neighbour, people
+                    if neighbour not in seen:
+                        seen.add(neighbour)
+                        queue.append(neighbour)
 
     def are_together(self, one: Group, other: Group) -> bool:
         """True if no few people separate two groups."""
