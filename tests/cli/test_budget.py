@@ -130,7 +130,12 @@ def test_sessions_without_usage_are_named(home: Path) -> None:
     done = stats(home, "--budget", "50")
     assert done.code == 0
     assert "their cost is unknown: 1 session without recorded usage" in done.err
-    assert stats(home, "--budget", "50", "--json").json["budget"]["has_unknown_costs"]
+    assert "within" not in done.out
+    found = stats(home, "--budget", "50", "--json").json
+    assert found["budget"]["has_unknown_costs"]
+    assert found["totals"]["budget_state"] == "unknown"
+    assert stats(home, "--budget", "1.3", "--warn-at", "90%", "--json").json["totals"]["budget_state"] == "warning"
+    assert stats(home, "--budget", "1", "--json").json["totals"]["budget_state"] == "above"
 
 
 @pytest.mark.parametrize(
@@ -141,6 +146,7 @@ def test_sessions_without_usage_are_named(home: Path) -> None:
         (("--budget", "5", "--warn-at", "soon"), "a percentage of the budget"),
         (("--warn-at", "80%"), "--warn-at needs --budget"),
         (("--budget", "5", "--by", "tool"), "the cost of a tool is not known"),
+        (("--budget", "5", "--csv"), "--csv has no row of the total; add --by"),
     ],
 )
 def test_wrong_usage_is_refused(home: Path, words: tuple[str, ...], message: str) -> None:

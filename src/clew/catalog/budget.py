@@ -1,4 +1,7 @@
-"""Compare the costs in a report of statistics with a budget. A cost that is only a lower bound is never within it."""
+"""Compare the costs in a report of statistics with a budget. A cost that is only a lower bound is never within it.
+
+Sessions without recorded usage make the total a lower bound. Which groups they would be in is not always known.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ class Budget(NamedTuple):
             raise UsageError(f"--budget {amount}: write an amount in dollars, such as 10 or 2.50")
         return cls(round(dollars * NANO_DOLLARS), None if warn_at is None else _parse_percent(warn_at))
 
-    def compare(self, row: Row) -> Row:
+    def compare(self, row: Row, sessions_without_usage: int = 0) -> Row:
         """The row with its share of the budget, what remains of it, and its state."""
         cost_nano = row["cost_nano"]
         if cost_nano is None:
@@ -41,7 +44,7 @@ class Budget(NamedTuple):
         elif self.warn_at is not None and share >= self.warn_at:
             state = WARNING
         else:
-            state = UNKNOWN if row["cost_is_at_least"] else WITHIN
+            state = UNKNOWN if row["cost_is_at_least"] or sessions_without_usage else WITHIN
         remaining = (self.amount_nano - cost_nano) / NANO_DOLLARS
         return {**row, "budget_share": share, "budget_remaining": remaining, "budget_state": state}
 
@@ -58,7 +61,7 @@ def _parse_percent(text: str) -> float:
 
 def with_budget(found: Row, budget: Budget, by: str | None, sessions_without_usage: int) -> Row:
     """A report whose groups are compared with a budget, or without `by` its total."""
-    totals = found["totals"] if by else budget.compare(found["totals"])
+    totals = found["totals"] if by else budget.compare(found["totals"], sessions_without_usage)
     rows = [budget.compare(row) for row in found["rows"]] if by else found["rows"]
     states = {row["budget_state"] for row in (rows if by else [totals])}
     summary = {

@@ -116,6 +116,8 @@ def command(
     """
     as_json, grouping = wants_json(context, as_json), _choose_grouping(by, blocks)
     budget = _choose_budget(budget_amount, warn_at, grouping)
+    if budget is not None and as_csv and not (by or blocks):
+        raise UsageError("--budget: --csv has no row of the total; add --by, or print --json")
     library = open_library(context, homes)
     filters = take_filters(options, library)
     with ExitStack() as stack:

@@ -1,23 +1,22 @@
 """Monthly totals without rows of single people: small groups are merged until no row is about fewer than five people.
 
-The rows of every table add up to the same total, so that nothing is left to subtract. Rows of two tables are compared
-too: where some rows of one table lie within a row of another one, such as the projects of a team, or within several
-rows that share them, the difference must be empty or about five people as well.
+The rows of every table add up to the same total. Rows of two tables are compared too: whatever rows of both are added
+and subtracted, the result is empty or about five people as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 from clew.catalog.stats import Amounts
+from clew.warehouse.differences import Cells, Group, Name, by_size, groups_to_merge
 
 MIN_PEOPLE = 5
-"""Of whom a row tells. A person whose name is unknown does not count."""
+"""Minimum number of people in a row. A person whose name is unknown does not count."""
 REST = None
 """The name of the group that small groups are merged into. Names of other groups are tuples of strings."""
-
-Name = tuple[str, ...] | None
 
 
 class PersonUsage(NamedTuple):
@@ -45,8 +44,10 @@ def safe_totals(usage: Sequence[PersonUsage]) -> list[list[TotalsRow]]:
     merged = list(usage)
     for table in range(len(usage[0].groups)):
         merged = _merge_groups(merged, table, _small_groups(merged, table))
-    while unsafe := _revealing_group(merged):
-        merged = _merge_groups(merged, *unsafe)
+    # Merging does not undo what was done before: each sum of merged rows is a sum of the rows that were there.
+    for tables in combinations(range(len(usage[0].groups)), 2):
+        for table, names in zip(tables, groups_to_merge(_cells(merged, tables), MIN_PEOPLE), strict=True):
+            merged = _merge_groups(merged, table, names)
     return [_sum_rows(merged, table) for table in range(len(usage[0].groups))]
 
 
@@ -61,16 +62,11 @@ def _people_by_group(usage: Sequence[PersonUsage], table: int) -> dict[Name, set
     return found
 
 
-def _by_size(people: Mapping[Name, set[str]]) -> list[Name]:
-    """The groups with the fewest people first, the group of merged ones before all others."""
-    return sorted(people, key=lambda name: (name is not REST, len(people[name]), name or ()))
-
-
 def _small_groups(usage: Sequence[PersonUsage], table: int) -> set[Name]:
     """The groups with too few people, and the next larger ones until all of these have enough together."""
     people = _people_by_group(usage, table)
     chosen, together = set[Name](), set[str]()
-    for name in _by_size(people):
+    for name in sorted(people, key=lambda name: by_size(name, people[name])):
         if len(people[name]) >= MIN_PEOPLE and (not chosen or len(together) >= MIN_PEOPLE):
             break
         chosen.add(name)
@@ -92,51 +88,12 @@ def _merge_groups(usage: list[PersonUsage], table: int, names: set[Name]) -> lis
     return list(found.values())
 
 
-def _revealing_group(usage: Sequence[PersonUsage]) -> tuple[int, set[Name]] | None:
-    """A table, and groups of it to merge, because another table minus them would be about too few people."""
-    tables = range(len(usage[0].groups))
-    for inner in tables:
-        for outer in tables:
-            if inner != outer and (names := _groups_that_reveal(usage, inner, outer)):
-                return inner, names
-    return None
-
-
-def _groups_that_reveal(usage: Sequence[PersonUsage], inner: int, outer: int) -> set[Name]:
-    """Groups of `inner` to merge, so that no sum of `outer` minus the groups of `inner` within it is too small.
-
-    The sums that are checked are those which hold a group of `inner` exactly: one group of `outer`, or several.
-    """
-    people: dict[Name, dict[Name, set[str]]] = {}
-    containers: dict[Name, set[Name]] = {}
+def _cells(usage: Sequence[PersonUsage], tables: tuple[int, int]) -> Cells:
+    found: dict[tuple[Group, Group], set[str]] = {}
     for row in usage:
-        people.setdefault(row.groups[outer], {}).setdefault(row.groups[inner], set()).add(row.person)
-        containers.setdefault(row.groups[inner], set()).add(row.groups[outer])
-    by_size = _by_size(_people_by_group(usage, inner))
-    chosen = set[Name]()
-    for names in {frozenset(found) for found in containers.values()}:
-        if _is_revealing(names, people, containers):
-            # Merged with a group that is not within the sum, a group within it becomes a part of the difference.
-            inside = next(group for group in by_size if containers[group] <= names)
-            chosen |= {REST, inside, next(group for group in by_size if not containers[group] <= names)}
-    return chosen
-
-
-def _is_revealing(
-    names: frozenset[Name], people: Mapping[Name, Mapping[Name, set[str]]], containers: Mapping[Name, set[Name]]
-) -> bool:
-    """True if the sum of some groups, minus the groups of another table within it, is about somebody but few people."""
-    is_inside: dict[Name, bool] = {}
-    remainder = set[str]()
-    for name in names:
-        for group, found in people[name].items():
-            if group not in is_inside:
-                is_inside[group] = containers[group] <= names
-            if not is_inside[group]:
-                remainder |= found
-                if len(remainder - {""}) >= MIN_PEOPLE:
-                    return False
-    return bool(remainder)
+        one, other = (Group(number, row.groups[table]) for number, table in enumerate(tables))
+        found.setdefault((one, other), set()).update([row.person] if row.person else [])
+    return found
 
 
 def _sum_rows(usage: Sequence[PersonUsage], table: int) -> list[TotalsRow]:

@@ -20,8 +20,17 @@ import pytest
 
 from clew.errors import TargetRefused, UsageError
 from clew.warehouse.postgres.totals import TABLES, PublishReport, check_month, last_month, publish_totals
+from clew.warehouse.postgres.totals_rights import COUNTERS
 from tests.cli.running import clew
-from tests.warehouse.postgres.company import BY_TEAM_TOTALS, UNPRICED, Company, session_ids, write_session
+from tests.warehouse.postgres.company import (
+    BY_TEAM_TOTALS,
+    PASSWORD,
+    READER,
+    UNPRICED,
+    Company,
+    session_ids,
+    write_session,
+)
 from tests.warehouse.postgres.machines import ask, change
 from tests.warehouse.postgres.server import Server
 
@@ -181,7 +190,19 @@ def test_only_months_that_are_over(published: Published) -> None:
     now = datetime(2026, 11, 18, tzinfo=UTC)
     assert check_month("2026-10", now) == last_month(now) == "2026-10"
     assert last_month(datetime(2027, 1, 31, tzinfo=UTC)) == "2026-12"
-    for month in ("2026-11", "2027-01", "October", "2026-13", ""):
+    for month in (
+        "2026-11",
+        "2027-01",
+        "October",
+        "2026-13",
+        "",
+        "2026-9",
+        "2026-1",
+        "226-10",
+        "٢٠٢٦-١٠",
+        "2026-09\n",
+        "0000-01",
+    ):
         with pytest.raises(UsageError):
             check_month(month, now)
     done = clew("totals", published.owner, "--month", "9999-12")
@@ -211,7 +232,32 @@ RIGHTS = [
         "GRANT EXECUTE ON FUNCTION pg_stat_get_activity(int) TO {0}",
         "REVOKE EXECUTE ON FUNCTION pg_stat_get_activity(int) FROM {0}",
     ),
+    (
+        "GRANT EXECUTE ON FUNCTION pg_stat_get_db_tuples_inserted(oid) TO {0}",
+        "REVOKE EXECUTE ON FUNCTION pg_stat_get_db_tuples_inserted(oid) FROM {0}",
+    ),
+    ("GRANT EXECUTE ON FUNCTION pg_table_size(regclass) TO {0}", "REVOKE ALL ON FUNCTION pg_table_size FROM {0}"),
     ("GRANT CREATE ON SCHEMA public TO {0}", "REVOKE CREATE ON SCHEMA public FROM {0}"),
+    (
+        "CREATE VIEW public.everyone AS SELECT * FROM clew.usage_by_person; GRANT SELECT ON public.everyone TO PUBLIC",
+        "DROP VIEW public.everyone",
+    ),
+    (
+        "CREATE VIEW public.hidden AS SELECT * FROM clew.usage_by_person;"
+        "CREATE MATERIALIZED VIEW public.shown AS SELECT * FROM public.hidden;"
+        "GRANT SELECT (person) ON public.shown TO {0}",
+        "DROP VIEW public.hidden CASCADE",
+    ),
+    (
+        "CREATE VIEW clew_totals.people AS SELECT person FROM clew.batches;"
+        "ALTER VIEW clew_totals.people OWNER TO clew_push_totals",
+        "DROP VIEW clew_totals.people",
+    ),
+    (
+        "CREATE FUNCTION public.ask() RETURNS bigint LANGUAGE sql SECURITY DEFINER"
+        " AS 'SELECT count(*) FROM clew.batches'",
+        "DROP FUNCTION public.ask",
+    ),
     ("SELECT 1", "SELECT 1"),
 ]
 
@@ -224,9 +270,85 @@ def test_a_reader_with_other_rights_is_refused(published: Published, give: str, 
         reader = role if give != take else "nobody_of_this_name"
         with pytest.raises(TargetRefused, match="cannot be the reader of totals"):
             publish_totals(published.owner, MONTH, reader)
+        if give != take and "VIEW clew_totals" not in give:
+            with pytest.raises(TargetRefused, match=f"{role} cannot be the reader of totals"):
+                publish_totals(published.owner, MONTH)
     finally:
         change(published.company.admin, take.format(role))
     publish_totals(published.owner, MONTH, role)
+
+
+def test_the_guide_hides_all_counters_that_are_checked() -> None:
+    assert f"'{COUNTERS}'" in READER
+
+
+def test_totals_that_all_roles_may_read_are_refused(published: Published) -> None:
+    change(published.company.admin, "GRANT USAGE ON SCHEMA clew_totals TO PUBLIC")
+    try:
+        with pytest.raises(TargetRefused, match="all roles may use it"):
+            publish_totals(published.owner, MONTH)
+    finally:
+        change(published.company.admin, "REVOKE USAGE ON SCHEMA clew_totals FROM PUBLIC")
+
+
+@pytest.fixture
+def mallory(server: Server, database: str, tmp_path: Path) -> Iterator[tuple[Company, str]]:
+    """A company of five whose month is not published, and the address of a role that may create schemas only."""
+    company = Company(server, database, tmp_path)
+    ids = iter(session_ids())
+    for number in range(5):
+        write_session(company.add_person(f"p{number}"), next(ids))
+        company.push(f"p{number}")
+    role = company.login("mallory")
+    change(company.admin, f"CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'")
+    change(company.admin, f"GRANT CREATE ON DATABASE {database} TO {role}")
+    change(company.admin, f"CREATE SCHEMA seen AUTHORIZATION {role}; GRANT USAGE ON SCHEMA seen TO PUBLIC")
+    change(company.url(role), *SPY)
+    yield company, company.url(role)
+    assert ask(company.admin, "SELECT * FROM seen.people") == [], "nothing of mallory ran as somebody else"
+
+
+SPY = (
+    "CREATE TABLE seen.people (person text)",
+    "GRANT INSERT ON seen.people TO PUBLIC",
+    """CREATE FUNCTION seen.spy() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN INSERT INTO seen.people SELECT person FROM clew.batches; RETURN NEW; END $$""",
+)
+MONTHS = "CREATE TABLE clew_totals.months (month_utc text PRIMARY KEY, published_at timestamptz DEFAULT now())"
+TRIGGER = "CREATE TRIGGER spy BEFORE INSERT ON clew_totals.months EXECUTE FUNCTION seen.spy()"
+
+
+@pytest.mark.parametrize("publisher", ["p0", "admin"])
+@pytest.mark.parametrize("owns_schema", [True, False])
+def test_a_schema_that_somebody_else_prepared_is_refused(
+    mallory: tuple[Company, str], owns_schema: bool, publisher: str
+) -> None:
+    """Neither by a person nor by a superuser, who is a member of all roles."""
+    company, url = mallory
+    if owns_schema:
+        change(url, "CREATE SCHEMA clew_totals; GRANT ALL ON SCHEMA clew_totals TO " + company.named("clew_push"))
+    else:
+        change(company.admin, "CREATE SCHEMA clew_totals AUTHORIZATION " + company.named("clew_push"))
+        change(company.admin, f"GRANT USAGE, CREATE ON SCHEMA clew_totals TO {company.login('mallory')}")
+    change(url, MONTHS, TRIGGER, "GRANT ALL ON clew_totals.months TO PUBLIC")
+    with pytest.raises(TargetRefused, match=r"clew_totals cannot be used: .*belongs to mallory"):
+        publish_totals(company.admin if publisher == "admin" else company.url(company.login(publisher)), MONTH)
+
+
+def test_a_trigger_or_a_rule_of_somebody_else_is_refused(mallory: tuple[Company, str]) -> None:
+    company, url = mallory
+    owner = company.url(company.login("p0"))
+    change(company.admin, "CREATE SCHEMA clew_totals AUTHORIZATION " + company.named("clew_push"))
+    publish_totals(owner, "2026-09")
+    change(company.admin, f"GRANT TRIGGER ON clew_totals.months TO {company.login('mallory')}")
+    change(company.admin, f"GRANT USAGE ON SCHEMA clew_totals TO {company.login('mallory')}")
+    change(url, TRIGGER)
+    with pytest.raises(TargetRefused, match="months in it has the trigger spy"):
+        publish_totals(owner, MONTH)
+    change(company.admin, "DROP TRIGGER spy ON clew_totals.months")
+    change(owner, "CREATE RULE spy AS ON INSERT TO clew_totals.months DO ALSO SELECT 1")
+    with pytest.raises(TargetRefused, match="months in it has the rule spy"):
+        publish_totals(owner, MONTH)
 
 
 FORBIDDEN = {

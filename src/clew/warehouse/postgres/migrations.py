@@ -246,7 +246,16 @@ FROM turn_days_sums;
 """
 """What people asked, and its sums for each quarter of an hour."""
 
-_M005_PERSONS = """
+_M005_SUMS = """SUM(calls)::bigint AS calls,
+  SUM(unknown_cost_calls)::bigint AS unknown_cost_calls,
+  SUM(input_tokens)::bigint AS input_tokens, SUM(output_tokens)::bigint AS output_tokens,
+  SUM(cache_read_tokens)::bigint AS cache_read_tokens,
+  SUM(cache_creation_5m_tokens)::bigint AS cache_creation_5m_tokens,
+  SUM(cache_creation_1h_tokens)::bigint AS cache_creation_1h_tokens,
+  SUM(reasoning_tokens)::bigint AS reasoning_tokens, SUM(cost_nano)::bigint AS cost_nano"""
+"""The columns of the views of usage: sums of those of `person_usage`."""
+
+_M005_PERSONS = f"""
 ALTER TABLE batches ADD COLUMN person text COLLATE "C";
 CREATE FUNCTION set_person() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -275,49 +284,19 @@ FROM usage_days_sums u
   LEFT JOIN team_members t ON t.person = p.person
 GROUP BY 1, 2, 3, 4, 5, 6, 7, 8;
 CREATE VIEW usage_by_person AS SELECT
-  person, team, month_utc, day_utc, SUM(calls)::bigint AS calls,
-  SUM(unknown_cost_calls)::bigint AS unknown_cost_calls,
-  SUM(input_tokens)::bigint AS input_tokens, SUM(output_tokens)::bigint AS output_tokens,
-  SUM(cache_read_tokens)::bigint AS cache_read_tokens,
-  SUM(cache_creation_5m_tokens)::bigint AS cache_creation_5m_tokens,
-  SUM(cache_creation_1h_tokens)::bigint AS cache_creation_1h_tokens,
-  SUM(reasoning_tokens)::bigint AS reasoning_tokens, SUM(cost_nano)::bigint AS cost_nano
+  person, team, month_utc, day_utc, {_M005_SUMS}
 FROM person_usage GROUP BY person, team, month_utc, day_utc;
 CREATE VIEW usage_by_team AS SELECT
-  team, month_utc, day_utc, SUM(calls)::bigint AS calls,
-  SUM(unknown_cost_calls)::bigint AS unknown_cost_calls,
-  SUM(input_tokens)::bigint AS input_tokens, SUM(output_tokens)::bigint AS output_tokens,
-  SUM(cache_read_tokens)::bigint AS cache_read_tokens,
-  SUM(cache_creation_5m_tokens)::bigint AS cache_creation_5m_tokens,
-  SUM(cache_creation_1h_tokens)::bigint AS cache_creation_1h_tokens,
-  SUM(reasoning_tokens)::bigint AS reasoning_tokens, SUM(cost_nano)::bigint AS cost_nano
+  team, month_utc, day_utc, {_M005_SUMS}
 FROM person_usage GROUP BY team, month_utc, day_utc;
 CREATE VIEW usage_by_project AS SELECT
-  project, month_utc, day_utc, SUM(calls)::bigint AS calls,
-  SUM(unknown_cost_calls)::bigint AS unknown_cost_calls,
-  SUM(input_tokens)::bigint AS input_tokens, SUM(output_tokens)::bigint AS output_tokens,
-  SUM(cache_read_tokens)::bigint AS cache_read_tokens,
-  SUM(cache_creation_5m_tokens)::bigint AS cache_creation_5m_tokens,
-  SUM(cache_creation_1h_tokens)::bigint AS cache_creation_1h_tokens,
-  SUM(reasoning_tokens)::bigint AS reasoning_tokens, SUM(cost_nano)::bigint AS cost_nano
+  project, month_utc, day_utc, {_M005_SUMS}
 FROM person_usage GROUP BY project, month_utc, day_utc;
 CREATE VIEW usage_by_branch AS SELECT
-  project, git_branch, month_utc, day_utc, SUM(calls)::bigint AS calls,
-  SUM(unknown_cost_calls)::bigint AS unknown_cost_calls,
-  SUM(input_tokens)::bigint AS input_tokens, SUM(output_tokens)::bigint AS output_tokens,
-  SUM(cache_read_tokens)::bigint AS cache_read_tokens,
-  SUM(cache_creation_5m_tokens)::bigint AS cache_creation_5m_tokens,
-  SUM(cache_creation_1h_tokens)::bigint AS cache_creation_1h_tokens,
-  SUM(reasoning_tokens)::bigint AS reasoning_tokens, SUM(cost_nano)::bigint AS cost_nano
+  project, git_branch, month_utc, day_utc, {_M005_SUMS}
 FROM person_usage GROUP BY project, git_branch, month_utc, day_utc;
 CREATE VIEW usage_by_model AS SELECT
-  model, month_utc, day_utc, SUM(calls)::bigint AS calls,
-  SUM(unknown_cost_calls)::bigint AS unknown_cost_calls,
-  SUM(input_tokens)::bigint AS input_tokens, SUM(output_tokens)::bigint AS output_tokens,
-  SUM(cache_read_tokens)::bigint AS cache_read_tokens,
-  SUM(cache_creation_5m_tokens)::bigint AS cache_creation_5m_tokens,
-  SUM(cache_creation_1h_tokens)::bigint AS cache_creation_1h_tokens,
-  SUM(reasoning_tokens)::bigint AS reasoning_tokens, SUM(cost_nano)::bigint AS cost_nano
+  model, month_utc, day_utc, {_M005_SUMS}
 FROM person_usage GROUP BY model, month_utc, day_utc;
 """
 """Who pushed, which team they are in, and views of usage by person, team, project, branch and model.
