@@ -395,7 +395,7 @@ FORBIDDEN = {
     "large objects": "SELECT * FROM pg_largeobject",
     "statistics": "SELECT * FROM pg_statistic",
     "extended statistics": "SELECT * FROM pg_statistic_ext_data",
-    "passwords": "SELECT * FROM pg_authid",
+    "hashes of logins": "SELECT * FROM pg_authid",
     "who is connected": "SELECT usename, query FROM pg_stat_activity",
     "who is connected, by function": "SELECT pg_stat_get_backend_userid(1)",
     "rows that are written": "SELECT relname, n_tup_ins FROM pg_stat_all_tables",
