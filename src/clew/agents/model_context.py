@@ -9,7 +9,7 @@ from clew.model.json import JSON
 
 
 class ModelContext(NamedTuple):
-    """What one native record tells of the model's context."""
+    """What one native record says about the model's context."""
 
     system_prompt: str | None = None
     tools: tuple[dict[str, JSON], ...] = ()

@@ -101,7 +101,7 @@ class Thread:
             self.damage = damage.losses(archive_damage(self.source) is not None)
 
     def is_copied(self, unit: Unit) -> bool:
-        """True for a message that was copied from another session, or that stands for messages before a compaction."""
+        """True for a message that was copied from another session, or that summarises messages before a compaction."""
         if (unit.value.get("metadata") or {}).get("is_compact_summary"):
             return True
         if 1 < unit.line <= self._history.lines_before + 1:

@@ -44,7 +44,7 @@ _HASH = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _ESCAPE = re.compile(rb"\\(?:([0-3][0-7]{2})|(.))", re.DOTALL)
 _ESCAPED_LETTERS = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
-"""What stands behind a backslash in a quoted name."""
+"""The character for each letter after a backslash in a quoted name."""
 _DIFF_OPTIONS = (
     *("-r", "--root", "-p", "-U0", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"),
     *("--no-indent-heuristic", "--diff-algorithm=myers", "--submodule=short", "--src-prefix=a/", "--dst-prefix=b/"),

@@ -25,7 +25,7 @@ def skill_addition(agent: Agent, host: Host, *, force: bool = False) -> SkillAdd
 
 
 class SkillAddition(Addition):
-    """The SKILL.md of clew. The file is clew's own; one that somebody changed is replaced only with `force`."""
+    """The SKILL.md of clew. The file is clew's own; one that was changed is replaced only with `force`."""
 
     kind = "skill"
     title = "skill of clew"

@@ -29,7 +29,7 @@ Cells = Mapping[tuple[Group, Group], Set[str]]
 
 
 def groups_to_merge(cells: Cells, min_people: int) -> tuple[set[Name], set[Name]]:
-    """The groups of each table to merge, so that no sum of rows of both is about somebody, but fewer people."""
+    """The groups of each table to merge, so that no sum of rows of both is about 1 to `min_people` - 1 people."""
     compared = _Comparison(cells, min_people)
     for one, other, people in compared.walk():
         while not compared.are_together(one, other):
