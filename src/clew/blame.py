@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Collection
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from clew.agents.file_evidence import absolute
 from clew.agents.registry import load_all
-from clew.catalog.queries import sources_changing, sources_of_agents, unreadable_sources
+from clew.catalog.access import OpenCatalog
+from clew.catalog.queries import sources_changing, sources_of_agents, unreadable_sources, workspaces
 from clew.catalog.sessions import open_sessions
 from clew.catalog.sync_level import SyncLevel
 from clew.errors import SourceUnreadable, UsageError
@@ -32,9 +31,9 @@ class BlamedFile(NamedTuple):
 
     lines: list[Line]
     sessions: list[StoredSession]
-    """The sessions that may name the file; none if nothing is known."""
+    """The sessions that were read for it; none if nothing is known."""
     unread: int = 0
-    """How many of them were not read because the time was over."""
+    """How many further sessions name a file of this name and were not read."""
 
     def sessions_of(self, lines: list[Line]) -> list[StoredSession]:
         """The sessions that wrote some lines."""
@@ -48,12 +47,12 @@ def blame_file(
     recorded: str | None = None,
     warn: Callable[[str], object] = lambda _: None,
     *,
-    seconds: float = math.inf,
+    near_only: bool = False,
 ) -> BlamedFile:
     """The lines of a file with their origins. `recorded` is its path in the records, if it was moved since.
 
-    `warn` is called for each session and folder that cannot be read. Sessions with a recorded change of the file are
-    read first. After so many seconds, no more of the others are read: most of them mean another file of this name.
+    `warn` is called for each session and folder that cannot be read. With `near_only`, sessions from another folder
+    that never give the whole path are not read: nearly all of them mean another file of this name.
     """
     try:
         opened, _ = open_regular(path)
@@ -66,48 +65,74 @@ def blame_file(
     names = spellings(path) if recorded is None else {absolute(recorded, None)}
     moved = moved_projects.load()
     names = {known for name in names for known in moved_projects.recorded_paths(name, moved)}
-    changing, naming = _sessions_naming(library, names, warn)
-    sessions, deadline = [*changing, *naming], time.monotonic() + seconds
+    near, distant = _sessions_naming(library, names, warn)
+    sessions = near if near_only else [*near, *distant]
     found: list[tuple[str, Version]] = []
-    unread = 0
-    for number, session in enumerate(sessions):
-        if number >= len(changing) and time.monotonic() > deadline:
-            unread = len(sessions) - number
-            break
+    for session in sessions:
         try:
             found += versions(FileHistory(session.agent, session.source), session.id, names)
         except SourceUnreadable as error:
             warn(str(error))
     found.sort(key=lambda pair: pair[0])
-    return BlamedFile(blame(now, [version for _, version in found]), sessions if found else [], unread)
+    lines = blame(now, [version for _, version in found])
+    return BlamedFile(lines, sessions if found else [], len(distant) if near_only else 0)
 
 
-def _sessions_naming(
-    library: Library, names: set[str], warn: Callable[[str], object]
-) -> tuple[list[StoredSession], list[StoredSession]]:
+class _NamingSessions(NamedTuple):
+    """The sessions whose records may tell who wrote a file."""
+
+    near: list[StoredSession]
+    """With a recorded change of the file, or with a call that names both the file and its folder."""
+    distant: list[StoredSession]
+    """With calls that name a file of this name, and not its folder."""
+
+
+def _sessions_naming(library: Library, names: set[str], warn: Callable[[str], object]) -> _NamingSessions:
     """The sessions that may have changed a file: their calls name it, or their agent records changes elsewhere too.
-
-    Those with a recorded change of the file come apart from the others.
 
     The catalog finds the calls. What an agent records elsewhere is not in the catalog, so the files of its other
     sessions are searched for the name. The caller reads each session: only its records prove who wrote which line.
     """
     agents = [agent for agent in load_all() if agent.has_file_changes]
-    parts = {plain_part(name) for name in names}
     # A name that JSON may spell in several ways is not searched for.
-    unsure = [agent.id for agent in agents if agent.file_changes_outside_calls or "" in parts]
+    is_searchable = all(map(plain_part, names))
+    unsure = [agent.id for agent in agents if agent.file_changes_outside_calls or not is_searchable]
     with library.catalog(SyncLevel.TEXT) as catalog:
-        naming = set[int]().union(*(catalog.sources_with_text(part, _CALL_TEXT) for part in parts if part))
-        changing = sources_changing(catalog.db, names)
-        first = open_sessions(catalog.db, changing, library.hosts[0])
-        found = open_sessions(catalog.db, naming - changing, library.hosts[0])
-        others = open_sessions(catalog.db, sources_of_agents(catalog.db, unsure) - naming - changing, library.hosts[0])
+        naming = set[int]().union(*(_sources_naming(catalog, name) for name in names))
+        near = sources_changing(catalog.db, names).union(*(_sources_near(catalog, naming, name) for name in names))
+        near_sessions = open_sessions(catalog.db, near, library.hosts[0])
+        distant = open_sessions(catalog.db, naming - near, library.hosts[0])
+        others = open_sessions(catalog.db, sources_of_agents(catalog.db, unsure) - naming - near, library.hosts[0])
         for problem in unreadable_sources(catalog.db, with_old_rows=True):
             warn(problem)
-    found = [session for session in found if session.agent in agents]
-    found += [session for session in others if any(mentions(session.source, name) for name in names)]
-    first = [session for session in first if session.agent in agents]
-    return first, sorted(found, key=lambda session: (session.agent.id, session.path))
+    near_sessions += [session for session in others if any(mentions(session.source, name) for name in names)]
+    return _NamingSessions(
+        [session for session in near_sessions if session.agent in agents],
+        [session for session in distant if session.agent in agents],
+    )
+
+
+def _sources_naming(catalog: OpenCatalog, path: str) -> Collection[int]:
+    """The sources with a call that contains the name of a file."""
+    part = plain_part(path)
+    if part == path.rpartition("/")[2]:
+        return catalog.sources_with_phrases([part], _CALL_TEXT)
+    # The characters around this part of the name may belong to the same words.
+    return catalog.sources_with_text(part, _CALL_TEXT) if part else ()
+
+
+def _sources_near(catalog: OpenCatalog, naming: set[int], path: str) -> set[int]:
+    """Those of some sources with a call that names the folder of a file too, from the root or from their workspace."""
+    folder, _, name = path.rpartition("/")
+    near = naming & catalog.sources_with_phrases([folder, name], _CALL_TEXT)
+    sources_of: dict[PurePosixPath, set[int]] = {}
+    for number, workspace in workspaces(catalog.db, naming - near).items():
+        if workspace and PurePosixPath(folder).is_relative_to(root := absolute(workspace, None)):
+            sources_of.setdefault(PurePosixPath(folder).relative_to(root), set()).add(number)
+    for inside, numbers in sources_of.items():
+        folders = [str(inside)] if inside.parts else []
+        near |= numbers & catalog.sources_with_phrases([*folders, name], _CALL_TEXT)
+    return near
 
 
 def line_row(line: Line) -> dict[str, JSON]:

@@ -108,6 +108,14 @@ def test_a_value_at_the_border_of_two_search_windows_is_found() -> None:
         assert found([value], b"." * before + value.encode() + b"." * (1 << 16)) == [value.encode()]
 
 
+def test_long_values_with_a_common_beginning_are_told_apart_at_any_place() -> None:
+    common = "".join(random.Random(5).choices("abcdefghijkl", k=3_000))
+    first, second = f"{common}one", f"{common}two"
+    for before in (0, 1, (1 << 16) - 1_500, (1 << 16) - 1, 1 << 16):
+        text = f"{'.' * before}{second} {common} {common}tw {first}".encode()
+        assert found([first, second], text) == [second.encode(), first.encode()]
+
+
 @pytest.mark.parametrize("value", ["hunt3r", "hunt3r2", "p@ss1!"])
 def test_a_value_of_six_or_seven_characters_is_known_as_a_word_by_itself(value: str) -> None:
     known = KnownValues([value])

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +39,12 @@ class OpenCatalog:
         from clew.catalog.search import catalog_text_finder
 
         return catalog_text_finder(self.db, self.folder)(text, kinds)
+
+    def sources_with_phrases(self, texts: Sequence[str], kinds: frozenset[str]) -> set[int]:
+        """The ids of the sources with a block that has the words of each of these texts, in the order of the text."""
+        from clew.catalog.search import sources_with_phrases
+
+        return sources_with_phrases(self.db, self.folder, texts, kinds)
 
     def unindexed_text(self) -> UnindexedText:
         """Count the text that a search by words cannot find yet."""

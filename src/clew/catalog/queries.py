@@ -481,7 +481,7 @@ class RecordedChange(NamedTuple):
 
 def recorded_changes(db: sqlite3.Connection, number: int) -> list[RecordedChange]:
     """The file changes of a session, in order."""
-    folder = _folders(db, [number]).get(number)
+    folder = workspaces(db, [number]).get(number)
     query = f"SELECT c.message % {KEYS_PER_SOURCE}, c.path, o.text, c.lines_added, c.lines_removed, m.ts_us"
     query += " FROM change c"
     query += " JOIN string o ON o.id = c.op JOIN message m ON m.id = c.message"
@@ -490,10 +490,12 @@ def recorded_changes(db: sqlite3.Connection, number: int) -> list[RecordedChange
     return [change._replace(path=absolute(change.path, folder)) for change in changes]
 
 
-def _folders(db: sqlite3.Connection, numbers: Sequence[int] | None = None) -> dict[int, str | None]:
+def workspaces(db: sqlite3.Connection, numbers: Collection[int] | None = None) -> dict[int, str | None]:
     """The working folders of some sessions, or of all."""
-    chosen = "" if numbers is None else f" WHERE id IN ({', '.join('?' * len(numbers))})"
-    return dict(db.execute(f"SELECT id, json_extract(header, '$.workspace') FROM session{chosen}", numbers or ()))
+    query = "SELECT id, json_extract(header, '$.workspace') FROM session"
+    if numbers is None:
+        return dict(db.execute(query))
+    return dict(db.execute(f"{query} WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(numbers)),)))
 
 
 class TouchedFile(NamedTuple):
@@ -509,7 +511,7 @@ class TouchedFile(NamedTuple):
 
 def files(db: sqlite3.Connection) -> list[TouchedFile]:
     """Every file that a session changed, the latest first. Relative and absolute paths of a file are one file."""
-    folders = _folders(db)
+    folders = workspaces(db)
     query = f"SELECT c.id / {KEYS_PER_SOURCE} AS number, c.path, count(*), sum(c.lines_added),"
     query += " sum(c.lines_removed), max(m.ts_us)"
     query += f" FROM change c JOIN message m ON m.id = c.message WHERE m.is_visible = 1 AND {_NAMES_FILE}"

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from clew.catalog import database
 from clew.catalog.lookup import MAX_HITS, Match, Scope, TextReader, sort_matches
-from clew.catalog.query import parse, required_phrases
+from clew.catalog.query import And, Phrase, parse, required_phrases
 from clew.catalog.schema import KEYS_PER_SOURCE, VISIBLE_BLOCK
 from clew.catalog.snippets import Find, Snippet, finder, snippet, spellings
 from clew.catalog.text_index import KINDS, stale_ranges
 from clew.catalog.text_store import TextStore
+from clew.catalog.tokenizer import words
 from clew.errors import UsageError
 from clew.render.text_safety import visible
 
@@ -317,8 +318,7 @@ def sources_with_text(db: sqlite3.Connection, reader: TextReader) -> Callable[[s
         from clew.catalog.text_scan import scan, substring
 
         docs = scan(TextStore(db), reader, substring(text), Scope(kinds, None, stale_ranges(db)))
-        rows = db.execute(_VISIBLE_BLOCKS, (json.dumps(list(docs)),))
-        return {doc // KEYS_PER_SOURCE for doc, kind in rows if kinds is None or kind in kinds}
+        return _sources_of_blocks(db, docs, kinds)
 
     return find
 
@@ -326,6 +326,28 @@ def sources_with_text(db: sqlite3.Connection, reader: TextReader) -> Callable[[s
 def catalog_text_finder(db: sqlite3.Connection, folder: Path | str) -> Callable[[str, frozenset[str] | None], set[int]]:
     """Make the function `sources_with_text` of an open catalog; it opens the text index when it is called."""
     return lambda text, kinds: sources_with_text(db, TextReader(f"{folder}/{database.TEXT}"))(text, kinds)
+
+
+def sources_with_phrases(
+    db: sqlite3.Connection, folder: Path | str, texts: Sequence[str], kinds: frozenset[str]
+) -> set[int]:
+    """The ids of the sources with a block that has the words of each of these texts, in the order of the text.
+
+    Where the text index cannot tell, these are the sources that contain the last text as it is.
+    """
+    phrases, reader = [Phrase(tuple(words(text))) for text in texts], TextReader(f"{folder}/{database.TEXT}")
+    if all(phrase.words for phrase in phrases) and not TextStore(db).has_unindexed():
+        query, scope = And(tuple(phrases)), Scope(kinds, None, stale_ranges(db))
+        count, matches = reader.find(query, scope, MAX_HITS, newest=True)
+        if count <= MAX_HITS:
+            return _sources_of_blocks(db, (match.doc for match in matches), kinds)
+    return sources_with_text(db, reader)(texts[-1], kinds)
+
+
+def _sources_of_blocks(db: sqlite3.Connection, docs: Iterable[int], kinds: frozenset[str] | None) -> set[int]:
+    """The ids of the sources of the visible blocks of some kinds among these."""
+    rows = db.execute(_VISIBLE_BLOCKS, (json.dumps(list(docs)),))
+    return {doc // KEYS_PER_SOURCE for doc, kind in rows if kinds is None or kind in kinds}
 
 
 assert {kind for kinds in SEARCH_FIELDS.values() for kind in kinds} == set(KINDS)

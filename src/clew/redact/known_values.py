@@ -43,22 +43,23 @@ _SEPARATOR = b"\0" * MIN_VALUE_CHARS
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 # Texts are searched in windows of at least this many bytes, which bounds the list of overlapping matches.
 _WINDOW_BYTES = 1 << 16
+# The automaton finds this many bytes of a spelling; the rest is compared. To build one for long keys takes too long.
+_MAX_AUTOMATON_BYTES = 128
 Span = tuple[int, int]
 
 
 class KnownValues:
     """The values of a session, ready to be searched for.
 
-    The time is linear in the text: an Aho-Corasick automaton over all spellings, which is rebuilt when values were
-    added.
+    An Aho-Corasick automaton finds the beginnings of all spellings. It is rebuilt when values were added.
     """
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._values: set[str] = set()
         self._patterns: dict[bytes, None] = {}
         self._automaton: BytesAhoCorasick | None = None
-        self._lengths: list[int] = []
-        self._longest = self._longest_value = 0
+        self._by_beginning: list[list[bytes]] = []
+        self._longest_value = 0
         self._has_letters_only = True
         self._sorted: list[str] | None = None
         self._beginnings: set[str] = set()
@@ -108,19 +109,18 @@ class KnownValues:
     def _find_spellings(self, text: bytes) -> list[Span]:
         """Return all places of all spellings; those of 6 or 7 bytes only where they are words by themselves."""
         if self._automaton is None:
-            patterns = list(self._patterns)
-            self._automaton, self._lengths = BytesAhoCorasick(patterns), list(map(len, patterns))
-            self._longest = max(self._lengths)
+            groups: dict[bytes, list[bytes]] = {}
+            for pattern in self._patterns:
+                groups.setdefault(pattern[:_MAX_AUTOMATON_BYTES], []).append(pattern)
+            self._automaton, self._by_beginning = BytesAhoCorasick(groups), list(groups.values())
         spans: list[Span] = []
-        step = max(_WINDOW_BYTES, self._longest)
-        for begin in range(0, max(1, len(text) - self._longest + 1), step):
-            window = text if len(text) <= step else text[begin : begin + step + self._longest]
-            for number, start, end in self._automaton.find_matches_as_indexes(window, overlapping=True):
-                span = begin + start, begin + end
-                if (self._lengths[number] >= _MIN_BYTES_WITHIN_WORD or _is_word(text, *span)) and (
-                    not spans or span != spans[-1]
-                ):
-                    spans.append(span)
+        for begin in range(0, len(text), _WINDOW_BYTES):
+            window = text if len(text) <= _WINDOW_BYTES else text[begin : begin + _WINDOW_BYTES + _MAX_AUTOMATON_BYTES]
+            for number, start, _ in self._automaton.find_matches_as_indexes(window, overlapping=True):
+                for pattern in self._by_beginning[number]:
+                    span = begin + start, begin + start + len(pattern)
+                    if _is_spelled(text, pattern, *span) and (not spans or span != spans[-1]):
+                        spans.append(span)
             spans = _merged(spans) if len(spans) > _WINDOW_BYTES else spans
         return spans
 
@@ -159,6 +159,13 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
         else:
             joined.append((start, end))
     return joined
+
+
+def _is_spelled(text: bytes, pattern: bytes, start: int, end: int) -> bool:
+    """Tell whether a spelling that begins at an offset is there; a short one counts only as a word by itself."""
+    if len(pattern) < _MIN_BYTES_WITHIN_WORD:
+        return _is_word(text, start, end)
+    return len(pattern) <= _MAX_AUTOMATON_BYTES or text.startswith(pattern, start)
 
 
 def _is_word(text: bytes, start: int, end: int) -> bool:
