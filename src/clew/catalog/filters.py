@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
@@ -210,7 +211,13 @@ class CatalogRows:
 def prepare(db: sqlite3.Connection) -> None:
     """Teach a connection `casefold`, as SQLite's own `lower` knows ASCII alone, and the folder names of Claude Code."""
     db.create_function("casefold", 1, lambda text: text.casefold() if text else "", deterministic=True)
-    db.create_function("encode_folder", 1, lambda path: encode_claude(path) if path else "", deterministic=True)
+    db.create_function("encode_folder", 1, _encode_folder, deterministic=True)
+
+
+@lru_cache(maxsize=4096)
+def _encode_folder(path: str | None) -> str:
+    """Many sessions have the same folder."""
+    return encode_claude(path) if path else ""
 
 
 @dataclass(frozen=True)
