@@ -19,6 +19,7 @@ from clew.io.compress import open_regular
 from clew.io.paths import escape_invalid_utf8
 from clew.library import Library
 from clew.model.json import JSON
+from clew.render.tables import counted
 from clew.sources import moved_projects
 from clew.stored_session import StoredSession
 
@@ -32,8 +33,15 @@ class BlamedFile(NamedTuple):
     lines: list[Line]
     sessions: list[StoredSession]
     """The sessions that were read for it; none if nothing is known."""
-    unread: int = 0
-    """How many further sessions name a file of this name and were not read."""
+    unread: int
+    """How many sessions were not read because their calls name the file, but not its folder."""
+
+    @property
+    def note(self) -> str:
+        """Says which sessions were not read, where one of them may have written a line; else empty."""
+        if not self.unread or all(line.origin is not None for line in self.lines):
+            return ""
+        return f"not read: {counted(self.unread, 'session')} where calls name the file, but not its folder"
 
     def sessions_of(self, lines: list[Line]) -> list[StoredSession]:
         """The sessions that wrote some lines."""
@@ -47,12 +55,12 @@ def blame_file(
     recorded: str | None = None,
     warn: Callable[[str], object] = lambda _: None,
     *,
-    near_only: bool = False,
+    all_sessions: bool = False,
 ) -> BlamedFile:
     """The lines of a file with their origins. `recorded` is its path in the records, if it was moved since.
 
-    `warn` is called for each session and folder that cannot be read. With `near_only`, sessions from another folder
-    that never give the whole path are not read: nearly all of them mean another file of this name.
+    `warn` is called for each session and folder that cannot be read. Sessions that never name the folder of the file
+    are read only with `all_sessions`: nearly all of them mean another file of this name.
     """
     try:
         opened, _ = open_regular(path)
@@ -66,7 +74,7 @@ def blame_file(
     moved = moved_projects.load()
     names = {known for name in names for known in moved_projects.recorded_paths(name, moved)}
     near, distant = _sessions_naming(library, names, warn)
-    sessions = near if near_only else [*near, *distant]
+    sessions = [*near, *distant] if all_sessions else near
     found: list[tuple[str, Version]] = []
     for session in sessions:
         try:
@@ -75,7 +83,7 @@ def blame_file(
             warn(str(error))
     found.sort(key=lambda pair: pair[0])
     lines = blame(now, [version for _, version in found])
-    return BlamedFile(lines, sessions if found else [], len(distant) if near_only else 0)
+    return BlamedFile(lines, sessions if found else [], 0 if all_sessions else len(distant))
 
 
 class _NamingSessions(NamedTuple):

@@ -10,6 +10,8 @@ from tests.cli.running import clew
 from tests.mcp.client import connect
 from tests.unit.samples import claude_line
 
+NOT_READ = "not read: 1 session where calls name the file, but not its folder"
+
 
 def write_session(
     home: Path, name: str, workspace: str, path: str, content: str, hour: int, old: str | None = None
@@ -40,9 +42,30 @@ def test_sessions_that_name_the_path_are_read_and_others_counted(home: Path, tmp
         answer = client.call("blame", path=str(file), recorded_path="/srv/tide/src/table.py")
     refs = [(row["first"], row["last"], row["ref"]) for row in answer["results"]]
     assert refs == [(1, 1, "claude-code:absolute#2"), (2, 2, "claude-code:relative#2")]
-    assert answer["notes"] == ["not read: 1 session where calls name table.py, but not its folder"]
-    lines = clew("--home", home, "blame", file, "--as", "/srv/tide/src/table.py", "--json").json
-    assert [line["session"] for line in lines] == ["absolute", "relative"]
+    assert "notes" not in answer
+    file.write_text("high\nlow\nnew\n")
+    with connect(home, cwd=tmp_path) as client:
+        answer = client.call("blame", path=str(file), recorded_path="/srv/tide/src/table.py")
+    assert [row["ref"] for row in answer["results"]][-1] is None
+    assert answer["notes"] == [NOT_READ]
+
+
+def test_all_sessions_are_read_if_asked(home: Path, tmp_path: Path) -> None:
+    # The recorded working folder is that of the file, but neither the workspace nor a call names it.
+    write_session(home, "moved-on", "/srv/tide/src", "table.py", "high\n", 10)
+    (session,) = (home / ".claude" / "projects").glob("*/*.jsonl")
+    start = claude_line("user", "u0", None, "Look around", cwd="/srv/moon", sessionId="moved-on")
+    session.write_text(
+        json.dumps(start) + "\n" + session.read_text().replace('"parentUuid": null', '"parentUuid": "u0"')
+    )
+    file = tmp_path / "table.py"
+    file.write_text("high\n")
+    blame = "--home", home, "blame", file, "--as", "/srv/tide/src/table.py", "--json"
+    ran = clew(*blame)
+    assert (ran.code, [line["session"] for line in ran.json]) == (1, [None])
+    assert f"clew: {NOT_READ}; --all-sessions reads them\n" in ran.err
+    ran = clew(*blame, "--all-sessions")
+    assert (ran.code, [line["session"] for line in ran.json], ran.err) == (0, ["moved-on"], "")
 
 
 def test_a_file_in_the_workspace_itself_needs_no_folder(home: Path, tmp_path: Path) -> None:

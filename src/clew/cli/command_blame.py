@@ -27,6 +27,7 @@ _SHOWN = 40
 @click.command("blame")
 @click.argument("file", metavar="FILE[:LINE]")
 @click.option("--as", "recorded", metavar="PATH", help="The path of the file in the records, if it was moved since.")
+@click.option("--all-sessions", is_flag=True, help="Also read sessions that name the file, but never its folder.")
 @click.option(
     "--format",
     "form",
@@ -44,22 +45,25 @@ def command(
     /,
     file: str,
     recorded: str | None,
+    all_sessions: bool,
     form: str | None,
     homes: tuple[str, ...],
     as_json: bool,
 ) -> int:
     """Show which session, message and prompt wrote each line of a file, or one line.
 
-    Reads every session that mentions the file. A line is attributed to a message only if the records prove it; other
-    lines are unknown. Exit code 1: no line is known.
+    Reads every session that changed the file, or has a call that names the file and its folder. A line is attributed to
+    a message only if the records prove it; other lines are unknown. Exit code 1: no line is known.
     """
     path, number = _taken_apart(file)
     library = open_library(context, homes)
-    blamed = blame_file(library, path, recorded, lambda problem: print_message(f"clew: {problem}"))
+    blamed = blame_file(library, path, recorded, _warn, all_sessions=all_sessions)
     lines = blamed.lines
+    if blamed.note:
+        _warn(f"{blamed.note}; --all-sessions reads them")
     if not blamed.sessions:
         hint = "--as PATH gives its recorded path; `clew sources map OLD` if the project was moved"
-        print_message(f"clew: no session names {path}; {hint}")
+        _warn(f"no session names {path}; {hint}")
     if not any(line.origin for line in lines):
         moved, parents = moved_projects.load(), map(str, path.absolute().parents)
         suggest_moved_project(library, *(moved_projects.recorded_paths(parent, moved) for parent in parents))
@@ -79,6 +83,10 @@ def command(
     else:
         _print(lines, masking, str(path))
     return 0 if any(line.origin is not None for line in lines) else 1
+
+
+def _warn(problem: str) -> None:
+    print_message(f"clew: {problem}")
 
 
 def _trace_record(library: Library, path: Path, blamed: BlamedFile, lines: list[Line]) -> dict[str, JSON]:

@@ -59,7 +59,6 @@ from clew.render.detail import Detail
 from clew.render.markdown import section_markdown
 from clew.render.outline import by_section, session_title
 from clew.render.parts import Call, Part
-from clew.render.tables import counted
 from clew.todo_history import todo_history
 
 MAX_BLAMED_BYTES = 4 << 20
@@ -337,10 +336,9 @@ class Tools:
         if path.is_file() and path.stat().st_size > MAX_BLAMED_BYTES:
             raise LimitExceeded(f"{path} has more than {MAX_BLAMED_BYTES >> 20} MB")
         start = decode_cursor("blame", asked, asked.cursor).item
-        blamed = blame_file(self._library, path, asked.recorded_path or None, self.note, near_only=True)
-        if blamed.unread:
-            name = Path(asked.recorded_path or path).name
-            self.note(f"not read: {counted(blamed.unread, 'session')} where calls name {name}, but not its folder")
+        blamed = blame_file(self._library, path, asked.recorded_path or None, self.note)
+        if blamed.note:
+            self.note(blamed.note)
         if not blamed.sessions:
             self.note("no session names this file; `recorded_path` is its path in the records, if it was moved")
         redactor = self._masking.redactor(blamed.sessions_of(blamed.lines))
