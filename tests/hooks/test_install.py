@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clew.agent_config import BACKUPS, Backup
+from clew.config_file_edits import BACKUPS_FILE, Backup
 from clew.host import data_dir
 from clew.io.json_file import load
 from tests.cli.running import Ran, clew
@@ -54,7 +54,7 @@ def test_install_adds_the_hook_and_uninstall_restores_every_byte(agent: str, con
     assert change("uninstall", agent).code == 0
     assert path.read_bytes() == content.encode()
     assert change("uninstall", agent).code == 1
-    assert load(data_dir() / BACKUPS, Backup) == {}
+    assert load(data_dir() / BACKUPS_FILE, Backup) == {}
 
 
 @every_agent

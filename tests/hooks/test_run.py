@@ -250,7 +250,7 @@ def test_sessions_that_end_at_once_are_all_archived(sessions: Path) -> None:
 
 def test_an_archive_in_use_is_an_outcome(sessions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = path_of("claude-code", LATEST)
-    monkeypatch.setattr("clew.hooks.capture.BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("clew.hooks.capture.ARCHIVE_LOCK_WAIT_SECONDS", 0.1)
     with open_writer(archive_folder(None)):
         assert end("claude-code", payload(path)) == "busy"
     assert end("claude-code", payload(path)) == "archived"

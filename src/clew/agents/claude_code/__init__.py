@@ -9,8 +9,8 @@ from pathlib import Path
 from clew.agents.backups import is_plain_file
 from clew.agents.base import Agent, Claim, Header, SourceFile, first_lines, source_at
 from clew.agents.claude_code.locate import agent_id, home_of, is_agent_file, is_transcript, stem
-from clew.agents.configuration import ConfigFile, Hook, McpConfig, file_in_folder
 from clew.agents.derived_ids import derived_id, is_uuid
+from clew.agents.extension_points import ConfigFile, Hook, McpConfig, file_in_folder
 from clew.agents.folders import files_below
 from clew.agents.native_records import first_value
 from clew.analysis.facts import Facts

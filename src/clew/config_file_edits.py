@@ -1,4 +1,6 @@
-"""Adds something of clew to a file of an agent's configuration, and removes it again; everything else stays.
+"""Changes configuration files of agents: plans an edit, makes it with a backup, and undoes it.
+
+An edit adds one thing of clew, or removes it; everything else in the file stays.
 
 Before the first change, the content of the file is kept in clew's data folder. If nothing else changed the file since,
 a removal restores it byte for byte, unless it had what clew adds already.
@@ -20,14 +22,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
-from clew.agents.configuration import ConfigFile
+from clew.agents.extension_points import ConfigFile
 from clew.errors import Busy, ClewError, PathRefused, SourceUnreadable, UnknownReference
 from clew.host import data_dir
 from clew.io import json_file
 from clew.io.json_text import replace_values
 from clew.io.safe_write import Change, Within
 
-BACKUPS = "agent-config.json"
+BACKUPS_FILE = "agent-config.json"
 """The file in clew's data folder with the content of agents' files before clew changed them."""
 BYTE_ORDER_MARK = "\ufeff"
 """Some editors on Windows begin a file in UTF-8 with it."""
@@ -45,9 +47,9 @@ class Backup(msgspec.Struct):
     """None if there was no file."""
     digest: str
     folders: list[str] = []
+    """The folders that clew made for the file, below that of `ConfigFile`; the outermost first."""
     last_digest: str | None = None
     """The digest of what clew wrote before that: the file may still hold it if clew was interrupted."""
-    """The folders that clew made for the file, below that of `ConfigFile`; the outermost first."""
 
 
 class Addition(ABC):
@@ -81,10 +83,10 @@ class Addition(ABC):
         """The content without it; None if the file is of no use then. Raises UnknownReference if it is not there."""
 
     @abstractmethod
-    def how_to_add(self) -> str:
+    def manual_instructions(self) -> str:
         """How a person adds it, in one line."""
 
-    def absence(self) -> UnknownReference:
+    def not_installed_error(self) -> UnknownReference:
         """The error that it is not there."""
         return UnknownReference(f"{self.file.path} has no {self.title}")
 
@@ -133,7 +135,7 @@ def plan_install(addition: Addition) -> Edit:
         before = read_file(addition.file)
         return Edit(addition, before, addition.add(before))
     except (UnusableContent, PathRefused) as error:
-        raise type(error)(f"{error}; {addition.how_to_add()}") from None
+        raise type(error)(f"{error}; {addition.manual_instructions()}") from None
 
 
 def plan_uninstall(addition: Addition) -> Edit:
@@ -152,7 +154,7 @@ def _plan_uninstall(addition: Addition) -> Edit:
     if backup is not None and is_unchanged(backup, before):
         return Edit(addition, before, backup.before, is_removal=True, backup=backup)
     if before is None or (backup is not None and backup.before == before):
-        raise addition.absence()
+        raise addition.not_installed_error()
     after = addition.remove(before)
     if after is not None and backup is not None and backup.before is None and after.strip() in ("", "{}"):
         after = None
@@ -162,7 +164,7 @@ def _plan_uninstall(addition: Addition) -> Edit:
 def apply_edit(edit: Edit) -> None:
     """Write the change, at once or not at all; links are refused. Raises Busy if the file changed since it was read."""
     file, key = edit.addition.file, edit.addition.backup_key
-    with json_file.exclusive(data_dir() / BACKUPS, Backup) as (backups, store), _folder_of(file) as within:
+    with json_file.exclusive(data_dir() / BACKUPS_FILE, Backup) as (backups, store), _folder_of(file) as within:
         if _decoded(file, within.read(file.name)) != edit.before:
             raise Busy(f"{file.path} was changed by another program; try again")
         body = edit.after.encode() if edit.after is not None else None
@@ -216,7 +218,7 @@ def _remove_folders(file: ConfigFile, folders: list[str]) -> None:
 
 def load_backup(addition: Addition) -> Backup | None:
     """What the file held before this was added; None if clew did not add it."""
-    return json_file.load(data_dir() / BACKUPS, Backup).get(addition.backup_key)
+    return json_file.load(data_dir() / BACKUPS_FILE, Backup).get(addition.backup_key)
 
 
 def is_unchanged(backup: Backup, text: str | None) -> bool:
@@ -239,14 +241,14 @@ def _folder_of(file: ConfigFile) -> Iterator[Within]:
         with Within(file.folder) as within:
             yield within
     except PathRefused as error:
-        link = _link_on_the_way(file)
+        link = _first_link(file)
         what = f"{error}" if link is None else f"{link} is a link, which clew does not follow"
         raise PathRefused(what if link == file.path else f"{file.path}: {what}") from None
     except OSError as error:
         raise SourceUnreadable(f"{file.path}: {error.strerror or error}") from None
 
 
-def _link_on_the_way(file: ConfigFile) -> Path | None:
+def _first_link(file: ConfigFile) -> Path | None:
     """The first link among the folders below `ConfigFile.folder` and the file itself."""
     names = [*reversed(PurePosixPath(file.name).parents), PurePosixPath(file.name)]
     return next((file.folder / name for name in names if name.name and (file.folder / name).is_symlink()), None)
@@ -287,10 +289,10 @@ class JsonAddition(Addition):
     def remove(self, text: str) -> str:
         values = self.parse(text)
         if not self.is_among(values):
-            raise self.absence()
+            raise self.not_installed_error()
         return _replace_values(text, self.remove_from(values))
 
-    def how_to_add(self) -> str:
+    def manual_instructions(self) -> str:
         return f"add the {self.title} by hand: {json.dumps(self.add_to({}), ensure_ascii=False)}"
 
     def parse(self, text: str | None) -> dict[str, Any]:
@@ -326,11 +328,3 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(values) < len(pairs):
         raise ValueError("a key occurs twice")
     return values
-
-
-def clew_command(*, installed: str | None, python: str, is_shared: bool = False) -> list[str]:
-    """How an agent starts clew. In a file that others share, only the name of the program is known."""
-    if is_shared:
-        return ["clew"]
-    # -P: the current folder may be a repository with modules of anyone's making.
-    return [str(Path(installed).absolute())] if installed else [python, "-P", "-m", "clew"]

@@ -1,4 +1,4 @@
-"""The hook of clew in the configuration of an agent."""
+"""The hook of clew as an entry in the configuration of an agent."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from clew.agent_config import JsonAddition
 from clew.agents.base import Agent
-from clew.agents.configuration import ConfigFile, Hook
+from clew.agents.extension_points import ConfigFile, Hook
+from clew.config_file_edits import JsonAddition
 from clew.host import Host
 
 _HOOKS = "hooks"

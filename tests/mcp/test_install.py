@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.agent_config import BACKUPS, Backup
+from clew.config_file_edits import BACKUPS_FILE, Backup
 from clew.host import data_dir
 from clew.io.json_file import load
 from tests.cli.running import Ran, clew
@@ -98,7 +98,7 @@ def test_changes_of_others_since_then_stay(agent: str, home: Path) -> None:
         assert "# My models." in path.read_text()
         assert "x = 1 # kept" in path.read_text()
     removed = path.read_text()
-    assert load(data_dir() / BACKUPS, Backup) == {}
+    assert load(data_dir() / BACKUPS_FILE, Backup) == {}
     assert change("uninstall", agent).code == 1
     assert path.read_text() == removed
     change("install", agent, "--redact", "all")
