@@ -124,9 +124,10 @@ class Edit(NamedTuple):
 
     def diff(self) -> str:
         """The change as a unified diff."""
-        old, new = ((text or "").splitlines() for text in (self.before, self.after))
+        # `splitlines` would also split at control characters.
+        old, new = (text.removesuffix("\n").split("\n") if text else [] for text in (self.before, self.after))
         old_name, new_name = (str(self.path) if text is not None else "/dev/null" for text in (self.before, self.after))
-        return "\n".join(difflib.unified_diff(old, new, old_name, new_name, lineterm=""))
+        return "".join(f"{line}\n" for line in difflib.unified_diff(old, new, old_name, new_name, lineterm=""))
 
 
 def plan_install(addition: Addition) -> Edit:

@@ -107,12 +107,13 @@ def plan_and_apply_all(
 def print_and_apply(edit: Edit, dry_run: bool) -> None:
     """Print the change, and make it unless it is a dry run."""
     from clew.config_file_edits import apply_edit
+    from clew.render.text_safety import visible
 
     if edit.is_empty:
         print_message(f"{edit.path}: nothing to change")
         return
     # Other entries of the file may hold secrets.
-    click.echo(Redaction(TEXT).text(edit.diff()))
+    click.echo(visible(Redaction(TEXT).text(edit.diff())), nl=False)
     if dry_run:
         return
     apply_edit(edit)
