@@ -117,6 +117,15 @@ def test_a_hook_of_clew_with_another_program_is_replaced_in_its_place(agent: str
     assert groups(path) == [OWN_HOOK]
 
 
+def test_a_program_on_the_path_is_not_gone(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hook = {"hooks": [{"type": "command", "command": "clew hook run --agent gemini"}]}
+    config(home, "gemini", json.dumps({"hooks": {"SessionEnd": [hook]}}))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "its program is gone" in clew("hook", "status").out
+    (tmp_path / "clew").touch(mode=0o700)
+    assert "its program is gone" not in clew("hook", "status").out
+
+
 @every_agent
 def test_a_dry_run_changes_nothing(agent: str, home: Path) -> None:
     path = config(home, agent, CONTENTS[0])

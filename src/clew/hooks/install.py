@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from clew.agents.base import Agent
@@ -81,7 +81,7 @@ class HookAddition(JsonAddition):
 
 def program_exists(command: str) -> bool:
     """False if the program of an installed hook is gone, as after an update of Python."""
-    return os.name == "nt" or Path(shlex.split(command)[0]).exists()
+    return os.name == "nt" or shutil.which(shlex.split(command)[0]) is not None
 
 
 def _hooks_of(group: Any) -> list[Any]:
