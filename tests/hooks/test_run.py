@@ -106,6 +106,7 @@ def test_a_home_behind_a_link_is_the_same_home(sessions: Path, tmp_path: Path) -
         (b'{"transcript_path": "/etc/passwd"}', "not-a-session"),
         (b'{"transcript_path": "a\\u0000b"}', "not-a-session"),
         (b'{"transcript_path": "\\ud800"}', "not-a-session"),
+        (b'{"transcript_path": "/a\\ud800/b.jsonl"}', "not-a-session"),
         (b'{"transcript_path": "/%s.jsonl"}' % SECRET.encode(), "not-a-session"),
     ],
 )

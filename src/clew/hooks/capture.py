@@ -61,7 +61,15 @@ def _transcript_path(hook_input: bytes) -> Path | str:
     path = values.get("transcript_path")
     if path is None or path == "":
         return "no-transcript"
-    return Path(path) if isinstance(path, str) and "\0" not in path else "not-a-session"
+    return Path(path) if isinstance(path, str) and _is_path(path) else "not-a-session"
+
+
+def _is_path(text: str) -> bool:
+    """False for a text that no file can be called: with a NUL character or a lone surrogate."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
 
 
 def _find_session(sessions: list[Found], path: Path) -> Found | None:
