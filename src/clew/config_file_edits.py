@@ -15,7 +15,7 @@ import difflib
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, NamedTuple
@@ -79,12 +79,19 @@ class Addition(ABC):
         """The content with it. None: there is no file."""
 
     @abstractmethod
-    def remove(self, text: str) -> str | None:
-        """The content without it; None if the file is of no use then. Raises UnknownReference if it is not there."""
+    def remove(self, text: str, original: str | None) -> str | None:
+        """The content without it; None if the file is of no use then. Raises UnknownReference if it is not there.
+
+        `original` is what the file held without it, as far as that is known.
+        """
 
     @abstractmethod
     def manual_instructions(self) -> str:
         """How a person adds it, in one line."""
+
+    def user_entry_note(self, text: str | None) -> str:
+        """A message about what does the same in a content of the file, but is not clew's; empty if there is none."""
+        return ""
 
     def not_installed_error(self) -> UnknownReference:
         """The error that it is not there."""
@@ -150,14 +157,17 @@ def plan_uninstall(addition: Addition) -> Edit:
 def _plan_uninstall(addition: Addition) -> Edit:
     before = read_file(addition.file)
     backup = load_backup(addition)
-    if backup is not None and addition.is_in(backup.before):
-        backup = None
+    original = backup.before if backup is not None else None
+    if original is not None and addition.is_in(original):
+        # The installation replaced what another one had added.
+        backup, original = None, addition.remove(original, None)
+        original = None if _is_blank(original) else original
     if backup is not None and is_unchanged(backup, before):
         return Edit(addition, before, backup.before, is_removal=True, backup=backup)
     if before is None or (backup is not None and backup.before == before):
         raise addition.not_installed_error()
-    after = addition.remove(before)
-    if after is not None and backup is not None and backup.before is None and after.strip() in ("", "{}"):
+    after = addition.remove(before, original)
+    if original is None and _is_blank(after):
         after = None
     return Edit(addition, before, after, is_removal=True, backup=backup)
 
@@ -262,12 +272,19 @@ def _decoded(file: ConfigFile, body: bytes | None) -> str | None:
         raise UnusableContent(f"{file.path} is not UTF-8") from None
 
 
+def _is_blank(text: str | None) -> bool:
+    return (text or "").removeprefix(BYTE_ORDER_MARK).strip() in ("", "{}")
+
+
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 class JsonAddition(Addition):
     """Something in a JSON file. A file with comments or with a key twice is refused. A byte order mark stays."""
+
+    container_keys: Sequence[str]
+    """The keys that lead to the object or array that it is in."""
 
     @abstractmethod
     def is_among(self, values: dict[str, Any]) -> bool:
@@ -279,7 +296,7 @@ class JsonAddition(Addition):
 
     @abstractmethod
     def remove_from(self, values: dict[str, Any]) -> dict[str, Any]:
-        """The values without it."""
+        """The values without it. Containers that are empty then may stay."""
 
     def is_in(self, text: str | None) -> bool:
         return self.is_among(self.parse(text))
@@ -287,11 +304,12 @@ class JsonAddition(Addition):
     def add(self, text: str | None) -> str:
         return _replace_values(text or "", self.add_to(self.parse(text)))
 
-    def remove(self, text: str) -> str:
+    def remove(self, text: str, original: str | None) -> str:
         values = self.parse(text)
         if not self.is_among(values):
             raise self.not_installed_error()
-        return _replace_values(text, self.remove_from(values))
+        values = _without_new_containers(self.remove_from(values), self.container_keys, self.parse(original))
+        return _replace_values(text, values)
 
     def manual_instructions(self) -> str:
         return f"add the {self.title} by hand: {json.dumps(self.add_to({}), ensure_ascii=False)}"
@@ -322,6 +340,19 @@ class JsonAddition(Addition):
 def _replace_values(text: str, values: dict[str, Any]) -> str:
     mark = BYTE_ORDER_MARK if text.startswith(BYTE_ORDER_MARK) else ""
     return mark + replace_values(text.removeprefix(mark), values)
+
+
+def _without_new_containers(values: dict[str, Any], keys: Sequence[str], original: Any) -> dict[str, Any]:
+    """The values without those containers along the keys that are empty and that the original values did not have."""
+    if not keys or keys[0] not in values:
+        return values
+    key, is_original = keys[0], isinstance(original, dict) and keys[0] in original
+    container = values[key]
+    if isinstance(container, dict):
+        container = _without_new_containers(container, keys[1:], original[key] if is_original else None)
+    if not container and not is_original:
+        return {name: value for name, value in values.items() if name != key}
+    return {**values, key: container}
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

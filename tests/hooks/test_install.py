@@ -117,6 +117,66 @@ def test_a_hook_of_clew_with_another_program_is_replaced_in_its_place(agent: str
     assert groups(path) == [OWN_HOOK]
 
 
+def old_hook(agent: str) -> dict[str, Any]:
+    return {"hooks": [{"type": "command", "command": f"/gone/bin/clew hook run --agent {agent}"}]}
+
+
+@every_agent
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_nothing_is_left_of_a_hook_that_another_installation_added(agent: str, is_replaced: bool, home: Path) -> None:
+    for user_values in ({"theme": "dark"}, {"theme": "dark", "hooks": {"Stop": []}}, {}):
+        hooks = {**user_values.get("hooks", {}), "SessionEnd": [old_hook(agent)]}  # type: ignore[dict-item]
+        path = config(home, agent, json.dumps({**user_values, "hooks": hooks}))
+        if is_replaced:
+            change("install", agent)
+        assert change("uninstall", agent).code == 0
+        assert (json.loads(path.read_text()) if path.exists() else {}) == user_values
+    assert not path.exists()
+
+
+@every_agent
+@pytest.mark.parametrize("content", ['{"hooks": {}}', '{"hooks": {"SessionEnd": []}}', "{}"])
+def test_empty_values_of_the_user_stay(agent: str, content: str, home: Path) -> None:
+    path = config(home, agent, content)
+    change("install", agent)
+    path.write_text(path.read_text() + "\n")
+    assert change("uninstall", agent).code == 0
+    assert json.loads(path.read_text()) == json.loads(content)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "timeout 5 clew hook run --agent gemini",
+        "sh -c '/opt/bin/clew hook run --agent gemini; date'",
+        "CLEW_DATA_DIR=/srv/clew clew hook run --agent gemini",
+        "clew hook run --agent gemini --foreground",
+        "sh -c 'clew hook run",
+    ],
+)
+def test_a_line_of_the_user_that_runs_clew_is_reported_and_stays(command: str, home: Path) -> None:
+    content = json.dumps({"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": command}]}]}})
+    path = config(home, "gemini", content)
+    for installed in (change("install", "gemini"), clew("hook", "install")):
+        assert installed.code == 0
+        assert "nothing to change" in installed.err and command in installed.err
+    assert [row["command"] for row in clew("hook", "status", "--json").json["agents"] if row["installed"]] == [command]
+    for removed in (change("uninstall", "gemini"), clew("hook", "uninstall")):
+        assert removed.code == 2
+        assert command in removed.err and "by hand" in removed.err
+    assert path.read_text() == content
+
+
+def test_a_line_of_the_user_that_runs_clew_stays_beside_the_hook_of_clew(home: Path) -> None:
+    wrapped = {"hooks": [{"type": "command", "command": "timeout 5 clew hook run --agent gemini"}]}
+    path = config(home, "gemini", json.dumps({"hooks": {"SessionEnd": [wrapped, old_hook("gemini")]}}))
+    assert "timeout 5" in change("install", "gemini").err
+    first, second = groups(path)
+    assert first == wrapped and "/gone" not in second["hooks"][0]["command"]
+    assert "timeout 5" in change("uninstall", "gemini").err
+    assert groups(path) == [wrapped]
+
+
 def test_a_program_on_the_path_is_not_gone(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hook = {"hooks": [{"type": "command", "command": "clew hook run --agent gemini"}]}
     config(home, "gemini", json.dumps({"hooks": {"SessionEnd": [hook]}}))
@@ -145,9 +205,7 @@ def test_a_server_and_a_hook_in_one_file_are_removed_in_any_order(first: str, ho
     second = {"mcp": "hook", "hook": "mcp"}[first]
     clew(first, "uninstall", "--agent", "gemini")
     values = json.loads(path.read_text())
-    assert ("mcpServers" in values, "hooks" in values) == ((True, False) if second == "mcp" else (False, True)) or (
-        second == "hook" and values["mcpServers"] == {}
-    )
+    assert ("mcpServers" in values, "hooks" in values) == (second == "mcp", second == "hook")
     clew(second, "uninstall", "--agent", "gemini")
     assert path.read_text() == CONTENTS[1]
 

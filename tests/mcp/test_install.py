@@ -118,6 +118,26 @@ def test_uninstall_removes_an_entry_that_was_replaced_after_changes_of_others(ag
     assert "later" in path.read_text()
 
 
+@pytest.mark.parametrize("content", ['{"theme": "dark"}', '{"theme": "dark", "mcpServers": {}}'])
+def test_an_empty_table_is_left_only_where_there_was_one(content: str, home: Path) -> None:
+    path = config(home, "gemini")
+    path.write_text(content)
+    change("install", "gemini")
+    path.write_text(path.read_text() + "\n")
+    assert change("uninstall", "gemini").code == 0
+    assert json.loads(path.read_text()) == json.loads(content)
+
+
+@every_agent
+def test_a_file_with_nothing_but_the_server_is_removed(agent: str, home: Path) -> None:
+    path = home / FILES[agent]
+    change("install", agent)
+    (data_dir() / BACKUPS_FILE).unlink()
+    change("install", agent, "--redact", "all")
+    assert change("uninstall", agent).code == 0
+    assert not path.exists()
+
+
 @every_agent
 def test_other_settings_replace_the_entry_and_one_uninstall_still_restores(agent: str, home: Path) -> None:
     path = config(home, agent)

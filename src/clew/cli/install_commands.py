@@ -111,10 +111,13 @@ def print_and_apply(edit: Edit, dry_run: bool) -> None:
 
     if edit.is_empty:
         print_message(f"{edit.path}: nothing to change")
-        return
-    # Other entries of the file may hold secrets.
-    click.echo(visible(Redaction(TEXT).text(edit.diff())), nl=False)
-    if dry_run:
+    else:
+        # Other entries of the file may hold secrets.
+        click.echo(visible(Redaction(TEXT).text(edit.diff())), nl=False)
+    user_entry_note = edit.addition.user_entry_note(edit.after)
+    if user_entry_note:
+        print_message(f"{user_entry_note}; it stays as it is")
+    if edit.is_empty or dry_run:
         return
     apply_edit(edit)
     print_message(f"{edit.path}: {edit.outcome}")

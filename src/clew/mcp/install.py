@@ -34,6 +34,7 @@ class _JsonServer(JsonAddition):
     def __init__(self, config: McpConfig, entry: dict[str, Any]) -> None:
         super().__init__(config.file)
         self._table, self._entry = config.table, entry
+        self.container_keys = [config.table]
 
     def is_among(self, values: dict[str, Any]) -> bool:
         return SERVER in self.member(values, self._table, dict)
@@ -70,7 +71,7 @@ class _TomlServer(Addition):
         gap = "" if not kept else "\n" if kept.endswith("\n") else "\n\n"
         return self._checked(kept, f"{kept}{gap}{block}\n", self._entry)
 
-    def remove(self, text: str) -> str:
+    def remove(self, text: str, original: str | None) -> str:
         if not self.is_in(text):
             raise self.not_installed_error()
         if not _BLOCK.search(text):
