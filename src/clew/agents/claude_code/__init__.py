@@ -136,7 +136,7 @@ class ClaudeCode(Agent):
             folder = safe_relative(encoded)
         name = safe_relative(f"{session['id']}.jsonl")
         if not is_transcript(Path(name)):
-            # A file that somebody called otherwise would be taken for another agent's.
+            # A file with another name would be taken for one of another agent.
             name = f"{derived_id(self.id, name)}.jsonl"
         # Sub-agents of older clients lay beside their session, and go back there.
         was_flat = recorded.parent.name == folder
