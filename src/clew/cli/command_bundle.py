@@ -9,7 +9,16 @@ import click
 import msgspec
 
 from clew.cli.completion import complete_session
-from clew.cli.options import as_json_option, common, filtering, given_filters, open_library, take_filters, wants_json
+from clew.cli.options import (
+    as_json_option,
+    common,
+    filtering,
+    force_option,
+    given_filters,
+    open_library,
+    take_filters,
+    wants_json,
+)
 from clew.cli.output import open_output, print_json, print_message, refuse_stores
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redacting_output, redaction
 from clew.cli.sessions import do_each, for_each_session, print_problem
@@ -37,7 +46,7 @@ def command() -> None:
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="PATH", help="The file to write, a tar."
 )
-@click.option("--force", is_flag=True, help="Replace an existing file.")
+@force_option
 @click.option(
     "--sign",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),

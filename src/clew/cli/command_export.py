@@ -16,7 +16,7 @@ import click
 from clew import __version__
 from clew.cli.completion import complete_session
 from clew.cli.losses import print_losses
-from clew.cli.options import OptionWithOldNames, common, filtering, open_library, take_filters
+from clew.cli.options import OptionWithOldNames, common, filtering, force_option, open_library, take_filters
 from clew.cli.output import open_output, print_message, refuse_stores
 from clew.cli.redaction import DATA, STANDARD, TEXT, Redaction, redacting, redaction
 from clew.cli.sessions import do_each, for_each_session, user_titles
@@ -63,7 +63,7 @@ Masked = Counter[str]
     metavar="PATH",
     help="A file, or a folder for several sessions; - for stdout.",
 )
-@click.option("--force", is_flag=True, help="Replace existing files.")
+@force_option
 @click.option("--gz", is_flag=True, help="Compress with gzip.")
 @click.option("--zst", is_flag=True, help="Compress with zstd.")
 @click.option(
