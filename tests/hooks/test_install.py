@@ -152,18 +152,22 @@ def test_empty_values_of_the_user_stay(agent: str, content: str, home: Path) -> 
         "CLEW_DATA_DIR=/srv/clew clew hook run --agent gemini",
         "clew hook run --agent gemini --foreground",
         "sh -c 'clew hook run",
+        "clew() { true; }\nclew hook run --agent gemini",
+        "/opt/bin/clew --home /srv \\\n hook run --agent gemini",
     ],
 )
 def test_a_line_of_the_user_that_runs_clew_is_reported_and_stays(command: str, home: Path) -> None:
     content = json.dumps({"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": command}]}]}})
     path = config(home, "gemini", content)
+    line = " ".join(command.split())
     for installed in (change("install", "gemini"), clew("hook", "install")):
         assert installed.code == 0
-        assert "nothing to change" in installed.err and command in installed.err
-    assert [row["command"] for row in clew("hook", "status", "--json").json["agents"] if row["installed"]] == [command]
+        assert "nothing to change" in installed.err and line in installed.err
+    (row,) = (row for row in clew("hook", "status", "--json").json["agents"] if row["installed"])
+    assert (row["command"], row["problem"]) == (command, None)
     for removed in (change("uninstall", "gemini"), clew("hook", "uninstall")):
         assert removed.code == 2
-        assert command in removed.err and "by hand" in removed.err
+        assert line in removed.err and "remove it by hand" in removed.err
     assert path.read_text() == content
 
 
@@ -177,12 +181,15 @@ def test_a_line_of_the_user_that_runs_clew_stays_beside_the_hook_of_clew(home: P
     assert groups(path) == [wrapped]
 
 
-def test_a_program_on_the_path_is_not_gone(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hook = {"hooks": [{"type": "command", "command": "clew hook run --agent gemini"}]}
+@pytest.mark.parametrize("program", ["clew", "~/clew", "$HOME/clew"])
+def test_a_program_on_the_path_or_in_the_home_is_not_gone(
+    program: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook = {"hooks": [{"type": "command", "command": f"{program} hook run --agent gemini"}]}
     config(home, "gemini", json.dumps({"hooks": {"SessionEnd": [hook]}}))
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "its program is gone" in clew("hook", "status").out
-    (tmp_path / "clew").touch(mode=0o700)
+    (tmp_path if program == "clew" else home).joinpath("clew").touch(mode=0o700)
     assert "its program is gone" not in clew("hook", "status").out
 
 

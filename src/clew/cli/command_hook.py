@@ -106,7 +106,7 @@ def _hook_rows(host: Host) -> list[dict[str, Any]]:
     """Every agent that has hooks, with the file and the command of the hook in it."""
     from clew.agents import registry
     from clew.config_file_edits import read_file
-    from clew.hooks.install import hook_addition, program_exists
+    from clew.hooks.install import hook_addition
 
     rows: list[dict[str, Any]] = []
     for agent in registry.load_all():
@@ -115,8 +115,9 @@ def _hook_rows(host: Host) -> list[dict[str, Any]]:
             continue
         row: dict[str, Any] = {"agent": agent.id, "path": str(addition.file.path), "command": None, "problem": None}
         try:
-            row["command"] = addition.command_in(read_file(addition.file))
-            if row["command"] is not None and not program_exists(row["command"]):
+            text = read_file(addition.file)
+            row["command"] = addition.command_in(text)
+            if addition.is_program_missing(text):
                 row["problem"] = "its program is gone: run `clew hook install`"
         except (ClewError, OSError, ValueError) as error:
             row["problem"] = str(error)

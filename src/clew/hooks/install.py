@@ -18,7 +18,7 @@ from clew.errors import UsageError
 from clew.host import Host
 
 _HOOKS = "hooks"
-_RUNS_CLEW = re.compile(r"\bclew\b.*\bhook\s+run\b")
+_RUNS_CLEW = re.compile(r"\bclew\b.*\bhook\s+run\b", re.DOTALL)
 
 
 def hook_addition(agent: Agent, host: Host, program: Sequence[str] = ()) -> HookAddition | None:
@@ -46,8 +46,14 @@ class HookAddition(JsonAddition):
     def command_in(self, text: str | None) -> str | None:
         """The command in a content of the file that runs clew; None if it has none."""
         values = self.parse(text)
-        own = (hook["command"] for hook in self._hooks(values) if self._is_own(hook))
-        return next(own, None) or self._user_command(values)
+        return self._own_command(values) or self._user_command(values)
+
+    def is_program_missing(self, text: str | None) -> bool:
+        """True if the program of the hook that clew added is gone, as after an update of Python."""
+        command = self._own_command(self.parse(text))
+        if command is None or os.name == "nt":
+            return False
+        return shutil.which(os.path.expanduser(os.path.expandvars(_shell_words(command)[0]))) is None  # noqa: PTH111
 
     def add_to(self, values: dict[str, Any]) -> dict[str, Any]:
         if self.is_among(values):
@@ -69,7 +75,9 @@ class HookAddition(JsonAddition):
 
     def user_entry_note(self, text: str | None) -> str:
         command = self._user_command(self.parse(text))
-        return f"{self.file.path}: the hook `{command}` runs clew, but clew did not add it" if command else ""
+        if command is None:
+            return ""
+        return f"{self.file.path}: the hook `{' '.join(command.split())}` runs clew, but clew did not add it"
 
     def _hooks(self, values: dict[str, Any]) -> list[Any]:
         groups = self.member(self.member(values, _HOOKS, dict), self._event, list)
@@ -86,6 +94,9 @@ class HookAddition(JsonAddition):
                 groups.append({**group, _HOOKS: changed} if changed != hooks else group)
         return {**values, _HOOKS: {**events, self._event: groups}}
 
+    def _own_command(self, values: dict[str, Any]) -> str | None:
+        return next((_command(hook) for hook in self._hooks(values) if self._is_own(hook)), None)
+
     def _user_command(self, values: dict[str, Any]) -> str | None:
         """The command of a hook that runs clew but is not as clew writes it, such as `timeout 5 clew hook run`."""
         commands = (_command(hook) for hook in self._hooks(values) if not self._is_own(hook))
@@ -101,11 +112,6 @@ class HookAddition(JsonAddition):
         if arguments != self._arguments or not program:
             return False
         return program[1:] == ["-P", "-m", "clew"] or (len(program) == 1 and PurePath(program[0]).stem == "clew")
-
-
-def program_exists(command: str) -> bool:
-    """False if the program of an installed hook is gone, as after an update of Python."""
-    return os.name == "nt" or shutil.which(_shell_words(command)[0]) is not None
 
 
 def _hooks_of(group: Any) -> list[Any]:
