@@ -37,7 +37,7 @@ help:
 	@echo 'make docs-serve serve the site on this machine, and rebuild it on changes'
 	@echo 'make clean      remove everything that make created'
 
-# Exit code 1 of plain `clew` means that no history was found. The app starts where somebody sits at a terminal, who can
+# Exit code 1 of plain `clew` means that no history was found. The app starts only at a terminal, where Ctrl-C can
 # end it; where there is a screen, in a browser.
 run: $(VENV)/.run-installed
 	@echo '$$ clew'; status=0; home=; open=; $(VENV)/bin/clew || status=$$?; \

@@ -181,7 +181,7 @@ def test_a_session_is_named_by_its_path_and_all_by_the_database(written: Databas
 def test_a_locked_database_is_reported_and_its_sessions_stay(
     written: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(database, "DATABASE_LOCK_WAIT_SECONDS", 0.05)
     assert listed() == {SESSION, CHILD}
     written.db.execute("BEGIN EXCLUSIVE")
     written.db.execute("UPDATE session SET title = 'x'")
@@ -194,7 +194,7 @@ def test_a_locked_database_is_reported_and_its_sessions_stay(
 
 
 def test_a_locked_database_is_waited_for_once(written: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "BUSY_SECONDS", 0.5)
+    monkeypatch.setattr(database, "DATABASE_LOCK_WAIT_SECONDS", 0.5)
     for number in range(60):
         written.prompt(written.session(f"ses_{number:04}"), "Ring it.")
     assert len(listed()) == 62

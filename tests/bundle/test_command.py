@@ -178,7 +178,7 @@ def _source() -> str:
 def test_what_a_check_prints(bundle: Path, tmp_path: Path) -> None:
     good = clew("bundle", "verify", bundle)
     assert good.code == 0
-    assert good.out.endswith(": intact\nnot signed: the file is consistent, but anybody could have written it\n")
+    assert good.out.endswith(": intact\nnot signed: the hashes match, but nothing proves who wrote the file\n")
     name = "sessions/000001/native/001.jsonl"
     (tmp_path / "bad.tar").write_bytes(changed(bundle.read_bytes(), name, lambda text: text.replace(b"a", b"o", 1)))
     bad = clew("bundle", "verify", tmp_path / "bad.tar")
@@ -204,7 +204,7 @@ def test_a_signed_bundle(keys: Path, synced_demo: Path, tmp_path: Path) -> None:
     file, signers = tmp_path / "b.tar", keys / "signers"
     assert clew("--home", synced_demo, "bundle", "create", LATEST, "-o", file, "--sign", keys / "ada").code == 0
     assert "signed by ada@example.org with ED25519 key" in clew("bundle", "verify", file, "--signers", signers).out
-    assert "--signers checks whose key it is" in clew("bundle", "verify", file).out
+    assert "use --signers to check whose key it is" in clew("bundle", "verify", file).out
     # ssh-keygen alone checks it too.
     manifest, name = dict(members_of(file.read_bytes())), tmp_path / "sig"
     name.write_bytes(manifest["manifest.json.sig"])
@@ -218,12 +218,21 @@ def test_the_signature_of_another_key_is_named(keys: Path, synced_demo: Path, tm
     assert clew("--home", synced_demo, "bundle", "create", LATEST, "-o", file, "--sign", keys / "eve").code == 0
     done = clew("bundle", "verify", file, "--signers", keys / "signers")
     assert done.code == 1
-    assert "manifest.json.sig: was made with ED25519 key" in done.out
-    assert "which is not a key of an allowed signer" in done.out
+    assert "manifest.json.sig: signed with ED25519 key" in done.out
+    assert f"this key is not in {keys / 'signers'}" in done.out
+    assert "contents intact, but NOT SIGNED BY AN ALLOWED SIGNER" in done.out
+    assert "use --signers" not in done.out
+    assert clew("bundle", "verify", file, "--signers", keys / "signers", "--json").json["intact"] is False
+    # The file of a public key is easily taken for a list of signers, which also has names.
+    mistaken = clew("bundle", "verify", file, "--signers", keys / "eve.pub")
+    assert mistaken.code == 1 and f"{keys / 'eve.pub'}:1: " in mistaken.out
     unsigned = clew("--home", synced_demo, "bundle", "create", LATEST, "-o", tmp_path / "u.tar")
     assert unsigned.code == 0
     done = clew("bundle", "verify", tmp_path / "u.tar", "--signers", keys / "signers")
-    assert (done.code, "the bundle is not signed" in done.out) == (1, True)
+    assert done.code == 1
+    assert "manifest.json.sig: missing: --signers needs a signed bundle" in done.out
+    assert "contents intact, but NOT SIGNED" in done.out
+    assert f"{keys}: not a file" in clew("bundle", "verify", file, "--signers", keys).err
 
 
 @needs_ssh_keygen
@@ -234,6 +243,8 @@ def test_the_signature_of_another_manifest_and_a_changed_one_are_named(keys: Pat
     other = dict(members_of(written(sessions, created_at="2027-01-01T00:00:00Z", sign=sign)))["manifest.json.sig"]
     (tmp_path / "b.tar").write_bytes(changed(one, "manifest.json.sig", lambda _: other))
     assert "is not a valid signature of the manifest" in str(verify(tmp_path / "b.tar").findings[0])
+    shown = clew("bundle", "verify", tmp_path / "b.tar").out
+    assert ": NOT INTACT\nthe signature is not valid\n" in shown
     text = dict(members_of(one))["manifest.json.sig"]
     for at in (0, 20, 40, len(text) // 2, len(text) - 40, len(text) - 31, len(text) - 1):
         flipped = text[:at] + bytes([text[at] ^ 1]) + text[at + 1 :]

@@ -489,6 +489,18 @@ def test_a_name_that_says_another_format_is_refused(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("form", ["json", "ndjson", "markdown", "html", "atif", "otel"])
+@pytest.mark.parametrize(("option", "name"), [("--gz", "x.txt"), ("--gz", "x.txt.zst"), ("--zst", "x.txt.gz")])
+def test_a_name_that_does_not_say_the_compression_is_refused(
+    demo: Path, tmp_path: Path, form: str, option: str, name: str
+) -> None:
+    ran = clew("--home", demo, "export", LATEST, "--format", form, option, "-o", tmp_path / name)
+    assert ran.code == 2
+    assert f"name the file x.txt{'.gz' if option == '--gz' else '.zst'}" in ran.err
+    assert not list(tmp_path.iterdir())
+    assert clew("--home", demo, "export", LATEST, "--format", form, option, "-o", tmp_path / "x").code == 0
+
+
 def test_a_folder_may_be_called_anything(demo: Path, tmp_path: Path) -> None:
     (tmp_path / "pages.md").mkdir()
     assert clew("--home", demo, "export", LATEST, "-o", tmp_path / "pages.md").code == 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.agent_config import BACKUPS, Backup
+from clew.config_file_edits import BACKUPS_FILE, Backup
 from clew.host import data_dir
 from clew.io.json_file import load
 from clew.io.safe_write import Within
@@ -42,13 +42,13 @@ def interrupt(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     stored: list[bytes] = []
 
     def die(*_: object) -> None:
-        stored.append((data_dir() / BACKUPS).read_bytes())
+        stored.append((data_dir() / BACKUPS_FILE).read_bytes())
         raise OSError(errno.EIO, "died")
 
     with monkeypatch.context() as patch:
         patch.setattr(Within, "apply", die)
         assert clew(*words).code == 3
-    (data_dir() / BACKUPS).write_bytes(stored[0])
+    (data_dir() / BACKUPS_FILE).write_bytes(stored[0])
 
 
 @every_install
@@ -60,7 +60,7 @@ def test_nothing_is_changed_if_the_backup_cannot_be_stored(
         patch.setattr("clew.io.json_file.write_atomic", disk_full)
         refused = clew(*words)
     assert refused.code == 3
-    assert BACKUPS in refused.err
+    assert BACKUPS_FILE in refused.err
     assert path.read_text() == CONTENT[path.suffix]
     assert clew(*words).code == 0
     assert uninstall(words) == 0
@@ -76,7 +76,7 @@ def test_no_backup_is_left_if_the_file_cannot_be_changed(
         patch.setattr("clew.io.safe_write._write", disk_full)
         assert clew(*words).code == 3
     assert path.read_text() == CONTENT[path.suffix]
-    assert load(data_dir() / BACKUPS, Backup) == {}
+    assert load(data_dir() / BACKUPS_FILE, Backup) == {}
 
 
 @every_install

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clew.agent_config import BACKUPS, Backup
+from clew.config_file_edits import BACKUPS_FILE, Backup
 from clew.host import data_dir
 from clew.io.json_file import load
 from tests.cli.running import Ran, clew
@@ -54,7 +54,7 @@ def test_install_adds_the_hook_and_uninstall_restores_every_byte(agent: str, con
     assert change("uninstall", agent).code == 0
     assert path.read_bytes() == content.encode()
     assert change("uninstall", agent).code == 1
-    assert load(data_dir() / BACKUPS, Backup) == {}
+    assert load(data_dir() / BACKUPS_FILE, Backup) == {}
 
 
 @every_agent
@@ -117,6 +117,82 @@ def test_a_hook_of_clew_with_another_program_is_replaced_in_its_place(agent: str
     assert groups(path) == [OWN_HOOK]
 
 
+def old_hook(agent: str) -> dict[str, Any]:
+    return {"hooks": [{"type": "command", "command": f"/gone/bin/clew hook run --agent {agent}"}]}
+
+
+@every_agent
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_nothing_is_left_of_a_hook_that_another_installation_added(agent: str, is_replaced: bool, home: Path) -> None:
+    for user_values in ({"theme": "dark"}, {"theme": "dark", "hooks": {"Stop": []}}, {}):
+        hooks = {**user_values.get("hooks", {}), "SessionEnd": [old_hook(agent)]}  # type: ignore[dict-item]
+        path = config(home, agent, json.dumps({**user_values, "hooks": hooks}))
+        if is_replaced:
+            change("install", agent)
+        assert change("uninstall", agent).code == 0
+        assert (json.loads(path.read_text()) if path.exists() else {}) == user_values
+    assert not path.exists()
+
+
+@every_agent
+@pytest.mark.parametrize("content", ['{"hooks": {}}', '{"hooks": {"SessionEnd": []}}', "{}"])
+def test_empty_values_of_the_user_stay(agent: str, content: str, home: Path) -> None:
+    path = config(home, agent, content)
+    change("install", agent)
+    path.write_text(path.read_text() + "\n")
+    assert change("uninstall", agent).code == 0
+    assert json.loads(path.read_text()) == json.loads(content)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "timeout 5 clew hook run --agent gemini",
+        "sh -c '/opt/bin/clew hook run --agent gemini; date'",
+        "CLEW_DATA_DIR=/srv/clew clew hook run --agent gemini",
+        "clew hook run --agent gemini --foreground",
+        "sh -c 'clew hook run",
+        "clew() { true; }\nclew hook run --agent gemini",
+        "/opt/bin/clew --home /srv \\\n hook run --agent gemini",
+    ],
+)
+def test_a_line_of_the_user_that_runs_clew_is_reported_and_stays(command: str, home: Path) -> None:
+    content = json.dumps({"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": command}]}]}})
+    path = config(home, "gemini", content)
+    line = " ".join(command.split())
+    for installed in (change("install", "gemini"), clew("hook", "install")):
+        assert installed.code == 0
+        assert "nothing to change" in installed.err and line in installed.err
+    (row,) = (row for row in clew("hook", "status", "--json").json["agents"] if row["installed"])
+    assert (row["command"], row["problem"]) == (command, None)
+    for removed in (change("uninstall", "gemini"), clew("hook", "uninstall")):
+        assert removed.code == 2
+        assert line in removed.err and "remove it by hand" in removed.err
+    assert path.read_text() == content
+
+
+def test_a_line_of_the_user_that_runs_clew_stays_beside_the_hook_of_clew(home: Path) -> None:
+    wrapped = {"hooks": [{"type": "command", "command": "timeout 5 clew hook run --agent gemini"}]}
+    path = config(home, "gemini", json.dumps({"hooks": {"SessionEnd": [wrapped, old_hook("gemini")]}}))
+    assert "timeout 5" in change("install", "gemini").err
+    first, second = groups(path)
+    assert first == wrapped and "/gone" not in second["hooks"][0]["command"]
+    assert "timeout 5" in change("uninstall", "gemini").err
+    assert groups(path) == [wrapped]
+
+
+@pytest.mark.parametrize("program", ["clew", "~/clew", "$HOME/clew"])
+def test_a_program_on_the_path_or_in_the_home_is_not_gone(
+    program: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook = {"hooks": [{"type": "command", "command": f"{program} hook run --agent gemini"}]}
+    config(home, "gemini", json.dumps({"hooks": {"SessionEnd": [hook]}}))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "its program is gone" in clew("hook", "status").out
+    (tmp_path if program == "clew" else home).joinpath("clew").touch(mode=0o700)
+    assert "its program is gone" not in clew("hook", "status").out
+
+
 @every_agent
 def test_a_dry_run_changes_nothing(agent: str, home: Path) -> None:
     path = config(home, agent, CONTENTS[0])
@@ -136,9 +212,7 @@ def test_a_server_and_a_hook_in_one_file_are_removed_in_any_order(first: str, ho
     second = {"mcp": "hook", "hook": "mcp"}[first]
     clew(first, "uninstall", "--agent", "gemini")
     values = json.loads(path.read_text())
-    assert ("mcpServers" in values, "hooks" in values) == ((True, False) if second == "mcp" else (False, True)) or (
-        second == "hook" and values["mcpServers"] == {}
-    )
+    assert ("mcpServers" in values, "hooks" in values) == (second == "mcp", second == "hook")
     clew(second, "uninstall", "--agent", "gemini")
     assert path.read_text() == CONTENTS[1]
 

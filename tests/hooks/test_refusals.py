@@ -146,6 +146,30 @@ def test_a_byte_order_mark_stays(command: str, agent: str, file: str, content: s
     assert clew(command, "uninstall", *words).code == 0
 
 
+@pytest.mark.parametrize(
+    ("words", "file", "content", "shown"),
+    [
+        (("hook", "gemini"), ".gemini/settings.json", '{\n  "a": "x\x9b31m\x7f"\n}\n', '"x\\x9b31m␡"'),
+        (("mcp", "gemini"), ".gemini/settings.json", '{\n  "a": "x\u2028\u202ey"\n}\n', '"x\\u2028\\u202ey"'),
+        (("hook", "gemini"), ".gemini/settings.json", '{"a": "x"}\r\n', '-{"a": "x"}\n'),
+        (("mcp", "codex"), ".codex/config.toml", 'a = "x\x9b31m"\n', '"x\\x9b31m"'),
+        (("skill", "gemini", "--force"), ".gemini/skills/clew/SKILL.md", "x\x1b[31m\x0cy\n", "x␛[31m␌y"),
+    ],
+)
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_control_characters_are_escaped_in_the_change(
+    words: tuple[str, ...], file: str, content: str, shown: str, options: tuple[str, ...], home: Path
+) -> None:
+    path = home / file
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content.encode())
+    command, agent, *more = words
+    installed = clew(command, "install", "--agent", agent, *more, *options)
+    assert installed.code == 0
+    assert shown in installed.out
+    assert not set(installed.out) & set("\r␍\x1b\x9b\x7f\u202e")
+
+
 @pytest.mark.parametrize("content", ['{"a": 1', '{"a": 1, "a": 2}', "{'a': 1}"])
 def test_comments_are_suspected_only_where_they_are_likely(content: str, home: Path) -> None:
     settings(home, "gemini", content)

@@ -106,6 +106,7 @@ def test_a_home_behind_a_link_is_the_same_home(sessions: Path, tmp_path: Path) -
         (b'{"transcript_path": "/etc/passwd"}', "not-a-session"),
         (b'{"transcript_path": "a\\u0000b"}', "not-a-session"),
         (b'{"transcript_path": "\\ud800"}', "not-a-session"),
+        (b'{"transcript_path": "/a\\ud800/b.jsonl"}', "not-a-session"),
         (b'{"transcript_path": "/%s.jsonl"}' % SECRET.encode(), "not-a-session"),
     ],
 )
@@ -250,7 +251,7 @@ def test_sessions_that_end_at_once_are_all_archived(sessions: Path) -> None:
 
 def test_an_archive_in_use_is_an_outcome(sessions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = path_of("claude-code", LATEST)
-    monkeypatch.setattr("clew.hooks.capture.BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("clew.hooks.capture.ARCHIVE_LOCK_WAIT_SECONDS", 0.1)
     with open_writer(archive_folder(None)):
         assert end("claude-code", payload(path)) == "busy"
     assert end("claude-code", payload(path)) == "archived"

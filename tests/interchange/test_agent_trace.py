@@ -1,4 +1,4 @@
-"""clew blame --to agent-trace: which session wrote which lines, as a record that Git notes can hold."""
+"""clew blame --format agent-trace: which session wrote which lines, as a record that Git notes can hold."""
 
 from __future__ import annotations
 

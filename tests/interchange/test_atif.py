@@ -1,4 +1,4 @@
-"""clew export --to atif: trajectories that Harbor's models accept, with what other converters drop."""
+"""clew export --format atif: trajectories that Harbor's models accept, with what other converters drop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""clew export --to hf: a dataset of agent traces, masked unless told otherwise."""
+"""clew export --format hf: a dataset of agent traces, masked unless told otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""clew export --to otel: spans that OpenTelemetry's own decoder reads, without content unless it is asked for."""
+"""clew export --format otel: spans that OpenTelemetry's own decoder reads, without content unless it is asked for."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import pytest
 from clew.mcp.answers import MAX_ANSWER_CHARS
 from tests.cli.running import FORKED, LATEST, WITH_AGENTS, clew
 from tests.mcp.client import Client, ToolFailed, connect
+from tests.mcp.sessions import write_session
 
 TOOLS = {"search", "list_sessions", "show", "files", "file_at", "blame", "todos", "stats", "resume_command"}
 
@@ -93,20 +94,28 @@ def test_one_message_is_shown_in_full(client: Client) -> None:
     assert shown["ref"] == f"claude-code:{LATEST}#2"
 
 
+def test_every_session_is_shown_with_the_title_of_the_list(client: Client) -> None:
+    for row in client.results("list_sessions", subagents=True):
+        assert client.call("show", session=row["ref"])["title"] == row["title"]
+
+
+def test_a_title_of_the_user_is_shown_masked(synced_demo: Path, tmp_path: Path) -> None:
+    secret = "AKIA" + "Q3EGRJ2X5LMN7OPT"
+    assert clew("--home", synced_demo, "annotate", "set", LATEST, "--title", f"Harbour {secret}").code == 0
+    with connect(synced_demo, cwd=tmp_path) as client:
+        (listed,) = (row for row in client.results("list_sessions") if row["ref"] == f"claude-code:{LATEST}")
+        shown = client.call("show", session=LATEST)["title"]
+        (content,) = client.ask("read_resource", f"clew://session/claude-code/{LATEST}").contents
+    assert shown.startswith("Harbour [REDACTED")
+    assert shown == listed["title"]
+    assert content.text.startswith(f"# {shown}\n")
+    with connect(synced_demo, "--redact", "none", cwd=tmp_path) as client:
+        assert client.call("show", session=LATEST)["title"] == f"Harbour {secret}"
+
+
 def test_a_long_session_is_read_page_by_page_without_loss(home: Path, tmp_path: Path) -> None:
-    folder = home / ".claude" / "projects" / "-p"
-    folder.mkdir(parents=True)
     long = "".join(f"word{number} " for number in range(20_000))
-    record = {
-        "type": "user",
-        "sessionId": "s1",
-        "uuid": "u1",
-        "parentUuid": None,
-        "cwd": "/p",
-        "timestamp": "2026-01-01T00:00:00Z",
-        "message": {"role": "user", "content": long},
-    }
-    (folder / "s1.jsonl").write_text(json.dumps(record) + "\n")
+    write_session(home, ("user", long))
     with connect(home, cwd=tmp_path) as client:
         pages = list(client.pages("show", session="s1"))
     assert len(pages) > 3
@@ -205,19 +214,8 @@ def test_resources_can_be_listed_before_there_is_a_catalog(home: Path, tmp_path:
 
 
 def test_secrets_are_masked_unless_told_otherwise(home: Path, tmp_path: Path) -> None:
-    folder = home / ".claude" / "projects" / "-p"
-    folder.mkdir(parents=True)
     secret = "ghp_" + "a1B2" * 9
-    record = {
-        "type": "user",
-        "sessionId": "s1",
-        "uuid": "u1",
-        "parentUuid": None,
-        "cwd": "/p",
-        "timestamp": "2026-01-01T00:00:00Z",
-        "message": {"role": "user", "content": f"the walnut token is {secret}"},
-    }
-    (folder / "s1.jsonl").write_text(json.dumps(record) + "\n")
+    write_session(home, ("user", f"the walnut token is {secret}"))
     with connect(home, cwd=tmp_path) as client:
         for answer in (
             client.text("search", query="walnut"),
@@ -240,21 +238,7 @@ def test_masked_text_cannot_be_guessed_by_filters(home: Path, tmp_path: Path) ->
     file = tmp_path / f"{secret}.py"
     call = {"type": "tool_use", "id": "t1", "name": "Write", "input": {"file_path": str(file), "content": content}}
     result = {"type": "tool_result", "tool_use_id": "t1", "content": f"File created successfully at: {file}"}
-    records = [
-        {
-            "type": role,
-            "sessionId": "s1",
-            "uuid": f"u{number}",
-            "parentUuid": f"u{number - 1}" if number > 1 else None,
-            "cwd": str(tmp_path),
-            "timestamp": f"2026-01-01T00:00:0{number}Z",
-            "message": {"role": role, "content": [block]},
-        }
-        for number, (role, block) in enumerate([("assistant", call), ("user", result)], 1)
-    ]
-    folder = home / ".claude" / "projects" / "-p"
-    folder.mkdir(parents=True)
-    (folder / "s1.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    write_session(home, ("assistant", [call]), ("user", [result]), cwd=str(tmp_path))
     file.write_text(f"{content}secret of nobody\n")
     blame = {"path": str(file)}
     with connect(home, cwd=tmp_path) as client:
@@ -271,20 +255,10 @@ def test_masked_text_cannot_be_guessed_by_filters(home: Path, tmp_path: Path) ->
 
 
 def test_new_sessions_are_found_without_a_restart(home: Path, tmp_path: Path) -> None:
-    folder = home / ".claude" / "projects" / "-p"
-    folder.mkdir(parents=True)
+    (home / ".claude" / "projects").mkdir(parents=True)
     with connect(home, cwd=tmp_path) as client:
         assert client.call("list_sessions")["results"] == []
-        record = {
-            "type": "user",
-            "sessionId": "s2",
-            "uuid": "u1",
-            "parentUuid": None,
-            "cwd": "/p",
-            "timestamp": "2026-01-01T00:00:00Z",
-            "message": {"role": "user", "content": "walnuts"},
-        }
-        (folder / "s2.jsonl").write_text(json.dumps(record) + "\n")
+        write_session(home, ("user", "walnuts"), session="s2")
         deadline = 20
         while not (found := client.call("search", query="walnuts")["results"]) and deadline:
             deadline -= 1

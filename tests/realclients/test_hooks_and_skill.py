@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from clew.agent_config import BACKUPS, Backup
 from clew.agents import registry
 from clew.archive.archive import open_archive
 from clew.archive.records import archive_folder
-from clew.hooks.config import hook_addition
+from clew.config_file_edits import BACKUPS_FILE, Backup
+from clew.hooks.install import hook_addition
 from clew.hooks.log import load_runs, log_path
 from clew.host import Host, data_dir
 from clew.io.json_file import load
@@ -95,7 +95,7 @@ def test_a_session_is_archived_when_it_ends(name: str, tmp_path: Path) -> None:
     assert PROMPT not in log_path().read_text()
     assert clew("hook", "uninstall", "--agent", client.agent, "--home", home).code == 0
     assert (file.read_bytes() if file.exists() else None) == before
-    assert load(data_dir() / BACKUPS, Backup) == {}
+    assert load(data_dir() / BACKUPS_FILE, Backup) == {}
 
 
 def test_codex_does_not_run_a_hook_that_was_not_approved(tmp_path: Path) -> None:

@@ -185,8 +185,8 @@ INVOCATIONS: dict[str, tuple[str, ...]] = {
 
 ELSEWHERE = {
     "web": "test_no_page_holds_a_canary asks for its pages",
-    "mcp install": "test_clients masks the secrets of other servers in the file",
-    "mcp uninstall": "test_clients masks the secrets of other servers in the file",
+    "mcp install": "test_install masks the secrets of other servers in the file",
+    "mcp uninstall": "test_install masks the secrets of other servers in the file",
     "hook": "a group without output of its own",
     "hook install": "changes files of agents as `mcp install` does",
     "hook uninstall": "changes files of agents as `mcp uninstall` does",

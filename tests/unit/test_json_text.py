@@ -42,6 +42,10 @@ def test_a_member_that_is_added_and_removed_leaves_the_same_bytes(
         ('{\n  "a": [1,2,  3]\n}', {"a": [1, 2, 3, 4]}, '{\n  "a": [1,2,  3, 4]\n}'),
         ('{\n  "a": [1,2,  3]\n}', {"a": [1, 3]}, '{\n  "a": [1,  3]\n}'),
         ("", {"a": 1}, '{\n  "a": 1\n}\n'),
+        ('{"a": 1,  "b": 0}', {"a": True, "b": False}, '{"a": true,  "b": false}'),
+        ('{"a": [1,  [true]]}', {"a": [True, [1]]}, '{"a": [true,  [1]]}'),
+        ('{"a": [1,true]}', {"a": [True]}, '{"a": [true]}'),
+        ('{"a": {"b": 1}}', {"a": {"b": 1.0}}, '{"a": {"b": 1.0}}'),
     ],
 )
 def test_layout(before: str, changes: dict[str, Any], after: str) -> None:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple
 
 import msgspec
 
-from clew.agents.configuration import ConfigFile, Hook, McpConfig
 from clew.agents.database import Layout
+from clew.agents.extension_points import ConfigFile, Hook, McpConfig
 from clew.agents.folders import files_below
 from clew.agents.model_context import ModelContext
 from clew.agents.native_records import HEAD_BYTES, units_of_events

@@ -31,8 +31,7 @@ from clew.model.json import JSON
 DUMP_VERSION = 1
 HEADER_KEY = "clew_rows"
 """The key of the header line that holds `DUMP_VERSION`; no agent has such a key."""
-BUSY_SECONDS = 2.0
-"""How long to wait for a program that is writing to the database."""
+DATABASE_LOCK_WAIT_SECONDS = 2.0
 IN_MEMORY_BYTES = 4 << 20
 """A session up to this size is read at once."""
 CHANGE_TOKEN_BYTES = 16
@@ -135,7 +134,9 @@ class Snapshot:
         address = f"{self.path.absolute().as_uri()}?mode=ro" + ("" if has_log else "&immutable=1")
         db = None
         try:
-            db = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            db = sqlite3.connect(
+                address, uri=True, timeout=DATABASE_LOCK_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+            )
             db.text_factory = _decode_text
             db.execute("BEGIN")
         except sqlite3.Error as error:

@@ -1,4 +1,4 @@
-"""Holds: sessions that must not be removed, for a reason, until somebody removes the hold or the session is old enough.
+"""Holds: sessions that must not be removed, for a reason, until the hold is removed or the session is old enough.
 
 They are in the file `holds.json` in the folder of the archive. Everything that removes a session or an archived version
 of it asks here first. What is unknown about a session never sets it free: a hold on a project covers sessions whose

@@ -1,1 +1,1 @@
-"""Evidence bundles: sessions in one file that somebody with neither their home nor clew's data can check."""
+"""Evidence bundles: sessions in one file that can be checked without their home and without clew's data."""

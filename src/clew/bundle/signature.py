@@ -16,6 +16,8 @@ NAMESPACE = "clew-bundle"
 MAX_SIGNATURE_BYTES = 64 << 10
 _BEGIN, _END = b"-----BEGIN SSH SIGNATURE-----\n", b"-----END SSH SIGNATURE-----\n"
 _LINE_LENGTH = 70
+_NO_SIGNER = "No principal matched."
+"""What ssh-keygen prints if a list of signers is well-formed and does not have the key."""
 _KEY = re.compile(r"with (\S+ key \S+)")
 
 
@@ -28,7 +30,7 @@ class Checked(NamedTuple):
 
     problem: str | None
     key: str | None = None
-    """Type and fingerprint of the key."""
+    """Type and fingerprint of the key; None for a signature that is not valid."""
     signer: str | None = None
     """Who it is, according to the list of signers."""
 
@@ -64,7 +66,8 @@ def check(content: bytes, signature: bytes, signers: Path | None) -> Checked:
             wanted = ("-f", str(signers), "-I", signer, "-n", NAMESPACE, "-s", str(file))
             if _run("verify", *wanted, content=content).is_good:
                 return Checked(None, key, signer)
-    return Checked(f"was made with {key}, which is not a key of an allowed signer in {signers}", key)
+    reasons = [line for line in done.text.splitlines() if not done.is_good and line != _NO_SIGNER]
+    return Checked(f"signed with {key}; this key is not in {signers}{f' ({reasons[0]})' if reasons else ''}", key)
 
 
 def _is_canonical(signature: bytes) -> bool:

@@ -61,7 +61,8 @@ _BUFFER_BYTES = 1 << 16
 _DIGEST_BYTES = 16
 """So much of each hash is kept to compare the lines of a changed file."""
 
-What = Literal["changed", "removed", "added", "reordered", "damaged", "signature"]
+What = Literal["changed", "removed", "added", "reordered", "damaged", "signature", "signer"]
+"""`signature`: it is not valid. `signer`: it is missing, or not that of an allowed signer."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -102,8 +103,13 @@ class Proof(msgspec.Struct):
 
     @property
     def holds(self) -> bool:
-        """True if nothing differs."""
+        """True if nothing differs, and an allowed signer signed the bundle if a list of them was given."""
         return not self.findings
+
+    @property
+    def is_unchanged(self) -> bool:
+        """True if nothing differs; the signer is not considered."""
+        return all(finding.what == "signer" for finding in self.findings)
 
 
 class Member(NamedTuple):
@@ -116,10 +122,11 @@ class Member(NamedTuple):
 def verify(path: Path, signers: Path | None = None) -> Proof:
     """Check a bundle; with a file of allowed signers, also who signed it.
 
-    Raises InvalidDocument for a file that is no bundle, or that could do harm where somebody unpacks it.
+    Raises InvalidDocument for a file that is no bundle, or that could do harm when it is unpacked.
     """
     if signers is not None and not signers.is_file():
-        raise SourceUnreadable(f"{escape_controls(str(signers))}: no such file")
+        problem = "not a file" if signers.exists() else "no such file"
+        raise SourceUnreadable(f"{escape_controls(str(signers))}: {problem}")
     try:
         raw, size = open_regular(path)
     except OSError as error:
@@ -202,7 +209,7 @@ class _Verifier:
             at = end + len(padding(found.size))
 
     def _refuse_unsafe(self, found: tarfile.TarInfo, where: str) -> None:
-        """Refuse what a bundle never holds and what could do harm where somebody unpacks it."""
+        """Refuse what a bundle never holds and what could do harm when it is unpacked."""
         name = escape_controls(found.name)
         if found.type != tarfile.REGTYPE:
             raise InvalidDocument(f"{self._name}: refused: {name} {where} is a link, a folder or a special file")
@@ -384,7 +391,7 @@ class _Verifier:
     def _check_signature(self, signers: Path | None) -> None:
         if SIGNATURE not in self._members:
             if signers is not None:
-                self.add("signature", SIGNATURE, "is missing: the bundle is not signed")
+                self.add("signer", SIGNATURE, "missing: --signers needs a signed bundle")
             return
         if MANIFEST not in self._members or self._members[SIGNATURE].size > signature.MAX_SIGNATURE_BYTES:
             self.add("signature", SIGNATURE, "is not the signature of a manifest")
@@ -399,7 +406,7 @@ class _Verifier:
             return
         self.proof.signature = SignatureState(True, checked.key, checked.signer)
         if checked.problem is not None:
-            self.add("signature", SIGNATURE, checked.problem)
+            self.add("signature" if checked.key is None else "signer", SIGNATURE, checked.problem)
 
 
 def compare_originals(masked: Path, original: Path, user_key: bytes) -> list[Finding]:

@@ -65,7 +65,7 @@ def hold_command() -> None:
 
 @hold_command.command("add")
 @click.argument("references", nargs=-1, metavar="[REF]...", shell_complete=complete_session)
-@click.option("--reason", required=True, metavar="TEXT", help="Why; shown to whoever tries to remove a session.")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; printed when a removal is refused.")
 @click.option(
     "--min-age",
     type=click.FloatRange(min=0, min_open=True),

@@ -20,6 +20,7 @@ from clew.cli.options import (
     common,
     dry_run_option,
     filtering,
+    force_option,
     given_filters,
     open_library,
     take_filters,
@@ -180,7 +181,7 @@ def list_command(context: click.Context, /, homes: tuple[str, ...], as_json: boo
 
 @command.command("export")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="PATH", help=OPTIONS["-o, --output PATH"])
-@click.option("--force", is_flag=True, help=OPTIONS["--force"])
+@force_option
 @redacting
 @as_json_option
 @click.pass_context

@@ -1,4 +1,4 @@
-"""clew bundle: sessions as evidence, in one file that anybody can check."""
+"""clew bundle: sessions as evidence, in one file that can be checked by itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ import click
 import msgspec
 
 from clew.cli.completion import complete_session
-from clew.cli.options import as_json_option, common, filtering, given_filters, open_library, take_filters, wants_json
+from clew.cli.options import (
+    as_json_option,
+    common,
+    filtering,
+    force_option,
+    given_filters,
+    open_library,
+    take_filters,
+    wants_json,
+)
 from clew.cli.output import open_output, print_json, print_message, refuse_stores
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redacting_output, redaction
 from clew.cli.sessions import do_each, for_each_session, print_problem
@@ -29,7 +38,7 @@ if TYPE_CHECKING:
 
 @click.group("bundle")
 def command() -> None:
-    """Write sessions as evidence that somebody else can check, and check such a file."""
+    """Write sessions as evidence that others can check, and check such a file."""
 
 
 @command.command("create")
@@ -37,7 +46,7 @@ def command() -> None:
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="PATH", help="The file to write, a tar."
 )
-@click.option("--force", is_flag=True, help="Replace an existing file.")
+@force_option
 @click.option(
     "--sign",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -176,7 +185,7 @@ def _counted(counts: dict[str, int]) -> str:
     "--signers",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The bundle must be signed by one of these: an ALLOWED SIGNERS file, as ssh-keygen describes it.",
+    help="Require a signature with a key of this file, an allowed_signers file as in `man ssh-keygen`.",
 )
 @click.option(
     "--original",
@@ -192,9 +201,9 @@ def verify_command(
 ) -> int:
     """Check an evidence bundle, and name what was changed in it.
 
-    Exit code 1: something was changed, removed, added or reordered. Needs nothing but the file. A bundle without a
-    signature, or checked without --signers, proves only that it is consistent: whoever can write it can write all its
-    hashes anew.
+    Needs nothing but the file. Exit code 1: something was changed, removed, added or reordered, or no key of --signers
+    signed the bundle. Without a signature and --signers, the check proves only that the file is consistent: a person
+    who changed it could also have computed all hashes again.
     """
     from clew.bundle.verify import verify
 
@@ -251,16 +260,21 @@ def _print_proof(proof: Proof, masking: Redaction) -> None:
         for problem in manifest.problems:
             click.echo(one_line(masking.text(f"not in the bundle: {problem}")))
     said = f"{counted(proof.sessions, 'session')}, {counted(proof.records, 'record')}, {size(proof.bytes)}"
-    click.echo(f"{said}: {'intact' if proof.holds else 'NOT INTACT'}")
+    verdict = "intact" if proof.is_unchanged else "NOT INTACT"
+    if proof.is_unchanged and not proof.holds:
+        verdict = f"contents intact, but NOT SIGNED{' BY AN ALLOWED SIGNER' if proof.signature is not None else ''}"
+    click.echo(f"{said}: {verdict}")
     click.echo(one_line(_signature_line(proof)))
 
 
 def _signature_line(proof: Proof) -> str:
     state = proof.signature
     if state is None:
-        return "not signed: the file is consistent, but anybody could have written it" if proof.holds else "not signed"
+        return "not signed" + (": the hashes match, but nothing proves who wrote the file" if proof.holds else "")
     if not state.is_checked:
         return "the signature was not checked: ssh-keygen is not installed"
+    if state.key is None:
+        return "the signature is not valid"
     if state.signer is not None:
         return f"signed by {state.signer} with {state.key}"
-    return f"signed with {state.key}; --signers checks whose key it is"
+    return f"signed with {state.key}" + ("; use --signers to check whose key it is" if proof.holds else "")

@@ -16,7 +16,7 @@ import click
 from clew import __version__
 from clew.cli.completion import complete_session
 from clew.cli.losses import print_losses
-from clew.cli.options import OptionWithOldNames, common, filtering, open_library, take_filters
+from clew.cli.options import OptionWithOldNames, common, filtering, force_option, open_library, take_filters
 from clew.cli.output import open_output, print_message, refuse_stores
 from clew.cli.redaction import DATA, STANDARD, TEXT, Redaction, redacting, redaction
 from clew.cli.sessions import do_each, for_each_session, user_titles
@@ -63,7 +63,7 @@ Masked = Counter[str]
     metavar="PATH",
     help="A file, or a folder for several sessions; - for stdout.",
 )
-@click.option("--force", is_flag=True, help="Replace existing files.")
+@force_option
 @click.option("--gz", is_flag=True, help="Compress with gzip.")
 @click.option("--zst", is_flag=True, help="Compress with zstd.")
 @click.option(
@@ -140,6 +140,8 @@ def command(
     if form is not None and not selected.is_one_per_line and len(found) > 1 and layout is None:
         _refuse_file_name(output)
     compression = "gzip" if gz else "zstd" if zst else None
+    if layout is None and (selected.is_one_per_line or len(found) == 1):
+        _refuse_uncompressed_name(output, compression)
     masking = redaction(context, TEXT if selected.is_masked and layout is None else DATA)
     if form == "html" and layout is None:
         return _write_pages(library, masking, found, site, output, detail, carry, compression, force) or (
@@ -159,7 +161,7 @@ def command(
             writer.write_to_folder(found, _folder(output))
     if selected.module and layout is None:
         if len(found) == 1:
-            print_losses(writer.losses, "the file lists all" if selected.lists_losses else "--to atif lists all")
+            print_losses(writer.losses, "the file lists all" if selected.lists_losses else "--format atif lists all")
         elif selected.lists_losses:
             print_message("each file lists what its format cannot hold")
     if output is not None and not masking.is_on and not masking.was_asked:
@@ -215,6 +217,16 @@ def _refuse_file_name(output: Path | None) -> None:
     """Refuse to make a folder with the name of a file, such as sessions.html."""
     if output is not None and not output.is_dir() and _suffix(output):
         raise UsageError(f"{output.name}: several sessions go to a folder; name one without a suffix, or one session")
+
+
+def _refuse_uncompressed_name(output: Path | None, compression: str | None) -> None:
+    """Refuse to write a compressed file whose suffix says otherwise."""
+    if output is None or output.is_dir() or not output.suffix or compression is None:
+        return
+    if SUFFIXES.get(output.suffix) != compression:
+        suffix = next(suffix for suffix, name in SUFFIXES.items() if name == compression)
+        plain = output.stem if output.suffix in SUFFIXES else output.name
+        raise UsageError(f"{output.name}: with --{suffix[1:]}, name the file {plain}{suffix}")
 
 
 def _refuse_unknown_suffix(output: Path | None) -> None:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clew.cli.agent_configuration import (
+from clew.cli.install_commands import (
     agent_option,
-    change_agents,
     choose_agents,
+    clew_command,
     configured_home_option,
     configured_host,
-    program,
+    plan_and_apply_all,
 )
 from clew.cli.options import as_json_option, dry_run_option, target_host, wants_json
 from clew.cli.output import print_message
@@ -22,7 +22,7 @@ from clew.errors import ClewError, SourceUnreadable
 
 if TYPE_CHECKING:
     from clew.cli.redaction import Redaction
-    from clew.hooks.config import HookAddition
+    from clew.hooks.install import HookAddition
     from clew.host import Host
 
 SHOWN_RUNS = 5
@@ -48,10 +48,10 @@ def install(context: click.Context, /, name: str | None, dry_run: bool, target_h
     Other hooks and settings stay as they are. What the file held before is kept in clew's data folder: `clew hook
     uninstall` restores it byte for byte, or only removes the hook if the file was changed since.
     """
-    from clew.agent_config import plan_install
+    from clew.config_file_edits import plan_install
 
     additions = _additions(context, name, target_home)
-    return change_agents(plan_install, additions, is_named=name is not None, dry_run=dry_run)
+    return plan_and_apply_all(plan_install, additions, is_named=name is not None, dry_run=dry_run)
 
 
 @command.command("uninstall")
@@ -61,17 +61,17 @@ def install(context: click.Context, /, name: str | None, dry_run: bool, target_h
 @click.pass_context
 def uninstall(context: click.Context, /, name: str | None, dry_run: bool, target_home: Path | None) -> int:
     """Remove the hook from agents, after printing the change. The archive stays."""
-    from clew.agent_config import plan_uninstall
+    from clew.config_file_edits import plan_uninstall
 
     additions = _additions(context, name, target_home)
-    return change_agents(plan_uninstall, additions, is_named=name is not None, dry_run=dry_run)
+    return plan_and_apply_all(plan_uninstall, additions, is_named=name is not None, dry_run=dry_run)
 
 
 def _additions(context: click.Context, name: str | None, target_home: Path | None) -> list[HookAddition]:
-    from clew.hooks.config import hook_addition
+    from clew.hooks.install import hook_addition
 
     host = configured_host(context, target_home)
-    return choose_agents(host, name, lambda agent: hook_addition(agent, host, program()), "hooks")
+    return choose_agents(host, name, lambda agent: hook_addition(agent, host, clew_command()), "hooks")
 
 
 @command.command("status")
@@ -104,9 +104,9 @@ def status(context: click.Context, /, target_home: Path | None, as_json: bool) -
 
 def _hook_rows(host: Host) -> list[dict[str, Any]]:
     """Every agent that has hooks, with the file and the command of the hook in it."""
-    from clew.agent_config import read_file
     from clew.agents import registry
-    from clew.hooks.config import hook_addition, program_exists
+    from clew.config_file_edits import read_file
+    from clew.hooks.install import hook_addition
 
     rows: list[dict[str, Any]] = []
     for agent in registry.load_all():
@@ -115,8 +115,9 @@ def _hook_rows(host: Host) -> list[dict[str, Any]]:
             continue
         row: dict[str, Any] = {"agent": agent.id, "path": str(addition.file.path), "command": None, "problem": None}
         try:
-            row["command"] = addition.command_in(read_file(addition.file))
-            if row["command"] is not None and not program_exists(row["command"]):
+            text = read_file(addition.file)
+            row["command"] = addition.command_in(text)
+            if addition.is_program_missing(text):
                 row["problem"] = "its program is gone: run `clew hook install`"
         except (ClewError, OSError, ValueError) as error:
             row["problem"] = str(error)
@@ -210,5 +211,5 @@ def _archive(name: str | None, host: Host) -> None:
     from clew.hooks.capture import MAX_INPUT_BYTES, archive_ended_session
     from clew.hooks.log import append_run
 
-    sent = b"" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
-    append_run(archive_ended_session(name, sent, host), host.now())
+    hook_input = b"" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
+    append_run(archive_ended_session(name, hook_input, host), host.now())

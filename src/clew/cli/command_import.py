@@ -13,7 +13,7 @@ import click
 
 from clew.agents.base import Agent, Header
 from clew.agents.registry import claimant
-from clew.cli.options import common, wants_json
+from clew.cli.options import common, force_option, wants_json
 from clew.cli.output import print_json, print_message
 from clew.errors import InvalidDocument, SourceUnreadable, UsageError
 from clew.export.html import carried_document, is_page
@@ -38,7 +38,7 @@ _HEAD = 64
     help="Home folder to write to, in the agent's own layout.",
 )
 @click.option("--stdout", is_flag=True, help="Print the session's main file instead of writing it.")
-@click.option("--force", is_flag=True, help="Replace existing files.")
+@force_option
 @click.option("--from-messages", is_flag=True, help="Write new records from the messages instead of the original ones.")
 @common
 @click.pass_context

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clew.cli.agent_configuration import (
+from clew.cli.install_commands import (
     agent_option,
     choose_agents,
+    clew_command,
     configured_home_option,
     configured_host,
     print_and_apply,
-    program,
 )
 from clew.cli.options import (
     NO_SYNC,
@@ -28,7 +28,7 @@ from clew.cli.redaction import NAMES, TEXT, redacting_answers, redaction
 from clew.errors import UsageError
 
 if TYPE_CHECKING:
-    from clew.agents.configuration import McpConfig
+    from clew.agents.extension_points import McpConfig
     from clew.mcp.tools import Tools
 
 _project_option = click.option(
@@ -121,12 +121,12 @@ def install(
     restores it byte for byte, or only removes the server if the file was changed since. Close the agent before: it may
     write the file too.
     """
-    from clew.agent_config import plan_install
-    from clew.mcp.clients import server_addition
+    from clew.config_file_edits import plan_install
+    from clew.mcp.install import server_addition
 
     config = _config(context, name, project, target_home)
     options = ["--redact", redact] if redact is not None else []
-    addition = server_addition(config, [*program(is_shared=project is not None), "mcp", *options])
+    addition = server_addition(config, [*clew_command(is_shared=project is not None), "mcp", *options])
     print_and_apply(plan_install(addition), dry_run)
 
 
@@ -140,8 +140,8 @@ def uninstall(
     context: click.Context, /, name: str, project: Path | None, dry_run: bool, target_home: Path | None
 ) -> None:
     """Remove `clew mcp` from the configuration of an agent, after printing the change."""
-    from clew.agent_config import plan_uninstall
-    from clew.mcp.clients import server_addition
+    from clew.config_file_edits import plan_uninstall
+    from clew.mcp.install import server_addition
 
     config = _config(context, name, project, target_home)
     print_and_apply(plan_uninstall(server_addition(config)), dry_run)

@@ -27,6 +27,7 @@ from clew.cli.options import (
     common,
     common_without_json,
     filtering,
+    force_option,
     open_library,
     refuse_json,
     take_filters,
@@ -80,7 +81,7 @@ def command(context: click.Context, /, as_json: bool) -> None:
     metavar="PATH",
     help="A file, or a folder for several files; - is standard output.",
 )
-@click.option("--force", is_flag=True, help="Replace existing files.")
+@force_option
 @redacting
 @common_without_json
 @click.pass_context

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from clew.cli import OPTIONS
-from clew.cli.agent_configuration import (
+from clew.cli.install_commands import (
     agent_option,
-    change_agents,
     choose_agents,
     configured_home_option,
     configured_host,
+    plan_and_apply_all,
 )
 from clew.cli.options import dry_run_option, refuse_json
 
@@ -55,10 +55,10 @@ def install(context: click.Context, /, name: str | None, force: bool, dry_run: b
     A skill of the same name that was changed or that is not of clew is replaced only with --force, and comes back with
     `clew skill uninstall`.
     """
-    from clew.agent_config import plan_install
+    from clew.config_file_edits import plan_install
 
     additions = _additions(context, name, force, target_home)
-    return change_agents(plan_install, additions, is_named=name is not None, dry_run=dry_run)
+    return plan_and_apply_all(plan_install, additions, is_named=name is not None, dry_run=dry_run)
 
 
 @command.command("uninstall")
@@ -69,10 +69,10 @@ def install(context: click.Context, /, name: str | None, force: bool, dry_run: b
 @click.pass_context
 def uninstall(context: click.Context, /, name: str | None, force: bool, dry_run: bool, target_home: Path | None) -> int:
     """Remove the skill from agents, after printing the change."""
-    from clew.agent_config import plan_uninstall
+    from clew.config_file_edits import plan_uninstall
 
     additions = _additions(context, name, force, target_home)
-    return change_agents(plan_uninstall, additions, is_named=name is not None, dry_run=dry_run)
+    return plan_and_apply_all(plan_uninstall, additions, is_named=name is not None, dry_run=dry_run)
 
 
 def _additions(context: click.Context, name: str | None, force: bool, target_home: Path | None) -> list[SkillAddition]:

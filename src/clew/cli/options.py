@@ -130,6 +130,7 @@ def into_option(*old_names: str) -> Callable[[F], F]:
     )
 
 
+force_option = click.option("--force", is_flag=True, help=OPTIONS["--force"])
 as_json_option = click.option("--json", "as_json", is_flag=True, help=OPTIONS["--json"])
 
 

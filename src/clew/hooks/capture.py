@@ -21,16 +21,15 @@ from clew.host import Host
 from clew.sources.local import Found, in_homes
 
 MAX_INPUT_BYTES = 64 << 10
-BUSY_SECONDS = 60.0
-"""How long to wait for another process that writes to the archive."""
+ARCHIVE_LOCK_WAIT_SECONDS = 60.0
 
 
-def archive_ended_session(agent: str | None, sent: bytes, host: Host) -> HookRun:
+def archive_ended_session(agent: str | None, hook_input: bytes, host: Host) -> HookRun:
     """Archive the session that the input of a hook names. Every refusal and every error is an outcome."""
     if agent is None:
         return HookRun(None, "no-agent")
     try:
-        path = _transcript(sent)
+        path = _transcript_path(hook_input)
         if not isinstance(path, Path):
             return HookRun(agent, path)
         sessions = list(in_homes([host], [agent]))
@@ -38,7 +37,7 @@ def archive_ended_session(agent: str | None, sent: bytes, host: Host) -> HookRun
         if found is None:
             return HookRun(agent, "not-a-session")
         session = found.agent.session_id(found.source)
-        outcome = _archive([found, *_subagents(sessions, found, session)], host)
+        outcome = _archive([found, *_subagent_sessions(sessions, found, session)], host)
         return HookRun(agent, outcome, session if is_uuid(session) else None)
     except Busy:
         return HookRun(agent, "busy")
@@ -47,14 +46,14 @@ def archive_ended_session(agent: str | None, sent: bytes, host: Host) -> HookRun
         return HookRun(agent, "failed", error=type(error).__name__)
 
 
-def _transcript(sent: bytes) -> Path | str:
+def _transcript_path(hook_input: bytes) -> Path | str:
     """The file that the input names, or the outcome if there is none."""
-    if not sent.strip():
+    if not hook_input.strip():
         return "no-input"
-    if len(sent) > MAX_INPUT_BYTES:
+    if len(hook_input) > MAX_INPUT_BYTES:
         return "too-large"
     try:
-        values = json.loads(sent)
+        values = json.loads(hook_input)
     except (ValueError, RecursionError):
         return "not-json"
     if not isinstance(values, dict):
@@ -62,7 +61,15 @@ def _transcript(sent: bytes) -> Path | str:
     path = values.get("transcript_path")
     if path is None or path == "":
         return "no-transcript"
-    return Path(path) if isinstance(path, str) and "\0" not in path else "not-a-session"
+    return Path(path) if isinstance(path, str) and _is_path(path) else "not-a-session"
+
+
+def _is_path(text: str) -> bool:
+    """False for a text that no file can be called: with a NUL character or a lone surrogate."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
 
 
 def _find_session(sessions: list[Found], path: Path) -> Found | None:
@@ -80,7 +87,7 @@ def _real_path(path: Path) -> str:
     return os.path.join(os.path.realpath(path.parent), path.name)  # noqa: PTH118
 
 
-def _subagents(sessions: list[Found], found: Found, session: str) -> Iterator[Found]:
+def _subagent_sessions(sessions: list[Found], found: Found, session: str) -> Iterator[Found]:
     """The sessions of sub-agents: Claude Code and Gemini CLI keep them in a folder that is called like the session."""
     folder = found.source.path.parent / session
     return (other for other in sessions if folder in other.source.path.parents)
@@ -88,7 +95,7 @@ def _subagents(sessions: list[Found], found: Found, session: str) -> Iterator[Fo
 
 def _archive(sessions: list[Found], host: Host) -> str:
     files = [file for found in sessions for file in files_of(host, found.agent, found.source)]
-    with open_writer(archive_folder(None), wait=BUSY_SECONDS) as writer:
+    with open_writer(archive_folder(None), wait=ARCHIVE_LOCK_WAIT_SECONDS) as writer:
         outcome = capture(writer, files, host.now)
     if outcome.problems:
         return "unreadable"

@@ -15,7 +15,7 @@ from clew.host import data_dir
 from clew.io import json_file
 from clew.model.time import spell_time
 
-FILE = "hooks.json"
+LOG_FILE = "hooks.json"
 MAX_RUNS = 100
 ARCHIVED = "archived"
 UNCHANGED = "unchanged"
@@ -54,7 +54,7 @@ class HookRun(msgspec.Struct):
 
 def log_path() -> Path:
     """The path of the list."""
-    return data_dir() / FILE
+    return data_dir() / LOG_FILE
 
 
 def append_run(run: HookRun, time: datetime) -> None:

@@ -37,7 +37,7 @@ def replace_values(text: str, after: dict[str, Any]) -> str:
     start = _skip_space(text, 0)
     before, end = _DECODER.raw_decode(text, start)
     patched = text[:start] + _Patch(text).value(start, end, before, after) + text[end:]
-    if json.loads(patched) == after:
+    if _is_same(json.loads(patched), after):
         return patched
     return json.dumps(after, ensure_ascii=False, indent=2) + "\n"
 
@@ -53,7 +53,7 @@ class _Patch:
 
     def value(self, start: int, end: int, before: Any, after: Any) -> str:
         """The text of a value from `start` to `end`, changed to another value."""
-        if before == after:
+        if _is_same(before, after):
             return self._text[start:end]
         if isinstance(before, dict) and isinstance(after, dict):
             members = _members(self._text, start)
@@ -101,6 +101,11 @@ class _Patch:
         return found[0] if found else ""
 
 
+def _is_same(value: Any, other: Any) -> bool:
+    """True for equal JSON values. Python also takes 1, 1.0 and true for equal."""
+    return json.dumps(value, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
 def _members(text: str, start: int) -> list[_Member]:
     """The members of the object or the array that begins at this offset of valid JSON."""
     is_object, at, found = text[start] == "{", _skip_space(text, start + 1), []
@@ -128,7 +133,7 @@ def _aligned(members: list[_Member], before: list[Any], after: list[Any]) -> lis
     kept: list[_Kept] = []
     removable = len(before) - len(after)
     for member, value in zip(members, before, strict=True):
-        if len(kept) < len(after) and (value == after[len(kept)] or removable <= 0):
+        if len(kept) < len(after) and (_is_same(value, after[len(kept)]) or removable <= 0):
             kept.append(_Kept(member, value, after[len(kept)]))
         else:
             removable -= 1

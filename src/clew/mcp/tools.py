@@ -279,14 +279,21 @@ class Tools:
             raise UsageError(f"the first message {first} is after the last one {last}")
         detail: Detail = asked.detail or ("full" if first and first == last else "conversation")
         start = decode_cursor("show", asked, asked.cursor)
-        header = session.header
         page = page_of_texts(_sections(session, max(first, start.item, 1), last, detail), start)
         rows = [{"ref": f"{session.reference}#{number}", "text": text} for number, text in page.texts]
         if not rows and first == last == message:
             self._require_message(session, first)
             self.note("this message has no text at this level of detail")
-        about = {"session": session.reference, "title": session_title(header), "project": header.get("workspace")}
+        project = session.header.get("workspace")
+        about = {"session": session.reference, "title": self._listed_title(session), "project": project}
         return {**about, "detail": detail, **_results("show", asked, rows, page.rest)}
+
+    def _listed_title(self, session: OpenSession) -> str:
+        """The title that `list_sessions` has, which may be the user's own; masked."""
+        key = session_key(session.plain.agent.id, session.plain.id)
+        rows = self._rows(Filters(sessions=(key,)), 1, "time", False, True)
+        header = {**session.header, "title": session.value(rows[0]["title"])} if rows else session.header
+        return session_title(header)
 
     def _require_message(self, session: OpenSession, message: int) -> None:
         if not 0 < message <= session.plain.facts.messages:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from clew.agent_config import Addition, is_unchanged, load_backup
 from clew.agents.base import Agent
-from clew.agents.configuration import ConfigFile
+from clew.agents.extension_points import ConfigFile
+from clew.config_file_edits import Addition, is_unchanged, load_backup
 from clew.errors import WouldLose
 from clew.host import Host
 
@@ -43,13 +43,13 @@ class SkillAddition(Addition):
             raise WouldLose(f"{self.file.path} is not as clew wrote it; use --force to replace it")
         return skill_text()
 
-    def remove(self, text: str) -> str | None:
+    def remove(self, text: str, original: str | None) -> str | None:
         backup, is_own = load_backup(self), self.is_in(text)
         if backup is None and not is_own:
-            raise self.absence()
+            raise self.not_installed_error()
         if not is_own and not self._force:
             raise WouldLose(f"{self.file.path} is not as clew wrote it; use --force to remove it")
-        return backup.before if backup is not None else None
+        return original
 
-    def how_to_add(self) -> str:
+    def manual_instructions(self) -> str:
         return "add the skill by hand: `clew skill show` prints it"

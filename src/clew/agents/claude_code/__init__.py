@@ -9,8 +9,8 @@ from pathlib import Path
 from clew.agents.backups import is_plain_file
 from clew.agents.base import Agent, Claim, Header, SourceFile, first_lines, source_at
 from clew.agents.claude_code.locate import agent_id, home_of, is_agent_file, is_transcript, stem
-from clew.agents.configuration import ConfigFile, Hook, McpConfig, file_in_folder
 from clew.agents.derived_ids import derived_id, is_uuid
+from clew.agents.extension_points import ConfigFile, Hook, McpConfig, file_in_folder
 from clew.agents.folders import files_below
 from clew.agents.native_records import first_value
 from clew.analysis.facts import Facts
@@ -136,7 +136,7 @@ class ClaudeCode(Agent):
             folder = safe_relative(encoded)
         name = safe_relative(f"{session['id']}.jsonl")
         if not is_transcript(Path(name)):
-            # A file that somebody called otherwise would be taken for another agent's.
+            # A file with another name would be taken for one of another agent.
             name = f"{derived_id(self.id, name)}.jsonl"
         # Sub-agents of older clients lay beside their session, and go back there.
         was_flat = recorded.parent.name == folder

@@ -132,7 +132,7 @@ class _Encoder:
         role = value["role"]
         self._time = value.get("timestamp") or self._time
         self._last_uuid = value.get("uuid") or derived_id(self._session["id"], value["index"])
-        # To the client, everything the model says up to the next message of somebody else is one reply.
+        # To the client, everything the model says up to the next message of another author is one reply.
         self._reply_id = (self._reply_id or f"msg_{self._last_uuid}") if role == "assistant" else None
         metadata = self._metadata(value)
         record: Fields = {"parentUuid": value.get("parent_uuid")}

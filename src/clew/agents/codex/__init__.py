@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 
 from clew.agents.base import Agent, Claim, Header, SourceFile, first_lines
 from clew.agents.codex import locate
-from clew.agents.configuration import ConfigFile, Hook, McpConfig, file_in_folder
+from clew.agents.extension_points import ConfigFile, Hook, McpConfig, file_in_folder
 from clew.analysis.facts import Facts
 from clew.analysis.titles import short_title
 from clew.host import Host

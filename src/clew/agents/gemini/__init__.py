@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 
 from clew.agents.backups import is_link
 from clew.agents.base import Agent, Claim, Header, SourceFile
-from clew.agents.configuration import ConfigFile, Hook, McpConfig
+from clew.agents.extension_points import ConfigFile, Hook, McpConfig
 from clew.agents.folders import file_names, subfolders
 from clew.agents.gemini import locate
 from clew.agents.gemini.locate import CHATS, LOG

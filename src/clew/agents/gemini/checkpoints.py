@@ -94,7 +94,7 @@ def _contents(own: Path, objects: Path, commit: str, names: Sequence[str]) -> li
     for folder in ("objects", "refs"):
         (own / folder).mkdir()
     (own / "HEAD").write_text("ref: refs/heads/main\n")
-    first, *found = _described(_asked(own, objects, "--batch-check", [f"{commit}^{{commit}}", *names])) or [None]
+    first, *found = _described(_cat_file(own, objects, "--batch-check", [f"{commit}^{{commit}}", *names])) or [None]
     if first is None or len(found) != len(names):
         return []
     wanted: list[str] = []
@@ -103,12 +103,12 @@ def _contents(own: Path, objects: Path, commit: str, names: Sequence[str]) -> li
         if one is not None and one[1] == "blob" and one[2] <= left:
             wanted.append(one[0])
             left -= one[2]
-    bodies = dict(_bodies(_asked(own, objects, "--batch", wanted))) if wanted else {}
+    bodies = dict(_bodies(_cat_file(own, objects, "--batch", wanted))) if wanted else {}
     return [FileContent(bodies[one[0]], True) if one is not None and one[0] in bodies else None for one in found]
 
 
-def _asked(own: Path, objects: Path, how: str, names: Sequence[str]) -> bytes:
-    """What git says of objects; nothing where it fails."""
+def _cat_file(own: Path, objects: Path, batch_option: str, names: Sequence[str]) -> bytes:
+    """The output of `git cat-file` for objects; empty if it fails."""
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(own),
@@ -120,10 +120,10 @@ def _asked(own: Path, objects: Path, how: str, names: Sequence[str]) -> bytes:
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_TERMINAL_PROMPT": "0",
     }
-    command = [*SAFE_GIT, "cat-file", how]
+    command = [*SAFE_GIT, "cat-file", batch_option]
     try:
-        asked = "".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape")
-        done = subprocess.run(command, input=asked, capture_output=True, env=environment, cwd=own, timeout=_MAX_SECONDS)
+        lines = "".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape")
+        done = subprocess.run(command, input=lines, capture_output=True, env=environment, cwd=own, timeout=_MAX_SECONDS)
     except (OSError, subprocess.TimeoutExpired, UnicodeEncodeError):
         return b""
     return done.stdout

@@ -137,7 +137,7 @@ def _agent_of(session_id: JSON) -> str:
 class _Composer:
     """Composes the records of a journal from messages.
 
-    What the model says up to the next message of somebody else is one step.
+    What the model says up to the next message of another author is one step.
     """
 
     def __init__(self, session: Mapping[str, JSON]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.agent_config import BACKUPS, Backup
+from clew.config_file_edits import BACKUPS_FILE, Backup
 from clew.host import data_dir
 from clew.io.json_file import load
 from tests.cli.running import Ran, clew
@@ -98,7 +98,7 @@ def test_changes_of_others_since_then_stay(agent: str, home: Path) -> None:
         assert "# My models." in path.read_text()
         assert "x = 1 # kept" in path.read_text()
     removed = path.read_text()
-    assert load(data_dir() / BACKUPS, Backup) == {}
+    assert load(data_dir() / BACKUPS_FILE, Backup) == {}
     assert change("uninstall", agent).code == 1
     assert path.read_text() == removed
     change("install", agent, "--redact", "all")
@@ -116,6 +116,26 @@ def test_uninstall_removes_an_entry_that_was_replaced_after_changes_of_others(ag
     assert change("uninstall", agent).code == 0
     assert "clew" not in servers(path)
     assert "later" in path.read_text()
+
+
+@pytest.mark.parametrize("content", ['{"theme": "dark"}', '{"theme": "dark", "mcpServers": {}}'])
+def test_an_empty_table_is_left_only_where_there_was_one(content: str, home: Path) -> None:
+    path = config(home, "gemini")
+    path.write_text(content)
+    change("install", "gemini")
+    path.write_text(path.read_text() + "\n")
+    assert change("uninstall", "gemini").code == 0
+    assert json.loads(path.read_text()) == json.loads(content)
+
+
+@every_agent
+def test_a_file_with_nothing_but_the_server_is_removed(agent: str, home: Path) -> None:
+    path = home / FILES[agent]
+    change("install", agent)
+    (data_dir() / BACKUPS_FILE).unlink()
+    change("install", agent, "--redact", "all")
+    assert change("uninstall", agent).code == 0
+    assert not path.exists()
 
 
 @every_agent

@@ -1,4 +1,4 @@
-"""`clew mcp` in the configuration of an agent."""
+"""The server `clew mcp` as an entry in the configuration of an agent."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any
 
-from clew.agent_config import BYTE_ORDER_MARK, Addition, JsonAddition, UnusableContent
-from clew.agents.configuration import McpConfig
+from clew.agents.extension_points import McpConfig
+from clew.config_file_edits import BYTE_ORDER_MARK, Addition, JsonAddition, UnusableContent
 from clew.errors import UsageError
 
 SERVER = "clew"
@@ -34,6 +34,7 @@ class _JsonServer(JsonAddition):
     def __init__(self, config: McpConfig, entry: dict[str, Any]) -> None:
         super().__init__(config.file)
         self._table, self._entry = config.table, entry
+        self.container_keys = [config.table]
 
     def is_among(self, values: dict[str, Any]) -> bool:
         return SERVER in self.member(values, self._table, dict)
@@ -70,14 +71,14 @@ class _TomlServer(Addition):
         gap = "" if not kept else "\n" if kept.endswith("\n") else "\n\n"
         return self._checked(kept, f"{kept}{gap}{block}\n", self._entry)
 
-    def remove(self, text: str) -> str:
+    def remove(self, text: str, original: str | None) -> str:
         if not self.is_in(text):
-            raise self.absence()
+            raise self.not_installed_error()
         if not _BLOCK.search(text):
             raise UsageError(f"{self.file.path}: [{self._table}.{SERVER}] was not added by clew; remove it by hand")
         return self._checked(text, _BLOCK.sub("", text), None)
 
-    def how_to_add(self) -> str:
+    def manual_instructions(self) -> str:
         return f"add the {self.title} by hand: [{self._table}.{SERVER}] with {' and '.join(self._lines())}"
 
     def _lines(self) -> list[str]:

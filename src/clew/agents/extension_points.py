@@ -1,4 +1,4 @@
-"""Where an agent looks for what clew can add to it: servers, hooks and skills."""
+"""Where an agent can be extended: the files in which it looks for MCP servers, hooks and skills."""
 
 from __future__ import annotations
 

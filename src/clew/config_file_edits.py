@@ -1,4 +1,6 @@
-"""Adds something of clew to a file of an agent's configuration, and removes it again; everything else stays.
+"""Changes configuration files of agents: plans an edit, makes it with a backup, and undoes it.
+
+An edit adds one thing of clew, or removes it; everything else in the file stays.
 
 Before the first change, the content of the file is kept in clew's data folder. If nothing else changed the file since,
 a removal restores it byte for byte, unless it had what clew adds already.
@@ -13,21 +15,21 @@ import difflib
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
-from clew.agents.configuration import ConfigFile
+from clew.agents.extension_points import ConfigFile
 from clew.errors import Busy, ClewError, PathRefused, SourceUnreadable, UnknownReference
 from clew.host import data_dir
 from clew.io import json_file
 from clew.io.json_text import replace_values
 from clew.io.safe_write import Change, Within
 
-BACKUPS = "agent-config.json"
+BACKUPS_FILE = "agent-config.json"
 """The file in clew's data folder with the content of agents' files before clew changed them."""
 BYTE_ORDER_MARK = "\ufeff"
 """Some editors on Windows begin a file in UTF-8 with it."""
@@ -45,9 +47,9 @@ class Backup(msgspec.Struct):
     """None if there was no file."""
     digest: str
     folders: list[str] = []
+    """The folders that clew made for the file, below that of `ConfigFile`; the outermost first."""
     last_digest: str | None = None
     """The digest of what clew wrote before that: the file may still hold it if clew was interrupted."""
-    """The folders that clew made for the file, below that of `ConfigFile`; the outermost first."""
 
 
 class Addition(ABC):
@@ -77,14 +79,21 @@ class Addition(ABC):
         """The content with it. None: there is no file."""
 
     @abstractmethod
-    def remove(self, text: str) -> str | None:
-        """The content without it; None if the file is of no use then. Raises UnknownReference if it is not there."""
+    def remove(self, text: str, original: str | None) -> str | None:
+        """The content without it; None if the file is of no use then. Raises UnknownReference if it is not there.
+
+        `original` is what the file held without it, as far as that is known.
+        """
 
     @abstractmethod
-    def how_to_add(self) -> str:
+    def manual_instructions(self) -> str:
         """How a person adds it, in one line."""
 
-    def absence(self) -> UnknownReference:
+    def user_entry_note(self, text: str | None) -> str:
+        """A message about what does the same in a content of the file, but is not clew's; empty if there is none."""
+        return ""
+
+    def not_installed_error(self) -> UnknownReference:
         """The error that it is not there."""
         return UnknownReference(f"{self.file.path} has no {self.title}")
 
@@ -122,9 +131,10 @@ class Edit(NamedTuple):
 
     def diff(self) -> str:
         """The change as a unified diff."""
-        old, new = ((text or "").splitlines() for text in (self.before, self.after))
+        # `splitlines` would also split at control characters.
+        old, new = (text.removesuffix("\n").split("\n") if text else [] for text in (self.before, self.after))
         old_name, new_name = (str(self.path) if text is not None else "/dev/null" for text in (self.before, self.after))
-        return "\n".join(difflib.unified_diff(old, new, old_name, new_name, lineterm=""))
+        return "".join(f"{line}\n" for line in difflib.unified_diff(old, new, old_name, new_name, lineterm=""))
 
 
 def plan_install(addition: Addition) -> Edit:
@@ -133,7 +143,7 @@ def plan_install(addition: Addition) -> Edit:
         before = read_file(addition.file)
         return Edit(addition, before, addition.add(before))
     except (UnusableContent, PathRefused) as error:
-        raise type(error)(f"{error}; {addition.how_to_add()}") from None
+        raise type(error)(f"{error}; {addition.manual_instructions()}") from None
 
 
 def plan_uninstall(addition: Addition) -> Edit:
@@ -147,14 +157,17 @@ def plan_uninstall(addition: Addition) -> Edit:
 def _plan_uninstall(addition: Addition) -> Edit:
     before = read_file(addition.file)
     backup = load_backup(addition)
-    if backup is not None and addition.is_in(backup.before):
-        backup = None
+    original = backup.before if backup is not None else None
+    if original is not None and addition.is_in(original):
+        # The installation replaced what another one had added.
+        backup, original = None, addition.remove(original, None)
+        original = None if _is_blank(original) else original
     if backup is not None and is_unchanged(backup, before):
         return Edit(addition, before, backup.before, is_removal=True, backup=backup)
     if before is None or (backup is not None and backup.before == before):
-        raise addition.absence()
-    after = addition.remove(before)
-    if after is not None and backup is not None and backup.before is None and after.strip() in ("", "{}"):
+        raise addition.not_installed_error()
+    after = addition.remove(before, original)
+    if original is None and _is_blank(after):
         after = None
     return Edit(addition, before, after, is_removal=True, backup=backup)
 
@@ -162,7 +175,7 @@ def _plan_uninstall(addition: Addition) -> Edit:
 def apply_edit(edit: Edit) -> None:
     """Write the change, at once or not at all; links are refused. Raises Busy if the file changed since it was read."""
     file, key = edit.addition.file, edit.addition.backup_key
-    with json_file.exclusive(data_dir() / BACKUPS, Backup) as (backups, store), _folder_of(file) as within:
+    with json_file.exclusive(data_dir() / BACKUPS_FILE, Backup) as (backups, store), _folder_of(file) as within:
         if _decoded(file, within.read(file.name)) != edit.before:
             raise Busy(f"{file.path} was changed by another program; try again")
         body = edit.after.encode() if edit.after is not None else None
@@ -216,7 +229,7 @@ def _remove_folders(file: ConfigFile, folders: list[str]) -> None:
 
 def load_backup(addition: Addition) -> Backup | None:
     """What the file held before this was added; None if clew did not add it."""
-    return json_file.load(data_dir() / BACKUPS, Backup).get(addition.backup_key)
+    return json_file.load(data_dir() / BACKUPS_FILE, Backup).get(addition.backup_key)
 
 
 def is_unchanged(backup: Backup, text: str | None) -> bool:
@@ -239,14 +252,14 @@ def _folder_of(file: ConfigFile) -> Iterator[Within]:
         with Within(file.folder) as within:
             yield within
     except PathRefused as error:
-        link = _link_on_the_way(file)
+        link = _first_link(file)
         what = f"{error}" if link is None else f"{link} is a link, which clew does not follow"
         raise PathRefused(what if link == file.path else f"{file.path}: {what}") from None
     except OSError as error:
         raise SourceUnreadable(f"{file.path}: {error.strerror or error}") from None
 
 
-def _link_on_the_way(file: ConfigFile) -> Path | None:
+def _first_link(file: ConfigFile) -> Path | None:
     """The first link among the folders below `ConfigFile.folder` and the file itself."""
     names = [*reversed(PurePosixPath(file.name).parents), PurePosixPath(file.name)]
     return next((file.folder / name for name in names if name.name and (file.folder / name).is_symlink()), None)
@@ -259,12 +272,19 @@ def _decoded(file: ConfigFile, body: bytes | None) -> str | None:
         raise UnusableContent(f"{file.path} is not UTF-8") from None
 
 
+def _is_blank(text: str | None) -> bool:
+    return (text or "").removeprefix(BYTE_ORDER_MARK).strip() in ("", "{}")
+
+
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 class JsonAddition(Addition):
     """Something in a JSON file. A file with comments or with a key twice is refused. A byte order mark stays."""
+
+    container_keys: Sequence[str]
+    """The keys that lead to the object or array that it is in."""
 
     @abstractmethod
     def is_among(self, values: dict[str, Any]) -> bool:
@@ -276,7 +296,7 @@ class JsonAddition(Addition):
 
     @abstractmethod
     def remove_from(self, values: dict[str, Any]) -> dict[str, Any]:
-        """The values without it."""
+        """The values without it. Containers that are empty then may stay."""
 
     def is_in(self, text: str | None) -> bool:
         return self.is_among(self.parse(text))
@@ -284,13 +304,14 @@ class JsonAddition(Addition):
     def add(self, text: str | None) -> str:
         return _replace_values(text or "", self.add_to(self.parse(text)))
 
-    def remove(self, text: str) -> str:
+    def remove(self, text: str, original: str | None) -> str:
         values = self.parse(text)
         if not self.is_among(values):
-            raise self.absence()
-        return _replace_values(text, self.remove_from(values))
+            raise self.not_installed_error()
+        values = _without_new_containers(self.remove_from(values), self.container_keys, self.parse(original))
+        return _replace_values(text, values)
 
-    def how_to_add(self) -> str:
+    def manual_instructions(self) -> str:
         return f"add the {self.title} by hand: {json.dumps(self.add_to({}), ensure_ascii=False)}"
 
     def parse(self, text: str | None) -> dict[str, Any]:
@@ -321,16 +342,21 @@ def _replace_values(text: str, values: dict[str, Any]) -> str:
     return mark + replace_values(text.removeprefix(mark), values)
 
 
+def _without_new_containers(values: dict[str, Any], keys: Sequence[str], original: Any) -> dict[str, Any]:
+    """The values without those containers along the keys that are empty and that the original values did not have."""
+    if not keys or keys[0] not in values:
+        return values
+    key, is_original = keys[0], isinstance(original, dict) and keys[0] in original
+    container = values[key]
+    if isinstance(container, dict):
+        container = _without_new_containers(container, keys[1:], original[key] if is_original else None)
+    if not container and not is_original:
+        return {name: value for name, value in values.items() if name != key}
+    return {**values, key: container}
+
+
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
         raise ValueError("a key occurs twice")
     return values
-
-
-def clew_command(*, installed: str | None, python: str, is_shared: bool = False) -> list[str]:
-    """How an agent starts clew. In a file that others share, only the name of the program is known."""
-    if is_shared:
-        return ["clew"]
-    # -P: the current folder may be a repository with modules of anyone's making.
-    return [str(Path(installed).absolute())] if installed else [python, "-P", "-m", "clew"]

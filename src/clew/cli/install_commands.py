@@ -1,4 +1,4 @@
-"""What the commands that change the configuration of agents have in common."""
+"""What `clew hook`, `clew mcp` and `clew skill` share: options, choice of agents, and printing and making an edit."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from clew.cli.redaction import TEXT, Redaction
 from clew.errors import ClewError, UnknownReference, UsageError
 
 if TYPE_CHECKING:
-    from clew.agent_config import Addition, Edit
     from clew.agents.base import Agent
+    from clew.config_file_edits import Addition, Edit
     from clew.host import Host
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -70,14 +70,16 @@ def choose_agents(host: Host, name: str | None, find: Callable[[Agent], T | None
     return found
 
 
-def program(*, is_shared: bool = False) -> list[str]:
-    """How agents start clew."""
-    from clew.agent_config import clew_command
+def clew_command(*, is_shared: bool = False) -> list[str]:
+    """The command by which agents start clew. In a file that others share, only the name of the program is known."""
+    if is_shared:
+        return ["clew"]
+    installed = shutil.which("clew")
+    # -P: the current folder may be a repository with modules of anyone's making.
+    return [str(Path(installed).absolute())] if installed else [sys.executable, "-P", "-m", "clew"]
 
-    return clew_command(installed=shutil.which("clew"), python=sys.executable, is_shared=is_shared)
 
-
-def change_agents(
+def plan_and_apply_all(
     plan: Callable[[Addition], Edit], additions: Sequence[Addition], *, is_named: bool, dry_run: bool
 ) -> int:
     """Plan, print and make a change of the configuration of agents. Returns the exit code.
@@ -104,14 +106,18 @@ def change_agents(
 
 def print_and_apply(edit: Edit, dry_run: bool) -> None:
     """Print the change, and make it unless it is a dry run."""
-    from clew.agent_config import apply_edit
+    from clew.config_file_edits import apply_edit
+    from clew.render.text_safety import visible
 
     if edit.is_empty:
         print_message(f"{edit.path}: nothing to change")
-        return
-    # Other entries of the file may hold secrets.
-    click.echo(Redaction(TEXT).text(edit.diff()))
-    if dry_run:
+    else:
+        # Other entries of the file may hold secrets.
+        click.echo(visible(Redaction(TEXT).text(edit.diff())), nl=False)
+    user_entry_note = edit.addition.user_entry_note(edit.after)
+    if user_entry_note:
+        print_message(f"{user_entry_note}; it stays as it is")
+    if edit.is_empty or dry_run:
         return
     apply_edit(edit)
     print_message(f"{edit.path}: {edit.outcome}")
