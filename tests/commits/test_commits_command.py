@@ -225,7 +225,7 @@ def test_a_shallow_clone(branch: GitRepository, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("limit", "value"), [("MAX_COMMITS", 2), ("MAX_DIFF_BYTES", 100)])
 def test_a_range_that_is_too_large_to_read(
-    branch: GitRepository, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+    branch: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
 ) -> None:
     whole = clew("commits", "main..HEAD")
     assert "was read" not in whole.err
@@ -234,6 +234,29 @@ def test_a_range_that_is_too_large_to_read(
     assert clew("commits", "main..HEAD", "--json").json["is_cut"] is True
     assert "only a part of it was read" in clew("commits", "main..HEAD").err
     assert clew("commits", "main..HEAD", "-n", "2", "--json").json["is_cut"] is (limit == "MAX_DIFF_BYTES")
+    for words in (("list",), ("stats",), ("export", "-o", tmp_path / "out")):
+        refused = clew(*words, "--commits", "main..HEAD")
+        assert (refused.code, refused.out) == (2, "")
+        assert "--commits main..HEAD: more than" in refused.err
+        assert "name a smaller range" in refused.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("count", "is_cut"), [(10_000, False), (10_001, True)])
+def test_up_to_ten_thousand_commits_are_read(home: Path, repository: GitRepository, count: int, is_cut: bool) -> None:
+    commit = "commit refs/heads/long\ncommitter Ada <ada@example.org> 1700000000 +0000\ndata 0\n"
+    repository.git("fast-import", "--quiet", stdin=(commit * count).encode())
+    found = clew("commits", "long", "--json").json
+    assert (len(found["commits"]), found["is_cut"]) == (10_000, is_cut)
+    assert clew("list", "--commits", "long").code == (2 if is_cut else 1)
+
+
+def test_the_newest_commits_of_a_session(branch: GitRepository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew.io.git.MAX_COMMITS", 2)
+    cut = clew("commits", "--session", FIRST, "--json").json
+    assert (len(cut["commits"]), cut["is_cut"]) == (1, True)
+    whole = clew("commits", "--session", FIRST, "-n", "5", "--json").json
+    assert (len(whole["commits"]), whole["is_cut"]) == (2, False)
 
 
 def test_a_bare_repository(branch: GitRepository, tmp_path: Path) -> None:

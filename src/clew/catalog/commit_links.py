@@ -38,7 +38,7 @@ from clew.catalog.tool_arguments import written_lines
 from clew.errors import SourceUnreadable, UsageError
 from clew.filters import CommitRange, Filters, recorded_folders
 from clew.io.codec import NOT_JSON, loads
-from clew.io.git import Commit, FileDiff, Repository, open_repository
+from clew.io.git import MAX_COMMITS, MAX_DIFF_BYTES, Commit, CommitLog, FileDiff, Repository, open_repository
 from clew.io.paths import path_from_text, path_to_text
 
 Certainty = Literal["certain", "likely", "possible", "stated"]
@@ -155,12 +155,19 @@ class _Change(NamedTuple):
 
 
 def with_commit_sessions(db: sqlite3.Connection, filters: Filters) -> Filters:
-    """The filters with the keys of the sessions of the wanted commits, in place of the range."""
+    """The filters with the keys of the sessions of the wanted commits, in place of the range.
+
+    Raises UsageError for a range that cannot be read as a whole: sessions of it would be left out.
+    """
     if filters.commits is None:
         return filters
     repository = open_repository(Path(filters.commits.repository))
-    commits = commits_of(repository, filters.commits)
-    links = find_links(db, repository, commits)
+    log = commits_of(repository, filters.commits)
+    if log.is_cut:
+        raise _too_large(filters.commits, f"{MAX_COMMITS:,} commits")
+    links = find_links(db, repository, log.commits)
+    if links.is_cut:
+        raise _too_large(filters.commits, f"{MAX_DIFF_BYTES >> 20} MB of changes to compare")
     found = {link.session for of_commit in links.by_commit.values() for link in of_commit if link.certainty in COUNTED}
     keys = set(with_subagents(db, sorted(found)))
     if filters.sessions:
@@ -168,19 +175,23 @@ def with_commit_sessions(db: sqlite3.Connection, filters: Filters) -> Filters:
     return msgspec.structs.replace(filters.without("commits"), sessions=tuple(sorted(keys)) or ("",))
 
 
-def commits_of(repository: Repository, wanted: CommitRange, limit: int | None = None) -> list[Commit]:
-    """The commits of a range, the newest first."""
+def _too_large(wanted: CommitRange, limit: str) -> UsageError:
+    return UsageError(f"--commits {wanted.revisions}: more than {limit}; name a smaller range")
+
+
+def commits_of(repository: Repository, wanted: CommitRange, limit: int | None = None) -> CommitLog:
+    """The commits of a range."""
     if not wanted.revisions and repository.is_empty():
-        return []
+        return CommitLog([], is_cut=False)
     named = wanted.revisions or "HEAD"
     return repository.commits([named], limit)
 
 
-def commits_since(db: sqlite3.Connection, repository: Repository, key: str) -> list[Commit]:
+def commits_since(db: sqlite3.Connection, repository: Repository, key: str, limit: int | None = None) -> CommitLog:
     """The commits of all branches that can come from a session: not older than it."""
     row = db.execute("SELECT min(started_us) FROM session WHERE session_id = ? AND started_us > 0", (key,)).fetchone()
     since = row[0] // 1_000_000 - CLOCK_TOLERANCE_SECONDS if row[0] else None
-    return [] if repository.is_empty() else repository.commits([], since=since)
+    return CommitLog([], is_cut=False) if repository.is_empty() else repository.commits([], limit, since=since)
 
 
 def find_links(db: sqlite3.Connection, repository: Repository, commits: Sequence[Commit]) -> FoundLinks:

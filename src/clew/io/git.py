@@ -63,6 +63,14 @@ class Commit(NamedTuple):
     message: str
 
 
+class CommitLog(NamedTuple):
+    """Commits, the newest first."""
+
+    commits: list[Commit]
+    is_cut: bool
+    """True if there are more than are read."""
+
+
 class FileDiff(NamedTuple):
     """The lines that a commit removed from a file and added to it."""
 
@@ -90,13 +98,13 @@ class Repository(NamedTuple):
     """Where its files are checked out; none for a bare repository."""
     is_shallow: bool
 
-    def commits(self, revisions: Sequence[str], limit: int | None = None, *, since: int | None = None) -> list[Commit]:
-        """The commits of ranges such as `main..HEAD`, the newest first; without any, of all branches.
+    def commits(self, revisions: Sequence[str], limit: int | None = None, *, since: int | None = None) -> CommitLog:
+        """The commits of ranges such as `main..HEAD`; without any, of all branches.
 
         Without a limit, at most 10,000. `since` leaves out commits before a time, in seconds since 1970. Raises
         UsageError for an unknown revision.
         """
-        count = MAX_COMMITS if limit is None else limit
+        count = MAX_COMMITS + 1 if limit is None else limit
         options = ["-z", f"--format=tformat:{'%x00'.join(_LOG_FIELDS)}", f"--max-count={count}", "--no-show-signature"]
         options += [f"--since=@{since}"] if since is not None else []
         named = ["--end-of-options", *revisions] if revisions else ["--branches", "--remotes", "HEAD"]
@@ -106,7 +114,9 @@ class Repository(NamedTuple):
         fields = [field.decode("utf-8", "replace") for field in output.split(b"\0")]
         size = len(_LOG_FIELDS)
         rows = (fields[at : at + size] for at in range(0, len(fields) - size + 1, size))
-        return [_commit(row) for row in rows]
+        commits = [_commit(row) for row in rows]
+        is_cut = limit is None and len(commits) > MAX_COMMITS
+        return CommitLog(commits[:MAX_COMMITS] if is_cut else commits, is_cut)
 
     def commit_times(self, hashes: Sequence[str]) -> dict[str, int]:
         """The commit times of commits by their hashes; empty if one of them is missing, as in a shallow clone."""
