@@ -17,6 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -138,9 +139,9 @@ class _Mention(NamedTuple):
         """True if it is known when the call began and ended. Some agents record one time for both, or none."""
         return self.window is not None and self.ended_us > self.started_us
 
-    def was_running_at(self, seconds: int) -> bool:
-        """True if a time of git is within the call."""
-        return (window := self.window) is not None and window[0] <= seconds <= window[1]
+    def was_running_at(self, seconds: int | None) -> bool:
+        """True if a time of git is known and within the call."""
+        return seconds is not None and (window := self.window) is not None and window[0] <= seconds <= window[1]
 
 
 class _Change(NamedTuple):
@@ -316,7 +317,7 @@ class _LinkFinder:
                     is_made and mention.was_running_at(commit.commit_time)
                 ):
                     self._add_mention(commit, mention, "certain", "call")
-                elif is_made and not mention.has_duration:
+                elif is_made and not (mention.has_duration and commit.known_times):
                     self._add_mention(commit, mention, "likely", "call")
 
     def _find_trailers(self) -> None:
@@ -362,7 +363,8 @@ class _LinkFinder:
                         self._add_mention(commit, mention, "likely", "squashed", mention.name)
             for subject in listed_subjects(commit.message):
                 for mention in by_subject.get(subject, ()) if len(subject) >= MIN_SUBJECT_CHARS else ():
-                    is_before = mention.started_us / 1e6 <= commit.commit_time + CLOCK_TOLERANCE_SECONDS
+                    last = commit.commit_time
+                    is_before = last is not None and mention.started_us / 1e6 <= last + CLOCK_TOLERANCE_SECONDS
                     if is_before and mention.source in self._sources_here:
                         self._add_mention(commit, mention, "likely", "squashed", mention.name)
         self._find_by_time()
@@ -372,14 +374,15 @@ class _LinkFinder:
 
         The time of the commit itself is no evidence: a rebase commits what others wrote.
         """
-        commits = sorted(self._commits, key=lambda commit: commit.author_time)
-        times = [commit.author_time for commit in commits]
+        timed = [(commit.author_time, commit) for commit in self._commits if commit.author_time is not None]
+        timed.sort(key=itemgetter(0))
+        times = [time for time, _ in timed]
         for mention in self._mentions:
             is_open = mention.kind == "silent" or (mention.kind == "made" and not self._is_in_range(mention.name))
             if not is_open or mention.source not in self._sources_here or (window := mention.window) is None:
                 continue
             evidence: Evidence = "commit-time" if mention.kind == "silent" else "rewritten"
-            for commit in commits[bisect_left(times, window[0]) : bisect_right(times, window[1])]:
+            for _, commit in timed[bisect_left(times, window[0]) : bisect_right(times, window[1])]:
                 self._add_mention(commit, mention, "likely", evidence, mention.name)
 
     @cached_property
@@ -444,7 +447,7 @@ class _LinkFinder:
         )
         for commit in self._commits:
             is_linked = self._has_counted(commit)
-            before = times.get(commit.parents[0], 0) if commit.parents else 0
+            before = (times.get(commit.parents[0]) if commit.parents else None) or 0
             added = {line for diff in self._diffs.get(commit.hash, ()) for line in _notable_lines(diff.added)}
             by_session = self._changes_of(commit, changes)
             for key, found in by_session.items():
@@ -461,14 +464,18 @@ class _LinkFinder:
     @cached_property
     def _time_limits(self) -> tuple[int, int]:
         """The first and the last second at which something can have led to a commit of the range."""
-        times = [time for commit in self._commits for time in (commit.author_time, commit.commit_time)]
+        times = [time for commit in self._commits for time in commit.known_times]
+        if not times:
+            return 0, 0
         return min(times) - CONTENT_DAYS * 86_400, max(times) + CLOCK_TOLERANCE_SECONDS
 
     def _changes_of(self, commit: Commit, changes: Mapping[str, list[_Change]]) -> dict[str, list[_Change]]:
         """The changes of the files of a commit before it, by session."""
         found = defaultdict[str, list[_Change]](list)
-        last = max(commit.author_time, commit.commit_time) + CLOCK_TOLERANCE_SECONDS
-        first = min(commit.author_time, commit.commit_time) - CONTENT_DAYS * 86_400
+        if not commit.known_times:
+            return found
+        last = max(commit.known_times) + CLOCK_TOLERANCE_SECONDS
+        first = min(commit.known_times) - CONTENT_DAYS * 86_400
         for path in {diff.path for diff in self._diffs.get(commit.hash, ())}:
             for change in changes.get(path, ()):
                 key = self._root_of(change.message // KEYS_PER_SOURCE) if first <= change.time <= last else None

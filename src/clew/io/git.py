@@ -57,10 +57,16 @@ class Commit(NamedTuple):
 
     hash: str
     parents: tuple[str, ...]
-    author_time: int
-    commit_time: int
+    author_time: int | None
+    """None if the commit has no valid time, or one beyond the calendar."""
+    commit_time: int | None
     subject: str
     message: str
+
+    @property
+    def known_times(self) -> list[int]:
+        """The times of the author and of the commit, as far as they are known."""
+        return [time for time in (self.author_time, self.commit_time) if time is not None]
 
 
 class CommitLog(NamedTuple):
@@ -118,7 +124,7 @@ class Repository(NamedTuple):
         is_cut = limit is None and len(commits) > MAX_COMMITS
         return CommitLog(commits[:MAX_COMMITS] if is_cut else commits, is_cut)
 
-    def commit_times(self, hashes: Sequence[str]) -> dict[str, int]:
+    def commit_times(self, hashes: Sequence[str]) -> dict[str, int | None]:
         """The commit times of commits by their hashes; empty if one of them is missing, as in a shallow clone."""
         if not hashes:
             return {}
@@ -290,10 +296,10 @@ def _commit(fields: Sequence[str]) -> Commit:
     return Commit(name, tuple(parents.split()), _seconds(authored), _seconds(committed), subject, message)
 
 
-def _seconds(text: str) -> int:
-    """A time that a damaged commit does not have, or that is beyond the calendar, is 0."""
-    seconds = int(text) if re.fullmatch(r"\d{1,18}", text, re.ASCII) else 0
-    return seconds if seconds <= MAX_TIME_SECONDS else 0
+def _seconds(text: str) -> int | None:
+    """A time as git prints it: as nothing for a damaged commit."""
+    is_time = re.fullmatch(r"\d{1,18}", text, re.ASCII) and int(text) <= MAX_TIME_SECONDS
+    return int(text) if is_time else None
 
 
 def _parse_diffs(output: bytes) -> dict[str, list[FileDiff]]:
