@@ -294,6 +294,34 @@ def test_a_repository_cannot_run_commands(branch: GitRepository, tmp_path: Path)
     assert not stolen.exists()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no shell scripts")
+@pytest.mark.parametrize(("option", "setting"), [("--ext-diff", "command"), ("--textconv", "textconv")])
+def test_a_repository_cannot_run_commands_with_a_git_that_would(
+    branch: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, setting: str
+) -> None:
+    """`git diff-tree` runs neither external diffs nor text converters by default. Here it does, as `git diff` does."""
+    stolen, script, git = tmp_path / "stolen", tmp_path / "evil", tmp_path / "bin" / "git"
+    git.parent.mkdir()
+    git.write_text(f"""#!/bin/bash
+words=()
+for word; do
+  words+=("$word")
+  if [ "$word" = diff-tree ]; then words+=({option}); fi
+done
+exec {shutil.which("git")} "${{words[@]}}"
+""")
+    script.write_text(f"#!/bin/sh\ntouch {stolen}\n")
+    for path in (git, script):
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{git.parent}:{os.environ['PATH']}")
+    branch.git("config", f"diff.evil.{setting}", str(script))
+    (branch.folder / ".git" / "info" / "attributes").write_text("* diff=evil\n")
+    branch.git("diff-tree", "-p", "HEAD")
+    stolen.unlink()
+    assert len(clew("commits", "main..HEAD", "--json").json["commits"]) == 3
+    assert not stolen.exists()
+
+
 def test_the_environment_of_a_hook_names_no_other_repository(
     branch: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
