@@ -371,21 +371,11 @@ def test_nothing_is_written_to_the_repository(branch: GitRepository) -> None:
     assert state() == before
 
 
-def set_times(repository: GitRepository, author: str, committer: str) -> str:
-    """Make the last commit again with other times, in seconds since 1970 or invalid; returns its hash."""
-    time = repository.git("log", "-1", "--format=%at").strip()
-    first, second, third = repository.git("cat-file", "commit", "HEAD").split(f"> {time} ")
-    raw = f"{first}> {author} {second}> {committer} {third}".encode()
-    made = repository.git("hash-object", "-t", "commit", "-w", "--literally", "--stdin", stdin=raw).strip()
-    repository.git("update-ref", "refs/heads/main", made)
-    return made
-
-
 @pytest.mark.parametrize("seconds", ["253402300800", "999999999999999999", "18446744073709551615", "-5", "noon"])
 def test_a_commit_with_a_time_that_no_calendar_has(home: Path, repository: GitRepository, seconds: str) -> None:
     session = ClaudeSession(home, FIRST, repository.folder).edit("tide.py", "height = 'of the tide'\n", 10).save()
     repository.commit("Later", 20, {"tide.py": "height = 'of the tide'\n"})
-    set_times(repository, seconds, seconds)
+    repository.set_times(seconds, seconds)
     later, begin = clew("commits", "--json").json["commits"]
     assert (later["subject"], later["time"], later["author_time"]) == ("Later", None, None)
     assert (begin["subject"], begin["time"]) == ("Begin", "2026-09-03T10:00:00Z")
@@ -398,7 +388,7 @@ def test_a_commit_with_a_time_that_no_calendar_has(home: Path, repository: GitRe
 
 def test_a_commit_of_1970_has_a_time(home: Path, repository: GitRepository) -> None:
     repository.commit("Early", 20)
-    set_times(repository, "0", "0")
+    repository.set_times("0", "0")
     assert clew("commits", "HEAD~1..", "--json").json["commits"][0]["time"] == "1970-01-01T00:00:00Z"
 
 
@@ -407,7 +397,7 @@ def test_one_known_time_of_a_commit_is_enough_to_compare_its_content(home: Path,
     repository.commit("Later", 20, {"tide.py": "height = 'of the tide'\n"})
     time = repository.git("log", "-1", "--format=%at").strip()
     for author, committer in (("noon", time), (time, "noon")):
-        set_times(repository, author, committer)
+        repository.set_times(author, committer)
         (link,) = clew("commits", "HEAD~1..", "--json").json["commits"][0]["sessions"]
         assert (link["id"], link["certainty"], link["evidence"]) == (FIRST, "likely", "content")
         repository.git("update-ref", "refs/heads/main", "HEAD~1")
@@ -416,7 +406,7 @@ def test_one_known_time_of_a_commit_is_enough_to_compare_its_content(home: Path,
 
 def test_a_call_that_made_a_commit_without_a_time_is_likely(home: Path, repository: GitRepository) -> None:
     repository.commit("Compute the tide", 10)
-    made = set_times(repository, "noon", "noon")
+    made = repository.set_times("noon", "noon")
     session = ClaudeSession(home, FIRST, repository.folder)
     session.run("git commit -m 'Compute the tide'", f"[main {made[:7]}] Compute the tide", 10).save()
     (link,) = clew("commits", "HEAD~1..", "--json").json["commits"][0]["sessions"]
