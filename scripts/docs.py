@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the folder of scripts and tests, also where this file is run by its path
 
 from scripts.docs_tables import COLUMNS, JSON_EXAMPLES, JSON_SETUP, VIEWS  # noqa: E402
+from tests.docs.example_repository import write_linked_commits  # noqa: E402
 from tests.docs.examples import demo_shell  # noqa: E402
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -63,8 +64,8 @@ JSON_TYPES = {
 JSON_INTRODUCTION = f"""# JSON output
 {GENERATED}
 Every command below takes `--json`, before or after its name. The keys are those of one run in the home that
-[`clew demo`](commands/maintenance.md#clew-demo) writes. `[]` is an element of a list, `*` any name. Times are in
-UTC. New versions may add keys."""
+[`clew demo`](commands/maintenance.md#clew-demo) writes, the types also those of other runs. `[]` is an element
+of a list, `*` any name. Times are in UTC. New versions may add keys."""
 
 
 def command_pages() -> dict[str, str]:
@@ -198,11 +199,13 @@ def json_page() -> str:
     with tempfile.TemporaryDirectory() as folder, demo_shell(Path(folder)) as shell, _remote_machines():
         for command in JSON_SETUP:
             shell.run(f"clew {command}")
-        for title, command, stdin, note in JSON_EXAMPLES:
+        write_linked_commits(Path("code/linked-commits"), Path("linked-commits"))
+        for title, command, stdin, note, more in JSON_EXAMPLES:
             lines += ["", f"## {title}"]
             lines += ["", note] if note else []
             if command:
-                keys = _json_keys(_json_values(shell.run(f"clew {command}", stdin)))
+                printed = [shell.run(f"clew {command}", stdin), *(shell.run(f"clew {other}") for other in more)]
+                keys = _json_keys([value for output in printed for value in _json_values(output)])
                 lines += ["", f"`clew {command}`", "", "| key | type |", "|---|---|"]
                 lines += [f"| `{key}` | {' or '.join(types)} |" for key, types in keys.items()]
     return "\n".join(lines) + "\n"

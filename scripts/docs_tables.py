@@ -103,6 +103,8 @@ class JsonExample(NamedTuple):
     command: str = ""
     stdin: str = ""
     note: str = ""
+    more: tuple[str, ...] = ()
+    """Commands that print values of other types."""
 
 
 JSON_SETUP = (
@@ -150,7 +152,14 @@ JSON_EXAMPLES = (
     JsonExample(
         "clew blame", "blame restored/tidepool/predict.py:6 --as /home/ada/src/tidepool/tidepool/predict.py --json"
     ),
-    JsonExample("clew commits", "commits --repo code/tidepool --json"),
+    JsonExample(
+        "clew commits",
+        "commits --repo code/tidepool --json",
+        more=tuple(
+            f"--home linked-commits commits {revisions} --repo code/linked-commits --json"
+            for revisions in ("main", "main~2..main~1")
+        ),
+    ),
     JsonExample("clew export", note="One [document](document.md) per session; several sessions make one line each."),
     JsonExample("clew import", "import f005.json -o copy --json"),
     JsonExample("clew convert", "convert f005 --to codex --home work --allow-loss --json"),

@@ -286,25 +286,25 @@ class Library:
         from clew.catalog.commit_links import commits_of, commits_since, find_links
         from clew.catalog.commit_report import commit_report
         from clew.catalog.ids import session_key
-        from clew.io import git
+        from clew.io.git import open_repository
         from clew.io.paths import path_for_display, path_to_text
 
-        opened = git.open_repository(Path(repository))
+        opened = open_repository(Path(repository))
         wanted = CommitRange(str(repository), revisions or "")
         with self.catalog(SyncLevel.MESSAGES) as catalog:
             key = session_key(session.agent.id, session.id) if session is not None else None
             if key is not None and revisions is None:
-                commits = commits_since(catalog.db, opened, key)[:limit]
+                log = commits_since(catalog.db, opened, key, limit)
             else:
-                commits = commits_of(opened, wanted, limit)
-            links = find_links(catalog.db, opened, commits)
-            report = commit_report(catalog.db, commits, links.by_commit, {key} if key is not None else ())
+                log = commits_of(opened, wanted, limit)
+            links = find_links(catalog.db, opened, log.commits)
+            report = commit_report(catalog.db, log.commits, links.by_commit, {key} if key is not None else ())
         where = opened.worktrees[0] if opened.worktrees else opened.folder.resolve()
         return {
             "repository": path_for_display(path_to_text(str(where))),
             "range": revisions,
             "is_shallow": opened.is_shallow,
-            "is_cut": links.is_cut or (limit is None and len(commits) >= git.MAX_COMMITS),
+            "is_cut": log.is_cut or links.is_cut,
             **report,
         }
 

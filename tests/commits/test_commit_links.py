@@ -134,6 +134,13 @@ def test_only_shell_commands_commit(repository: GitRepository, session: ClaudeSe
     assert links(repository)["Compute the tide"] == []
 
 
+@pytest.mark.parametrize("tool", ["PowerShell", "run_terminal_cmd", "container.exec", "developer__shell"])
+def test_the_shells_of_all_agents_commit(repository: GitRepository, session: ClaudeSession, tool: str) -> None:
+    output = repository.commit("Compute the tide", 10, {"tide.bin": "1\n"})
+    session.run("git commit -m 'Compute the tide'", output, 10, tool=tool).save()
+    assert links(repository)["Compute the tide"] == [(FIRST, "certain", "call")]
+
+
 @pytest.mark.parametrize("new_subject", ["Compute the tide", "Compute the height of the tide"])
 def test_an_amended_commit_is_likely(repository: GitRepository, session: ClaudeSession, new_subject: str) -> None:
     committed(repository, session, "Compute the tide", 10, {"tide.py": CODE})

@@ -225,7 +225,7 @@ def test_a_shallow_clone(branch: GitRepository, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("limit", "value"), [("MAX_COMMITS", 2), ("MAX_DIFF_BYTES", 100)])
 def test_a_range_that_is_too_large_to_read(
-    branch: GitRepository, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+    branch: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
 ) -> None:
     whole = clew("commits", "main..HEAD")
     assert "was read" not in whole.err
@@ -234,6 +234,29 @@ def test_a_range_that_is_too_large_to_read(
     assert clew("commits", "main..HEAD", "--json").json["is_cut"] is True
     assert "only a part of it was read" in clew("commits", "main..HEAD").err
     assert clew("commits", "main..HEAD", "-n", "2", "--json").json["is_cut"] is (limit == "MAX_DIFF_BYTES")
+    for words in (("list",), ("stats",), ("export", "-o", tmp_path / "out")):
+        refused = clew(*words, "--commits", "main..HEAD")
+        assert (refused.code, refused.out) == (2, "")
+        assert "--commits main..HEAD: more than" in refused.err
+        assert "name a smaller range" in refused.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("count", "is_cut"), [(10_000, False), (10_001, True)])
+def test_up_to_ten_thousand_commits_are_read(home: Path, repository: GitRepository, count: int, is_cut: bool) -> None:
+    commit = "commit refs/heads/long\ncommitter Ada <ada@example.org> 1700000000 +0000\ndata 0\n"
+    repository.git("fast-import", "--quiet", stdin=(commit * count).encode())
+    found = clew("commits", "long", "--json").json
+    assert (len(found["commits"]), found["is_cut"]) == (10_000, is_cut)
+    assert clew("list", "--commits", "long").code == (2 if is_cut else 1)
+
+
+def test_the_newest_commits_of_a_session(branch: GitRepository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew.io.git.MAX_COMMITS", 2)
+    cut = clew("commits", "--session", FIRST, "--json").json
+    assert (len(cut["commits"]), cut["is_cut"]) == (1, True)
+    whole = clew("commits", "--session", FIRST, "-n", "5", "--json").json
+    assert (len(whole["commits"]), whole["is_cut"]) == (2, False)
 
 
 def test_a_bare_repository(branch: GitRepository, tmp_path: Path) -> None:
@@ -268,6 +291,34 @@ def test_a_repository_cannot_run_commands(branch: GitRepository, tmp_path: Path)
     (branch.folder / ".git" / "objects" / missing[:2] / missing[2:]).unlink()
     found = clew("commits", "main..HEAD", "--json")
     assert [row["sessions"][0]["id"] for row in found.json["commits"]] == [SECOND, FIRST, FIRST]
+    assert not stolen.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no shell scripts")
+@pytest.mark.parametrize(("option", "setting"), [("--ext-diff", "command"), ("--textconv", "textconv")])
+def test_a_repository_cannot_run_commands_with_a_git_that_would(
+    branch: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, setting: str
+) -> None:
+    """`git diff-tree` runs neither external diffs nor text converters by default. Here it does, as `git diff` does."""
+    stolen, script, git = tmp_path / "stolen", tmp_path / "evil", tmp_path / "bin" / "git"
+    git.parent.mkdir()
+    git.write_text(f"""#!/bin/bash
+words=()
+for word; do
+  words+=("$word")
+  if [ "$word" = diff-tree ]; then words+=({option}); fi
+done
+exec {shutil.which("git")} "${{words[@]}}"
+""")
+    script.write_text(f"#!/bin/sh\ntouch {stolen}\n")
+    for path in (git, script):
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{git.parent}:{os.environ['PATH']}")
+    branch.git("config", f"diff.evil.{setting}", str(script))
+    (branch.folder / ".git" / "info" / "attributes").write_text("* diff=evil\n")
+    branch.git("diff-tree", "-p", "HEAD")
+    stolen.unlink()
+    assert len(clew("commits", "main..HEAD", "--json").json["commits"]) == 3
     assert not stolen.exists()
 
 
@@ -320,16 +371,43 @@ def test_nothing_is_written_to_the_repository(branch: GitRepository) -> None:
     assert state() == before
 
 
-@pytest.mark.parametrize("seconds", ["253402300800", "999999999999999999", "18446744073709551615"])
+@pytest.mark.parametrize("seconds", ["253402300800", "999999999999999999", "18446744073709551615", "-5", "noon"])
 def test_a_commit_with_a_time_that_no_calendar_has(home: Path, repository: GitRepository, seconds: str) -> None:
     session = ClaudeSession(home, FIRST, repository.folder).edit("tide.py", "height = 'of the tide'\n", 10).save()
     repository.commit("Later", 20, {"tide.py": "height = 'of the tide'\n"})
-    time = repository.git("log", "-1", "--format=%at").strip()
-    raw = repository.git("cat-file", "commit", "HEAD").replace(f" {time} ", f" {seconds} ")
-    made = repository.git("hash-object", "-t", "commit", "-w", "--literally", "--stdin", stdin=raw.encode()).strip()
-    repository.git("update-ref", "refs/heads/main", made)
-    found = clew("commits", "--json")
-    assert [row["subject"] for row in found.json["commits"]] == ["Later", "Begin"]
-    assert clew("commits").out
+    repository.set_times(seconds, seconds)
+    later, begin = clew("commits", "--json").json["commits"]
+    assert (later["subject"], later["time"], later["author_time"]) == ("Later", None, None)
+    assert (begin["subject"], begin["time"]) == ("Begin", "2026-09-03T10:00:00Z")
+    assert clew("commits").out.splitlines()[1].split()[1:3] == ["(unknown)", "Later"]
     assert clew("list", "--commits", "HEAD").code == 1
     assert clew("commits", "--session", session.id).code == 1
+    repository.commit("Last", 30, {"moon.py": "height = 'of the moon'\n"})
+    assert [row["time"] for row in clew("commits", "--json").json["commits"]][1] is None
+
+
+def test_a_commit_of_1970_has_a_time(home: Path, repository: GitRepository) -> None:
+    repository.commit("Early", 20)
+    repository.set_times("0", "0")
+    assert clew("commits", "HEAD~1..", "--json").json["commits"][0]["time"] == "1970-01-01T00:00:00Z"
+
+
+def test_one_known_time_of_a_commit_is_enough_to_compare_its_content(home: Path, repository: GitRepository) -> None:
+    ClaudeSession(home, FIRST, repository.folder).edit("tide.py", "height = 'of the tide'\n", 10).save()
+    repository.commit("Later", 20, {"tide.py": "height = 'of the tide'\n"})
+    time = repository.git("log", "-1", "--format=%at").strip()
+    for author, committer in (("noon", time), (time, "noon")):
+        repository.set_times(author, committer)
+        (link,) = clew("commits", "HEAD~1..", "--json").json["commits"][0]["sessions"]
+        assert (link["id"], link["certainty"], link["evidence"]) == (FIRST, "likely", "content")
+        repository.git("update-ref", "refs/heads/main", "HEAD~1")
+        repository.commit("Later", 20)
+
+
+def test_a_call_that_made_a_commit_without_a_time_is_likely(home: Path, repository: GitRepository) -> None:
+    repository.commit("Compute the tide", 10)
+    made = repository.set_times("noon", "noon")
+    session = ClaudeSession(home, FIRST, repository.folder)
+    session.run("git commit -m 'Compute the tide'", f"[main {made[:7]}] Compute the tide", 10).save()
+    (link,) = clew("commits", "HEAD~1..", "--json").json["commits"][0]["sessions"]
+    assert (link["id"], link["certainty"], link["evidence"]) == (FIRST, "likely", "call")

@@ -1,9 +1,9 @@
-"""The git repository of the examples: its commits have the same hashes everywhere."""
+"""The git repositories of the examples: their commits have the same hashes everywhere."""
 
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.commits.git_sessions import BEGIN, GitRepository
+from tests.commits.git_sessions import BEGIN, ClaudeSession, GitRepository
 
 FOLDER = Path("code/tidepool")
 _PREDICT = '''\
@@ -36,6 +36,24 @@ def write_example_repository(folder: Path) -> None:
     made.commit(f"Pin the versions of tools\n\n{url}", _second(5, 8, 0), {"requirements.txt": "pytest==9.0\n"})
     co_author = "Co-Authored-By: Claude <noreply@anthropic.com>"
     made.commit(f"Say how to install it\n\n{co_author}", _second(6, 8, 0), {"INSTALL.md": "pip install tidepool\n"})
+
+
+def write_linked_commits(folder: Path, home: Path) -> None:
+    """Write a repository and a home with sessions, such that the links of its commits have every value of every key."""
+    made = GitRepository.create(folder)
+    folder = folder.resolve()
+    one, two, three, four = (f"{digit * 8}-aaaa-4bbb-8ccc-000000000001" for digit in "1234")
+    ClaudeSession(home, one, folder).prompt("Plan it", 0).save()
+    subagent = ClaudeSession(home, one, folder, agent="a1b2c3").prompt("Commit it", 0)
+    subagent.run("git commit -m 'By a call'", made.commit("By a call", 10), 10).save()
+    content = "height = 'of the tide'\n"
+    ClaudeSession(home, two, folder).prompt("Write it", 0).edit("tide.py", content, 20).save()
+    made.commit("By content", 30, {"tide.py": content})
+    ClaudeSession(home, three, folder).prompt("Write another", 0).edit("moon.py", content, 40).save()
+    made.commit("By time", 50, {"moon.py": "height = 'of the moon'\n"})
+    ClaudeSession(home, four, folder).prompt("", 0).save()
+    made.commit(f"By a trailer\n\nEntire-Session: {four}\nAmp-Thread-ID: T-1", 60)
+    made.set_times("unknown", "unknown")
 
 
 def _second(day: int, hour: int, minute: int, month: int = 11) -> int:

@@ -73,5 +73,13 @@ def test_the_page_of_json_has_every_command_with_json() -> None:
 
 
 @pytest.mark.slow
+def test_the_types_of_commits_are_those_of_all_kinds_of_links() -> None:
+    page = (docs.REFERENCE / "json.md").read_text(encoding="utf-8")
+    section = page.partition("\n## clew commits\n")[2].partition("\n## ")[0]
+    for key in ("range", "commits[].time", "commits[].sessions[].message", "sessions[].cost", "totals.linked.cost"):
+        assert re.search(rf"\| `{re.escape(key)}` \| (null or \w+|\w+ or null) \|", section), key
+    assert "| null |" not in section
+
+
 def test_the_page_of_json_keys_is_current() -> None:
     assert (docs.REFERENCE / "json.md").read_text(encoding="utf-8") == docs.json_page(), STALE

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -180,12 +181,24 @@ def test_a_checkpoint_makes_the_change_behind_it_exact(tmp_path: Path, git: str)
     assert known(history, done, BELL) == ("exact", b"one\r\n2\r\n")
 
 
-def test_a_file_that_a_checkpoint_lacks_is_not_said_to_be_absent(tmp_path: Path, git: str) -> None:
+@pytest.mark.skipif(sys.platform == "win32", reason="no folder has such a name")
+def test_a_checkpoint_in_a_folder_with_an_odd_name(tmp_path: Path, git: str) -> None:
     chat = Chat()
     chat.change("replace", BELL, "one\n", "two\n")
     args = chat.records[-1]["toolCalls"][0]["args"]
+    home = tmp_path / '#two "lines" with\n\\n'
+    home.mkdir()
+    checkpoint(home, git, {"bell.py": b"one\r\n"}, {"name": "replace", "args": args})
+    assert known(chat.write(home), 1, BELL) == ("exact", b"one\r\n")
+
+
+@pytest.mark.parametrize("path", [BELL, f"{FOLDER}/bell blob"])
+def test_a_file_that_a_checkpoint_lacks_is_not_said_to_be_absent(tmp_path: Path, git: str, path: str) -> None:
+    chat = Chat()
+    chat.change("replace", path, "one\n", "two\n")
+    args = chat.records[-1]["toolCalls"][0]["args"]
     checkpoint(tmp_path, git, {"other": b"x"}, {"name": "replace", "args": args})
-    assert known(chat.write(tmp_path), 1, BELL) == ("text", b"one\n")
+    assert known(chat.write(tmp_path), 1, path) == ("text", b"one\n")
 
 
 def test_the_same_call_twice_has_no_checkpoint_of_its_own(tmp_path: Path, git: str) -> None:

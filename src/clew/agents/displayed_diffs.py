@@ -19,7 +19,6 @@ _PARTS = ("offset", "limit", "pages", "start_line", "end_line")
 class DisplayedFileChanges(ToolFileChanges):
     """Reads sessions where the details of a result are what the client displayed for it."""
 
-    shells = ("run_shell_command",)
     reads, writes = ("read_file",), ("write_file",)
     not_content: ClassVar[tuple[str, ...]] = ()
     """How outputs of `read_file` begin that are not the whole of a file."""

@@ -26,6 +26,7 @@ from clew.agents.file_evidence import (
     writer_started,
 )
 from clew.agents.read_only_commands import is_read_only_command
+from clew.agents.tools import is_shell_tool
 from clew.analysis.messages import metadata_of
 from clew.model.json import JSON
 from clew.model.unit import Unit
@@ -79,11 +80,9 @@ class ToolCall(NamedTuple):
 class ToolFileChanges:
     """Reads what the tools of a session did to files, in its order.
 
-    A tool that is not named here can have changed any file while it ran.
+    A tool that is not named here can have changed any file while it ran. Shells are known by name in all agents.
     """
 
-    shells: ClassVar[Collection[str]] = ()
-    """Tools that run commands; see `commands`."""
     reads: ClassVar[Collection[str]] = ()
     writes: ClassVar[Collection[str]] = ()
     edits: ClassVar[Collection[str]] = ()
@@ -194,7 +193,7 @@ class ToolFileChanges:
 
     def can_change_any_file(self, call: ToolCall) -> bool:
         """True for a call that can have changed any file until it was over."""
-        if call.name in self.shells:
+        if is_shell_tool(call.name):
             commands = self.commands(call)
             return not commands or not all(map(is_read_only_command, commands))
         known = (self.read_only_tools, self.reads, self.writes, self.edits, self.deletes)
@@ -264,7 +263,6 @@ class ToolFileChanges:
 class CommonToolFileChanges(ToolFileChanges):
     """Tools under the names that small agents give them, in whatever case."""
 
-    shells = ("bash", "shell", "run_shell", "run_command", "run_shell_command")
     reads = ("read", "read_file", "view", "view_file")
     writes = ("write", "write_file", "create_file")
     edits = ("edit", "edit_file", "str_replace", "replace")

@@ -31,17 +31,20 @@ FILE_EDIT_TOOLS = frozenset(
     {"edit", "edit_file", "editor", "replace", "replace_string_in_file", "str_replace", "multiedit", "notebookedit"}
 )
 FILE_DELETE_TOOLS = frozenset({"delete_file", "remove_file"})
-SHELL_TOOLS = frozenset(
-    {
-        *("bash", "shell", "powershell", "exec_command", "shell_command", "local_shell", "run_shell"),
-        *("run_shell_command", "run_command", "run_commands", "execute_command", "run_terminal_cmd", "run_in_terminal"),
-    }
+_SHELL_TOOLS = frozenset(
+    "bash shell powershell developer__shell exec_command shell_command local_shell container.exec run_shell "
+    "run_shell_command run_command run_commands execute_command run_terminal_cmd run_in_terminal".split()
 )
 FILE_CHANGE_TOOLS = FILE_WRITE_TOOLS | FILE_EDIT_TOOLS | FILE_DELETE_TOOLS | {"apply_patch"}
 
 MAX_NAMED_CALLS = 10_000
 """How many recent calls `RecentCalls` keeps."""
 _SHELLS = ("bash", "sh", "zsh")
+
+
+def is_shell_tool(name: str) -> bool:
+    """True for the name of a tool, of any agent, that runs commands in a shell."""
+    return name.lower() in _SHELL_TOOLS
 
 
 class RecentCalls(dict[str | None, str | None]):

@@ -17,22 +17,24 @@ from clew.analysis.todos import as_todos
 from clew.model import Todo
 from clew.model.json import JSON
 
-PATHS = ("file_path", "path", "filePath", "filepath", "notebook_path", "filename", "absolute_path")
+PATHS = ("file_path", "filePath", "filepath", "notebook_path", "absolute_path", "path", "filename")
+"""Arguments that name a file, in the tools of all agents."""
 _ANY_PATH = frozenset(PATHS)
 _COMMANDS = ("command", "cmd", "commands")
 _FOLDERS = ("cwd", "workdir", "working_directory", "dir_path", "directory")
-_PAIRS = (
+OLD_AND_NEW_TEXTS = (
     ("old_string", "new_string"),
     ("old_str", "new_str"),
     ("oldString", "newString"),
     ("old_text", "new_text"),
     ("old", "new"),
 )
+"""Arguments with the old and the new text of an edit."""
 _CONTENT = ("content", "file_text", "new_text")
 _PATCHES = ("input", "patch")
 _TODOS = ("todos", "plan")
 _ANY_COMMAND, _ANY_FOLDER = frozenset(_COMMANDS), frozenset(_FOLDERS)
-_ANY_CHANGE = frozenset({"edits", *_PATCHES, *(name for pair in _PAIRS for name in pair)})
+_ANY_CHANGE = frozenset({"edits", *_PATCHES, *(name for pair in OLD_AND_NEW_TEXTS for name in pair)})
 _ANY_CONTENT, _ANY_TODO = frozenset(_CONTENT), frozenset(_TODOS)
 # One set operation finds that none of the names occurs; most calls have one or two arguments.
 _PATCH_HEAD, _PATCH_END = "*** Begin Patch", "*** End Patch"
@@ -170,8 +172,7 @@ def difference(old: str, new: str) -> str:
     Linear in time, where the shortest difference is not.
     """
     before, after = _lines(old), _lines(new)
-    head = _alike(before, after)
-    tail = _alike(before[head:][::-1], after[head:][::-1])
+    head, tail = common_ends(before, after)
     signed = (
         (" ", before[:head]),
         ("-", before[head : len(before) - tail]),
@@ -179,6 +180,12 @@ def difference(old: str, new: str) -> str:
         (" ", before[len(before) - tail :]),
     )
     return "\n".join([sign + f"\n{sign}".join(lines) for sign, lines in signed if lines])
+
+
+def common_ends(before: list[str], after: list[str]) -> tuple[int, int]:
+    """How many lines both begin with, and how many of the others both end with."""
+    head = _alike(before, after)
+    return head, _alike(before[head:][::-1], after[head:][::-1])
 
 
 def _alike(one: list[str], other: list[str]) -> int:
@@ -257,7 +264,7 @@ def _changes(rest: dict[str, JSON]) -> Iterator[Change]:
 def _pair(value: JSON) -> tuple[str, str] | None:
     """The names under which an input gives the old text and the new one; None where it gives none."""
     if isinstance(value, dict):
-        for old, new in _PAIRS:
+        for old, new in OLD_AND_NEW_TEXTS:
             if isinstance(value.get(old), str) and isinstance(value.get(new), str):
                 return old, new
     return None

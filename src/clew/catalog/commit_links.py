@@ -17,6 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -38,7 +39,7 @@ from clew.catalog.tool_arguments import written_lines
 from clew.errors import SourceUnreadable, UsageError
 from clew.filters import CommitRange, Filters, recorded_folders
 from clew.io.codec import NOT_JSON, loads
-from clew.io.git import Commit, FileDiff, Repository, open_repository
+from clew.io.git import MAX_COMMITS, MAX_DIFF_BYTES, Commit, CommitLog, FileDiff, Repository, open_repository
 from clew.io.paths import path_from_text, path_to_text
 
 Certainty = Literal["certain", "likely", "possible", "stated"]
@@ -138,9 +139,9 @@ class _Mention(NamedTuple):
         """True if it is known when the call began and ended. Some agents record one time for both, or none."""
         return self.window is not None and self.ended_us > self.started_us
 
-    def was_running_at(self, seconds: int) -> bool:
-        """True if a time of git is within the call."""
-        return (window := self.window) is not None and window[0] <= seconds <= window[1]
+    def was_running_at(self, seconds: int | None) -> bool:
+        """True if a time of git is known and within the call."""
+        return seconds is not None and (window := self.window) is not None and window[0] <= seconds <= window[1]
 
 
 class _Change(NamedTuple):
@@ -155,12 +156,19 @@ class _Change(NamedTuple):
 
 
 def with_commit_sessions(db: sqlite3.Connection, filters: Filters) -> Filters:
-    """The filters with the keys of the sessions of the wanted commits, in place of the range."""
+    """The filters with the keys of the sessions of the wanted commits, in place of the range.
+
+    Raises UsageError for a range that cannot be read as a whole: sessions of it would be left out.
+    """
     if filters.commits is None:
         return filters
     repository = open_repository(Path(filters.commits.repository))
-    commits = commits_of(repository, filters.commits)
-    links = find_links(db, repository, commits)
+    log = commits_of(repository, filters.commits)
+    if log.is_cut:
+        raise _too_large(filters.commits, f"{MAX_COMMITS:,} commits")
+    links = find_links(db, repository, log.commits)
+    if links.is_cut:
+        raise _too_large(filters.commits, f"{MAX_DIFF_BYTES >> 20} MB of changes to compare")
     found = {link.session for of_commit in links.by_commit.values() for link in of_commit if link.certainty in COUNTED}
     keys = set(with_subagents(db, sorted(found)))
     if filters.sessions:
@@ -168,19 +176,23 @@ def with_commit_sessions(db: sqlite3.Connection, filters: Filters) -> Filters:
     return msgspec.structs.replace(filters.without("commits"), sessions=tuple(sorted(keys)) or ("",))
 
 
-def commits_of(repository: Repository, wanted: CommitRange, limit: int | None = None) -> list[Commit]:
-    """The commits of a range, the newest first."""
+def _too_large(wanted: CommitRange, limit: str) -> UsageError:
+    return UsageError(f"--commits {wanted.revisions or 'HEAD'}: more than {limit}; name a smaller range")
+
+
+def commits_of(repository: Repository, wanted: CommitRange, limit: int | None = None) -> CommitLog:
+    """The commits of a range."""
     if not wanted.revisions and repository.is_empty():
-        return []
+        return CommitLog([], is_cut=False)
     named = wanted.revisions or "HEAD"
     return repository.commits([named], limit)
 
 
-def commits_since(db: sqlite3.Connection, repository: Repository, key: str) -> list[Commit]:
+def commits_since(db: sqlite3.Connection, repository: Repository, key: str, limit: int | None = None) -> CommitLog:
     """The commits of all branches that can come from a session: not older than it."""
     row = db.execute("SELECT min(started_us) FROM session WHERE session_id = ? AND started_us > 0", (key,)).fetchone()
     since = row[0] // 1_000_000 - CLOCK_TOLERANCE_SECONDS if row[0] else None
-    return [] if repository.is_empty() else repository.commits([], since=since)
+    return CommitLog([], is_cut=False) if repository.is_empty() else repository.commits([], limit, since=since)
 
 
 def find_links(db: sqlite3.Connection, repository: Repository, commits: Sequence[Commit]) -> FoundLinks:
@@ -305,7 +317,7 @@ class _LinkFinder:
                     is_made and mention.was_running_at(commit.commit_time)
                 ):
                     self._add_mention(commit, mention, "certain", "call")
-                elif is_made and not mention.has_duration:
+                elif is_made and not (mention.has_duration and commit.known_times):
                     self._add_mention(commit, mention, "likely", "call")
 
     def _find_trailers(self) -> None:
@@ -351,7 +363,8 @@ class _LinkFinder:
                         self._add_mention(commit, mention, "likely", "squashed", mention.name)
             for subject in listed_subjects(commit.message):
                 for mention in by_subject.get(subject, ()) if len(subject) >= MIN_SUBJECT_CHARS else ():
-                    is_before = mention.started_us / 1e6 <= commit.commit_time + CLOCK_TOLERANCE_SECONDS
+                    last = commit.commit_time
+                    is_before = last is not None and mention.started_us / 1e6 <= last + CLOCK_TOLERANCE_SECONDS
                     if is_before and mention.source in self._sources_here:
                         self._add_mention(commit, mention, "likely", "squashed", mention.name)
         self._find_by_time()
@@ -361,14 +374,15 @@ class _LinkFinder:
 
         The time of the commit itself is no evidence: a rebase commits what others wrote.
         """
-        commits = sorted(self._commits, key=lambda commit: commit.author_time)
-        times = [commit.author_time for commit in commits]
+        timed = [(commit.author_time, commit) for commit in self._commits if commit.author_time is not None]
+        timed.sort(key=itemgetter(0))
+        times = [time for time, _ in timed]
         for mention in self._mentions:
             is_open = mention.kind == "silent" or (mention.kind == "made" and not self._is_in_range(mention.name))
             if not is_open or mention.source not in self._sources_here or (window := mention.window) is None:
                 continue
             evidence: Evidence = "commit-time" if mention.kind == "silent" else "rewritten"
-            for commit in commits[bisect_left(times, window[0]) : bisect_right(times, window[1])]:
+            for _, commit in timed[bisect_left(times, window[0]) : bisect_right(times, window[1])]:
                 self._add_mention(commit, mention, "likely", evidence, mention.name)
 
     @cached_property
@@ -433,7 +447,7 @@ class _LinkFinder:
         )
         for commit in self._commits:
             is_linked = self._has_counted(commit)
-            before = times.get(commit.parents[0], 0) if commit.parents else 0
+            before = (times.get(commit.parents[0]) if commit.parents else None) or 0
             added = {line for diff in self._diffs.get(commit.hash, ()) for line in _notable_lines(diff.added)}
             by_session = self._changes_of(commit, changes)
             for key, found in by_session.items():
@@ -450,14 +464,18 @@ class _LinkFinder:
     @cached_property
     def _time_limits(self) -> tuple[int, int]:
         """The first and the last second at which something can have led to a commit of the range."""
-        times = [time for commit in self._commits for time in (commit.author_time, commit.commit_time)]
+        times = [time for commit in self._commits for time in commit.known_times]
+        if not times:
+            return 0, 0
         return min(times) - CONTENT_DAYS * 86_400, max(times) + CLOCK_TOLERANCE_SECONDS
 
     def _changes_of(self, commit: Commit, changes: Mapping[str, list[_Change]]) -> dict[str, list[_Change]]:
         """The changes of the files of a commit before it, by session."""
         found = defaultdict[str, list[_Change]](list)
-        last = max(commit.author_time, commit.commit_time) + CLOCK_TOLERANCE_SECONDS
-        first = min(commit.author_time, commit.commit_time) - CONTENT_DAYS * 86_400
+        if not commit.known_times:
+            return found
+        last = max(commit.known_times) + CLOCK_TOLERANCE_SECONDS
+        first = min(commit.known_times) - CONTENT_DAYS * 86_400
         for path in {diff.path for diff in self._diffs.get(commit.hash, ())}:
             for change in changes.get(path, ()):
                 key = self._root_of(change.message // KEYS_PER_SOURCE) if first <= change.time <= last else None

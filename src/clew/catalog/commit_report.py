@@ -72,8 +72,8 @@ def _commit_row(
 ) -> dict[str, JSON]:
     return {
         "commit": commit.hash,
-        "time": format_utc(commit.commit_time * 1_000_000),
-        "author_time": format_utc(commit.author_time * 1_000_000),
+        "time": _time(commit.commit_time),
+        "author_time": _time(commit.author_time),
         "subject": commit.subject,
         "is_merge": len(commit.parents) > 1,
         "co_authors": co_authoring_agents(commit.message),
@@ -81,6 +81,10 @@ def _commit_row(
             _link_row(link, sessions, names) for link in links if not link.session or link.session in sessions
         ],
     }
+
+
+def _time(seconds: int | None) -> str | None:
+    return format_utc(seconds * 1_000_000) if seconds is not None else None
 
 
 def _link_row(link: Link, sessions: Mapping[str, tuple[Entry, Amounts]], names: Mapping[int, Entry]) -> dict[str, JSON]:

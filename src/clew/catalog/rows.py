@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from msgspec import UNSET
 
-from clew.agents.tools import SHELL_TOOLS
+from clew.agents.tools import is_shell_tool
 from clew.analysis.git_commits import commit_mentions, makes_commits
 from clew.catalog import tool_arguments
 from clew.catalog.ids import event_key, key_of, packed_uuid
@@ -177,7 +177,7 @@ class RowBuilder:
             self._call_rows[key] = row
             changes = tool_arguments.requested_changes(name, arguments)
             writes_file = tool_arguments.writes_whole_files(name)
-            is_commit = name.lower() in SHELL_TOOLS and makes_commits(block.text)
+            is_commit = is_shell_tool(name) and makes_commits(block.text)
             command = block.text if is_commit else ""
             self._open_calls[block.call_id] = _OpenCall(key, message, time, writes_file, changes, command)
             if len(self._open_calls) > MAX_OPEN_CALLS:

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from clew.agents.tools import FILE_DELETE_TOOLS, FILE_EDIT_TOOLS, FILE_WRITE_TOOLS, Arguments
-from clew.model.json import JSON
+from clew.analysis.actions import OLD_AND_NEW_TEXTS, PATHS, common_ends
+from clew.analysis.todos import as_todo
 
-_PATH_KEYS = ("file_path", "filePath", "filepath", "notebook_path", "absolute_path", "path", "filename", "file")
-_OLD_TEXT_KEYS = ("old_string", "old_str", "oldString", "old_text", "old")
-_NEW_TEXT_KEYS = ("new_string", "new_str", "newString", "new_text", "new", "new_source")
+_PATH_KEYS = (*PATHS, "file")
+_OLD_TEXT_KEYS = tuple(old for old, _ in OLD_AND_NEW_TEXTS)
+_NEW_TEXT_KEYS = (*(new for _, new in OLD_AND_NEW_TEXTS), "new_source")
 _CONTENT_KEYS = ("content", "file_text", "text")
 _TODO_LIST_KEYS = {"TodoWrite": "todos", "update_plan": "plan", "write_todos": "todos"}
 """The argument with the task list, by tool."""
@@ -64,12 +65,8 @@ def written_lines(text: str) -> list[str]:
 def requested_todos(tool: str, arguments: Arguments) -> list[tuple[str, str]]:
     """The task list that a call writes: content and status of each item."""
     items = arguments.get(_TODO_LIST_KEYS[tool]) if tool in _TODO_LIST_KEYS else None
-    return [_todo(item) for item in items if isinstance(item, dict)] if isinstance(items, list) else []
-
-
-def _todo(item: dict[str, JSON]) -> tuple[str, str]:
-    status = item.get("status")
-    return _first_text(item, ("content", "step", "description")) or "", status if isinstance(status, str) else ""
+    todos = [as_todo(item) for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    return [(todo.content or "", todo.status or "") for todo in todos]
 
 
 def _first_text(arguments: Arguments, keys: tuple[str, ...]) -> str | None:
@@ -97,13 +94,8 @@ def _edited_lines(arguments: Arguments) -> tuple[int | None, int | None]:
 def _changed_lines(old: str, new: str) -> tuple[int, int]:
     """How many lines are added and removed between the common lines at the start and at the end."""
     before, after = old.split("\n") if old else [], new.split("\n") if new else []
-    start, shorter = 0, min(len(before), len(after))
-    while start < shorter and before[start] == after[start]:
-        start += 1
-    end = 0
-    while end < shorter - start and before[-1 - end] == after[-1 - end]:
-        end += 1
-    return len(after) - start - end, len(before) - start - end
+    unchanged = sum(common_ends(before, after))
+    return len(after) - unchanged, len(before) - unchanged
 
 
 def _strings(arguments: Arguments) -> Iterator[str]:

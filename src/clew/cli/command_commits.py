@@ -123,7 +123,7 @@ def _print(found: dict[str, JSON], masking: Redaction, *, is_of_session: bool) -
     ]
     cells = []
     for row in found["commits"]:
-        day = (clock(row["time"]) or "")[:10]
+        day = (clock(row["time"]) or "(unknown)")[:10]
         head = [row["commit"][:SHORT_HASH_CHARS], day, row["subject"]]
         for link in row["sessions"] or [None]:
             if link is None:

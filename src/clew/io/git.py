@@ -1,7 +1,8 @@
 """Reads git repositories with the user's git, such that nothing in a repository can run a command.
 
-Settings of the repository that name commands are overridden: hooks, monitors, external diffs, text converters, pagers,
-signature checks. Missing objects of a partial clone are not fetched. Revisions stand behind `--end-of-options`.
+No other module runs git. Settings of the repository that name commands are overridden: hooks, monitors, external diffs,
+text converters, pagers, signature checks. Missing objects of a partial clone are not fetched. Revisions stand behind
+`--end-of-options`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,8 +21,8 @@ from clew.errors import SourceUnreadable, UsageError
 from clew.io.git_worktrees import same_folder_in_worktrees
 from clew.io.paths import escape_controls
 
-SAFE_GIT = ("git", "--no-pager", "--no-replace-objects", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
-_MORE_SETTINGS = (
+_SAFE_GIT = (
+    *("git", "--no-pager", "--no-replace-objects", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"),
     *("-c", "log.showSignature=false", "-c", "core.quotePath=false", "-c", "diff.submodule=short"),
     *("-c", "i18n.logOutputEncoding=UTF-8", "-c", "diff.orderFile=", "-c", "color.ui=false"),
 )
@@ -37,10 +39,13 @@ MAX_COMMITS = 10_000
 """Commits of a range that are read; the newest come first."""
 MAX_DIFF_BYTES = 64 << 20
 MAX_OBJECT_BYTES = 1 << 20
+MAX_FILES_BYTES = 64 << 20
 MAX_TIME_SECONDS = 253_402_300_799
 """The end of the year 9999, in seconds since 1970."""
 _LOG_FIELDS = ("%H", "%P", "%at", "%ct", "%s", "%B")
 _HASH = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_OBJECT = re.compile(rb"([0-9a-f]{40,64}) ([a-z]+) (\d{1,18})")
+"""The hash, the kind and the size of an object, as `git cat-file` prints them. It repeats a name that is missing."""
 _HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _ESCAPE = re.compile(rb"\\(?:([0-3][0-7]{2})|(.))", re.DOTALL)
 _ESCAPED_LETTERS = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
@@ -57,10 +62,24 @@ class Commit(NamedTuple):
 
     hash: str
     parents: tuple[str, ...]
-    author_time: int
-    commit_time: int
+    author_time: int | None
+    """None if the commit has no valid time, or one beyond the calendar."""
+    commit_time: int | None
     subject: str
     message: str
+
+    @property
+    def known_times(self) -> list[int]:
+        """The times of the author and of the commit, as far as they are known."""
+        return [time for time in (self.author_time, self.commit_time) if time is not None]
+
+
+class CommitLog(NamedTuple):
+    """Commits, the newest first."""
+
+    commits: list[Commit]
+    is_cut: bool
+    """True if there are more than are read."""
 
 
 class FileDiff(NamedTuple):
@@ -81,6 +100,14 @@ class Diffs(NamedTuple):
     """True if there is more than is read."""
 
 
+class _Object(NamedTuple):
+    """An object of a repository."""
+
+    hash: str
+    kind: str
+    size: int
+
+
 class Repository(NamedTuple):
     """A git repository."""
 
@@ -90,13 +117,13 @@ class Repository(NamedTuple):
     """Where its files are checked out; none for a bare repository."""
     is_shallow: bool
 
-    def commits(self, revisions: Sequence[str], limit: int | None = None, *, since: int | None = None) -> list[Commit]:
-        """The commits of ranges such as `main..HEAD`, the newest first; without any, of all branches.
+    def commits(self, revisions: Sequence[str], limit: int | None = None, *, since: int | None = None) -> CommitLog:
+        """The commits of ranges such as `main..HEAD`; without any, of all branches.
 
         Without a limit, at most 10,000. `since` leaves out commits before a time, in seconds since 1970. Raises
         UsageError for an unknown revision.
         """
-        count = MAX_COMMITS if limit is None else limit
+        count = MAX_COMMITS + 1 if limit is None else limit
         options = ["-z", f"--format=tformat:{'%x00'.join(_LOG_FIELDS)}", f"--max-count={count}", "--no-show-signature"]
         options += [f"--since=@{since}"] if since is not None else []
         named = ["--end-of-options", *revisions] if revisions else ["--branches", "--remotes", "HEAD"]
@@ -106,9 +133,11 @@ class Repository(NamedTuple):
         fields = [field.decode("utf-8", "replace") for field in output.split(b"\0")]
         size = len(_LOG_FIELDS)
         rows = (fields[at : at + size] for at in range(0, len(fields) - size + 1, size))
-        return [_commit(row) for row in rows]
+        commits = [_commit(row) for row in rows]
+        is_cut = limit is None and len(commits) > MAX_COMMITS
+        return CommitLog(commits[:MAX_COMMITS] if is_cut else commits, is_cut)
 
-    def commit_times(self, hashes: Sequence[str]) -> dict[str, int]:
+    def commit_times(self, hashes: Sequence[str]) -> dict[str, int | None]:
         """The commit times of commits by their hashes; empty if one of them is missing, as in a shallow clone."""
         if not hashes:
             return {}
@@ -147,30 +176,39 @@ class Repository(NamedTuple):
 
     def full_hashes(self, names: Sequence[str]) -> dict[str, str]:
         """The commits that exist among hashes and their beginnings, by the name that was asked for."""
-        lines = self._cat_file("--batch-check", [f"{name}^{{commit}}" for name in names]).split(b"\n")
-        found = (line.split(b" ") for line in lines)
-        return {
-            name: parts[0].decode()
-            for name, parts in zip(names, found, strict=False)
-            if len(parts) == 3 and parts[1] == b"commit"
-        }
+        found = self._describe([f"{name}^{{commit}}" for name in names])
+        return {name: one.hash for name, one in zip(names, found, strict=False) if one is not None}
 
-    def files(self, names: Sequence[str]) -> dict[str, bytes]:
-        """The contents of objects such as `branch:path` that exist and have at most 1 MB."""
-        lines = self._cat_file("--batch-check", names).split(b"\n")
-        parts = (line.split(b" ") for line in lines)
-        small = {
-            name: one[0].decode()
-            for name, one in zip(names, parts, strict=False)
-            if len(one) == 3 and one[1] == b"blob" and int(one[2]) <= MAX_OBJECT_BYTES
+    def files(self, names: Sequence[str], max_bytes: int = MAX_OBJECT_BYTES) -> dict[str, bytes]:
+        """The contents of objects such as `branch:path` that exist and have at most `max_bytes`.
+
+        What is beyond 64 MB together is left out. Sizes are asked for first: a small object can unpack to a large one.
+        """
+        described = zip(names, self._describe(names), strict=False)
+        blobs = {
+            name: one for name, one in described if one is not None and one.kind == "blob" and one.size <= max_bytes
         }
-        bodies = _batch_bodies(self._cat_file("--batch", sorted(set(small.values()))))
-        return {name: bodies[blob] for name, blob in small.items() if blob in bodies}
+        wanted, left = [], MAX_FILES_BYTES
+        for blob in dict.fromkeys(blobs.values()):
+            if blob.size <= left:
+                wanted.append(blob.hash)
+                left -= blob.size
+        bodies = _batch_bodies(self._cat_file("--batch", wanted))
+        return {name: bodies[blob.hash] for name, blob in blobs.items() if blob.hash in bodies}
+
+    def _describe(self, names: Sequence[str]) -> list[_Object | None]:
+        """The objects of names; None where there is none. Nothing if git cannot be asked for one of the names."""
+        found = map(_OBJECT.fullmatch, self._cat_file("--batch-check", names).split(b"\n")[:-1])
+        return [_Object(one[1].decode(), one[2].decode(), int(one[3])) if one else None for one in found]
 
     def _cat_file(self, option: str, names: Sequence[str]) -> bytes:
         if not names or any("\n" in name for name in names):
             return b""
-        return run_git(self.folder, "cat-file", option, stdin="".join(f"{name}\n" for name in names).encode())
+        try:
+            stdin = "".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            return b""
+        return run_git(self.folder, "cat-file", option, stdin=stdin)
 
 
 def open_repository(folder: Path) -> Repository:
@@ -187,6 +225,19 @@ def open_repository(folder: Path) -> Repository:
     return Repository(folder, worktrees, answers[:1] == ["true"])
 
 
+@contextmanager
+def repository_of_objects(objects: Path) -> Iterator[Repository]:
+    """A new repository that only has the objects of another one: its settings, hooks and references are not read."""
+    with tempfile.TemporaryDirectory() as folder:
+        own = Path(folder) / ".git"
+        for name in ("objects/info", "refs"):
+            (own / name).mkdir(parents=True)
+        (own / "HEAD").write_text("ref: refs/heads/main\n")
+        quoted = os.fsencode(objects.resolve()).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+        (own / "objects" / "info" / "alternates").write_bytes(b'"%s"\n' % quoted)
+        yield Repository(Path(folder), (), is_shallow=False)
+
+
 def run_git(
     folder: Path, *arguments: str, stdin: bytes = b"", max_bytes: int = MAX_OUTPUT_BYTES, is_cut: bool = False
 ) -> bytes:
@@ -194,7 +245,7 @@ def run_git(
 
     A larger output is an error, unless `is_cut`: then the rest of it is left out.
     """
-    command = [*SAFE_GIT, *_MORE_SETTINGS, "-C", str(folder), *arguments]
+    command = [*_SAFE_GIT, "-C", str(folder), *arguments]
     with tempfile.TemporaryFile() as stdin_file, tempfile.TemporaryFile() as errors:
         stdin_file.write(stdin)
         stdin_file.seek(0)
@@ -266,11 +317,11 @@ def _batch_bodies(output: bytes) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     start = 0
     while (end := output.find(b"\n", start)) >= 0:
-        header = output[start:end].split(b" ")
-        if len(header) != 3:
+        header = _OBJECT.fullmatch(output[start:end])
+        if header is None:
             break
-        size = int(header[2])
-        found[header[0].decode()] = output[end + 1 : end + 1 + size]
+        size = int(header[3])
+        found[header[1].decode()] = output[end + 1 : end + 1 + size]
         start = end + size + 2
     return found
 
@@ -280,10 +331,10 @@ def _commit(fields: Sequence[str]) -> Commit:
     return Commit(name, tuple(parents.split()), _seconds(authored), _seconds(committed), subject, message)
 
 
-def _seconds(text: str) -> int:
-    """A time that a damaged commit does not have, or that is beyond the calendar, is 0."""
-    seconds = int(text) if re.fullmatch(r"\d{1,18}", text, re.ASCII) else 0
-    return seconds if seconds <= MAX_TIME_SECONDS else 0
+def _seconds(text: str) -> int | None:
+    """A time as git prints it: as nothing for a damaged commit."""
+    is_time = re.fullmatch(r"\d{1,18}", text, re.ASCII) and int(text) <= MAX_TIME_SECONDS
+    return int(text) if is_time else None
 
 
 def _parse_diffs(output: bytes) -> dict[str, list[FileDiff]]:

@@ -29,7 +29,6 @@ _FINISHED_STATUSES = ("completed", "failed", "killed", "stopped")
 class BackgroundWriters(ToolFileChanges):
     """Tells when something begins that can change any file, and when it is over."""
 
-    shells = ("Bash", "PowerShell")
     read_only_tools = frozenset(
         "Glob Grep LS NotebookRead TodoRead TodoWrite TaskCreate TaskUpdate TaskGet TaskList TaskOutput TaskStop "
         "BashOutput KillShell KillBash WebFetch WebSearch ToolSearch AskUserQuestion ExitPlanMode EnterPlanMode "

@@ -34,7 +34,6 @@ def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
 
 
 class _ClineFileChanges(ToolFileChanges):
-    shells = ("run_commands", "execute_command")
     reads = ("read_files", "read_file")
     edits = ("editor", "write_to_file", "replace_in_file", "apply_diff", "insert_content", "search_and_replace")
     read_only_tools = frozenset(

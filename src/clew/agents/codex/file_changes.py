@@ -30,7 +30,7 @@ from clew.agents.file_evidence import (
 )
 from clew.agents.patches import in_command, moved_file, patch_changes
 from clew.agents.read_only_commands import is_read_only_command
-from clew.agents.tools import command_text
+from clew.agents.tools import command_text, is_shell_tool
 from clew.io.codec import NOT_JSON, loads
 from clew.model.json import JSON
 
@@ -38,7 +38,6 @@ _HARMLESS = frozenset(
     "update_plan view_image request_user_input wait wait_agent close_agent list_agents list_mcp_resources "
     "list_mcp_resource_templates read_mcp_resource web_search tool_search get_context_remaining sleep".split()
 )
-_SHELLS = ("exec_command", "shell", "shell_command", "local_shell", "container.exec")
 _SPAWNS = ("spawn_agent", "resume_agent", "send_input", "followup_task", "assign_task")
 _ENDS = ("wait", "wait_agent", "close_agent")
 _IN_CODE = re.compile(r"\btools\.(exec_command|apply_patch|view_image|update_plan|sleep)\s*\(")
@@ -271,7 +270,7 @@ def _code(call: Call) -> str:
 
 
 def _command(call: Call) -> str | None:
-    if call.name not in _SHELLS:
+    if not is_shell_tool(call.name):
         return None
     given = call.input.get("cmd", call.input.get("command"))
     command = given

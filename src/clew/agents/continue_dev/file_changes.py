@@ -21,7 +21,6 @@ def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
 
 
 class _ContinueFileChanges(ToolFileChanges):
-    shells = ("Bash",)
     reads, writes, edits = ("Read",), ("Write",), ("Edit", "MultiEdit")
     read_only_tools = ("List", "Search", "Fetch", "Checklist", "Skills", "Diff", "Status", "AskQuestion")
     path_arguments = ("filepath", "file_path")

@@ -27,6 +27,7 @@ from clew.agents.file_evidence import (
 )
 from clew.agents.patches import patch_changes
 from clew.agents.tool_file_changes import ToolCall, ToolFileChanges
+from clew.agents.tools import is_shell_tool
 from clew.io.codec import NOT_JSON, loads
 from clew.model.json import JSON, object_at
 from clew.model.unit import Unit
@@ -45,7 +46,6 @@ def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
 
 
 class _CopilotFileChanges(ToolFileChanges):
-    shells = ("bash",)
     reads, writes, edits = ("view",), ("create",), ("edit", "apply_patch")
     read_only_tools = frozenset(
         "glob grep sql session_store_sql read_bash list_bash read_agent list_agents skill web_fetch web_search "
@@ -96,7 +96,7 @@ class _CopilotFileChanges(ToolFileChanges):
         for shell in ended:
             if shell in self._shells:
                 yield WriterFinished(self._shells.pop(shell), self.index)
-        if call.name in self.shells and started is not None and not ended:
+        if is_shell_tool(call.name) and started is not None and not ended:
             self._shells[started[1]] = call.id
         elif (call.name, call.input.get("mode")) != ("task", "background"):
             yield from super().ended_writers(call)

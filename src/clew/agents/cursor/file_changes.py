@@ -22,7 +22,6 @@ def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
 
 
 class _CursorFileChanges(ToolFileChanges):
-    shells = ("run_terminal_cmd",)
     reads, writes, deletes = ("read_file",), ("write",), ("delete_file",)
     edits = ("search_replace", "edit_file", "apply_patch")
     read_only_tools = frozenset(

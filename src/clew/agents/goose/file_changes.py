@@ -22,7 +22,6 @@ def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
 
 
 class _GooseFileChanges(ToolFileChanges):
-    shells = ("shell",)
     reads = ("text_editor view",)
     writes = ("write", "text_editor write")
     edits = ("edit", "text_editor")

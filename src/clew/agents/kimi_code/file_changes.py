@@ -35,7 +35,6 @@ def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
 
 
 class _KimiFileChanges(ToolFileChanges):
-    shells = ("Bash",)
     reads, writes, edits = ("Read",), ("Write",), ("Edit",)
     read_only_tools = frozenset(
         "ReadMediaFile Glob Grep TodoList FetchURL WebSearch AskUserQuestion EnterPlanMode ExitPlanMode CreateGoal "

@@ -47,7 +47,6 @@ def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
 
 
 class _OpenCodeFileChanges(ToolFileChanges):
-    shells = ("bash",)
     reads, writes, edits = ("read",), ("write",), ("edit", "multiedit", *_PATCHES)
     read_only_tools = frozenset(
         "glob grep list webfetch websearch codesearch todowrite todoread skill question lsp invalid".split()

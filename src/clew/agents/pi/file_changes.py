@@ -26,7 +26,6 @@ def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
 
 
 class _PiFileChanges(ToolFileChanges):
-    shells = ("bash", "powershell")
     reads, writes, edits = ("read",), ("write",), ("edit",)
     read_only_tools = ("grep", "find", "ls")
     old_arguments, new_arguments = ("oldText",), ("newText",)

@@ -23,7 +23,6 @@ def file_changes(source: SourceFile, units: Iterator[Unit]) -> Iterator[Event]:
 
 
 class _ChatFileChanges(ToolFileChanges):
-    shells = ("run_in_terminal",)
     reads, writes, edits = ("read_file",), ("create_file",), ("replace_string_in_file", _SEVERAL, _PARTIAL)
     read_only_tools = frozenset(
         "list_dir file_search grep_search semantic_search get_errors fetch_webpage manage_todo_list view_image "
