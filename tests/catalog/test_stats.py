@@ -215,10 +215,14 @@ def test_lines_that_nobody_tells_are_unknown() -> None:
     assert change_row({"files_changed": 0, **unknown}) == {"files_changed": 0, "lines_added": 0, "lines_removed": 0}
 
 
-def test_changes_of_cline_and_continue_are_counted() -> None:
+def test_changes_of_cline_continue_pi_and_goose_are_counted() -> None:
     edit = {"path": "a.py", "old_text": "x\n", "new_text": "y\nz\n"}
     assert requested_changes("editor", edit) == [RequestedChange("a.py", "edit", 2, 1)]
     assert requested_changes("editor", {"path": "a.py", "new_text": "x"}) == [RequestedChange("a.py", "edit", 1, 0)]
+    of_pi = {"path": "a.py", "edits": [{"oldText": "x", "newText": "y\nz"}]}
+    of_goose = {"path": "a.py", "before": "x", "after": "y\nz"}
+    for arguments in (of_pi, of_goose):
+        assert requested_changes("edit", arguments) == [RequestedChange("a.py", "edit", 2, 1)]
     write = {"filepath": "a.py", "content": "x\ny\n"}
     assert requested_changes("Write", write) == [RequestedChange("a.py", "edit", 2, 0)]
 

@@ -26,6 +26,7 @@ OLD_AND_NEW_TEXTS = (
     ("old_string", "new_string"),
     ("old_str", "new_str"),
     ("oldString", "newString"),
+    ("oldText", "newText"),
     ("old_text", "new_text"),
     ("old", "new"),
 )

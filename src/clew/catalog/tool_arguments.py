@@ -10,8 +10,8 @@ from clew.analysis.actions import OLD_AND_NEW_TEXTS, PATHS, common_ends
 from clew.analysis.todos import as_todo
 
 _PATH_KEYS = (*PATHS, "file")
-_OLD_TEXT_KEYS = tuple(old for old, _ in OLD_AND_NEW_TEXTS)
-_NEW_TEXT_KEYS = (*(new for _, new in OLD_AND_NEW_TEXTS), "new_source")
+_OLD_TEXT_KEYS = (*(old for old, _ in OLD_AND_NEW_TEXTS), "before")
+_NEW_TEXT_KEYS = (*(new for _, new in OLD_AND_NEW_TEXTS), "after", "new_source")
 _CONTENT_KEYS = ("content", "file_text", "text")
 _TODO_LIST_KEYS = {"TodoWrite": "todos", "update_plan": "plan", "write_todos": "todos"}
 """The argument with the task list, by tool."""
