@@ -222,6 +222,21 @@ def test_RD09_thousands_of_known_values_are_each_spelled_once_and_compared_where
     assert spelled == len(values)
 
 
+def test_RD09_the_time_for_a_text_does_not_grow_with_the_number_of_known_values_of_one_beginning() -> None:
+    header = base64.urlsafe_b64encode(b'{"alg":"RS256","kid":"' + b"k" * 128 + b'"}').decode()
+    plant = Planter("one beginning")
+    values = [header + base64.b64encode(plant.password().encode() * 12).decode() for _ in range(2000)]
+    text = " ".join(values[:200] * 5).encode()
+    spent = []
+    for known in (KnownValues(values[:200]), KnownValues(values)):
+        known.hits(b"builds the automaton")
+        start = process_time()
+        assert len(known.hits(text)) == 1000
+        spent.append(process_time() - start)
+    # A comparison with each value would take ten times as long.
+    assert spent[1] < 4 * spent[0] + 0.1
+
+
 def test_a_token_behind_the_name_of_another_is_found() -> None:
     value = PLANT.github()
     for before in ("sk-" + "ant- or ", "npm" + "_ ", "hf" + "_ ", "AK" + "IA ", "gl" + "pat- "):

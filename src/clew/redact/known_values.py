@@ -41,11 +41,12 @@ _ESCAPED = lazy_compile(rb"\\\\{0,7}u[0-9A-Fa-f]{4}(?:\\{1,8}u[0-9A-Fa-f]{4}){5,
 _CODE = lazy_compile(rb"u([0-9A-Fa-f]{4})")
 _SEPARATOR = b"\0" * MIN_VALUE_CHARS
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
-# Texts are searched in windows of at least this many bytes, which bounds the list of overlapping matches.
+# Texts are searched in windows of this many bytes, which bounds the list of overlapping matches.
 _WINDOW_BYTES = 1 << 16
-# The automaton finds this many bytes of a spelling; the rest is compared. To build one for long keys takes too long.
+# The automaton finds spellings by their first bytes: to build one of whole long keys takes too long.
 _MAX_AUTOMATON_BYTES = 128
 Span = tuple[int, int]
+_PatternsByLength = dict[int, set[bytes]]
 
 
 class KnownValues:
@@ -58,7 +59,7 @@ class KnownValues:
         self._values: set[str] = set()
         self._patterns: dict[bytes, None] = {}
         self._automaton: BytesAhoCorasick | None = None
-        self._by_beginning: list[list[bytes]] = []
+        self._patterns_by_beginning: list[_PatternsByLength] = []
         self._longest_value = 0
         self._has_letters_only = True
         self._sorted: list[str] | None = None
@@ -109,20 +110,26 @@ class KnownValues:
     def _find_spellings(self, text: bytes) -> list[Span]:
         """Return all places of all spellings; those of 6 or 7 bytes only where they are words by themselves."""
         if self._automaton is None:
-            groups: dict[bytes, list[bytes]] = {}
-            for pattern in self._patterns:
-                groups.setdefault(pattern[:_MAX_AUTOMATON_BYTES], []).append(pattern)
-            self._automaton, self._by_beginning = BytesAhoCorasick(groups), list(groups.values())
+            self._automaton = self._build_automaton()
         spans: list[Span] = []
         for begin in range(0, len(text), _WINDOW_BYTES):
             window = text if len(text) <= _WINDOW_BYTES else text[begin : begin + _WINDOW_BYTES + _MAX_AUTOMATON_BYTES]
-            for number, start, _ in self._automaton.find_matches_as_indexes(window, overlapping=True):
-                for pattern in self._by_beginning[number]:
-                    span = begin + start, begin + start + len(pattern)
-                    if _is_spelled(text, pattern, *span) and (not spans or span != spans[-1]):
-                        spans.append(span)
+            for number, offset, _ in self._automaton.find_matches_as_indexes(window, overlapping=True):
+                start = begin + offset
+                end = _end_of_longest(text, start, self._patterns_by_beginning[number])
+                if end is not None:
+                    spans.append((start, end))
             spans = _merged(spans) if len(spans) > _WINDOW_BYTES else spans
         return spans
+
+    def _build_automaton(self) -> BytesAhoCorasick:
+        """Build the automaton, and store which spellings each of its beginnings has: by length, the longest first."""
+        groups: dict[bytes, _PatternsByLength] = {}
+        for pattern in sorted(self._patterns, key=len, reverse=True):
+            patterns_by_length = groups.setdefault(pattern[:_MAX_AUTOMATON_BYTES], {})
+            patterns_by_length.setdefault(len(pattern), set()).add(pattern)
+        self._patterns_by_beginning = list(groups.values())
+        return BytesAhoCorasick(groups)
 
     def _find_encoded(self, text: bytes) -> Iterator[Span]:
         """Yield runs of hex and of Unicode escapes that hold a value when they are decoded."""
@@ -161,11 +168,13 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
     return joined
 
 
-def _is_spelled(text: bytes, pattern: bytes, start: int, end: int) -> bool:
-    """Tell whether a spelling that begins at an offset is there; a short one counts only as a word by itself."""
-    if len(pattern) < _MIN_BYTES_WITHIN_WORD:
-        return _is_word(text, start, end)
-    return len(pattern) <= _MAX_AUTOMATON_BYTES or text.startswith(pattern, start)
+def _end_of_longest(text: bytes, start: int, patterns_by_length: _PatternsByLength) -> int | None:
+    """Return where the longest of some spellings ends that begins at an offset; a short one counts only as a word."""
+    for length, patterns in patterns_by_length.items():
+        end = start + length
+        if text[start:end] in patterns and (length >= _MIN_BYTES_WITHIN_WORD or _is_word(text, start, end)):
+            return end
+    return None
 
 
 def _is_word(text: bytes, start: int, end: int) -> bool:
