@@ -154,6 +154,9 @@ def test_empty_values_of_the_user_stay(agent: str, content: str, home: Path) -> 
         "sh -c 'clew hook run",
         "clew() { true; }\nclew hook run --agent gemini",
         "/opt/bin/clew --home /srv \\\n hook run --agent gemini",
+        "clew --home '/srv/my home' --source=laptop --no-sync hook run --agent gemini",
+        '"C:\\Program Files\\clew.exe" hook run --agent gemini --foreground',
+        "python3 -m clew hook run --agent gemini",
     ],
 )
 def test_a_line_of_the_user_that_runs_clew_is_reported_and_stays(command: str, home: Path) -> None:
@@ -179,6 +182,23 @@ def test_a_line_of_the_user_that_runs_clew_stays_beside_the_hook_of_clew(home: P
     assert first == wrapped and "/gone" not in second["hooks"][0]["command"]
     assert "timeout 5" in change("uninstall", "gemini").err
     assert groups(path) == [wrapped]
+
+
+@every_agent
+@pytest.mark.parametrize(
+    "command", ["cd ~/src/clew && git hook run pre-commit", "clew sync; git hook run", "clew --no-sync | npm hook run"]
+)
+def test_a_hook_of_the_user_that_only_names_clew_is_like_any_other(agent: str, command: str, home: Path) -> None:
+    user_hook = {"hooks": [{"type": "command", "command": command}]}
+    content = json.dumps({"hooks": {"SessionEnd": [user_hook]}})
+    path = config(home, agent, content)
+    assert change("uninstall", agent).code == 1
+    installed = change("install", agent)
+    assert installed.code == 0 and "clew did not add it" not in installed.err
+    assert groups(path)[0] == user_hook
+    assert groups(path)[1]["hooks"][0]["command"].endswith(f"hook run --agent {agent}")
+    assert change("uninstall", agent).code == 0
+    assert path.read_text() == content
 
 
 @pytest.mark.parametrize("program", ["clew", "~/clew", "$HOME/clew"])

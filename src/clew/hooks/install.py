@@ -18,7 +18,9 @@ from clew.errors import UsageError
 from clew.host import Host
 
 _HOOKS = "hooks"
-_RUNS_CLEW = re.compile(r"\bclew\b.*\bhook\s+run\b", re.DOTALL)
+_OPTION_VALUE = r"""(?:"[^"]*"|'[^']*'|[^\s;&|"'-][^\s;&|]*)"""
+# Only options may stand in between: `cd ~/src/clew && git hook run pre-commit` does not run clew.
+_RUNS_CLEW = re.compile(rf"""\bclew(?:\.exe)?["']?(?:\s+-[\w-]+(?:(?:=|\s+){_OPTION_VALUE})?)*\s+hook\s+run\b""")
 
 
 def hook_addition(agent: Agent, host: Host, program: Sequence[str] = ()) -> HookAddition | None:
@@ -100,7 +102,7 @@ class HookAddition(JsonAddition):
     def _user_command(self, values: dict[str, Any]) -> str | None:
         """The command of a hook that runs clew but is not as clew writes it, such as `timeout 5 clew hook run`."""
         commands = (_command(hook) for hook in self._hooks(values) if not self._is_own(hook))
-        return next((command for command in commands if _RUNS_CLEW.search(command)), None)
+        return next((command for command in commands if _RUNS_CLEW.search(command.replace("\\\n", " "))), None)
 
     def _is_own(self, hook: Any) -> bool:
         """True for a hook that clew wrote, wherever its program was installed."""
