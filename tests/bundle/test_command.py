@@ -219,7 +219,7 @@ def test_the_signature_of_another_key_is_named(keys: Path, synced_demo: Path, tm
     done = clew("bundle", "verify", file, "--signers", keys / "signers")
     assert done.code == 1
     assert "manifest.json.sig: signed with ED25519 key" in done.out
-    assert f"this key is not in {keys / 'signers'}" in done.out
+    assert f"; no line of {keys / 'signers'} allows this key to sign bundles\n" in done.out
     assert "contents intact, but NOT SIGNED BY AN ALLOWED SIGNER" in done.out
     assert "use --signers" not in done.out
     assert clew("bundle", "verify", file, "--signers", keys / "signers", "--json").json["intact"] is False
@@ -233,6 +233,22 @@ def test_the_signature_of_another_key_is_named(keys: Path, synced_demo: Path, tm
     assert "manifest.json.sig: missing: --signers needs a signed bundle" in done.out
     assert "contents intact, but NOT SIGNED" in done.out
     assert f"{keys}: not a file" in clew("bundle", "verify", file, "--signers", keys).err
+
+
+@needs_ssh_keygen
+def test_a_line_of_the_signers_that_excludes_bundles_is_named_with_the_reason(
+    keys: Path, synced_demo: Path, tmp_path: Path
+) -> None:
+    file, signers, key = tmp_path / "b.tar", tmp_path / "signers", (keys / "ada.pub").read_text()
+    assert clew("--home", synced_demo, "bundle", "create", LATEST, "-o", file, "--sign", keys / "ada").code == 0
+    not_permitted = 'key is not permitted for use in signature namespace "clew-bundle"'
+    for options, reason in (('namespaces="git"', not_permitted), ('valid-before="20200101"', "key has expired")):
+        signers.write_text(f"eve@example.org {(keys / 'eve.pub').read_text()}ada@example.org {options} {key}")
+        done = clew("bundle", "verify", file, "--signers", signers)
+        assert done.code == 1
+        assert f"; no line of {signers} allows this key to sign bundles ({signers}:2: {reason}" in done.out
+    signers.write_text(f'ada@example.org namespaces="git,clew-bundle" {key}')
+    assert clew("bundle", "verify", file, "--signers", signers).code == 0
 
 
 @needs_ssh_keygen

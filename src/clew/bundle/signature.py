@@ -16,8 +16,8 @@ NAMESPACE = "clew-bundle"
 MAX_SIGNATURE_BYTES = 64 << 10
 _BEGIN, _END = b"-----BEGIN SSH SIGNATURE-----\n", b"-----END SSH SIGNATURE-----\n"
 _LINE_LENGTH = 70
-_NO_SIGNER = "No principal matched."
-"""What ssh-keygen prints if a list of signers is well-formed and does not have the key."""
+_WITHOUT_REASON = ("No principal matched.", "Could not verify signature.")
+"""What ssh-keygen prints besides its reasons, if it has any, why lines of a list of signers do not count."""
 _KEY = re.compile(r"with (\S+ key \S+)")
 
 
@@ -61,13 +61,17 @@ def check(content: bytes, signature: bytes, signers: Path | None) -> Checked:
         key = found[1] if (found := _KEY.search(done.text)) else "an unknown key"
         if signers is None:
             return Checked(None, key)
-        done = _run("find-principals", "-s", str(file), "-f", str(signers), content=b"")
-        for signer in done.text.splitlines() if done.is_good else ():
+        found_signers = _run("find-principals", "-s", str(file), "-f", str(signers), content=b"")
+        refusals = [] if found_signers.is_good else [found_signers.text]
+        for signer in found_signers.text.splitlines() if found_signers.is_good else ():
             wanted = ("-f", str(signers), "-I", signer, "-n", NAMESPACE, "-s", str(file))
-            if _run("verify", *wanted, content=content).is_good:
+            verified = _run("verify", *wanted, content=content)
+            if verified.is_good:
                 return Checked(None, key, signer)
-    reasons = [line for line in done.text.splitlines() if not done.is_good and line != _NO_SIGNER]
-    return Checked(f"signed with {key}; this key is not in {signers}{f' ({reasons[0]})' if reasons else ''}", key)
+            refusals.append(verified.text)
+    reasons = dict.fromkeys(line for text in refusals for line in text.splitlines() if line not in _WITHOUT_REASON)
+    why = f" ({'; '.join(reasons)})" if reasons else ""
+    return Checked(f"signed with {key}; no line of {signers} allows this key to sign bundles{why}", key)
 
 
 def _is_canonical(signature: bytes) -> bool:
