@@ -179,6 +179,8 @@ def test_what_a_check_prints(bundle: Path, tmp_path: Path) -> None:
     good = clew("bundle", "verify", bundle)
     assert good.code == 0
     assert good.out.endswith(": intact\nnot signed: the hashes match, but nothing proves who wrote the file\n")
+    report = clew("bundle", "verify", bundle, "--json")
+    assert (report.code, report.json["intact"], report.json["passed"]) == (0, True, True)
     name = "sessions/000001/native/001.jsonl"
     (tmp_path / "bad.tar").write_bytes(changed(bundle.read_bytes(), name, lambda text: text.replace(b"a", b"o", 1)))
     bad = clew("bundle", "verify", tmp_path / "bad.tar")
@@ -187,7 +189,7 @@ def test_what_a_check_prints(bundle: Path, tmp_path: Path) -> None:
     assert "NOT INTACT" in bad.out
     report = clew("bundle", "verify", tmp_path / "bad.tar", "--json")
     assert report.code == 1
-    assert report.json["intact"] is False
+    assert (report.json["intact"], report.json["passed"]) == (False, False)
     assert report.json["findings"][0]["what"] == "changed"
     assert report.json["findings"][0]["line"] == 1
 
@@ -222,7 +224,8 @@ def test_the_signature_of_another_key_is_named(keys: Path, synced_demo: Path, tm
     assert f"; no line of {keys / 'signers'} allows this key to sign bundles\n" in done.out
     assert "contents intact, but NOT SIGNED BY AN ALLOWED SIGNER" in done.out
     assert "use --signers" not in done.out
-    assert clew("bundle", "verify", file, "--signers", keys / "signers", "--json").json["intact"] is False
+    report = clew("bundle", "verify", file, "--signers", keys / "signers", "--json")
+    assert (report.code, report.json["intact"], report.json["passed"]) == (1, True, False)
     # The file of a public key is easily taken for a list of signers, which also has names.
     mistaken = clew("bundle", "verify", file, "--signers", keys / "eve.pub")
     assert mistaken.code == 1 and f"{keys / 'eve.pub'}:1: " in mistaken.out

@@ -232,7 +232,8 @@ def _compare_originals(proof: Proof, file: Path, original: Path) -> None:
 def _report(file: Path, proof: Proof) -> dict[str, JSON]:
     return {
         "file": str(file),
-        "intact": proof.holds,
+        "intact": proof.is_unchanged,
+        "passed": proof.holds,
         "sessions": proof.sessions,
         "records": proof.records,
         "bytes": proof.bytes,
