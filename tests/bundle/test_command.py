@@ -336,6 +336,18 @@ def test_originals_are_compared_with_what_was_masked(synced_demo: Path, tmp_path
     assert clew("bundle", "verify", masked, "--original", tmp_path / "bad.tar").code == 1
 
 
+def test_originals_are_compared_in_a_bundle_that_no_allowed_signer_signed(synced_demo: Path, tmp_path: Path) -> None:
+    masked, other, signers = (tmp_path / name for name in ("masked.tar", "other.tar", "signers"))
+    create = ("--home", synced_demo, "bundle", "create", LATEST)
+    assert clew(*create, "--redact", "all", "-o", masked).code == 0
+    assert clew("--home", synced_demo, "bundle", "create", "--agent", "codex", "-o", other).code == 0
+    signers.touch()
+    done = clew("bundle", "verify", masked, "--original", other, "--signers", signers)
+    assert done.code == 1
+    assert "--signers needs a signed bundle" in done.out
+    assert "is not the original of what was masked" in done.out
+
+
 def test_only_the_owner_of_the_key_compares_originals(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -225,7 +225,7 @@ def _compare_originals(proof: Proof, file: Path, original: Path) -> None:
     if not (data_dir() / KEY_FILE).is_file():
         raise SourceUnreadable(f"{data_dir() / KEY_FILE}: no such file; only its owner can compare the originals")
     proof.findings += verify(original).findings
-    if proof.holds:
+    if proof.is_unchanged:
         proof.findings += compare_originals(file, original, marker_key(data_dir()))
 
 
