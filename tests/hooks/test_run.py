@@ -57,7 +57,7 @@ def test_the_ended_session_is_archived_and_no_other(agent: str, sessions: Path) 
     path = path_of(agent)
     assert end(agent, payload(path)) == "archived"
     newest = load_runs()[0][1]
-    assert newest.session is not None and newest.is_success
+    assert newest.session is not None
     assert {one for one in archived() if f"/{newest.session}/" not in one} == {path}
     assert end(agent, payload(path)) == "unchanged"
     Path(path).unlink()

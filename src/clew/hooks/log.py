@@ -46,11 +46,6 @@ class HookRun(msgspec.Struct):
     error: str | None = None
     """The type of an unexpected error."""
 
-    @property
-    def is_success(self) -> bool:
-        """True if the archive has the session."""
-        return self.outcome in (ARCHIVED, UNCHANGED)
-
 
 def log_path() -> Path:
     """The path of the list."""
