@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from clew.bundle.create import About, BundleWriter, Masking
+from clew.bundle.create import BundleDescription, BundleWriter, Masking
 from clew.bundle.format import END, Manifest, bundle_key, header, padding, seal, unseal
 from clew.bundle.verify import Proof, verify
 from clew.host import Host
@@ -33,9 +33,9 @@ def written(
 ) -> bytes:
     """A bundle of some sessions."""
     out = io.BytesIO()
-    about = About("1.0", created_at, "", None, None, [{"type": "local"}])
+    description = BundleDescription("1.0", created_at, "", None, None, [{"type": "local"}])
     masking = Masking(lambda: Redactor(load_settings("secrets", plain=True)), KEY) if masked else None
-    writer = BundleWriter(out, about, masking)
+    writer = BundleWriter(out, description, masking)
     for session in sessions:
         writer.add(session)
     writer.finish([], {"profile": "secrets"} if masked else None, sign)
@@ -92,6 +92,6 @@ def checked(bundle: bytes, folder: Path, signers: Path | None = None) -> Proof:
     return verify(file, signers)
 
 
-def told(bundle: bytes, folder: Path) -> list[str]:
-    """What a check finds, in words."""
+def finding_texts(bundle: bytes, folder: Path) -> list[str]:
+    """The texts of what a check of the bundle finds."""
     return [str(finding) for finding in checked(bundle, folder).findings]

@@ -19,10 +19,10 @@ from tests.bundle.making import (
     archive_of,
     changed,
     checked,
+    finding_texts,
     manifest_of,
     members_of,
     some_sessions,
-    told,
     with_manifest,
     written,
 )
@@ -71,7 +71,7 @@ def test_a_flipped_bit_is_named_with_its_line(bundle: bytes, masked: bytes, name
         body = dict(members_of(one))[name]
         lines = body.splitlines(keepends=True)
         at = len(lines[0]) + len(lines[1]) + len(lines[2]) // 2
-        findings = told(changed(one, name, lambda text, at=at: flip(text, at)), tmp_path)  # type: ignore[misc]
+        findings = finding_texts(changed(one, name, lambda text, at=at: flip(text, at)), tmp_path)  # type: ignore[misc]
         assert findings == [f"{name}:3: line 3 was changed"]
 
 
@@ -79,14 +79,14 @@ def test_a_flipped_bit_of_the_chain_is_named_with_its_line(bundle: bytes, tmp_pa
     lines = dict(members_of(bundle))[CHAIN].splitlines(keepends=True)
     start = sum(map(len, lines[:4]))
     for at in (start + 10, start + lines[4].index(b'"sha256"') + 12):
-        findings = told(changed(bundle, CHAIN, lambda text, at=at: flip(text, at)), tmp_path)  # type: ignore[misc]
+        findings = finding_texts(changed(bundle, CHAIN, lambda text, at=at: flip(text, at)), tmp_path)  # type: ignore[misc]
         assert findings[0].startswith(f"{CHAIN}:5: was changed")
 
 
 def test_a_flipped_bit_of_the_manifest_is_named(bundle: bytes, tmp_path: Path) -> None:
     text = dict(members_of(bundle))["manifest.json"]
     at = text.index(b'"created_at"') + 15
-    assert told(changed(bundle, "manifest.json", lambda text: flip(text, at)), tmp_path) == [
+    assert finding_texts(changed(bundle, "manifest.json", lambda text: flip(text, at)), tmp_path) == [
         "manifest.json: was changed: its hash is not that of its content"
     ]
 
@@ -94,7 +94,7 @@ def test_a_flipped_bit_of_the_manifest_is_named(bundle: bytes, tmp_path: Path) -
 def test_a_removed_record_is_named(bundle: bytes, masked: bytes, tmp_path: Path) -> None:
     for one in (bundle, masked):
         without = changed(one, NATIVE, lambda text: b"".join(_without(text.splitlines(keepends=True), 1)))
-        assert told(without, tmp_path) == [f"{NATIVE}:2: line 2 was removed"]
+        assert finding_texts(without, tmp_path) == [f"{NATIVE}:2: line 2 was removed"]
 
 
 def test_a_record_removed_with_its_entry_is_named(bundle: bytes, tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_record_removed_with_its_entry_is_named(bundle: bytes, tmp_path: Path)
     second = next(number for number, line in enumerate(chain) if line.startswith(b'{"file":1,"line":2,'))
     without = changed(bundle, NATIVE, lambda text: b"".join(_without(text.splitlines(keepends=True), 1)))
     without = changed(without, CHAIN, lambda _: b"".join(_without(chain, second)))
-    findings = told(without, tmp_path)
+    findings = finding_texts(without, tmp_path)
     assert f"{CHAIN}:{second + 1}: an entry before it was removed, that of line 2 of {NATIVE}" in findings
 
 
@@ -113,29 +113,29 @@ def _without(lines: list[bytes], at: int) -> list[bytes]:
 def test_added_and_reordered_records_are_named(bundle: bytes, tmp_path: Path) -> None:
     added = changed(bundle, NATIVE, lambda text: text + b'{"type":"user"}\n')
     lines = len(dict(members_of(bundle))[NATIVE].splitlines()) + 1
-    assert told(added, tmp_path) == [f"{NATIVE}:{lines}: line {lines} was added"]
+    assert finding_texts(added, tmp_path) == [f"{NATIVE}:{lines}: line {lines} was added"]
 
     def reorder(text: bytes) -> bytes:
         first, second, *others = text.splitlines(keepends=True)
         return b"".join([second, first, *others])
 
-    assert told(changed(bundle, NATIVE, reorder), tmp_path) == [f"{NATIVE}:1: lines 1, 2 were reordered"]
+    assert finding_texts(changed(bundle, NATIVE, reorder), tmp_path) == [f"{NATIVE}:1: lines 1, 2 were reordered"]
 
 
 def test_a_removed_an_added_and_a_renamed_member_are_named(bundle: bytes, tmp_path: Path) -> None:
     members = members_of(bundle)
     without = [(name, body) for name, body in members if name != NATIVE]
-    assert f"{NATIVE}: was removed" in told(archive_of(without), tmp_path)
+    assert f"{NATIVE}: was removed" in finding_texts(archive_of(without), tmp_path)
     extra = [*members[:-1], ("sessions/000002/native/002.jsonl", b"{}\n"), members[-1]]
-    assert "sessions/000002/native/002.jsonl: was added: the session has no such file" in told(
+    assert "sessions/000002/native/002.jsonl: was added: the session has no such file" in finding_texts(
         archive_of(extra), tmp_path
     )
     other_spelling = [*members, ("sessions/0000002/document.json", b"{}\n")]
-    assert told(archive_of(other_spelling), tmp_path) == [
+    assert finding_texts(archive_of(other_spelling), tmp_path) == [
         "sessions/0000002/document.json: was added: the session has no such file"
     ]
     unknown = [*members, ("notes.txt", b"hello")]
-    assert told(archive_of(unknown), tmp_path) == ["notes.txt: was added: a bundle has no such member"]
+    assert finding_texts(archive_of(unknown), tmp_path) == ["notes.txt: was added: a bundle has no such member"]
 
 
 def test_a_check_of_many_sessions_takes_time_for_each_once(bundle: bytes, tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_reordered_members_are_named(bundle: bytes, tmp_path: Path) -> None:
     names = [name for name, _ in members]
     one, other = names.index(NATIVE), names.index("sessions/000003/native/001.jsonl")
     members[one], members[other] = members[other], members[one]
-    assert told(archive_of(members), tmp_path) == [
+    assert finding_texts(archive_of(members), tmp_path) == [
         f"sessions/000003/native/001.jsonl: was reordered: it is in the place of {NATIVE}",
         f"{NATIVE}: was reordered: it is in the place of sessions/000003/native/001.jsonl",
     ]
@@ -167,7 +167,7 @@ def test_exchanged_contents_are_named(bundle: bytes, tmp_path: Path) -> None:
     bodies = dict(members_of(bundle))
     other = "sessions/000003/native/001.jsonl"
     bodies[NATIVE], bodies[other] = bodies[other], bodies[NATIVE]
-    assert told(archive_of(list(bodies.items())), tmp_path) == [
+    assert finding_texts(archive_of(list(bodies.items())), tmp_path) == [
         f"{NATIVE}: was reordered: it has the content of {other}",
         f"{other}: was reordered: it has the content of {NATIVE}",
     ]
@@ -176,29 +176,31 @@ def test_exchanged_contents_are_named(bundle: bytes, tmp_path: Path) -> None:
 def test_a_removed_and_an_added_session_are_named(bundle: bytes, demo: Path, tmp_path: Path) -> None:
     without = [(name, body) for name, body in members_of(bundle) if not name.startswith("sessions/000002/")]
     session = some_sessions(demo)[1]
-    assert told(archive_of(without), tmp_path) == [
+    assert finding_texts(archive_of(without), tmp_path) == [
         f"sessions/000002: session claude-code:{session.id} was removed, with all its files"
     ]
     more = members_of(written(some_sessions(demo, count=4)))
     fourth = [(name, body) for name, body in more if name.startswith("sessions/000004/")]
     added = [*members_of(bundle)[:-1], *fourth, members_of(bundle)[-1]]
-    assert "sessions/000004: was added: the manifest does not name this session" in told(archive_of(added), tmp_path)
+    assert "sessions/000004: was added: the manifest does not name this session" in finding_texts(
+        archive_of(added), tmp_path
+    )
 
 
 def test_the_manifest_of_another_bundle_is_named(bundle: bytes, demo: Path, tmp_path: Path) -> None:
     other = dict(members_of(written(some_sessions(demo), created_at="2026-11-16T12:00:00Z")))["manifest.json"]
-    assert told(changed(bundle, "manifest.json", lambda _: other), tmp_path) == [
+    assert finding_texts(changed(bundle, "manifest.json", lambda _: other), tmp_path) == [
         "manifest.json: belongs to another bundle: it names none of these sessions' chains"
     ]
     without = [(name, body) for name, body in members_of(bundle) if name != "manifest.json"]
-    assert told(archive_of(without), tmp_path) == ["manifest.json: is missing"]
+    assert finding_texts(archive_of(without), tmp_path) == ["manifest.json: is missing"]
 
 
 def test_a_manifest_that_names_fewer_sessions_is_noticed(bundle: bytes, tmp_path: Path) -> None:
     def forget(manifest: object) -> None:
         manifest.sessions.pop()  # type: ignore[attr-defined]
 
-    assert "sessions/000003: was added: the manifest does not name this session" in told(
+    assert "sessions/000003: was added: the manifest does not name this session" in finding_texts(
         with_manifest(bundle, forget), tmp_path
     )
 
@@ -266,7 +268,7 @@ def test_what_could_do_harm_is_refused(bundle: bytes, block: bytes, message: str
 
 def test_a_huge_size_is_refused_without_reading(bundle: bytes, tmp_path: Path) -> None:
     huge = bundle.removesuffix(END) + header("sessions/000001/native/009.jsonl", 1 << 60) + END
-    findings = told(huge, tmp_path)
+    findings = finding_texts(huge, tmp_path)
     assert f"has {1 << 60} bytes by its header, but the file ends before" in findings[0]
 
 

@@ -63,8 +63,8 @@ class Masking(NamedTuple):
     """The key of the commitments to the original records."""
 
 
-class About(NamedTuple):
-    """What the manifest says besides the sessions."""
+class BundleDescription(NamedTuple):
+    """The values of the manifest that are known before a session is read."""
 
     clew_version: str
     created_at: str
@@ -77,8 +77,8 @@ class About(NamedTuple):
 class BundleWriter:
     """A bundle in the making."""
 
-    def __init__(self, out: IO[bytes], about: About, masking: Masking | None = None) -> None:
-        self._out, self._about, self._masking = out, about, masking
+    def __init__(self, out: IO[bytes], description: BundleDescription, masking: Masking | None = None) -> None:
+        self._out, self._description, self._masking = out, description, masking
         self._head = START
         self.sessions: list[SessionHead] = []
         """Those that were written."""
@@ -91,7 +91,9 @@ class BundleWriter:
         for attempt in range(ATTEMPTS):
             before = _states(session.source)
             with _new_spool() as content, _new_spool() as chain:
-                staged = _StagedSession(len(self.sessions) + 1, self._head, self._about.created_at, content, chain)
+                staged = _StagedSession(
+                    len(self.sessions) + 1, self._head, self._description.created_at, content, chain
+                )
                 staged.read(session, self._masking)
                 if before == _states(session.source):
                     self._write(staged)
@@ -135,19 +137,19 @@ class BundleWriter:
         sign: Callable[[bytes], bytes] | None = None,
     ) -> Manifest:
         """Write the manifest, its signature and the end of the archive."""
-        about, (first, last) = self._about, self._times or (None, None)
+        description, (first, last) = self._description, self._times or (None, None)
         manifest = Manifest(
             format=FORMAT,
             version=FORMAT_VERSION,
-            clew=about.clew_version,
-            created_at=about.created_at,
-            filters=about.filters,
-            since=about.since,
-            until=about.until,
+            clew=description.clew_version,
+            created_at=description.created_at,
+            filters=description.filters,
+            since=description.since,
+            until=description.until,
             first_activity=first,
             last_activity=last,
             redaction=redaction,
-            sources=about.sources,
+            sources=description.sources,
             counts=self._counts,
             problems=list(problems),
             sessions=self.sessions,
@@ -186,14 +188,14 @@ class _StagedSession:
         for file, name in enumerate(("", *source.parts, *source.sides), 1):
             pairs = _record_pairs(session.source, name, redactor)
             files.append(self._stage_file(file, name or source.path.name, pairs, source, masking))
-        about = shown.session_object
+        header = shown.session_object
         self.entry = SessionEntry(
             number=self.number,
             agent=shown.agent.id,
-            id=str(about["id"]),
-            workspace=_text(about["workspace"]),
-            started_at=_text(about["started_at"]),
-            ended_at=_text(about["ended_at"]),
+            id=str(header["id"]),
+            workspace=_text(header["workspace"]),
+            started_at=_text(header["started_at"]),
+            ended_at=_text(header["ended_at"]),
             document=document,
             files=files,
         )

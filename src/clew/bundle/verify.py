@@ -61,14 +61,14 @@ _BUFFER_BYTES = 1 << 16
 _DIGEST_BYTES = 16
 """So much of each hash is kept to compare the lines of a changed file."""
 
-What = Literal["changed", "removed", "added", "reordered", "damaged", "signature", "signer"]
-"""`signature`: it is not valid. `signer`: it is missing, or not that of an allowed signer."""
+FindingKind = Literal["changed", "removed", "added", "reordered", "damaged", "signature", "signer"]
+"""`signature`: the signature is not valid. `signer`: no allowed signer signed the bundle."""
 
 
 class Finding(msgspec.Struct, frozen=True):
     """A difference between a bundle and what was written."""
 
-    what: What
+    what: FindingKind
     member: str
     """The member of the archive; empty for the file as a whole."""
     message: str
@@ -168,10 +168,10 @@ class _Verifier:
         self._check_signature(signers)
         return self.proof
 
-    def add(self, what: What, member: str, message: str, line: int | None = None) -> None:
+    def add(self, kind: FindingKind, member: str, message: str, line: int | None = None) -> None:
         """Note a difference."""
         if len(self.proof.findings) < MAX_FINDINGS:
-            self.proof.findings.append(Finding(what, member, message, line))
+            self.proof.findings.append(Finding(kind, member, message, line))
         else:
             self.proof.more_findings += 1
 
@@ -466,8 +466,8 @@ class _ChainCheck:
         else:
             self._compare_contents(self.session)
 
-    def _add(self, what: What, member: str, message: str, line: int | None = None) -> None:
-        self._verifier.add(what, member, message, line)
+    def _add(self, kind: FindingKind, member: str, message: str, line: int | None = None) -> None:
+        self._verifier.add(kind, member, message, line)
 
     def _broken(self, entry: RecordEntry | SessionEntry | None, number: int) -> str:
         """Say what happened where an entry does not follow the one before."""
@@ -539,9 +539,9 @@ class _ChainCheck:
         if not found or len(wanted) != len(expected):
             self._add("changed", name, "was changed")
             return
-        for what, places in _compare(wanted, found):
-            lines = [expected[at].line if what != "added" else at + 1 for at in places]
-            self._add(what, name, f"{_named(lines)} {'was' if len(lines) == 1 else 'were'} {what}", lines[0])
+        for kind, places in _compare(wanted, found):
+            lines = [expected[at].line if kind != "added" else at + 1 for at in places]
+            self._add(kind, name, f"{_named(lines)} {'was' if len(lines) == 1 else 'were'} {kind}", lines[0])
 
     def entries(self) -> Iterator[RecordEntry]:
         """Yield the entries of the records."""
@@ -570,8 +570,8 @@ class _Slice(io.RawIOBase):
         return size
 
 
-def _compare(expected: Sequence[bytes], found: Sequence[bytes]) -> Iterator[tuple[What, list[int]]]:
-    """Yield how lines differ, by their hashes: what was done, and the places in what was expected, or was added."""
+def _compare(expected: Sequence[bytes], found: Sequence[bytes]) -> Iterator[tuple[FindingKind, list[int]]]:
+    """Yield how lines differ by their hashes: the kind, and the indices in `expected`; of added lines, in `found`."""
     start, shorter = 0, min(len(expected), len(found))
     while start < shorter and expected[start] == found[start]:
         start += 1
@@ -586,9 +586,9 @@ def _compare(expected: Sequence[bytes], found: Sequence[bytes]) -> Iterator[tupl
         yield "reordered", list(left)
         return
     pairs = min(len(missing), len(extra))
-    for what, places in (("changed", missing[:pairs]), ("removed", missing[pairs:]), ("added", extra[pairs:])):
+    for kind, places in (("changed", missing[:pairs]), ("removed", missing[pairs:]), ("added", extra[pairs:])):
         if places:
-            yield cast(What, what), places
+            yield cast(FindingKind, kind), places
 
 
 def _places_of(hashes: Sequence[bytes], places: Iterable[int], others: Counter[bytes]) -> list[int]:

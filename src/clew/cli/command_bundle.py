@@ -30,7 +30,7 @@ from clew.model.json import JSON
 from clew.stored_session import StoredSession
 
 if TYPE_CHECKING:
-    from clew.bundle.create import About, Masking
+    from clew.bundle.create import BundleDescription, Masking
     from clew.bundle.format import Manifest
     from clew.bundle.verify import Proof
     from clew.filters import Filters
@@ -99,12 +99,12 @@ def create_command(
     if not found:
         raise UnknownReference("no session to bundle")
     found.sort(key=lambda session: (session.agent.id, str(session.path)))
-    about = _about(context, library, references, filters, found, masking)
+    description = _description(context, library, references, filters, found, masking)
     with open_output(output, None, force) as out, without_collector():
-        writer = BundleWriter(out, about, _masking(masking, about.created_at))
+        writer = BundleWriter(out, description, _masking(masking, description.created_at))
         unreadable += do_each(found, writer.add, report)
         if not writer.sessions:
-            # Leaving this way, no empty bundle takes the place of what was there.
+            # An exception keeps `open_output` from replacing an existing file by an empty bundle.
             raise click.exceptions.Exit(SourceUnreadable.exit_code)
         signed = (lambda text: sign_with(text, sign)) if sign is not None else None
         manifest = writer.finish(problems, _redaction_stamp(masking), signed)
@@ -115,23 +115,23 @@ def create_command(
     return SourceUnreadable.exit_code if unreadable else 0
 
 
-def _about(
+def _description(
     context: click.Context,
     library: Library,
     references: tuple[str, ...],
     filters: Filters,
     found: list[StoredSession],
     masking: Redaction,
-) -> About:
+) -> BundleDescription:
     from clew import __version__
-    from clew.bundle.create import About
+    from clew.bundle.create import BundleDescription
     from clew.model.time import spell_time
 
     sources: list[JSON] = []
     for host in library.hosts:
         sessions = sum(host.holds(session.path) for session in found)
         sources.append({"type": host.kind, "name": host.name, "home": str(host.home), "sessions": sessions})
-    return About(
+    return BundleDescription(
         clew_version=__version__,
         created_at=spell_time(library.now()),
         filters=masking.text(" ".join([*references, given_filters(context)]).strip()),
@@ -164,8 +164,8 @@ def _print_written(output: Path, manifest: Manifest, masking: Redaction, sign: P
     from clew.render.tables import count, size
 
     counts = manifest.counts
-    what = f"{_counted(counts)}, {size(output.stat().st_size)}" + (", signed" if sign is not None else "")
-    print_message(f"{output}: {what}")
+    totals = f"{_counted(counts)}, {size(output.stat().st_size)}"
+    print_message(f"{output}: {totals}{', signed' if sign is not None else ''}")
     print_message(f"head {manifest.head}", mask=False)
     if manifest.problems:
         print_message(f"{count(len(manifest.problems))} could not be read and are not in it; the manifest names them")
@@ -255,16 +255,15 @@ def _print_proof(proof: Proof, masking: Redaction) -> None:
     manifest = proof.manifest
     if manifest is not None:
         masked = f", masked ({manifest.redaction.get('profile')})" if manifest.redaction is not None else ""
-        told = f"written {manifest.created_at} by clew {manifest.clew}{masked}"
-        told += f", filters: {manifest.filters}" if manifest.filters else ""
-        click.echo(one_line(masking.text(told)))
+        filters = f", filters: {manifest.filters}" if manifest.filters else ""
+        click.echo(one_line(masking.text(f"written {manifest.created_at} by clew {manifest.clew}{masked}{filters}")))
         for problem in manifest.problems:
             click.echo(one_line(masking.text(f"not in the bundle: {problem}")))
-    said = f"{counted(proof.sessions, 'session')}, {counted(proof.records, 'record')}, {size(proof.bytes)}"
+    totals = f"{counted(proof.sessions, 'session')}, {counted(proof.records, 'record')}, {size(proof.bytes)}"
     verdict = "intact" if proof.is_unchanged else "NOT INTACT"
     if proof.is_unchanged and not proof.holds:
         verdict = f"contents intact, but NOT SIGNED{' BY AN ALLOWED SIGNER' if proof.signature is not None else ''}"
-    click.echo(f"{said}: {verdict}")
+    click.echo(f"{totals}: {verdict}")
     click.echo(one_line(_signature_line(proof)))
 
 
