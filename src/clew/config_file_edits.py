@@ -1,9 +1,9 @@
 """Changes configuration files of agents: plans an edit, makes it with a backup, and undoes it.
 
-An edit adds one thing of clew, or removes it; everything else in the file stays.
+An edit installs or removes one addition, such as a hook; everything else in the file stays.
 
-Before the first change, the content of the file is kept in clew's data folder. If nothing else changed the file since,
-a removal restores it byte for byte, unless it had what clew adds already.
+Before the first change, the content of the file is stored as a backup in clew's data folder. If only clew changed the
+file since, a removal restores the backup byte for byte, unless the backup has the addition already.
 
 A backup is stored before the file is changed, and deleted after the file was restored. So a process that dies in
 between leaves a backup whose digests are not those of the file: such a backup is not used.
@@ -56,9 +56,9 @@ class Addition(ABC):
     """What clew adds to a file of an agent."""
 
     kind: ClassVar[str]
-    """The command that adds and removes it."""
+    """The command that installs and removes it: `clew KIND install`."""
     title: ClassVar[str]
-    """What it is, for messages."""
+    """How messages call it."""
     note: str = ""
     """What the user has to do after an installation."""
 
@@ -67,34 +67,37 @@ class Addition(ABC):
 
     @property
     def backup_key(self) -> str:
-        """Its key among the backups. Several additions may be in one file."""
+        """The key of its backup. Several additions may be in one file, each with a backup."""
         return f"{self.kind}:{self.file.path.absolute()}"
 
     @abstractmethod
-    def is_in(self, text: str | None) -> bool:
-        """True for a content of the file that has it, in any form. Raises UnusableContent."""
+    def is_installed_in(self, text: str | None) -> bool:
+        """True if a content of the file has the addition, also as another version of clew writes it.
+
+        None: there is no file. Raises UnusableContent.
+        """
 
     @abstractmethod
     def add(self, text: str | None) -> str:
-        """The content with it. None: there is no file."""
+        """The content with the addition. None: there is no file."""
 
     @abstractmethod
-    def remove(self, text: str, original: str | None) -> str | None:
-        """The content without it; None if the file is of no use then. Raises UnknownReference if it is not there.
+    def remove(self, text: str, content_before_install: str | None) -> str | None:
+        """The content without the addition; None to delete the file. Raises UnknownReference if it is not installed.
 
-        `original` is what the file held without it, as far as that is known.
+        `content_before_install` is None if there was no file, or if it is not known.
         """
 
     @abstractmethod
     def manual_instructions(self) -> str:
-        """How a person adds it, in one line."""
+        """How a person installs it, in one line."""
 
     def user_entry_note(self, text: str | None) -> str:
-        """A message about what does the same in a content of the file, but is not clew's; empty if there is none."""
+        """A message about an entry that the user wrote and that does what the addition does; empty if there is none."""
         return ""
 
     def not_installed_error(self) -> UnknownReference:
-        """The error that it is not there."""
+        """The error that the file does not have the addition."""
         return UnknownReference(f"{self.file.path} has no {self.title}")
 
 
@@ -106,7 +109,7 @@ class Edit(NamedTuple):
     after: str | None
     is_removal: bool = False
     backup: Backup | None = None
-    """For a removal: what the file held without the addition."""
+    """For a removal: the content before the installation; None if it is not known."""
 
     @property
     def path(self) -> Path:
@@ -138,7 +141,7 @@ class Edit(NamedTuple):
 
 
 def plan_install(addition: Addition) -> Edit:
-    """The change that adds it; what an earlier version of clew or other options added is replaced."""
+    """The change that installs it; an addition of another version of clew, or with other options, is replaced."""
     try:
         before = read_file(addition.file)
         return Edit(addition, before, addition.add(before))
@@ -147,7 +150,7 @@ def plan_install(addition: Addition) -> Edit:
 
 
 def plan_uninstall(addition: Addition) -> Edit:
-    """The change that removes it. Raises UnknownReference if it is not there."""
+    """The change that removes it. Raises UnknownReference if it is not installed."""
     try:
         return _plan_uninstall(addition)
     except (UnusableContent, PathRefused) as error:
@@ -157,17 +160,17 @@ def plan_uninstall(addition: Addition) -> Edit:
 def _plan_uninstall(addition: Addition) -> Edit:
     before = read_file(addition.file)
     backup = load_backup(addition)
-    original = backup.before if backup is not None else None
-    if original is not None and addition.is_in(original):
-        # The installation replaced what another one had added.
-        backup, original = None, addition.remove(original, None)
-        original = None if _is_blank(original) else original
+    content_before_install = backup.before if backup is not None else None
+    if content_before_install is not None and addition.is_installed_in(content_before_install):
+        # The installation replaced the addition of another one, which must not come back.
+        backup, content_before_install = None, addition.remove(content_before_install, None)
+        content_before_install = None if _is_blank(content_before_install) else content_before_install
     if backup is not None and is_unchanged(backup, before):
         return Edit(addition, before, backup.before, is_removal=True, backup=backup)
     if before is None or (backup is not None and backup.before == before):
         raise addition.not_installed_error()
-    after = addition.remove(before, original)
-    if original is None and _is_blank(after):
+    after = addition.remove(before, content_before_install)
+    if content_before_install is None and _is_blank(after):
         after = None
     return Edit(addition, before, after, is_removal=True, backup=backup)
 
@@ -196,16 +199,20 @@ def apply_edit(edit: Edit) -> None:
         _remove_folders(file, edit.backup.folders)
 
 
-def _new_backup(known: Backup | None, edit: Edit) -> Backup:
-    """The backup for an installation. The oldest content is kept as long as only clew changed the file."""
+def _new_backup(previous: Backup | None, edit: Edit) -> Backup:
+    """The backup for an installation. If only clew changed the file, it keeps the content of the previous one."""
     digest = _digest(edit.after or "")
-    if known is None or edit.before is None or not is_unchanged(known, edit.before):
+    if previous is None or edit.before is None or not is_unchanged(previous, edit.before):
         return Backup(edit.before, digest, _missing_folders(edit.addition.file))
-    return Backup(known.before, digest, known.folders, last_digest=_digest(edit.before))
+    return Backup(previous.before, digest, previous.folders, last_digest=_digest(edit.before))
 
 
 def _backups_after_removal(backups: dict[str, Backup], edit: Edit) -> dict[str, Backup]:
-    """The other backups. Those of additions that were made to the file later lead to what was there before this one."""
+    """The backups of the other additions.
+
+    If another addition was installed in the file after the removed one, its backup has the removed one in it. It gets
+    the content from before both, so that its own removal restores that.
+    """
     others = {key: backup for key, backup in backups.items() if key != edit.addition.backup_key}
     for key, other in others.items():
         if key.partition(":")[2] != str(edit.path.absolute()) or edit.backup is None or edit.after is None:
@@ -228,12 +235,12 @@ def _remove_folders(file: ConfigFile, folders: list[str]) -> None:
 
 
 def load_backup(addition: Addition) -> Backup | None:
-    """What the file held before this was added; None if clew did not add it."""
+    """The backup from before the installation; None if clew did not install it."""
     return json_file.load(data_dir() / BACKUPS_FILE, Backup).get(addition.backup_key)
 
 
 def is_unchanged(backup: Backup, text: str | None) -> bool:
-    """True for what clew wrote, unless anything else changed it."""
+    """True if a content of the file is one that clew wrote: nothing else has changed it."""
     return text is not None and _digest(text) in (backup.digest, backup.last_digest)
 
 
@@ -281,41 +288,42 @@ def _digest(text: str) -> str:
 
 
 class JsonAddition(Addition):
-    """Something in a JSON file. A file with comments or with a key twice is refused. A byte order mark stays."""
+    """An entry in a JSON file. A file with comments or with a key twice is refused. A byte order mark stays."""
 
     container_keys: Sequence[str]
-    """The keys that lead to the object or array that it is in."""
+    """The keys that lead to the object or array with the entry."""
 
     @abstractmethod
-    def is_among(self, values: dict[str, Any]) -> bool:
-        """True for values that have it."""
+    def is_installed_in_values(self, values: dict[str, Any]) -> bool:
+        """True if the values of the file have the entry."""
 
     @abstractmethod
     def add_to(self, values: dict[str, Any]) -> dict[str, Any]:
-        """The values with it."""
+        """The values with the entry."""
 
     @abstractmethod
     def remove_from(self, values: dict[str, Any]) -> dict[str, Any]:
-        """The values without it. Containers that are empty then may stay."""
+        """The values without the entry. Containers that are empty then may stay."""
 
-    def is_in(self, text: str | None) -> bool:
-        return self.is_among(self.parse(text))
+    def is_installed_in(self, text: str | None) -> bool:
+        return self.is_installed_in_values(self.parse(text))
 
     def add(self, text: str | None) -> str:
         return _replace_values(text or "", self.add_to(self.parse(text)))
 
-    def remove(self, text: str, original: str | None) -> str:
+    def remove(self, text: str, content_before_install: str | None) -> str:
         values = self.parse(text)
-        if not self.is_among(values):
+        if not self.is_installed_in_values(values):
             raise self.not_installed_error()
-        values = _without_new_containers(self.remove_from(values), self.container_keys, self.parse(original))
+        values_before_install = self.parse(content_before_install)
+        values = _without_new_containers(self.remove_from(values), self.container_keys, values_before_install)
         return _replace_values(text, values)
 
     def manual_instructions(self) -> str:
         return f"add the {self.title} by hand: {json.dumps(self.add_to({}), ensure_ascii=False)}"
 
     def parse(self, text: str | None) -> dict[str, Any]:
-        """The values of a content of the file; none without a file."""
+        """The values of a content of the file; no values if there is no file."""
         content = (text or "").removeprefix(BYTE_ORDER_MARK)
         if not content.strip():
             return {}
@@ -342,15 +350,15 @@ def _replace_values(text: str, values: dict[str, Any]) -> str:
     return mark + replace_values(text.removeprefix(mark), values)
 
 
-def _without_new_containers(values: dict[str, Any], keys: Sequence[str], original: Any) -> dict[str, Any]:
-    """The values without those containers along the keys that are empty and that the original values did not have."""
+def _without_new_containers(values: dict[str, Any], keys: Sequence[str], before_install: Any) -> dict[str, Any]:
+    """The values without those containers along the keys that are empty and that were not there before."""
     if not keys or keys[0] not in values:
         return values
-    key, is_original = keys[0], isinstance(original, dict) and keys[0] in original
+    key, is_new = keys[0], not (isinstance(before_install, dict) and keys[0] in before_install)
     container = values[key]
     if isinstance(container, dict):
-        container = _without_new_containers(container, keys[1:], original[key] if is_original else None)
-    if not container and not is_original:
+        container = _without_new_containers(container, keys[1:], None if is_new else before_install[key])
+    if not container and is_new:
         return {name: value for name, value in values.items() if name != key}
     return {**values, key: container}
 

@@ -42,7 +42,7 @@ class HookAddition(JsonAddition):
         self._event, self._arguments = hook.event, ["hook", "run", "--agent", agent.id]
         self._entry = {"type": "command", "command": _shell_command([*program, *self._arguments]), **hook.entry}
 
-    def is_among(self, values: dict[str, Any]) -> bool:
+    def is_installed_in_values(self, values: dict[str, Any]) -> bool:
         return any(self._is_own(hook) for hook in self._hooks(values))
 
     def command_in(self, text: str | None) -> str | None:
@@ -58,7 +58,7 @@ class HookAddition(JsonAddition):
         return shutil.which(os.path.expanduser(os.path.expandvars(_shell_words(command)[0]))) is None  # noqa: PTH111
 
     def add_to(self, values: dict[str, Any]) -> dict[str, Any]:
-        if self.is_among(values):
+        if self.is_installed_in_values(values):
             return self._with_hooks(values, lambda hook: self._entry if self._is_own(hook) else hook)
         if self._user_command(values) is not None:
             return values
@@ -66,11 +66,11 @@ class HookAddition(JsonAddition):
         groups = [*self.member(events, self._event, list), {_HOOKS: [self._entry]}]
         return {**values, _HOOKS: {**events, self._event: groups}}
 
-    def remove(self, text: str, original: str | None) -> str:
+    def remove(self, text: str, content_before_install: str | None) -> str:
         note = self.user_entry_note(text)
-        if note and not self.is_in(text):
+        if note and not self.is_installed_in(text):
             raise UsageError(f"{note}; remove it by hand")
-        return super().remove(text, original)
+        return super().remove(text, content_before_install)
 
     def remove_from(self, values: dict[str, Any]) -> dict[str, Any]:
         return self._with_hooks(values, lambda hook: None if self._is_own(hook) else hook)

@@ -36,7 +36,7 @@ class _JsonServer(JsonAddition):
         self._table, self._entry = config.table, entry
         self.container_keys = [config.table]
 
-    def is_among(self, values: dict[str, Any]) -> bool:
+    def is_installed_in_values(self, values: dict[str, Any]) -> bool:
         return SERVER in self.member(values, self._table, dict)
 
     def add_to(self, values: dict[str, Any]) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class _TomlServer(Addition):
         super().__init__(config.file)
         self._table, self._entry = config.table, entry
 
-    def is_in(self, text: str | None) -> bool:
+    def is_installed_in(self, text: str | None) -> bool:
         return SERVER in self._servers(self._parse(text or ""))
 
     def add(self, text: str | None) -> str:
@@ -65,14 +65,14 @@ class _TomlServer(Addition):
         if self._servers(self._parse(before)).get(SERVER) == self._entry:
             return before
         kept = _BLOCK.sub("", before)
-        if self.is_in(kept):
+        if self.is_installed_in(kept):
             raise UsageError(f"{self.file.path}: [{self._table}.{SERVER}] was not added by clew; change it by hand")
         block = "\n".join([_FIRST_LINE, f"[{self._table}.{SERVER}]", *self._lines(), _LAST_LINE])
         gap = "" if not kept else "\n" if kept.endswith("\n") else "\n\n"
         return self._checked(kept, f"{kept}{gap}{block}\n", self._entry)
 
-    def remove(self, text: str, original: str | None) -> str:
-        if not self.is_in(text):
+    def remove(self, text: str, content_before_install: str | None) -> str:
+        if not self.is_installed_in(text):
             raise self.not_installed_error()
         if not _BLOCK.search(text):
             raise UsageError(f"{self.file.path}: [{self._table}.{SERVER}] was not added by clew; remove it by hand")

@@ -34,22 +34,22 @@ class SkillAddition(Addition):
         super().__init__(file)
         self._force = force
 
-    def is_in(self, text: str | None) -> bool:
+    def is_installed_in(self, text: str | None) -> bool:
         backup = load_backup(self)
         return text == skill_text() or (backup is not None and is_unchanged(backup, text))
 
     def add(self, text: str | None) -> str:
-        if text is not None and not self.is_in(text) and not self._force:
+        if text is not None and not self.is_installed_in(text) and not self._force:
             raise WouldLose(f"{self.file.path} is not as clew wrote it; use --force to replace it")
         return skill_text()
 
-    def remove(self, text: str, original: str | None) -> str | None:
-        backup, is_own = load_backup(self), self.is_in(text)
+    def remove(self, text: str, content_before_install: str | None) -> str | None:
+        backup, is_own = load_backup(self), self.is_installed_in(text)
         if backup is None and not is_own:
             raise self.not_installed_error()
         if not is_own and not self._force:
             raise WouldLose(f"{self.file.path} is not as clew wrote it; use --force to remove it")
-        return original
+        return content_before_install
 
     def manual_instructions(self) -> str:
         return "add the skill by hand: `clew skill show` prints it"
