@@ -1,4 +1,10 @@
-"""Keeps the catalog up to date for answers, without making them wait for long."""
+"""Syncs the catalog for the MCP server: in the background, started by calls of tools.
+
+A call of a tool checks whether files of agents have changed, at most every two seconds. If some have, a background
+process syncs the whole catalog: sessions, messages and text. The call waits for it a second, or eight while there is no
+catalog yet. If the sync takes longer, the call is answered from the catalog as it is, with a note that something may be
+missing; later calls wait for the same sync. Nothing is synced between calls.
+"""
 
 from __future__ import annotations
 
@@ -10,62 +16,68 @@ from pathlib import Path
 from clew.catalog.change_detection import Hosts
 from clew.catalog.database import open_reader
 from clew.catalog.sync import is_up_to_date
-from clew.catalog.sync_process import SyncUpdate
+from clew.catalog.sync_process import Outcome, SyncUpdate
 from clew.errors import Busy
 
 _LOG = logging.getLogger(__name__)
 SYNC_WAIT_SECONDS = 1.0
-"""How long an answer waits for a sync before it uses the catalog as it is."""
+"""How long a call waits for a sync before it is answered from the catalog as it is."""
 FIRST_SYNC_WAIT_SECONDS = 8.0
-"""The same where there is no catalog yet."""
+"""How long a call waits for a sync while there is no catalog. After that, it is answered with an error."""
 SECONDS_BETWEEN_CHECKS = 2.0
+"""How long the files of agents are not checked again after a check."""
 
 
 class Freshness:
-    """Before an answer, detects changed files by their state; where there are some, a process of its own reads them."""
+    """Decides at each call of a tool whether to start a sync, and how long to wait for it."""
 
     def __init__(self, hosts: Hosts, folder: Path, *, is_on: bool = True) -> None:
+        """`folder` is that of the catalog. With `is_on=False`, nothing is ever synced (--no-sync)."""
         self._hosts, self._folder, self._is_on = hosts, folder, is_on
         self._update = SyncUpdate(hosts, folder)
-        self._running: threading.Thread | None = None
-        self._outcome = "fresh"
+        self._sync_thread: threading.Thread | None = None
+        """Waits for the process of the running sync; None while no sync runs."""
+        self._last_outcome: Outcome = "fresh"
         self._next_check = 0.0
 
     def notes(self, *, waits: bool = True) -> list[str]:
-        """Bring the catalog up to date as far as the time allows; says where an answer may lack something.
+        """Start a sync if files have changed, wait for it for a short time, and return warnings for the answer.
 
-        Raises Busy while there is no catalog. With `waits=False` a sync is started, but not waited for.
+        The warnings say that something may be missing in the catalog; there are none if it is up to date. With
+        `waits=False`, a sync is started but not waited for. Raises Busy if there is no catalog after the wait.
         """
         if not self._is_on:
             return ["the catalog was not updated (--no-sync): new sessions and messages may be missing"]
-        if self._running is None and time.monotonic() >= self._next_check:
+        if self._sync_thread is None and time.monotonic() >= self._next_check:
             if not is_up_to_date(self._hosts, self._folder):
                 self._start()
             self._next_check = time.monotonic() + SECONDS_BETWEEN_CHECKS
-        if self._running is not None:
-            longest = SYNC_WAIT_SECONDS if self._has_catalog() else FIRST_SYNC_WAIT_SECONDS
-            self._running.join(longest if waits else 0)
-            if self._running.is_alive():
-                return [self._describe_running()]
-            self._running = None
-        if self._outcome == "failed":
+        if self._sync_thread is not None:
+            wait_seconds = SYNC_WAIT_SECONDS if self._has_catalog() else FIRST_SYNC_WAIT_SECONDS
+            self._sync_thread.join(wait_seconds if waits else 0)
+            if self._sync_thread.is_alive():
+                return [self._describe_running_sync()]
+            self._sync_thread = None
+        if self._last_outcome == "failed":
             return ["the last update of the catalog failed: new sessions and messages may be missing"]
-        return ["another process updates the catalog: new messages may be missing"] if self._outcome == "busy" else []
+        if self._last_outcome == "busy":
+            return ["another process updates the catalog: new messages may be missing"]
+        return []
 
     def stop(self) -> None:
-        """End a running sync; it can be ended at any time."""
+        """End the process of a running sync. It can be ended at any time: the next sync reads what is missing."""
         self._update.cancel()
 
     def _start(self) -> None:
-        self._running = threading.Thread(target=self._run, name="clew-sync", daemon=True)
-        self._running.start()
+        self._sync_thread = threading.Thread(target=self._sync, name="clew-sync", daemon=True)
+        self._sync_thread.start()
 
-    def _run(self) -> None:
+    def _sync(self) -> None:
         try:
-            self._outcome = self._update.run()
+            self._last_outcome = self._update.run()
         except Exception:
             _LOG.exception("The update of the catalog failed.")
-            self._outcome = "failed"
+            self._last_outcome = "failed"
 
     def _has_catalog(self) -> bool:
         db = open_reader(self._folder)
@@ -73,7 +85,8 @@ class Freshness:
             db.close()
         return db is not None
 
-    def _describe_running(self) -> str:
+    def _describe_running_sync(self) -> str:
+        """The warning that a sync still runs. Raises Busy if there is no catalog to answer from."""
         step = self._update.progress
         how_far = f" ({step.task}, {step.percent} %)" if step is not None else ""
         if not self._has_catalog():
