@@ -65,7 +65,7 @@ MAX_BLAMED_BYTES = 4 << 20
 MARKS = "«", "»"
 LARGEST_SESSIONS = 5
 """How many sessions are cited for a total."""
-_LISTED = (
+_SESSION_COLUMNS = (
     "title project git_branch models started_at ended_at messages tool_calls has_errors is_agent_session "
     "total_tokens cost cost_is_at_least"
 ).split()
@@ -242,20 +242,28 @@ class Tools:
     def _list_sessions(self, asked: ListArguments) -> Answer:
         filters = self._filters(asked)
         start = decode_cursor("list_sessions", asked, asked.cursor).item
-        rows = self._rows(filters, start + asked.limit + 1, asked.sort, asked.reverse, asked.subagents)
+        rows = self._rows(
+            filters,
+            limit=start + asked.limit + 1,
+            sort=asked.sort,
+            reverse=asked.reverse,
+            subagents=asked.subagents,
+        )
         shown = [self._session_row(row) for row in rows[start : start + asked.limit]]
         page = page_of_rows(shown, 0, asked.limit)
         end = start + len(page.rows)
         return _results("list_sessions", asked, page.rows, Position(end) if end < len(rows) else None)
 
-    def _rows(self, filters: Filters, limit: int, sort: str, reverse: bool, subagents: bool) -> list[dict[str, JSON]]:
+    def _rows(
+        self, filters: Filters, *, limit: int, sort: str = "time", reverse: bool = False, subagents: bool = False
+    ) -> list[dict[str, JSON]]:
         with self._library.catalog(filters=filters) as catalog:
             condition = catalog_condition(catalog.db, filters, catalog.sources_with_text)
             return list_rows(catalog.db, condition, subagents=subagents, limit=limit, sort=sort, reverse=reverse)
 
     def _session_row(self, row: dict[str, JSON]) -> dict[str, JSON]:
         masked = self._masking.value(row)
-        return {"ref": f"{masked['agent']}:{masked['id']}", **{name: masked[name] for name in _LISTED}}
+        return {"ref": f"{masked['agent']}:{masked['id']}", **{name: masked[name] for name in _SESSION_COLUMNS}}
 
     def newest_sessions(self, start: int, count: int) -> tuple[list[dict[str, JSON]], bool]:
         """Rows of the newest sessions for resources, and whether there are more; none while there is no catalog.
@@ -266,7 +274,7 @@ class Tools:
             self._freshness.notes(waits=False)
         except Busy:
             return [], False
-        rows = self._rows(Filters(), start + count + 1, "time", False, False)
+        rows = self._rows(Filters(), limit=start + count + 1)
         shown: list[dict[str, JSON]] = visible_texts([self._session_row(row) for row in rows[start : start + count]])
         return shown, len(rows) > start + count
 
@@ -291,7 +299,7 @@ class Tools:
     def _listed_title(self, session: OpenSession) -> str:
         """The title that `list_sessions` has, which may be the user's own; masked."""
         key = session_key(session.plain.agent.id, session.plain.id)
-        rows = self._rows(Filters(sessions=(key,)), 1, "time", False, True)
+        rows = self._rows(Filters(sessions=(key,)), limit=1, subagents=True)
         header = {**session.header, "title": session.value(rows[0]["title"])} if rows else session.header
         return session_title(header)
 
@@ -310,7 +318,7 @@ class Tools:
         ]
         # The masked path is compared: else a masked name could be guessed character by character.
         masked = [row for row in session.value(rows) if asked.path.casefold() in row["path"].casefold()]
-        shown = [{"ref": f"{session.reference}#{row.pop('message')}", **_known(row)} for row in masked]
+        shown = [{"ref": f"{session.reference}#{row.pop('message')}", **_without_nulls(row)} for row in masked]
         page = page_of_rows(shown, decode_cursor("files", asked, asked.cursor).item, asked.limit)
         notes = session.value(history.cut_off())
         return {"total": len(masked), **_results("files", asked, page.rows, page.rest), "notes": notes}
@@ -333,10 +341,10 @@ class Tools:
                 page = page_of_texts([(0, content["content"])], decode_cursor("file_at", asked, asked.cursor))
             else:
                 self.note("the file is not text; its content is left out")
-        shown = _known(session.value(row))
+        shown = _without_nulls(session.value(row))
         reference = f"{session.reference}#{seen if seen is not None else message}"
         texts = {"content": page.texts[0][1]} if page.texts else {}
-        return {"ref": reference, **shown, **texts, **_rest("file_at", asked, page.rest)}
+        return {"ref": reference, **shown, **texts, **_next_cursor("file_at", asked, page.rest)}
 
     def _blame(self, asked: BlameArguments) -> Answer:
         path = Path(asked.path).expanduser()
@@ -366,7 +374,7 @@ class Tools:
         session, message = self._open(asked.session)
         history = todo_history(session.shown, message)
         rows = [history.row_at(message)] if message is not None else history.rows()
-        shown = [{"ref": f"{session.reference}#{row.pop('index')}", **_known(row)} for row in rows]
+        shown = [{"ref": f"{session.reference}#{row.pop('index')}", **_without_nulls(row)} for row in rows]
         page = page_of_rows(shown, decode_cursor("todos", asked, asked.cursor).item, asked.limit)
         if not history.states:
             self.note("there was no task list")
@@ -387,13 +395,11 @@ class Tools:
             )
             found = with_names({"totals": stats.totals(), "by_model": {}, "rows": rows}, self._masking.names)
         rows = found["rows"] if asked.by not in ("day", "week", "month") else found["rows"][::-1]
-        page = page_of_rows(map(_known, rows), start, asked.limit)
-        largest = [
-            row["ref"] for row in map(self._session_row, self._rows(filters, LARGEST_SESSIONS, "cost", False, True))
-        ]
+        page = page_of_rows(map(_without_nulls, rows), start, asked.limit)
+        largest = self._rows(filters, limit=LARGEST_SESSIONS, sort="cost", subagents=True)
         return {
-            "totals": _known(found["totals"]),
-            "largest_sessions": largest,
+            "totals": _without_nulls(found["totals"]),
+            "largest_sessions": [self._session_row(row)["ref"] for row in largest],
             **_results("stats", asked, page.rows, page.rest),
         }
 
@@ -424,15 +430,15 @@ class Tools:
 
 
 def _results(tool: str, asked: Arguments, rows: list[Any], rest: Position | None) -> Answer:
-    return {"results": rows, **_rest(tool, asked, rest)}
+    return {"results": rows, **_next_cursor(tool, asked, rest)}
 
 
-def _rest(tool: str, asked: Arguments, rest: Position | None) -> Answer:
+def _next_cursor(tool: str, asked: Arguments, rest: Position | None) -> Answer:
     return {} if rest is None else {"next_cursor": encode_cursor(tool, asked, rest)}
 
 
-def _known(row: dict[str, JSON]) -> dict[str, JSON]:
-    """A row without what is not known."""
+def _without_nulls(row: dict[str, JSON]) -> dict[str, JSON]:
+    """A row without the keys whose value is not known."""
     return {name: value for name, value in row.items() if value is not None}
 
 
@@ -492,4 +498,4 @@ def _with_references(row: dict[str, JSON]) -> dict[str, JSON]:
     session = f"{row['agent']}:{row['session']}"
     prompt = row["prompt"] and {"ref": f"{session}#{row['prompt']['message']}", "text": row["prompt"]["text"]}
     kept = {name: row[name] for name in ("time", "certainty", "how", "text")}
-    return _known({"ref": f"{session}#{row['message']}", **lines, "prompt": prompt, **kept})
+    return _without_nulls({"ref": f"{session}#{row['message']}", **lines, "prompt": prompt, **kept})
