@@ -1,4 +1,4 @@
-"""Bounded answers: pages of rows and of text, and the cursors that read on."""
+"""Answers of limited size: pages of rows and of texts, and cursors, by which clients ask for the next page."""
 
 from __future__ import annotations
 
@@ -16,27 +16,30 @@ from clew.model.json import JSON
 from clew.render.text_safety import visible
 
 MAX_ANSWER_CHARS = 24_000
-"""Characters of JSON in an answer: what some clients put before a model without cutting it."""
+"""The size of an answer in characters of JSON. Some clients cut a longer one before a model reads it."""
 MAX_VALUE_CHARS = 2_000
-"""A longer text within a row is cut; `show` and `file_at` have all of it."""
+"""A longer text within a row is cut; `show` and `file_at` return the whole text."""
 _DIGEST_CHARS = 12
 
 
 class Position(NamedTuple):
-    """Where an answer continues: a row or message, and a character in it."""
+    """Where a page begins: the number of a row or message, and of a character in it."""
 
     item: int = 0
     char: int = 0
 
 
 def encode_cursor(tool: str, asked: Arguments, position: Position) -> str:
-    """The cursor for the rest of an answer to these arguments."""
+    """The cursor for the page of the answer to these arguments that begins at a position."""
     body = msgspec.json.encode((_digest(tool, asked), *position))
     return base64.urlsafe_b64encode(body).decode().rstrip("=")
 
 
 def decode_cursor(tool: str, asked: Arguments, cursor: str) -> Position:
-    """The position of a cursor; the start without one. Raises UsageError if it is not one of this question."""
+    """The position in a cursor; without a cursor, the start.
+
+    Raises UsageError if the cursor belongs to another tool or to other arguments.
+    """
     if not cursor:
         return Position()
     try:
@@ -57,58 +60,58 @@ def _digest(tool: str, asked: Arguments) -> str:
 
 
 class Page(NamedTuple):
-    """A part of the rows of an answer."""
+    """A page of rows."""
 
     rows: list[JSON]
     rest: Position | None
-    """Where the next part begins; None at the end."""
+    """Where the next page begins; None on the last page."""
 
 
 def page_of_rows(rows: Iterable[dict[str, JSON]], start: int, limit: int) -> Page:
-    """The rows that fit into an answer, from `start` on. At least one, with long texts cut."""
-    taken: list[JSON] = []
+    """The rows from `start` on that fit into an answer, with long texts cut; at least one, if there is one."""
+    page_rows: list[JSON] = []
     chars = 0
     for number, row in enumerate(rows):
         if number < start:
             continue
-        short = cut_texts(row)
-        size = len(msgspec.json.encode(short))
-        if taken and (len(taken) >= limit or chars + size > MAX_ANSWER_CHARS):
-            return Page(taken, Position(number))
-        taken.append(short)
-        chars += size
-    return Page(taken, None)
+        cut_row = cut_texts(row)
+        row_chars = len(msgspec.json.encode(cut_row))
+        if page_rows and (len(page_rows) >= limit or chars + row_chars > MAX_ANSWER_CHARS):
+            return Page(page_rows, Position(number))
+        page_rows.append(cut_row)
+        chars += row_chars
+    return Page(page_rows, None)
 
 
 class TextPage(NamedTuple):
-    """A part of the numbered texts of an answer."""
+    """A page of texts, each with its number."""
 
     texts: list[tuple[int, str]]
     rest: Position | None
-    """Where the next part begins; None at the end."""
+    """Where the next page begins; None on the last page."""
 
 
 def page_of_texts(texts: Iterable[tuple[int, str]], start: Position) -> TextPage:
-    """The texts that fit into an answer. The first begins at the character `start.char` if its number is `start.item`.
+    """The texts that fit into an answer. The text with the number `start.item` begins at its character `start.char`.
 
-    No more texts are read than fit.
+    `texts` is read only as far as the page needs it.
     """
-    taken: list[tuple[int, str]] = []
-    left = MAX_ANSWER_CHARS
+    pieces: list[tuple[int, str]] = []
+    chars_left = MAX_ANSWER_CHARS
     for number, text in texts:
         begin = start.char if number == start.item else 0
-        if not left:
-            return TextPage(taken, Position(number, begin))
-        piece = text[begin : begin + left]
-        taken.append((number, piece))
-        left -= len(piece)
+        if not chars_left:
+            return TextPage(pieces, Position(number, begin))
+        piece = text[begin : begin + chars_left]
+        pieces.append((number, piece))
+        chars_left -= len(piece)
         if begin + len(piece) < len(text):
-            return TextPage(taken, Position(number, begin + len(piece)))
-    return TextPage(taken, None)
+            return TextPage(pieces, Position(number, begin + len(piece)))
+    return TextPage(pieces, None)
 
 
 def cut_texts(value: JSON) -> JSON:
-    """The value with every long text cut."""
+    """The value with every text of more than `MAX_VALUE_CHARS` cut."""
     if isinstance(value, str):
         return value if len(value) <= MAX_VALUE_CHARS else f"{value[:MAX_VALUE_CHARS]}… ({len(value)} characters)"
     if isinstance(value, dict):

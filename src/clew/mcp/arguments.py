@@ -14,7 +14,7 @@ from clew.filters import FILTER_NAMES
 MAX_TEXT_CHARS = 2_000
 MAX_ITEMS = 100
 DEFAULT_ITEMS = 20
-MAX_MESSAGE = 10**9
+MAX_NUMBER = 10**9
 
 DetailName = Literal["", "prompts", "conversation", "actions", "full"]
 SortName = Literal["time", "cost", "tokens", "messages"]
@@ -27,11 +27,14 @@ HasName = Literal["error", "thinking", "subagent", "edit"]
 
 Text = Annotated[str, Meta(max_length=MAX_TEXT_CHARS)]
 Texts = Annotated[list[Text], Meta(max_length=20)]
-Message = Annotated[int, Meta(ge=0, le=MAX_MESSAGE)]
+Number = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]
+"""Messages and lines count from 1: a 0 was not given."""
 Limit = Annotated[int, Meta(ge=1, le=MAX_ITEMS, description="How many results to return at most.")]
 Cursor = Annotated[
     Text,
-    Meta(description="The `next_cursor` of the answer before, to read on; repeat the other arguments as they were."),
+    Meta(
+        description="The `next_cursor` of the previous answer, for its next part; repeat the other arguments unchanged."
+    ),
 ]
 Session = Annotated[
     str,
@@ -45,11 +48,11 @@ Session = Annotated[
 
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """The arguments of a tool; an empty text or list is one that was not given."""
+    """The arguments of a tool. An argument that is not given is an empty text, an empty list or 0."""
 
 
 class Filtered(Arguments, kw_only=True):
-    """The filters that every command shares."""
+    """Arguments of a tool that takes the filters of `clew list` and other commands."""
 
     agent: Annotated[Texts, Meta(description="Only sessions of these agents, such as claude-code, codex, gemini.")] = []
     project: Annotated[
@@ -69,7 +72,7 @@ class Filtered(Arguments, kw_only=True):
     text: Annotated[Text, Meta(description="Only sessions that contain all these words.")] = ""
     label: Annotated[Texts, Meta(description="Only sessions with all of these labels of the user.")] = []
     starred: Annotated[bool, Meta(description="Only sessions that the user starred.")] = False
-    min_prompts: Annotated[Message, Meta(description="Only sessions with at least so many prompts.")] = 0
+    min_prompts: Annotated[Number, Meta(description="Only sessions with at least so many prompts.")] = 0
     commits: Annotated[
         Text,
         Meta(
@@ -103,7 +106,7 @@ class SearchArguments(Filtered, kw_only=True):
 class ListArguments(Filtered, kw_only=True):
     """Arguments of `list_sessions`."""
 
-    sort: Annotated[SortName, Meta(description="Newest or largest first.")] = "time"
+    sort: Annotated[SortName, Meta(description="Sort by this, the newest or largest first.")] = "time"
     reverse: Annotated[bool, Meta(description="Oldest or smallest first.")] = False
     subagents: Annotated[bool, Meta(description="List the sessions of sub-agents too.")] = False
     limit: Limit = DEFAULT_ITEMS
@@ -114,8 +117,8 @@ class ShowArguments(Arguments, kw_only=True):
     """Arguments of `show`."""
 
     session: Session
-    first: Annotated[Message, Meta(description="The first message to show.")] = 0
-    last: Annotated[Message, Meta(description="The last message to show.")] = 0
+    first: Annotated[Number, Meta(description="The first message to show.")] = 0
+    last: Annotated[Number, Meta(description="The last message to show.")] = 0
     detail: Annotated[
         DetailName,
         Meta(
@@ -140,8 +143,10 @@ class FileAtArguments(Arguments, kw_only=True):
     """Arguments of `file_at`."""
 
     session: Session
-    path: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_CHARS, description="The file; its end may be enough.")]
-    message: Annotated[Message, Meta(description="The message; or name it in the session, as in agent:id#12.")] = 0
+    path: Annotated[
+        str, Meta(min_length=1, max_length=MAX_TEXT_CHARS, description="The path of the file, or the end of it.")
+    ]
+    message: Annotated[Number, Meta(description="The message, unless `session` names it, as in agent:id#12.")] = 0
     unproved: Annotated[bool, Meta(description="Return content even if the records do not prove it.")] = False
     cursor: Cursor = ""
 
@@ -152,10 +157,10 @@ class BlameArguments(Arguments, kw_only=True):
     path: Annotated[
         str, Meta(min_length=1, max_length=MAX_TEXT_CHARS, description="A file on this machine, as it is now.")
     ]
-    first: Annotated[Message, Meta(description="The first line that is asked about.")] = 0
-    last: Annotated[Message, Meta(description="The last line that is asked about.")] = 0
+    first: Annotated[Number, Meta(description="The first line of the file to return.")] = 0
+    last: Annotated[Number, Meta(description="The last line of the file to return.")] = 0
     containing: Annotated[
-        Text, Meta(description="Only lines of sessions that contain this text, such as `def parse`.")
+        Text, Meta(description="Only lines that contain this text, such as `def parse`, and that a session wrote.")
     ] = ""
     recorded_path: Annotated[Text, Meta(description="The path in the records, if the file was moved since.")] = ""
     limit: Limit = MAX_ITEMS
@@ -173,7 +178,7 @@ class TodosArguments(Arguments, kw_only=True):
 class StatsArguments(Filtered, kw_only=True):
     """Arguments of `stats`."""
 
-    by: Annotated[GroupName, Meta(description="What each row sums up.")] = "day"
+    by: Annotated[GroupName, Meta(description="Return a row for each day, model, project and so on.")] = "day"
     session: Annotated[Text, Meta(description="Count only this session, as `agent:id`.")] = ""
     limit: Limit = DEFAULT_ITEMS
     cursor: Cursor = ""
@@ -190,7 +195,7 @@ A = TypeVar("A", bound=Arguments)
 
 
 def parse_arguments(given: Mapping[str, Any], kind: type[A]) -> A:
-    """Check the arguments of a call; raises UsageError that says which one is wrong."""
+    """Check and convert the arguments of a call. Raises UsageError that says which one is wrong."""
     try:
         return msgspec.convert(given, kind)
     except msgspec.ValidationError as error:
@@ -198,7 +203,7 @@ def parse_arguments(given: Mapping[str, Any], kind: type[A]) -> A:
 
 
 def input_schema(kind: type[Arguments]) -> dict[str, Any]:
-    """The JSON Schema of the arguments, without references."""
+    """The JSON Schema of the arguments, in one object without `$ref`."""
     (_,), components = msgspec.json.schema_components([kind])
     schema: dict[str, Any] = components[kind.__name__]
     schema.pop("title", None)
