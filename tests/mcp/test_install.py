@@ -17,6 +17,7 @@ CONTENT = {
     "codex": '# My models.\nmodel = "x" # the best\n\n[mcp_servers.other]\ncommand = "x"',
     "gemini": '{"theme": "dark"}\n',
 }
+FIRST_LINE = "# clew mcp: added by `clew mcp install`, removed by `clew mcp uninstall`"
 every_agent = pytest.mark.parametrize("agent", FILES)
 
 
@@ -149,6 +150,31 @@ def test_other_settings_replace_the_entry_and_one_uninstall_still_restores(agent
 
 
 @every_agent
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_new_lines_end_like_the_others(agent: str, mark: str, home: Path) -> None:
+    path = config(home, agent)
+    content = (mark + CONTENT[agent].replace("\n", "\r\n")).encode()
+    path.write_bytes(content)
+    change("install", agent)
+    written = path.read_bytes()
+    assert written.count(b"\n") == written.count(b"\r\n") >= content.count(b"\n")
+    assert "nothing to change" in change("install", agent).err
+    change("uninstall", agent)
+    assert path.read_bytes() == content
+
+
+@every_agent
+def test_an_entry_is_found_after_an_editor_changed_the_line_ends(agent: str, home: Path) -> None:
+    path = config(home, agent)
+    change("install", agent)
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert change("install", agent, "--redact", "all").code == 0
+    assert servers(path)["clew"]["args"][-2:] == ["--redact", "all"]  # type: ignore[index]
+    assert change("uninstall", agent).code == 0
+    assert path.read_bytes().decode().rstrip() == CONTENT[agent].replace("\n", "\r\n").rstrip()
+
+
+@every_agent
 def test_a_link_is_not_followed(agent: str, home: Path, tmp_path: Path) -> None:
     path = config(home, agent)
     target = tmp_path / "elsewhere"
@@ -176,6 +202,7 @@ def test_a_linked_folder_is_not_followed(home: Path, tmp_path: Path) -> None:
         ("codex", "model = "),
         ("codex", 'mcp_servers = { other = { command = "x" } }'),
         ("codex", '[mcp_servers.clew]\ncommand = "mine"'),
+        ("codex", f'note = """\n{FIRST_LINE}\na text of the user\n# clew mcp: end\n"""\n'),
     ],
 )
 def test_what_cannot_be_changed_safely_is_refused(agent: str, text: str, home: Path) -> None:

@@ -18,7 +18,10 @@ _KIND = "mcp"
 _TITLE = f"server {SERVER!r}"
 _FIRST_LINE = "# clew mcp: added by `clew mcp install`, removed by `clew mcp uninstall`"
 _LAST_LINE = "# clew mcp: end"
-_BLOCK = re.compile(rf"\n?^{re.escape(_FIRST_LINE)}\n.*?^{re.escape(_LAST_LINE)}\n?", re.MULTILINE | re.DOTALL)
+_NEWLINE = r"(?:\r?\n)"
+_BLOCK = re.compile(
+    rf"{_NEWLINE}?^{re.escape(_FIRST_LINE)}{_NEWLINE}.*?^{re.escape(_LAST_LINE)}{_NEWLINE}?", re.MULTILINE | re.DOTALL
+)
 
 
 def server_addition(config: McpConfig, command: Sequence[str] = ()) -> Addition:
@@ -67,9 +70,9 @@ class _TomlServer(Addition):
         kept = _BLOCK.sub("", before)
         if self.is_installed_in(kept):
             raise UsageError(f"{self.file.path}: [{self._table}.{SERVER}] was not added by clew; change it by hand")
-        block = "\n".join([_FIRST_LINE, f"[{self._table}.{SERVER}]", *self._lines(), _LAST_LINE])
-        gap = "" if not kept else "\n" if kept.endswith("\n") else "\n\n"
-        return self._checked(kept, f"{kept}{gap}{block}\n", self._entry)
+        gap = [] if not kept else [""] if kept.endswith("\n") else ["", ""]
+        lines = [*gap, _FIRST_LINE, f"[{self._table}.{SERVER}]", *self._lines(), _LAST_LINE, ""]
+        return self._checked(before, kept + ("\r\n" if "\r\n" in before else "\n").join(lines), self._entry)
 
     def remove(self, text: str, content_before_install: str | None) -> str:
         if not self.is_installed_in(text):
