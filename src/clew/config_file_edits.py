@@ -132,6 +132,14 @@ class Edit(NamedTuple):
         is_restored = self.backup is not None and self.after == self.backup.before
         return f"restored, without the {title}" if is_restored else f"{title} removed"
 
+    @property
+    def removable_folders(self) -> list[str]:
+        """The folders that clew made for a file that the change removes."""
+        if self.after is not None or self.backup is None:
+            return []
+        # If the file is not as clew wrote it, its folders may not be those that clew made either.
+        return self.backup.folders if is_unchanged(self.backup, self.before) else []
+
     def diff(self) -> str:
         """The change as a unified diff."""
         # `splitlines` would also split at control characters.
@@ -194,9 +202,7 @@ def apply_edit(edit: Edit) -> None:
                 with suppress(ClewError):
                     store(backups)
                 raise
-    # If the file is not as clew wrote it, its folders may not be those that clew made either.
-    if edit.after is None and edit.backup is not None and is_unchanged(edit.backup, edit.before):
-        _remove_folders(file, edit.backup.folders)
+    _remove_folders(file, edit.removable_folders)
 
 
 def _new_backup(previous: Backup | None, edit: Edit) -> Backup:
@@ -211,11 +217,17 @@ def _backups_after_removal(backups: dict[str, Backup], edit: Edit) -> dict[str, 
     """The backups of the other additions.
 
     If another addition was installed in the file after the removed one, its backup has the removed one in it. It gets
-    the content from before both, so that its own removal restores that.
+    the content from before both, so that its own removal restores that. Folders that clew made for the removed file
+    and that have a file of another addition are removed with that file.
     """
     others = {key: backup for key, backup in backups.items() if key != edit.addition.backup_key}
+    folder = edit.addition.file.folder.absolute()
     for key, other in others.items():
-        if key.partition(":")[2] != str(edit.path.absolute()) or edit.backup is None or edit.after is None:
+        path = Path(key.partition(":")[2])
+        above = [name for name in edit.removable_folders if path.is_relative_to(folder / name)]
+        if above:
+            others[key] = msgspec.structs.replace(other, folders=list(dict.fromkeys([*above, *other.folders])))
+        if path != edit.path.absolute() or edit.backup is None or edit.after is None:
             continue
         if other.before is not None and is_unchanged(edit.backup, other.before) and is_unchanged(other, edit.before):
             others[key] = Backup(edit.backup.before, _digest(edit.after), edit.backup.folders)

@@ -1,6 +1,7 @@
 """`clew hook install` adds a hook to the configuration of agents, and `uninstall` brings back what was there."""
 
 import json
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -235,6 +236,15 @@ def test_a_server_and_a_hook_in_one_file_are_removed_in_any_order(first: str, ho
     assert ("mcpServers" in values, "hooks" in values) == (second == "mcp", second == "hook")
     clew(second, "uninstall", "--agent", "gemini")
     assert path.read_text() == CONTENTS[1]
+
+
+@every_agent
+def test_folders_that_clew_made_are_removed_with_the_last_file_in_them(agent: str, tmp_path: Path) -> None:
+    for order in permutations(("mcp", "hook", "skill")):
+        for verb in ("install", "uninstall"):
+            for kind in order:
+                assert clew(kind, verb, "--agent", agent, "--home", tmp_path).code == 0
+        assert list(tmp_path.iterdir()) == []
 
 
 @every_agent
