@@ -164,6 +164,26 @@ def test_new_lines_end_like_the_others(agent: str, mark: str, home: Path) -> Non
 
 
 @every_agent
+def test_an_entry_is_found_after_an_editor_added_a_byte_order_mark(agent: str, home: Path) -> None:
+    path = home / FILES[agent]
+    change("install", agent)
+    path.write_text("\ufeff" + path.read_text())
+    assert "nothing to change" in change("install", agent).err
+    assert change("uninstall", agent).code == 0
+    assert not path.exists()
+
+
+def test_a_first_line_that_the_user_left_begins_no_entry(home: Path) -> None:
+    path = config(home, "codex")
+    content = f"{FIRST_LINE}\n{CONTENT['codex']}\n"
+    path.write_text(content)
+    change("install", "codex")
+    path.write_text(path.read_text() + "# later\n")
+    assert change("uninstall", "codex").code == 0
+    assert path.read_text() == f"{content}# later\n"
+
+
+@every_agent
 def test_an_entry_is_found_after_an_editor_changed_the_line_ends(agent: str, home: Path) -> None:
     path = config(home, agent)
     change("install", agent)

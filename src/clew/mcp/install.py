@@ -19,8 +19,11 @@ _TITLE = f"server {SERVER!r}"
 _FIRST_LINE = "# clew mcp: added by `clew mcp install`, removed by `clew mcp uninstall`"
 _LAST_LINE = "# clew mcp: end"
 _NEWLINE = r"(?:\r?\n)"
+# From the nearest first line before a last line: the user may have removed the lines behind an older one.
 _BLOCK = re.compile(
-    rf"{_NEWLINE}?^{re.escape(_FIRST_LINE)}{_NEWLINE}.*?^{re.escape(_LAST_LINE)}{_NEWLINE}?", re.MULTILINE | re.DOTALL
+    rf"{_NEWLINE}?(?:^|(?<={BYTE_ORDER_MARK})){re.escape(_FIRST_LINE)}{_NEWLINE}"
+    rf"(?:(?!^{re.escape(_FIRST_LINE)}).)*?^{re.escape(_LAST_LINE)}{_NEWLINE}?",
+    re.MULTILINE | re.DOTALL,
 )
 
 
