@@ -108,7 +108,10 @@ class KnownValues:
         return None
 
     def _find_spellings(self, text: bytes) -> list[Span]:
-        """Return all places of all spellings; those of 6 or 7 bytes only where they are words by themselves."""
+        """Return where spellings are: spans that cover all of them, in any order, and may overlap.
+
+        Spellings of 6 or 7 bytes count only where they are words by themselves.
+        """
         if self._automaton is None:
             self._automaton = self._build_automaton()
         spans: list[Span] = []
