@@ -15,7 +15,6 @@ from clew.catalog.sessions import open_sessions
 from clew.catalog.sync_level import SyncLevel
 from clew.errors import SourceUnreadable, UsageError
 from clew.file_history.blame import Line, Version, blame, mentions, plain_part, spellings, versions
-from clew.file_history.history import FileHistory
 from clew.io.compress import open_regular
 from clew.io.paths import escape_invalid_utf8
 from clew.library import Library
@@ -80,7 +79,7 @@ def blame_file(
     found: list[tuple[str, Version]] = []
     for session in sessions:
         try:
-            found += versions(FileHistory(session.agent, session.source), session.id, names)
+            found += versions(session.agent, session.source, session.id, names)
         except SourceUnreadable as error:
             warn(str(error))
     found.sort(key=lambda pair: pair[0])

@@ -63,7 +63,7 @@ from clew.render.tables import counted
 from clew.todo_history import todo_history
 
 MAX_BLAMED_BYTES = 4 << 20
-MAX_BYTES_READ_FOR_BLAME = 32 << 20
+MAX_BYTES_READ_FOR_BLAME = 16 << 20
 """The size of the sessions that are read for a file, besides those that changed it."""
 MARKS = "«", "»"
 LARGEST_SESSIONS = 5
