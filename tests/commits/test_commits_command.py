@@ -242,6 +242,23 @@ def test_a_range_that_is_too_large_to_read(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_large_commit_outside_of_the_range_does_not_refuse_it(
+    home: Path, repository: GitRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = ClaudeSession(home, FIRST, repository.folder).prompt("Go", 0)
+    output = repository.commit("Add a table of tides", 10, {"table.bin": "7 m\n" * 2000})
+    session.run("git commit -am 'Add a table of tides'", output, 10)
+    repository.git("checkout", "-q", "-b", "topic", "main~1")
+    commit_in(repository, session, "Add the tide", 200)
+    session.save()
+    repository.commit("By a person", 90_000, {"notes.txt": "low water\n"})
+    monkeypatch.setattr("clew.io.git.MAX_DIFF_BYTES", 2000)
+    listed = clew("list", "--commits", "main..topic", "--json")
+    assert (listed.code, [row["id"] for row in listed.json]) == (0, [FIRST])
+    assert clew("commits", "main..topic", "--json").json["is_cut"] is False
+    assert clew("list", "--commits", "topic~1..main").code == 2
+
+
 @pytest.mark.parametrize(("count", "is_cut"), [(10_000, False), (10_001, True)])
 def test_up_to_ten_thousand_commits_are_read(home: Path, repository: GitRepository, count: int, is_cut: bool) -> None:
     commit = "commit refs/heads/long\ncommitter Ada <ada@example.org> 1700000000 +0000\ndata 0\n"

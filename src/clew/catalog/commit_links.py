@@ -39,7 +39,7 @@ from clew.catalog.tool_arguments import written_lines
 from clew.errors import SourceUnreadable, UsageError
 from clew.filters import CommitRange, Filters, recorded_folders
 from clew.io.codec import NOT_JSON, loads
-from clew.io.git import MAX_COMMITS, MAX_DIFF_BYTES, Commit, CommitLog, FileDiff, Repository, open_repository
+from clew.io.git import MAX_COMMITS, MAX_DIFF_BYTES, Commit, CommitLog, Diffs, Repository, open_repository
 from clew.io.paths import path_from_text, path_to_text
 
 Certainty = Literal["certain", "likely", "possible", "stated"]
@@ -207,7 +207,6 @@ class _LinkFinder:
         self._db, self._repository, self._commits = db, repository, commits
         self._found: dict[str, dict[str, Link]] = {commit.hash: {} for commit in commits}
         """The best link of each commit and session."""
-        self._is_cut = False
 
     def links(self) -> FoundLinks:
         if self._commits:
@@ -220,7 +219,7 @@ class _LinkFinder:
             name: sorted(links.values(), key=lambda link: (RANKS[link.certainty], link.session, link.detail))
             for name, links in self._found.items()
         }
-        return FoundLinks(by_commit, self._is_cut)
+        return FoundLinks(by_commit, self._diffs.is_cut)
 
     def _add(self, commit: Commit, link: Link) -> None:
         links, key = self._found[commit.hash], link.session or f"stated {link.detail}"
@@ -397,17 +396,12 @@ class _LinkFinder:
         return any(one.startswith(name) for one in self._range_by_prefix.get(name[:MIN_HASH_CHARS], ()))
 
     @cached_property
-    def _diffs(self) -> dict[str, list[FileDiff]]:
-        """The changes of each commit; none where git cannot read them, as in a partial clone."""
+    def _diffs(self) -> Diffs:
+        """The changes of the commits; none where git cannot read them, as in a partial clone."""
         try:
-            return self._read_diffs(commit.hash for commit in self._commits)
+            return self._repository.diffs(commit.hash for commit in self._commits)
         except (SourceUnreadable, UsageError):
-            return {}
-
-    def _read_diffs(self, hashes: Iterable[str]) -> dict[str, list[FileDiff]]:
-        diffs = self._repository.diffs(hashes)
-        self._is_cut = self._is_cut or diffs.is_cut
-        return diffs.by_commit
+            return Diffs({}, is_cut=False)
 
     def _find_patches(self) -> None:
         """Link commits with calls that made a commit with the same changes, which git still has."""
@@ -426,12 +420,18 @@ class _LinkFinder:
             return
         try:
             full = self._repository.full_hashes(names)
-            patches = self._read_diffs(full.values())
+            patches = self._repository.diffs(full.values())
         except (SourceUnreadable, UsageError):
             return
-        by_patch = {_patch(patches[whole]): made[name] for name, whole in full.items() if patches.get(whole)}
+        if patches.is_cut:
+            patches.by_commit.popitem()  # The last one is not complete.
+        by_patch = {
+            frozenset(patches.by_commit[whole]): made[name]
+            for name, whole in full.items()
+            if patches.by_commit.get(whole)
+        }
         for commit in unlinked:
-            mention = by_patch.get(_patch(self._diffs.get(commit.hash, [])))
+            mention = by_patch.get(frozenset(self._diffs.by_commit.get(commit.hash, ())))
             if mention is not None:
                 self._add_mention(commit, mention, "likely", "patch", mention.name)
 
@@ -448,7 +448,7 @@ class _LinkFinder:
         for commit in self._commits:
             is_linked = self._has_counted(commit)
             before = (times.get(commit.parents[0]) if commit.parents else None) or 0
-            added = {line for diff in self._diffs.get(commit.hash, ()) for line in _notable_lines(diff.added)}
+            added = {line for diff in self._diffs.by_commit.get(commit.hash, ()) for line in _notable_lines(diff.added)}
             by_session = self._changes_of(commit, changes)
             for key, found in by_session.items():
                 share = _written_count(added, found, written) / len(added) if added else 0.0
@@ -476,7 +476,7 @@ class _LinkFinder:
             return found
         last = max(commit.known_times) + CLOCK_TOLERANCE_SECONDS
         first = min(commit.known_times) - CONTENT_DAYS * 86_400
-        for path in {diff.path for diff in self._diffs.get(commit.hash, ())}:
+        for path in {diff.path for diff in self._diffs.by_commit.get(commit.hash, ())}:
             for change in changes.get(path, ()):
                 key = self._root_of(change.message // KEYS_PER_SOURCE) if first <= change.time <= last else None
                 if key is not None:
@@ -485,7 +485,7 @@ class _LinkFinder:
 
     def _changes_by_path(self) -> dict[str, list[_Change]]:
         """The changes that sessions made to files of the commits, by path."""
-        paths = {diff.path for diffs in self._diffs.values() for diff in diffs}
+        paths = {diff.path for diffs in self._diffs.by_commit.values() for diff in diffs}
         if not paths or not self._roots:
             return {}
         first, last = self._time_limits
@@ -540,11 +540,6 @@ def _written_count(added: set[str], changes: Sequence[_Change], written: _Writte
 def _notable_lines(lines: Iterable[str]) -> Iterator[str]:
     """Lines without the space around them, if they are long enough to say who wrote them."""
     return (text for line in lines if len(text := line.strip()) >= MIN_LINE_CHARS)
-
-
-def _patch(diffs: Sequence[FileDiff]) -> frozenset[FileDiff]:
-    """What a commit changes, wherever in the files."""
-    return frozenset(diffs)
 
 
 def _checkpoint_sessions(repository: Repository, checkpoints: Sequence[str]) -> dict[str, list[str]]:
