@@ -426,5 +426,14 @@ def test_a_call_that_made_a_commit_without_a_time_is_likely(home: Path, reposito
     made = repository.set_times("noon", "noon")
     session = ClaudeSession(home, FIRST, repository.folder)
     session.run("git commit -m 'Compute the tide'", f"[main {made[:7]}] Compute the tide", 10).save()
-    (link,) = clew("commits", "HEAD~1..", "--json").json["commits"][0]["sessions"]
-    assert (link["id"], link["certainty"], link["evidence"]) == (FIRST, "likely", "call")
+    for words in (("HEAD~1..",), ("--session", FIRST)):
+        (link,) = clew("commits", *words, "--json").json["commits"][0]["sessions"]
+        assert (link["id"], link["certainty"], link["evidence"]) == (FIRST, "likely", "call")
+
+
+def test_a_commit_of_a_session_before_one_without_a_time(branch: GitRepository) -> None:
+    branch.git("checkout", "-q", "-B", "main")
+    branch.commit("Later", 400)
+    branch.set_times("noon", "noon")
+    branch.git("branch", "-q", "-D", "topic")
+    assert [row["subject"] for row in clew("commits", "--session", SECOND, "--json").json["commits"]] == ["Add the sun"]

@@ -189,7 +189,7 @@ def commits_of(repository: Repository, wanted: CommitRange, limit: int | None = 
 
 
 def commits_since(db: sqlite3.Connection, repository: Repository, key: str, limit: int | None = None) -> CommitLog:
-    """The commits of all branches that can come from a session: not older than it."""
+    """The commits of all branches that can come from a session: not older than it, or without a valid time."""
     row = db.execute("SELECT min(started_us) FROM session WHERE session_id = ? AND started_us > 0", (key,)).fetchone()
     since = row[0] // 1_000_000 - CLOCK_TOLERANCE_SECONDS if row[0] else None
     return CommitLog([], is_cut=False) if repository.is_empty() else repository.commits([], limit, since=since)

@@ -120,12 +120,11 @@ class Repository(NamedTuple):
     def commits(self, revisions: Sequence[str], limit: int | None = None, *, since: int | None = None) -> CommitLog:
         """The commits of ranges such as `main..HEAD`; without any, of all branches.
 
-        Without a limit, at most 10,000. `since` leaves out commits before a time, in seconds since 1970. Raises
-        UsageError for an unknown revision.
+        Without a limit, at most 10,000. `since` leaves out commits before a time, in seconds since 1970; those without
+        a valid time are kept. Raises UsageError for an unknown revision.
         """
         count = MAX_COMMITS + 1 if limit is None else limit
         options = ["-z", f"--format=tformat:{'%x00'.join(_LOG_FIELDS)}", f"--max-count={count}", "--no-show-signature"]
-        options += [f"--since=@{since}"] if since is not None else []
         named = ["--end-of-options", *revisions] if revisions else ["--branches", "--remotes", "HEAD"]
         if not revisions and not self._has_head():
             named.remove("HEAD")
@@ -134,6 +133,9 @@ class Repository(NamedTuple):
         size = len(_LOG_FIELDS)
         rows = (fields[at : at + size] for at in range(0, len(fields) - size + 1, size))
         commits = [_commit(row) for row in rows]
+        # Git's own `--since` takes a commit without a valid time, and all commits before it, for too old.
+        if since is not None:
+            commits = [commit for commit in commits if commit.commit_time is None or commit.commit_time >= since]
         is_cut = limit is None and len(commits) > MAX_COMMITS
         return CommitLog(commits[:MAX_COMMITS] if is_cut else commits, is_cut)
 
