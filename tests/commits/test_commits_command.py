@@ -237,7 +237,7 @@ def test_a_range_that_is_too_large_to_read(
     for words in (("list",), ("stats",), ("export", "-o", tmp_path / "out")):
         refused = clew(*words, "--commits", "main..HEAD")
         assert (refused.code, refused.out) == (2, "")
-        assert "--commits main..HEAD: more than" in refused.err
+        assert "the commit range main..HEAD has more than" in refused.err
         assert "name a smaller range" in refused.err
     assert not (tmp_path / "out").exists()
 

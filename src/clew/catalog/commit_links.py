@@ -177,7 +177,7 @@ def with_commit_sessions(db: sqlite3.Connection, filters: Filters) -> Filters:
 
 
 def _too_large(wanted: CommitRange, limit: str) -> UsageError:
-    return UsageError(f"--commits {wanted.revisions or 'HEAD'}: more than {limit}; name a smaller range")
+    return UsageError(f"the commit range {wanted.revisions or 'HEAD'} has more than {limit}; name a smaller range")
 
 
 def commits_of(repository: Repository, wanted: CommitRange, limit: int | None = None) -> CommitLog:
