@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from clew.cli.output import print_json, use_color
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import UsageError
 from clew.filters import Filters
+from clew.io.signals import exit_on_signal
 from clew.library import Library
 from clew.model.json import JSON
 
@@ -202,14 +202,13 @@ def _show_live(look: Callable[[], dict[str, JSON]], masking: Redaction, every: f
 
     console = Console(no_color=not use_color() or None, highlight=False)
     first = drawn()  # A first sync shows its progress on the ordinary screen.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        # Else the terminal would stay on the other screen, without a cursor.
-        signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     live = Live(first, console=console, screen=True, auto_refresh=False)
-    try:
-        live.start()
-        while True:
-            time.sleep(every)
-            live.update(drawn(), refresh=True)
-    finally:
-        live.stop()
+    # On a signal, the terminal must not stay on the other screen, without a cursor.
+    with exit_on_signal():
+        try:
+            live.start()
+            while True:
+                time.sleep(every)
+                live.update(drawn(), refresh=True)
+        finally:
+            live.stop()
