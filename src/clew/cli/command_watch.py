@@ -7,7 +7,6 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -93,7 +92,7 @@ def present_state(library: Library, filters: Filters) -> dict[str, JSON]:
     from clew.catalog.running import running_sessions
     from clew.catalog.stats import catalog_stats
     from clew.filters import point_in_time
-    from clew.model.time import spell_time
+    from clew.model.time import format_utc, spell_time
 
     with library.catalog(SyncLevel.MESSAGES, filters) as catalog:
         db, now = catalog.db, library.now()
@@ -118,8 +117,8 @@ def present_state(library: Library, filters: Filters) -> dict[str, JSON]:
                 "branch": one.branch,
                 "title": one.title,
                 "models": list(one.models),
-                "started_at": _time(one.started_us),
-                "last_message_at": _time(one.ended_us),
+                "started_at": format_utc(one.started_us) if one.started_us > 0 else None,
+                "last_message_at": format_utc(one.ended_us) if one.ended_us > 0 else None,
                 "messages": one.messages,
                 **_amounts(one.used.as_row()),
             }
@@ -130,12 +129,6 @@ def present_state(library: Library, filters: Filters) -> dict[str, JSON]:
 
 def _amounts(row: dict[str, Any]) -> dict[str, JSON]:
     return {name: row[name] for name in ("cost", "cost_is_at_least", "total_tokens")}
-
-
-def _time(micros: int) -> str | None:
-    from clew.model.time import spell_time
-
-    return spell_time(datetime.fromtimestamp(micros / 1e6, UTC)) if micros > 0 else None
 
 
 def _width() -> int | None:
