@@ -55,7 +55,7 @@ EVIDENCE_TEXT: Mapping[Evidence, str] = {
     "content": "it wrote lines of the commit",
     "time": "it changed these files before",
 }
-COUNTED: tuple[Certainty, ...] = ("certain", "likely")
+COUNTED_CERTAINTIES: tuple[Certainty, ...] = ("certain", "likely")
 """The certainties of links that a filter and the sums of a range count."""
 RANKS: Mapping[Certainty, int] = {"certain": 0, "likely": 1, "possible": 2, "stated": 3}
 
@@ -93,6 +93,11 @@ class Link(NamedTuple):
     """The number of the message with the evidence; 0 if it is no single message."""
     detail: str = ""
     """The trailer, the rewritten commit, or the share of added lines."""
+
+    @property
+    def is_counted(self) -> bool:
+        """True if a filter and the sums of a range count the session."""
+        return self.certainty in COUNTED_CERTAINTIES
 
 
 class FoundLinks(NamedTuple):
@@ -169,7 +174,7 @@ def with_commit_sessions(db: sqlite3.Connection, filters: Filters) -> Filters:
     links = find_links(db, repository, log.commits)
     if links.is_cut:
         raise _too_large(filters.commits, f"{MAX_DIFF_BYTES >> 20} MB of changes to compare")
-    found = {link.session for of_commit in links.by_commit.values() for link in of_commit if link.certainty in COUNTED}
+    found = {link.session for of_commit in links.by_commit.values() for link in of_commit if link.is_counted}
     keys = set(with_subagents(db, sorted(found)))
     if filters.sessions:
         keys &= set(filters.sessions)
@@ -235,7 +240,7 @@ class _LinkFinder:
             self._add(commit, Link(key, certainty, evidence, mention.source, number, detail))
 
     def _has_counted(self, commit: Commit) -> bool:
-        return any(link.certainty in COUNTED for link in self._found[commit.hash].values())
+        return any(link.is_counted for link in self._found[commit.hash].values())
 
     @cached_property
     def _sessions(self) -> dict[int, _Session]:
@@ -281,7 +286,7 @@ class _LinkFinder:
         return recorded_folders(map(str, self._repository.worktrees))
 
     @cached_property
-    def _sources_here(self) -> frozenset[int]:
+    def _sources_in_repository(self) -> frozenset[int]:
         """The sources of sessions that worked in the repository."""
         return frozenset(
             number
@@ -309,7 +314,7 @@ class _LinkFinder:
         """
         for commit in self._commits:
             for mention in self._mentions_of(commit.hash):
-                if mention.subject != commit.subject.strip() and mention.source not in self._sources_here:
+                if mention.subject != commit.subject.strip() and mention.source not in self._sources_in_repository:
                     continue
                 is_made = mention.kind == "made"
                 if mention.was_running_at(commit.author_time) or (
@@ -364,7 +369,7 @@ class _LinkFinder:
                 for mention in by_subject.get(subject, ()) if len(subject) >= MIN_SUBJECT_CHARS else ():
                     last = commit.commit_time
                     is_before = last is not None and mention.started_us / 1e6 <= last + CLOCK_TOLERANCE_SECONDS
-                    if is_before and mention.source in self._sources_here:
+                    if is_before and mention.source in self._sources_in_repository:
                         self._add_mention(commit, mention, "likely", "squashed", mention.name)
         self._find_by_time()
 
@@ -377,10 +382,12 @@ class _LinkFinder:
         timed.sort(key=itemgetter(0))
         times = [time for time, _ in timed]
         for mention in self._mentions:
-            is_open = mention.kind == "silent" or (mention.kind == "made" and not self._is_in_range(mention.name))
-            if not is_open or mention.source not in self._sources_here or (window := mention.window) is None:
+            is_silent = mention.kind == "silent"
+            is_rewritten = mention.kind == "made" and not self._is_in_range(mention.name)
+            window = mention.window if is_silent or is_rewritten else None
+            if window is None or mention.source not in self._sources_in_repository:
                 continue
-            evidence: Evidence = "commit-time" if mention.kind == "silent" else "rewritten"
+            evidence: Evidence = "commit-time" if is_silent else "rewritten"
             for _, commit in timed[bisect_left(times, window[0]) : bisect_right(times, window[1])]:
                 self._add_mention(commit, mention, "likely", evidence, mention.name)
 
@@ -413,7 +420,7 @@ class _LinkFinder:
             mention.name: mention
             for mention in reversed(self._mentions)
             if mention.kind == "made" and first_us <= mention.started_us <= last_us
-            if mention.source in self._sources_here and not self._is_in_range(mention.name)
+            if mention.source in self._sources_in_repository and not self._is_in_range(mention.name)
         }
         names = list(made)[:MAX_PATCHES]
         if not names:
