@@ -86,7 +86,7 @@ def test_nothing_runs(synced_demo: Path) -> None:
     assert "nothing runs" in done.out
 
 
-def test_a_pipe_gets_one_look(busy_home: Path) -> None:
+def test_a_pipe_gets_the_state_once(busy_home: Path) -> None:
     done = clew("--home", busy_home, "watch")
     assert (done.code, done.out.count("running, ")) == (0, 1)
 

@@ -35,7 +35,7 @@ _MAX_SECONDS = 86_400.0
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="Seconds between two looks.",
+    help="Seconds between updates.",
 )
 @redacting
 @filtering
@@ -53,7 +53,7 @@ def command(
     """Show the sessions that run now or wait for you, and the cost of today, until you press Ctrl-C.
 
     A session runs if its file was written to within five minutes; it waits for you if its last message is an answer.
-    With --json, each look is one line. In a pipe without --json, one look is printed.
+    With --json, each update is one line. In a pipe without --json, the state is printed once.
     """
     if math.isnan(every):
         raise UsageError("--every: write a number of seconds")
@@ -63,22 +63,22 @@ def command(
     masking = redaction(context, DATA if json else TEXT)
     masking.prepare()
 
-    def look() -> dict[str, JSON]:
+    def read_state() -> dict[str, JSON]:
         return present_state(library, filters)
 
     try:
         if json:
             while True:
-                print_json(masking.value(look()))
+                print_json(masking.value(read_state()))
                 sys.stdout.flush()
                 if once:
                     return 0
                 time.sleep(every)
         if once or not sys.stdout.isatty():
-            for line in _lines(look(), masking, _width()):
+            for line in _lines(read_state(), masking, _width()):
                 click.echo(line, nl=False)
             return 0
-        _show_live(look, masking, every)
+        _show_live(read_state, masking, every)
     except KeyboardInterrupt:
         # This is how the command ends; there is nothing to say about it.
         return INTERRUPTED
@@ -183,14 +183,14 @@ def _lines(state: dict[str, JSON], masking: Redaction, width: int | None) -> lis
     return lines
 
 
-def _show_live(look: Callable[[], dict[str, JSON]], masking: Redaction, every: float) -> None:
+def _show_live(read_state: Callable[[], dict[str, JSON]], masking: Redaction, every: float) -> None:
     """Draw the state again and again, on a screen of its own."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
     def drawn() -> Text:
-        lines = _lines(look(), masking, _width())[: max(shutil.get_terminal_size().lines - 1, 2)]
+        lines = _lines(read_state(), masking, _width())[: max(shutil.get_terminal_size().lines - 1, 2)]
         return Text.from_ansi("".join(lines), no_wrap=True)
 
     console = Console(no_color=not use_color() or None, highlight=False)
