@@ -6,7 +6,6 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from time import gmtime, strftime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from clew.catalog import database
@@ -100,9 +99,9 @@ class Hit(NamedTuple):
     @property
     def timestamp(self) -> str | None:
         """The time in ISO 8601, as in the unified document; None where unknown."""
-        if not self.when:
-            return None
-        return strftime("%Y-%m-%dT%H:%M:%S", gmtime(self.when // 1_000_000)) + f".{self.when // 1000 % 1000:03}Z"
+        from clew.model.time import format_utc
+
+        return format_utc(self.when) if self.when else None
 
 
 class Found(NamedTuple):

@@ -16,6 +16,7 @@ _CONTENT_KEYS = ("content", "file_text", "text")
 _TODO_LIST_KEYS = {"TodoWrite": "todos", "update_plan": "plan", "write_todos": "todos"}
 """The argument with the task list, by tool."""
 _PATCH_START, _PATCH_END = "*** Begin Patch", "*** End Patch"
+_PATCH_MOVE = "*** Move to: "
 _PATCH_HEADERS = {"*** Add File: ": "create", "*** Update File: ": "edit", "*** Delete File: ": "delete"}
 
 
@@ -107,7 +108,7 @@ def _strings(arguments: Arguments) -> Iterator[str]:
 
 
 def _patched_files(patch: str) -> Iterator[RequestedChange]:
-    """The changes in the patch format of `apply_patch`."""
+    """The changes in the patch format of `apply_patch`, as far as a damaged patch has them."""
     change: RequestedChange | None = None
     for line in patch.split("\n"):
         header = next((header for header in _PATCH_HEADERS if line.startswith(header)), None)
@@ -115,6 +116,11 @@ def _patched_files(patch: str) -> Iterator[RequestedChange]:
             if change is not None:
                 yield change
             change = _patched_file(line, header) if header is not None else None
+        elif change is not None and change.op == "edit" and line.startswith(_PATCH_MOVE):
+            target = line.removeprefix(_PATCH_MOVE).strip()
+            if target and target != change.path:
+                yield RequestedChange(change.path, "delete", 0, 0)
+                change = change._replace(path=target, op="create")
         elif change is not None and change.added is not None and change.removed is not None:
             added, removed = change.added + line.startswith("+"), change.removed + line.startswith("-")
             change = change._replace(added=added, removed=removed)
