@@ -215,6 +215,16 @@ def test_lines_that_nobody_tells_are_unknown() -> None:
     assert change_row({"files_changed": 0, **unknown}) == {"files_changed": 0, "lines_added": 0, "lines_removed": 0}
 
 
+def test_a_file_that_a_patch_moves_is_changed_at_both_paths() -> None:
+    patch = "*** Begin Patch\n*** Update File: a.py\n*** Move to: {}\n@@\n x\n-y\n+z\n+w\n"
+    moved = [RequestedChange("a.py", "delete", 0, 0), RequestedChange("b.py", "create", 2, 1)]
+    assert requested_changes("apply_patch", {"input": patch.format("b.py") + "*** End Patch"}) == moved
+    assert requested_changes("apply_patch", {"input": patch.format("b.py")}) == moved
+    for same_path in ("a.py", ""):
+        found = requested_changes("apply_patch", {"input": patch.format(same_path)})
+        assert found == [RequestedChange("a.py", "edit", 2, 1)]
+
+
 def test_changes_of_cline_continue_pi_and_goose_are_counted() -> None:
     edit = {"path": "a.py", "old_text": "x\n", "new_text": "y\nz\n"}
     assert requested_changes("editor", edit) == [RequestedChange("a.py", "edit", 2, 1)]

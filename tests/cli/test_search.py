@@ -17,6 +17,7 @@ from clew.catalog.search import Request, Searcher, unmasked
 from clew.catalog.searchable_text import block_texts
 from clew.catalog.text_index import KINDS
 from clew.catalog.tokenizer import words
+from clew.model.time import parse_time, spell_time
 from tests.cli.running import LATEST, clew, run
 from tests.unit.samples import SESSION, claude_line, write_lines
 
@@ -99,8 +100,10 @@ def test_a_hit_is_opened_by_its_reference(demo: Path) -> None:
 
 
 def test_the_newest_first(demo: Path) -> None:
-    times = [hit["timestamp"] for hit in search(demo, "the", "--newest", "-n", "100")["hits"]]
+    spelled = [hit["timestamp"] for hit in search(demo, "the", "--newest", "-n", "100")["hits"]]
+    times = [time for time in map(parse_time, spelled) if time is not None]
     assert times == sorted(times, reverse=True) and len(set(times)) > 5
+    assert list(map(spell_time, times)) == spelled
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from clew.cli.main import main
 from tests.cli.running import COMMAND, clew
 
 
@@ -85,7 +86,7 @@ def test_nothing_runs(synced_demo: Path) -> None:
     assert "nothing runs" in done.out
 
 
-def test_a_pipe_gets_one_look(busy_home: Path) -> None:
+def test_a_pipe_gets_the_state_once(busy_home: Path) -> None:
     done = clew("--home", busy_home, "watch")
     assert (done.code, done.out.count("running, ")) == (0, 1)
 
@@ -114,6 +115,18 @@ def read_until(terminal: int, text: bytes, seconds: float = 60) -> bytes:
 @pytest.mark.parametrize("seconds", ["nan", "inf", "1e300", "0.1"])
 def test_an_interval_that_is_none_is_refused(busy_home: Path, seconds: str) -> None:
     assert clew("--home", busy_home, "watch", "--once", "--every", seconds).code == 2
+
+
+def test_a_system_without_sighup(busy_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.delattr(signal, "SIGHUP")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr("time.sleep", interrupt)
+    with pytest.raises(SystemExit) as ended:
+        main(["--home", str(busy_home), "watch"])
+    assert ended.value.code == 130
 
 
 @pytest.mark.slow

@@ -284,6 +284,15 @@ def test_unchanged_lines_of_a_patch_are_not_written(repository: GitRepository, s
     assert "likely" not in {link[1] for link in links(repository)["By hand"]}
 
 
+def test_the_new_path_of_a_file_that_a_patch_moves(repository: GitRepository, session: ClaudeSession) -> None:
+    lines = [f"height_{number} = {number}" for number in range(5)]
+    body = "".join(f"+{line}\n" for line in lines)
+    patch = f"*** Begin Patch\n*** Update File: README.md\n*** Move to: tide.py\n@@\n-tides\n{body}*** End Patch"
+    session.run(patch, "Done", 10, tool="apply_patch").save()
+    repository.commit("Move it", 20, {"tide.py": "\n".join(lines)})
+    assert links(repository)["Move it"] == [(FIRST, "likely", "content")]
+
+
 def test_changes_after_a_commit_are_no_evidence(repository: GitRepository, session: ClaudeSession) -> None:
     repository.commit("Commit by hand", 5, {"tide.py": CODE})
     session.edit("tide.py", CODE, 500).save()

@@ -237,9 +237,26 @@ def test_a_range_that_is_too_large_to_read(
     for words in (("list",), ("stats",), ("export", "-o", tmp_path / "out")):
         refused = clew(*words, "--commits", "main..HEAD")
         assert (refused.code, refused.out) == (2, "")
-        assert "--commits main..HEAD: more than" in refused.err
+        assert "the commit range main..HEAD has more than" in refused.err
         assert "name a smaller range" in refused.err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_large_commit_outside_of_the_range_does_not_refuse_it(
+    home: Path, repository: GitRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = ClaudeSession(home, FIRST, repository.folder).prompt("Go", 0)
+    output = repository.commit("Add a table of tides", 10, {"table.bin": "7 m\n" * 2000})
+    session.run("git commit -am 'Add a table of tides'", output, 10)
+    repository.git("checkout", "-q", "-b", "topic", "main~1")
+    commit_in(repository, session, "Add the tide", 200)
+    session.save()
+    repository.commit("By a person", 90_000, {"notes.txt": "low water\n"})
+    monkeypatch.setattr("clew.io.git.MAX_DIFF_BYTES", 2000)
+    listed = clew("list", "--commits", "main..topic", "--json")
+    assert (listed.code, [row["id"] for row in listed.json]) == (0, [FIRST])
+    assert clew("commits", "main..topic", "--json").json["is_cut"] is False
+    assert clew("list", "--commits", "topic~1..main").code == 2
 
 
 @pytest.mark.parametrize(("count", "is_cut"), [(10_000, False), (10_001, True)])
@@ -409,5 +426,14 @@ def test_a_call_that_made_a_commit_without_a_time_is_likely(home: Path, reposito
     made = repository.set_times("noon", "noon")
     session = ClaudeSession(home, FIRST, repository.folder)
     session.run("git commit -m 'Compute the tide'", f"[main {made[:7]}] Compute the tide", 10).save()
-    (link,) = clew("commits", "HEAD~1..", "--json").json["commits"][0]["sessions"]
-    assert (link["id"], link["certainty"], link["evidence"]) == (FIRST, "likely", "call")
+    for words in (("HEAD~1..",), ("--session", FIRST)):
+        (link,) = clew("commits", *words, "--json").json["commits"][0]["sessions"]
+        assert (link["id"], link["certainty"], link["evidence"]) == (FIRST, "likely", "call")
+
+
+def test_a_commit_of_a_session_before_one_without_a_time(branch: GitRepository) -> None:
+    branch.git("checkout", "-q", "-B", "main")
+    branch.commit("Later", 400)
+    branch.set_times("noon", "noon")
+    branch.git("branch", "-q", "-D", "topic")
+    assert [row["subject"] for row in clew("commits", "--session", SECOND, "--json").json["commits"]] == ["Add the sun"]

@@ -308,9 +308,10 @@ class TestArchived:
 SLOW = """
 import sys, time
 from pathlib import Path
-from clew.convert.file_transaction import FileTransaction, roll_back_on_signal
+from clew.convert.file_transaction import FileTransaction
+from clew.io.signals import exit_on_signal
 from tests.receivers import RECEIVERS
-with roll_back_on_signal(), FileTransaction() as transaction:
+with exit_on_signal(), FileTransaction() as transaction:
     transaction.create(Path(sys.argv[1]) / "new/file").write(b"x" * 5_000_000)
     print("begun", flush=True)
     time.sleep(60)

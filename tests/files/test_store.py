@@ -148,7 +148,7 @@ def _lines(world: World, history: FileHistory) -> Counter[str]:
     """Who wrote each line of what is there now."""
     count: Counter[str] = Counter()
     for name, now in world.disk().items():
-        told = [version for _, version in versions(history, "s", {world.path(name)})]
+        told = [version for _, version in versions(history.agent, history.source, "s", {world.path(name)})]
         for line in blame(now, told):
             author = line.text.split()[0]
             if line.origin is not None:

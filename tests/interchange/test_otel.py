@@ -121,6 +121,23 @@ def test_subagents_hang_on_the_call_that_started_them(synced_demo: Path) -> None
     assert len({span["traceId"] for span in found}) == 1
 
 
+def test_a_subagent_of_another_branch_hangs_on_the_session(transcript: Transcript) -> None:
+    call = {"type": "tool_use", "id": "a", "name": "Agent", "input": {"prompt": "Look for bells."}}
+    transcript.add("user", "Ring.").add("assistant", [call], id="m1")
+    answer = [{"type": "tool_result", "tool_use_id": "a", "content": "None."}]
+    transcript.add("user", answer, toolUseResult={"agentId": "abc1234"})
+    transcript.add("user", "Ring twice.", parentUuid=None).add("assistant", "Done.", id="m2")
+    subagent = Transcript(transcript.path.with_suffix("") / "subagents")
+    subagent.path = subagent.path.with_name("agent-abc1234.jsonl")
+    subagent.path.parent.mkdir(parents=True)
+    head = {"sessionId": transcript.path.stem, "isSidechain": True, "agentId": "abc1234"}
+    subagent.add("user", "Look for bells.", **head).add("assistant", "None.", id="s1", **head)
+    found = spans(transcript.path)
+    assert [span["name"] for span in found] == ["chat", "chat", "invoke_agent claude-code", "invoke_agent claude-code"]
+    assert found[2]["parentSpanId"] == found[3]["spanId"]
+    assert {span["parentSpanId"] for span in found[:-1]} <= {span["spanId"] for span in found}
+
+
 def test_secrets_are_masked(transcript: Transcript) -> None:
     token = "glpat-" + sha256(b"bell").hexdigest()[:20]
     transcript.add("user", f"Use {token}").add("assistant", "Done.", id="m1")

@@ -5,12 +5,19 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
+from clew import Library
+from clew.blame import blame_file
 from clew.io.paths import encode_claude
+from clew.store import Store, ToolCall, ToolResult
 from tests.cli.running import clew
-from tests.mcp.client import connect
+from tests.mcp.client import ToolFailed, connect
 from tests.unit.samples import claude_line
 
-NOT_READ = "not read: 1 session where calls name the file, but not its folder"
+CODEX_ID = "019a3f6e-0000-7000-8000-000000000001"
+TIME = "2026-01-01T10:00:00.000Z"
+NOT_READ = "not read: 1 session that may mean another file of this name"
 
 
 def write_session(
@@ -47,7 +54,7 @@ def test_sessions_that_name_the_path_are_read_and_others_counted(home: Path, tmp
     with connect(home, cwd=tmp_path) as client:
         answer = client.call("blame", path=str(file), recorded_path="/srv/tide/src/table.py")
     assert [row["ref"] for row in answer["results"]][-1] is None
-    assert answer["notes"] == [NOT_READ]
+    assert answer["notes"] == [f"{NOT_READ}; `all_sessions` reads them"]
 
 
 def test_all_sessions_are_read_if_asked(home: Path, tmp_path: Path) -> None:
@@ -78,12 +85,74 @@ def test_a_file_in_the_workspace_itself_needs_no_folder(home: Path, tmp_path: Pa
     assert "notes" not in answer
 
 
-def test_names_that_are_no_plain_words(home: Path, tmp_path: Path) -> None:
-    for number, name in enumerate(("Gezeiten für Köln.py", "._.", "a b", "x.y.z", "表.py", "100%.txt")):
-        write_session(home, f"s{number}", "/srv/tide", f"/srv/tide/{name}", "high\n", 10)
+@pytest.mark.parametrize("name", ["Gezeiten für Köln.py", "._.", "a b", "x.y.z", "表.py", "100%.txt", "ü/表/ß.py"])
+def test_names_that_are_no_plain_words(home: Path, tmp_path: Path, name: str) -> None:
+    write_session(home, "relative", "/srv/tide", name, "high\n", 10)
     file = tmp_path / "now"
     file.write_text("high\n")
     with connect(home, cwd=tmp_path) as client:
-        for number, name in enumerate(("Gezeiten für Köln.py", "._.", "a b", "x.y.z", "表.py", "100%.txt")):
-            answer = client.call("blame", path=str(file), recorded_path=f"/srv/tide/{name}")
-            assert [row["ref"] for row in answer["results"]] == [f"claude-code:s{number}#2"], name
+        answer = client.call("blame", path=str(file), recorded_path=f"/srv/tide/{name}")
+    assert [row["ref"] for row in answer["results"]] == ["claude-code:relative#2"]
+
+
+def test_a_call_with_its_own_working_folder(home: Path, tmp_path: Path) -> None:
+    patch = "*** Begin Patch\n*** Add File: deep/table.py\n+high\n*** End Patch\n"
+    arguments = {"command": ["apply_patch", patch], "workdir": "/srv/tide/src"}
+    call = {"type": "function_call", "name": "shell", "arguments": json.dumps(arguments), "call_id": "c1"}
+    output = json.dumps(
+        {"output": "Success. Updated the following files:\nA deep/table.py\n", "metadata": {"exit_code": 0}}
+    )
+    lines = [
+        ("session_meta", {"id": CODEX_ID, "timestamp": TIME, "cwd": "/srv/moon", "cli_version": "0.50.0"}),
+        ("response_item", {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Write it"}]}),
+        ("response_item", call),
+        ("response_item", {"type": "function_call_output", "call_id": "c1", "output": output}),
+    ]
+    file = home / ".codex" / "sessions" / "2026" / "01" / "01" / f"rollout-2026-01-01T10-00-00-{CODEX_ID}.jsonl"
+    file.parent.mkdir(parents=True)
+    rows = [{"timestamp": TIME, "type": kind, "payload": payload} for kind, payload in lines]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    now = tmp_path / "table.py"
+    now.write_text("high\n")
+    with connect(home, cwd=tmp_path) as client:
+        answer = client.call("blame", path=str(now), recorded_path="/srv/tide/src/deep/table.py")
+    assert [row["ref"] for row in answer["results"]] == [f"codex:{CODEX_ID}#2"]
+
+
+def test_changes_outside_of_calls_in_a_session_that_names_another_file(home: Path, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    session = Store(home).session("stored")
+    other = ToolCall(id="c1", name="bash", arguments={"command": "cat /srv/moon/table.py"})
+    reply = session.assistant("I look first.", calls=[other])
+    with session.watch(reply, ["table.py"], root=work):
+        (work / "table.py").write_text("high\n")
+    session.results(ToolResult(tool_call_id="c1", tool_name="bash", content="low"))
+    with connect(home, cwd=tmp_path) as client:
+        answer = client.call("blame", path=str(work / "table.py"))
+    assert [row["ref"] for row in answer["results"]] == ["sage-agent:stored#1"]
+
+
+def test_the_limit_never_leaves_out_a_session_that_changed_the_file(home: Path, tmp_path: Path) -> None:
+    write_session(home, "writer", "/srv/tide", "/srv/tide/table.py", "high\n", 10)
+    read = {"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "/srv/tide/table.py"}}
+    reader = claude_line("assistant", "a1", None, [read], cwd="/srv/tide", sessionId="reader")
+    (home / ".claude" / "projects" / "-srv-tide" / "reader.jsonl").write_text(json.dumps(reader) + "\n")
+    file = tmp_path / "table.py"
+    file.write_text("high\nlow\n")
+    library = Library(home)
+    blamed = blame_file(library, file, "/srv/tide/table.py", max_bytes=1)
+    assert ([session.id for session in blamed.sessions], blamed.unread_sessions) == (["writer"], 1)
+    assert blamed.may_miss_origins
+    blamed = blame_file(library, file, "/srv/tide/table.py", max_bytes=1, all_sessions=True)
+    assert ({session.id for session in blamed.sessions}, blamed.unread_sessions) == ({"writer", "reader"}, 0)
+
+
+def test_paths_and_ranges_that_cannot_be(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "table.py"
+    file.write_text("high\n")
+    with connect(home, cwd=tmp_path) as client:
+        with pytest.raises(ToolFailed, match="line 3 is after the last one 2"):
+            client.call("blame", path=str(file), first=3, last=2)
+        with pytest.raises(ToolFailed, match="~nobody-of-this-name/x: "):
+            client.call("blame", path="~nobody-of-this-name/x")

@@ -94,6 +94,11 @@ def test_one_message_is_shown_in_full(client: Client) -> None:
     assert shown["ref"] == f"claude-code:{LATEST}#2"
 
 
+def test_messages_beyond_the_end_are_an_error(client: Client) -> None:
+    with pytest.raises(ToolFailed, match="has no message 9000"):
+        client.call("show", session=LATEST, first=9000)
+
+
 def test_every_session_is_shown_with_the_title_of_the_list(client: Client) -> None:
     for row in client.results("list_sessions", subagents=True):
         assert client.call("show", session=row["ref"])["title"] == row["title"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 _BETWEEN = frozenset({"&&", "||", ";", "|"})
 _READERS = frozenset(
@@ -29,6 +30,7 @@ _QUOTED = re.compile(r"""\\.|'[^']*'|"(?:[^"$`\\]|\\[^$`\n])*\"""", re.DOTALL)
 _QUIET = re.compile(r"(?<=\s)(?:2>&1|[12]?>\s?/dev/null)(?=\s|$)")
 
 
+@lru_cache(maxsize=1024)
 def is_read_only_command(command: str) -> bool:
     """True for commands in a row that each only read, without redirection, substitution or expansion."""
     command = _QUIET.sub("", command.strip())

@@ -38,8 +38,11 @@ _ANY_COMMAND, _ANY_FOLDER = frozenset(_COMMANDS), frozenset(_FOLDERS)
 _ANY_CHANGE = frozenset({"edits", *_PATCHES, *(name for pair in OLD_AND_NEW_TEXTS for name in pair)})
 _ANY_CONTENT, _ANY_TODO = frozenset(_CONTENT), frozenset(_TODOS)
 # One set operation finds that none of the names occurs; most calls have one or two arguments.
-_PATCH_HEAD, _PATCH_END = "*** Begin Patch", "*** End Patch"
-_PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)
+PATCH_START = "*** Begin Patch"
+_PATCH_END = "*** End Patch"
+_PATCHED_FILE = re.compile(
+    r"^\*\*\* (Add|Update|Delete) File: (.+)$(?:\n\*\*\* Move to: (.+)$)?|^\*\*\* End Patch", re.MULTILINE
+)
 _EXIT = re.compile(r"(?:Process exited with code|Exit [Cc]ode:?) (-?\d{1,10})\b")
 _EXIT_HEAD, _EXIT_TAIL = 400, 200
 _WRAPPED = '{"output":'
@@ -84,7 +87,7 @@ class Action(msgspec.Struct, frozen=True, gc=False):
 def action(arguments: JSON) -> Action:
     """What a call with this input asks for."""
     if isinstance(arguments, str):
-        changes = tuple(patched(arguments)) if arguments.lstrip().startswith(_PATCH_HEAD) else ()
+        changes = tuple(patched(arguments)) if arguments.lstrip().startswith(PATCH_START) else ()
         return Action(changes=changes, other=None if changes else arguments)
     if not isinstance(arguments, dict):
         return Action(other=arguments)
@@ -199,20 +202,41 @@ def _alike(one: list[str], other: list[str]) -> int:
     return count
 
 
+class PatchedFile(NamedTuple):
+    """What a patch in the format of `apply_patch` does to one file."""
+
+    op: str
+    """Add, Update or Delete"""
+    path: str
+    target: str | None
+    """Where the file is moved."""
+    lines: str
+    """Signed lines; none for a file that is deleted."""
+
+
+def patched_files(patch: str) -> Iterator[PatchedFile]:
+    """The files of a patch, also of a damaged one or of one that other text surrounds."""
+    heads = list(_PATCHED_FILE.finditer(patch))
+    ends = [*(head.start() for head in heads[1:]), len(patch)]
+    for head, end in zip(heads, ends, strict=False):
+        op, path, target = head.groups()
+        if op is not None:
+            yield PatchedFile(op, path.strip(), target.strip() if target else None, patch[head.end() : end].strip("\n"))
+
+
 def patched(patch: str) -> Iterator[Change]:
-    """The changes of a patch, file by file; a file that is deleted has no lines."""
-    heads = list(_PATCHED.finditer(patch))
-    if not heads:
+    """The changes of a patch, file by file."""
+    files = list(patched_files(patch))
+    if not files:
         yield Change(None, patch)
-    for number, head in enumerate(heads):
-        end = heads[number + 1].start() if number + 1 < len(heads) else len(patch)
-        lines = patch[head.end() : end].strip("\n").removesuffix(_PATCH_END).strip("\n")
-        yield Change(head[1].strip(), lines)
+    for file in files:
+        moved = f"*** Move to: {file.target}\n" if file.target else ""
+        yield Change(file.path, moved + file.lines)
 
 
 def _patches(command: str) -> tuple[Change, ...]:
     """The changes of a command that does nothing but patch files."""
-    found = _PATCHING.fullmatch(command) if _PATCH_HEAD in command else None
+    found = _PATCHING.fullmatch(command) if PATCH_START in command else None
     if found is None:
         return ()
     patch = found["patch"].rstrip()
@@ -258,7 +282,7 @@ def _changes(rest: dict[str, JSON]) -> Iterator[Change]:
         return
     for key in _PATCHES:
         text = rest.get(key)
-        if isinstance(text, str) and text.startswith(_PATCH_HEAD):
+        if isinstance(text, str) and text.startswith(PATCH_START):
             yield from patched(rest.pop(key))
 
 

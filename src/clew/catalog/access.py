@@ -40,11 +40,14 @@ class OpenCatalog:
 
         return catalog_text_finder(self.db, self.folder)(text, kinds)
 
-    def sources_with_phrases(self, texts: Sequence[str], kinds: frozenset[str]) -> set[int]:
-        """The ids of the sources with a block that has the words of each of these texts, in the order of the text."""
+    def sources_with_phrases(self, alternatives: Sequence[Sequence[str]], kinds: frozenset[str]) -> set[int] | None:
+        """The ids of the sources with a block that has all texts of one alternative, each as a phrase of words.
+
+        None where the text index cannot tell.
+        """
         from clew.catalog.search import sources_with_phrases
 
-        return sources_with_phrases(self.db, self.folder, texts, kinds)
+        return sources_with_phrases(self.db, self.folder, alternatives, kinds)
 
     def unindexed_text(self) -> UnindexedText:
         """Count the text that a search by words cannot find yet."""

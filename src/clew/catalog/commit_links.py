@@ -39,7 +39,7 @@ from clew.catalog.tool_arguments import written_lines
 from clew.errors import SourceUnreadable, UsageError
 from clew.filters import CommitRange, Filters, recorded_folders
 from clew.io.codec import NOT_JSON, loads
-from clew.io.git import MAX_COMMITS, MAX_DIFF_BYTES, Commit, CommitLog, FileDiff, Repository, open_repository
+from clew.io.git import MAX_COMMITS, MAX_DIFF_BYTES, Commit, CommitLog, Diffs, Repository, open_repository
 from clew.io.paths import path_from_text, path_to_text
 
 Certainty = Literal["certain", "likely", "possible", "stated"]
@@ -55,7 +55,7 @@ EVIDENCE_TEXT: Mapping[Evidence, str] = {
     "content": "it wrote lines of the commit",
     "time": "it changed these files before",
 }
-COUNTED: tuple[Certainty, ...] = ("certain", "likely")
+COUNTED_CERTAINTIES: tuple[Certainty, ...] = ("certain", "likely")
 """The certainties of links that a filter and the sums of a range count."""
 RANKS: Mapping[Certainty, int] = {"certain": 0, "likely": 1, "possible": 2, "stated": 3}
 
@@ -93,6 +93,11 @@ class Link(NamedTuple):
     """The number of the message with the evidence; 0 if it is no single message."""
     detail: str = ""
     """The trailer, the rewritten commit, or the share of added lines."""
+
+    @property
+    def is_counted(self) -> bool:
+        """True if a filter and the sums of a range count the session."""
+        return self.certainty in COUNTED_CERTAINTIES
 
 
 class FoundLinks(NamedTuple):
@@ -169,7 +174,7 @@ def with_commit_sessions(db: sqlite3.Connection, filters: Filters) -> Filters:
     links = find_links(db, repository, log.commits)
     if links.is_cut:
         raise _too_large(filters.commits, f"{MAX_DIFF_BYTES >> 20} MB of changes to compare")
-    found = {link.session for of_commit in links.by_commit.values() for link in of_commit if link.certainty in COUNTED}
+    found = {link.session for of_commit in links.by_commit.values() for link in of_commit if link.is_counted}
     keys = set(with_subagents(db, sorted(found)))
     if filters.sessions:
         keys &= set(filters.sessions)
@@ -177,7 +182,7 @@ def with_commit_sessions(db: sqlite3.Connection, filters: Filters) -> Filters:
 
 
 def _too_large(wanted: CommitRange, limit: str) -> UsageError:
-    return UsageError(f"--commits {wanted.revisions or 'HEAD'}: more than {limit}; name a smaller range")
+    return UsageError(f"the commit range {wanted.revisions or 'HEAD'} has more than {limit}; name a smaller range")
 
 
 def commits_of(repository: Repository, wanted: CommitRange, limit: int | None = None) -> CommitLog:
@@ -189,7 +194,7 @@ def commits_of(repository: Repository, wanted: CommitRange, limit: int | None = 
 
 
 def commits_since(db: sqlite3.Connection, repository: Repository, key: str, limit: int | None = None) -> CommitLog:
-    """The commits of all branches that can come from a session: not older than it."""
+    """The commits of all branches that can come from a session: not older than it, or without a valid time."""
     row = db.execute("SELECT min(started_us) FROM session WHERE session_id = ? AND started_us > 0", (key,)).fetchone()
     since = row[0] // 1_000_000 - CLOCK_TOLERANCE_SECONDS if row[0] else None
     return CommitLog([], is_cut=False) if repository.is_empty() else repository.commits([], limit, since=since)
@@ -207,7 +212,6 @@ class _LinkFinder:
         self._db, self._repository, self._commits = db, repository, commits
         self._found: dict[str, dict[str, Link]] = {commit.hash: {} for commit in commits}
         """The best link of each commit and session."""
-        self._is_cut = False
 
     def links(self) -> FoundLinks:
         if self._commits:
@@ -220,7 +224,7 @@ class _LinkFinder:
             name: sorted(links.values(), key=lambda link: (RANKS[link.certainty], link.session, link.detail))
             for name, links in self._found.items()
         }
-        return FoundLinks(by_commit, self._is_cut)
+        return FoundLinks(by_commit, self._diffs.is_cut)
 
     def _add(self, commit: Commit, link: Link) -> None:
         links, key = self._found[commit.hash], link.session or f"stated {link.detail}"
@@ -236,7 +240,7 @@ class _LinkFinder:
             self._add(commit, Link(key, certainty, evidence, mention.source, number, detail))
 
     def _has_counted(self, commit: Commit) -> bool:
-        return any(link.certainty in COUNTED for link in self._found[commit.hash].values())
+        return any(link.is_counted for link in self._found[commit.hash].values())
 
     @cached_property
     def _sessions(self) -> dict[int, _Session]:
@@ -282,7 +286,7 @@ class _LinkFinder:
         return recorded_folders(map(str, self._repository.worktrees))
 
     @cached_property
-    def _sources_here(self) -> frozenset[int]:
+    def _sources_in_repository(self) -> frozenset[int]:
         """The sources of sessions that worked in the repository."""
         return frozenset(
             number
@@ -310,7 +314,7 @@ class _LinkFinder:
         """
         for commit in self._commits:
             for mention in self._mentions_of(commit.hash):
-                if mention.subject != commit.subject.strip() and mention.source not in self._sources_here:
+                if mention.subject != commit.subject.strip() and mention.source not in self._sources_in_repository:
                     continue
                 is_made = mention.kind == "made"
                 if mention.was_running_at(commit.author_time) or (
@@ -365,7 +369,7 @@ class _LinkFinder:
                 for mention in by_subject.get(subject, ()) if len(subject) >= MIN_SUBJECT_CHARS else ():
                     last = commit.commit_time
                     is_before = last is not None and mention.started_us / 1e6 <= last + CLOCK_TOLERANCE_SECONDS
-                    if is_before and mention.source in self._sources_here:
+                    if is_before and mention.source in self._sources_in_repository:
                         self._add_mention(commit, mention, "likely", "squashed", mention.name)
         self._find_by_time()
 
@@ -378,10 +382,12 @@ class _LinkFinder:
         timed.sort(key=itemgetter(0))
         times = [time for time, _ in timed]
         for mention in self._mentions:
-            is_open = mention.kind == "silent" or (mention.kind == "made" and not self._is_in_range(mention.name))
-            if not is_open or mention.source not in self._sources_here or (window := mention.window) is None:
+            is_silent = mention.kind == "silent"
+            is_rewritten = mention.kind == "made" and not self._is_in_range(mention.name)
+            window = mention.window if is_silent or is_rewritten else None
+            if window is None or mention.source not in self._sources_in_repository:
                 continue
-            evidence: Evidence = "commit-time" if mention.kind == "silent" else "rewritten"
+            evidence: Evidence = "commit-time" if is_silent else "rewritten"
             for _, commit in timed[bisect_left(times, window[0]) : bisect_right(times, window[1])]:
                 self._add_mention(commit, mention, "likely", evidence, mention.name)
 
@@ -397,17 +403,12 @@ class _LinkFinder:
         return any(one.startswith(name) for one in self._range_by_prefix.get(name[:MIN_HASH_CHARS], ()))
 
     @cached_property
-    def _diffs(self) -> dict[str, list[FileDiff]]:
-        """The changes of each commit; none where git cannot read them, as in a partial clone."""
+    def _diffs(self) -> Diffs:
+        """The changes of the commits; none where git cannot read them, as in a partial clone."""
         try:
-            return self._read_diffs(commit.hash for commit in self._commits)
+            return self._repository.diffs(commit.hash for commit in self._commits)
         except (SourceUnreadable, UsageError):
-            return {}
-
-    def _read_diffs(self, hashes: Iterable[str]) -> dict[str, list[FileDiff]]:
-        diffs = self._repository.diffs(hashes)
-        self._is_cut = self._is_cut or diffs.is_cut
-        return diffs.by_commit
+            return Diffs({}, is_cut=False)
 
     def _find_patches(self) -> None:
         """Link commits with calls that made a commit with the same changes, which git still has."""
@@ -419,19 +420,25 @@ class _LinkFinder:
             mention.name: mention
             for mention in reversed(self._mentions)
             if mention.kind == "made" and first_us <= mention.started_us <= last_us
-            if mention.source in self._sources_here and not self._is_in_range(mention.name)
+            if mention.source in self._sources_in_repository and not self._is_in_range(mention.name)
         }
         names = list(made)[:MAX_PATCHES]
         if not names:
             return
         try:
             full = self._repository.full_hashes(names)
-            patches = self._read_diffs(full.values())
+            patches = self._repository.diffs(full.values())
         except (SourceUnreadable, UsageError):
             return
-        by_patch = {_patch(patches[whole]): made[name] for name, whole in full.items() if patches.get(whole)}
+        if patches.is_cut:
+            patches.by_commit.popitem()  # The last one is not complete.
+        by_patch = {
+            frozenset(patches.by_commit[whole]): made[name]
+            for name, whole in full.items()
+            if patches.by_commit.get(whole)
+        }
         for commit in unlinked:
-            mention = by_patch.get(_patch(self._diffs.get(commit.hash, [])))
+            mention = by_patch.get(frozenset(self._diffs.by_commit.get(commit.hash, ())))
             if mention is not None:
                 self._add_mention(commit, mention, "likely", "patch", mention.name)
 
@@ -448,7 +455,7 @@ class _LinkFinder:
         for commit in self._commits:
             is_linked = self._has_counted(commit)
             before = (times.get(commit.parents[0]) if commit.parents else None) or 0
-            added = {line for diff in self._diffs.get(commit.hash, ()) for line in _notable_lines(diff.added)}
+            added = {line for diff in self._diffs.by_commit.get(commit.hash, ()) for line in _notable_lines(diff.added)}
             by_session = self._changes_of(commit, changes)
             for key, found in by_session.items():
                 share = _written_count(added, found, written) / len(added) if added else 0.0
@@ -476,7 +483,7 @@ class _LinkFinder:
             return found
         last = max(commit.known_times) + CLOCK_TOLERANCE_SECONDS
         first = min(commit.known_times) - CONTENT_DAYS * 86_400
-        for path in {diff.path for diff in self._diffs.get(commit.hash, ())}:
+        for path in {diff.path for diff in self._diffs.by_commit.get(commit.hash, ())}:
             for change in changes.get(path, ()):
                 key = self._root_of(change.message // KEYS_PER_SOURCE) if first <= change.time <= last else None
                 if key is not None:
@@ -485,7 +492,7 @@ class _LinkFinder:
 
     def _changes_by_path(self) -> dict[str, list[_Change]]:
         """The changes that sessions made to files of the commits, by path."""
-        paths = {diff.path for diffs in self._diffs.values() for diff in diffs}
+        paths = {diff.path for diffs in self._diffs.by_commit.values() for diff in diffs}
         if not paths or not self._roots:
             return {}
         first, last = self._time_limits
@@ -540,11 +547,6 @@ def _written_count(added: set[str], changes: Sequence[_Change], written: _Writte
 def _notable_lines(lines: Iterable[str]) -> Iterator[str]:
     """Lines without the space around them, if they are long enough to say who wrote them."""
     return (text for line in lines if len(text := line.strip()) >= MIN_LINE_CHARS)
-
-
-def _patch(diffs: Sequence[FileDiff]) -> frozenset[FileDiff]:
-    """What a commit changes, wherever in the files."""
-    return frozenset(diffs)
 
 
 def _checkpoint_sessions(repository: Repository, checkpoints: Sequence[str]) -> dict[str, list[str]]:

@@ -8,30 +8,33 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from clew.analysis.git_commits import co_authoring_agents
 from clew.analysis.pricing import NANO_DOLLARS
-from clew.catalog.commit_links import COUNTED, RANKS, Certainty, Link
+from clew.catalog.commit_links import COUNTED_CERTAINTIES, RANKS, Certainty, Link
 from clew.catalog.queries import Entry, entries, numbers_of, with_subagents
 from clew.catalog.stats import Amounts
 from clew.io.git import Commit
 from clew.model.json import JSON
 from clew.model.time import format_utc
 
-CERTAINTIES: tuple[Certainty, ...] = (*COUNTED, "possible")
+CERTAINTIES: tuple[Certainty, ...] = (*COUNTED_CERTAINTIES, "possible")
 
 
 def commit_report(
-    db: sqlite3.Connection, commits: Sequence[Commit], links: Mapping[str, list[Link]], only: Collection[str] = ()
+    db: sqlite3.Connection,
+    commits: Sequence[Commit],
+    links: Mapping[str, list[Link]],
+    session_keys: Collection[str] = (),
 ) -> dict[str, JSON]:
-    """The report that `clew commits --json` prints; with `only`, the commits of the sessions with these keys."""
-    names = _names(db, {link.source for found in links.values() for link in found if link.source})
-    if only:
+    """The report that `clew commits --json` prints; with `session_keys`, only the commits of these sessions."""
+    sources = _entries_by_source(db, {link.source for found in links.values() for link in found if link.source})
+    if session_keys:
         kept = {
-            name: [link for link in found if {link.session, _key_of(names, link.source)} & set(only)]
+            name: [link for link in found if {link.session, _key_of(sources, link.source)} & set(session_keys)]
             for name, found in links.items()
         }
         commits, links = [commit for commit in commits if kept[commit.hash]], kept
     known = {link.session for commit in commits for link in links[commit.hash] if link.session}
     sessions = _sessions(db, known)
-    rows = [_commit_row(commit, links[commit.hash], sessions, names) for commit in commits]
+    rows = [_commit_row(commit, links[commit.hash], sessions, sources) for commit in commits]
     best = _best_certainties(link for commit in commits for link in links[commit.hash])
     return {
         "commits": rows,
@@ -59,16 +62,16 @@ def _sessions(db: sqlite3.Connection, keys: Iterable[str]) -> dict[str, tuple[En
     return {entry.key: (entry, used[entry.key]) for entry in families if entry.key in wanted}
 
 
-def _names(db: sqlite3.Connection, numbers: Iterable[int]) -> dict[int, Entry]:
+def _entries_by_source(db: sqlite3.Connection, numbers: Iterable[int]) -> dict[int, Entry]:
     return {entry.number: entry for entry in entries(db, sorted(numbers))}
 
 
-def _key_of(names: Mapping[int, Entry], number: int) -> str | None:
-    return names[number].key if number in names else None
+def _key_of(sources: Mapping[int, Entry], number: int) -> str | None:
+    return sources[number].key if number in sources else None
 
 
 def _commit_row(
-    commit: Commit, links: Sequence[Link], sessions: Mapping[str, tuple[Entry, Amounts]], names: Mapping[int, Entry]
+    commit: Commit, links: Sequence[Link], sessions: Mapping[str, tuple[Entry, Amounts]], sources: Mapping[int, Entry]
 ) -> dict[str, JSON]:
     return {
         "commit": commit.hash,
@@ -78,7 +81,7 @@ def _commit_row(
         "is_merge": len(commit.parents) > 1,
         "co_authors": co_authoring_agents(commit.message),
         "sessions": [
-            _link_row(link, sessions, names) for link in links if not link.session or link.session in sessions
+            _link_row(link, sessions, sources) for link in links if not link.session or link.session in sessions
         ],
     }
 
@@ -87,8 +90,10 @@ def _time(seconds: int | None) -> str | None:
     return format_utc(seconds * 1_000_000) if seconds is not None else None
 
 
-def _link_row(link: Link, sessions: Mapping[str, tuple[Entry, Amounts]], names: Mapping[int, Entry]) -> dict[str, JSON]:
-    entry = names.get(link.source)
+def _link_row(
+    link: Link, sessions: Mapping[str, tuple[Entry, Amounts]], sources: Mapping[int, Entry]
+) -> dict[str, JSON]:
+    entry = sources.get(link.source)
     empty = dict.fromkeys(("id", "agent", "title", "cost", "cost_is_at_least", "total_tokens"))
     return {
         **(_session_row(*sessions[link.session]) if link.session else empty),
@@ -137,8 +142,8 @@ def _totals(
         chosen = [used for key, (_, used) in sessions.items() if best.get(key) == certainty]
         of_commits = sum(bool(found := links[commit.hash]) and found[0].certainty == certainty for commit in commits)
         by_certainty[certainty] = _sum_row(of_commits, chosen)
-    counted = [used for key, (_, used) in sessions.items() if best.get(key) in COUNTED]
-    linked = sum(bool(found := links[commit.hash]) and found[0].certainty in COUNTED for commit in commits)
+    counted = [used for key, (_, used) in sessions.items() if best.get(key) in COUNTED_CERTAINTIES]
+    linked = sum(bool(found := links[commit.hash]) and found[0].is_counted for commit in commits)
     stated = sum(bool(found := links[commit.hash]) and found[0].certainty == "stated" for commit in commits)
     return {"commits": len(commits), "linked": _sum_row(linked, counted), **by_certainty, "stated": {"commits": stated}}
 

@@ -6,12 +6,11 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from time import gmtime, strftime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from clew.catalog import database
 from clew.catalog.lookup import MAX_HITS, Match, Scope, TextReader, sort_matches
-from clew.catalog.query import And, Phrase, parse, required_phrases
+from clew.catalog.query import And, Or, Phrase, parse, required_phrases
 from clew.catalog.schema import KEYS_PER_SOURCE, VISIBLE_BLOCK
 from clew.catalog.snippets import Find, Snippet, finder, snippet, spellings
 from clew.catalog.text_index import KINDS, stale_ranges
@@ -100,9 +99,9 @@ class Hit(NamedTuple):
     @property
     def timestamp(self) -> str | None:
         """The time in ISO 8601, as in the unified document; None where unknown."""
-        if not self.when:
-            return None
-        return strftime("%Y-%m-%dT%H:%M:%S", gmtime(self.when // 1_000_000)) + f".{self.when // 1000 % 1000:03}Z"
+        from clew.model.time import format_utc
+
+        return format_utc(self.when) if self.when else None
 
 
 class Found(NamedTuple):
@@ -329,19 +328,18 @@ def catalog_text_finder(db: sqlite3.Connection, folder: Path | str) -> Callable[
 
 
 def sources_with_phrases(
-    db: sqlite3.Connection, folder: Path | str, texts: Sequence[str], kinds: frozenset[str]
-) -> set[int]:
-    """The ids of the sources with a block that has the words of each of these texts, in the order of the text.
+    db: sqlite3.Connection, folder: Path | str, alternatives: Sequence[Sequence[str]], kinds: frozenset[str]
+) -> set[int] | None:
+    """The ids of the sources with a block that has all texts of one alternative, each as a phrase of words.
 
-    Where the text index cannot tell, these are the sources that contain the last text as it is.
+    None where the text index cannot tell: it is not complete, a text has no words, or too many blocks match.
     """
-    phrases, reader = [Phrase(tuple(words(text))) for text in texts], TextReader(f"{folder}/{database.TEXT}")
-    if all(phrase.words for phrase in phrases) and not TextStore(db).has_unindexed():
-        query, scope = And(tuple(phrases)), Scope(kinds, None, stale_ranges(db))
-        count, matches = reader.find(query, scope, MAX_HITS, newest=True)
-        if count <= MAX_HITS:
-            return _sources_of_blocks(db, (match.doc for match in matches), kinds)
-    return sources_with_text(db, reader)(texts[-1], kinds)
+    phrases = [[Phrase(tuple(words(text))) for text in texts] for texts in alternatives]
+    if TextStore(db).has_unindexed() or not all(phrase.words for texts in phrases for phrase in texts):
+        return None
+    query, scope = Or(tuple(And(tuple(texts)) for texts in phrases)), Scope(kinds, None, stale_ranges(db))
+    count, matches = TextReader(f"{folder}/{database.TEXT}").find(query, scope, MAX_HITS, newest=True)
+    return _sources_of_blocks(db, (match.doc for match in matches), kinds) if count <= MAX_HITS else None
 
 
 def _sources_of_blocks(db: sqlite3.Connection, docs: Iterable[int], kinds: frozenset[str] | None) -> set[int]:

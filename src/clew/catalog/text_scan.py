@@ -5,7 +5,7 @@ If every match must contain some literal text, the index names the blocks with i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 from clew.catalog.database import key_range
@@ -125,12 +125,19 @@ def _nonempty(pieces: list[str], run: str) -> tuple[str, ...]:
 
 def scan(store: TextStore, reader: TextReader, wanted: TextMatcher, scope: Scope) -> Iterator[int]:
     """The ids of the blocks with a match, also of blocks that are outdated or not yet indexed."""
-    docs = None if store.has_unindexed() else reader.candidates_containing(wanted.literals, scope, MAX_CANDIDATES)
+    docs = reader.candidates_containing(wanted.literals, scope, MAX_CANDIDATES)
     if docs is None:
-        yield from _all(store, wanted, scope)
+        yield from _scan_sources(store, wanted, scope.sources)
         return
+    stale = {
+        source
+        for first, last in scope.stale
+        for source in range(first // KEYS_PER_SOURCE, last // KEYS_PER_SOURCE + 1)
+        if scope.sources is None or source in scope.sources
+    }
+    yield from _scan_sources(store, wanted, stale)
     for doc in sorted(docs):
-        found = store.get(doc)
+        found = store.get(doc) if doc // KEYS_PER_SOURCE not in stale else None
         if found is not None and _has(wanted, found):
             yield doc
 
@@ -139,10 +146,9 @@ def _has(wanted: TextMatcher, text: str) -> bool:
     return wanted.matches_bytes(text.encode("utf-8", "surrogatepass"), 0)
 
 
-def _all(store: TextStore, wanted: TextMatcher, scope: Scope) -> Iterator[int]:
-    spans = None
-    if scope.sources is not None:
-        spans = [key_range(source) for source in sorted(scope.sources)]
+def _scan_sources(store: TextStore, wanted: TextMatcher, sources: Collection[int] | None) -> Iterator[int]:
+    """The ids of the blocks with a match in some sources, or in all."""
+    spans = [key_range(source) for source in sorted(sources)] if sources is not None else None
     found: set[int] = set()
     source = -1
     for first, unpacked in store.chunks(spans):

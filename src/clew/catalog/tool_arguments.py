@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from clew.agents.tools import FILE_DELETE_TOOLS, FILE_EDIT_TOOLS, FILE_WRITE_TOOLS, Arguments
-from clew.analysis.actions import OLD_AND_NEW_TEXTS, PATHS, common_ends
+from clew.analysis.actions import OLD_AND_NEW_TEXTS, PATCH_START, PATHS, common_ends, patched_files
 from clew.analysis.todos import as_todo
 
 _PATH_KEYS = (*PATHS, "file")
@@ -15,8 +15,6 @@ _NEW_TEXT_KEYS = (*(new for _, new in OLD_AND_NEW_TEXTS), "after", "new_source")
 _CONTENT_KEYS = ("content", "file_text", "text")
 _TODO_LIST_KEYS = {"TodoWrite": "todos", "update_plan": "plan", "write_todos": "todos"}
 """The argument with the task list, by tool."""
-_PATCH_START, _PATCH_END = "*** Begin Patch", "*** End Patch"
-_PATCH_HEADERS = {"*** Add File: ": "create", "*** Update File: ": "edit", "*** Delete File: ": "delete"}
 
 
 class RequestedChange(NamedTuple):
@@ -42,7 +40,7 @@ def requested_changes(tool: str, arguments: Arguments) -> list[RequestedChange]:
         return [RequestedChange(path, "edit", *_edited_lines(arguments))] if path else []
     if name in FILE_DELETE_TOOLS:
         return [RequestedChange(path, "delete", 0, None)] if path else []
-    return [change for text in _strings(arguments) if _PATCH_START in text for change in _patched_files(text)]
+    return [change for text in _strings(arguments) if PATCH_START in text for change in _patched_files(text)]
 
 
 def writes_whole_files(tool: str) -> bool:
@@ -59,7 +57,7 @@ def written_lines(text: str) -> list[str]:
     """The lines that a call may have written, by the text of all its arguments: of a patch, those that it adds."""
     lines = text.split("\n")
     added = [line[1:] for line in lines if line.startswith("+")]
-    return added if _PATCH_START in text else lines + added
+    return added if PATCH_START in text else lines + added
 
 
 def requested_todos(tool: str, arguments: Arguments) -> list[tuple[str, str]]:
@@ -107,22 +105,14 @@ def _strings(arguments: Arguments) -> Iterator[str]:
 
 
 def _patched_files(patch: str) -> Iterator[RequestedChange]:
-    """The changes in the patch format of `apply_patch`."""
-    change: RequestedChange | None = None
-    for line in patch.split("\n"):
-        header = next((header for header in _PATCH_HEADERS if line.startswith(header)), None)
-        if header is not None or line.startswith(_PATCH_END):
-            if change is not None:
-                yield change
-            change = _patched_file(line, header) if header is not None else None
-        elif change is not None and change.added is not None and change.removed is not None:
-            added, removed = change.added + line.startswith("+"), change.removed + line.startswith("-")
-            change = change._replace(added=added, removed=removed)
-    if change is not None:
-        yield change
-
-
-def _patched_file(line: str, header: str) -> RequestedChange:
-    op = _PATCH_HEADERS[header]
-    # A patch does not say how many lines a deleted file had.
-    return RequestedChange(line.removeprefix(header).strip(), op, 0, None if op == "delete" else 0)
+    for file in patched_files(patch):
+        lines = file.lines.split("\n")
+        added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
+        if file.op == "Delete":
+            # A patch does not say how many lines a deleted file had.
+            yield RequestedChange(file.path, "delete", 0, None)
+        elif file.target in (None, file.path):
+            yield RequestedChange(file.path, "create" if file.op == "Add" else "edit", added, removed)
+        else:
+            yield RequestedChange(file.path, "delete", 0, 0)
+            yield RequestedChange(file.target, "create", added, removed)

@@ -18,6 +18,7 @@ from clew.file_history.blame import Line
 from clew.library import Library
 from clew.model.json import JSON
 from clew.model.time import spell_time
+from clew.render.tables import counted
 from clew.sources import moved_projects
 
 _LINE = re.compile(r":(\d{1,9})$")
@@ -59,9 +60,10 @@ def command(
     library = open_library(context, homes)
     blamed = blame_file(library, path, recorded, _warn, all_sessions=all_sessions)
     lines = blamed.lines
-    if blamed.note:
-        _warn(f"{blamed.note}; --all-sessions reads them")
-    if not blamed.sessions:
+    if blamed.may_miss_origins:
+        unread = counted(blamed.unread_sessions, "session")
+        _warn(f"not read: {unread} that may mean another file of this name; --all-sessions reads them")
+    elif not blamed.sessions:
         hint = "--as PATH gives its recorded path; `clew sources map OLD` if the project was moved"
         _warn(f"no session names {path}; {hint}")
     if not any(line.origin for line in lines):

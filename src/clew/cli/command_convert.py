@@ -31,12 +31,12 @@ from clew.cli.session_argument import session_argument
 from clew.continuation import AgentCommand, agent_command
 from clew.convert.client_version import installed_version, untested_version
 from clew.convert.conversion import Conversion
-from clew.convert.file_transaction import roll_back_on_signal
 from clew.convert.losses import Converted, refusal, serious
 from clew.convert.prepare import Prepared, is_converted, prepare, prepare_original
 from clew.convert.report import conversion_report
 from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.io.atomic import create
+from clew.io.signals import exit_on_signal
 from clew.references import message_of
 from clew.sources.moved_projects import full_path
 
@@ -98,7 +98,7 @@ def command(
     home.
     """
     target = registry.match(target)
-    context.with_resource(roll_back_on_signal())
+    context.with_resource(exit_on_signal())
     if message_of(reference) is not None:
         raise UsageError(f"{reference}: a session is converted whole, or the branch that --branch names")
     if report is not None and dry_run:

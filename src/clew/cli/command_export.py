@@ -141,7 +141,7 @@ def command(
         _refuse_file_name(output)
     compression = "gzip" if gz else "zstd" if zst else None
     if layout is None and (selected.is_one_per_line or len(found) == 1):
-        _refuse_uncompressed_name(output, compression)
+        _refuse_wrong_compression_suffix(output, compression)
     masking = redaction(context, TEXT if selected.is_masked and layout is None else DATA)
     if form == "html" and layout is None:
         return _write_pages(library, masking, found, site, output, detail, carry, compression, force) or (
@@ -219,7 +219,7 @@ def _refuse_file_name(output: Path | None) -> None:
         raise UsageError(f"{output.name}: several sessions go to a folder; name one without a suffix, or one session")
 
 
-def _refuse_uncompressed_name(output: Path | None, compression: str | None) -> None:
+def _refuse_wrong_compression_suffix(output: Path | None, compression: str | None) -> None:
     """Refuse to write a compressed file whose suffix says otherwise."""
     if output is None or output.is_dir() or not output.suffix or compression is None:
         return

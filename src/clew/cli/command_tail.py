@@ -22,7 +22,7 @@ from clew.render.detail import DETAILS, Detail, at_detail
 from clew.stored_session import StoredSession
 
 _PAUSE = 0.3
-"""Seconds between two looks at a session that is followed."""
+"""Seconds between two checks of a session that is followed."""
 
 
 @click.command("tail")

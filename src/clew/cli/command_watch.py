@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -21,6 +19,7 @@ from clew.cli.output import print_json, use_color
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
 from clew.errors import UsageError
 from clew.filters import Filters
+from clew.io.signals import exit_on_signal
 from clew.library import Library
 from clew.model.json import JSON
 
@@ -36,7 +35,7 @@ _MAX_SECONDS = 86_400.0
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="Seconds between two looks.",
+    help="Seconds between updates.",
 )
 @redacting
 @filtering
@@ -54,7 +53,7 @@ def command(
     """Show the sessions that run now or wait for you, and the cost of today, until you press Ctrl-C.
 
     A session runs if its file was written to within five minutes; it waits for you if its last message is an answer.
-    With --json, each look is one line. In a pipe without --json, one look is printed.
+    With --json, each update is one line. In a pipe without --json, the state is printed once.
     """
     if math.isnan(every):
         raise UsageError("--every: write a number of seconds")
@@ -64,22 +63,22 @@ def command(
     masking = redaction(context, DATA if json else TEXT)
     masking.prepare()
 
-    def look() -> dict[str, JSON]:
+    def read_state() -> dict[str, JSON]:
         return present_state(library, filters)
 
     try:
         if json:
             while True:
-                print_json(masking.value(look()))
+                print_json(masking.value(read_state()))
                 sys.stdout.flush()
                 if once:
                     return 0
                 time.sleep(every)
         if once or not sys.stdout.isatty():
-            for line in _lines(look(), masking, _width()):
+            for line in _lines(read_state(), masking, _width()):
                 click.echo(line, nl=False)
             return 0
-        _show_live(look, masking, every)
+        _show_live(read_state, masking, every)
     except KeyboardInterrupt:
         # This is how the command ends; there is nothing to say about it.
         return INTERRUPTED
@@ -93,7 +92,7 @@ def present_state(library: Library, filters: Filters) -> dict[str, JSON]:
     from clew.catalog.running import running_sessions
     from clew.catalog.stats import catalog_stats
     from clew.filters import point_in_time
-    from clew.model.time import spell_time
+    from clew.model.time import format_utc, spell_time
 
     with library.catalog(SyncLevel.MESSAGES, filters) as catalog:
         db, now = catalog.db, library.now()
@@ -118,8 +117,8 @@ def present_state(library: Library, filters: Filters) -> dict[str, JSON]:
                 "branch": one.branch,
                 "title": one.title,
                 "models": list(one.models),
-                "started_at": _time(one.started_us),
-                "last_message_at": _time(one.ended_us),
+                "started_at": format_utc(one.started_us) if one.started_us > 0 else None,
+                "last_message_at": format_utc(one.ended_us) if one.ended_us > 0 else None,
                 "messages": one.messages,
                 **_amounts(one.used.as_row()),
             }
@@ -130,12 +129,6 @@ def present_state(library: Library, filters: Filters) -> dict[str, JSON]:
 
 def _amounts(row: dict[str, Any]) -> dict[str, JSON]:
     return {name: row[name] for name in ("cost", "cost_is_at_least", "total_tokens")}
-
-
-def _time(micros: int) -> str | None:
-    from clew.model.time import spell_time
-
-    return spell_time(datetime.fromtimestamp(micros / 1e6, UTC)) if micros > 0 else None
 
 
 def _width() -> int | None:
@@ -190,26 +183,25 @@ def _lines(state: dict[str, JSON], masking: Redaction, width: int | None) -> lis
     return lines
 
 
-def _show_live(look: Callable[[], dict[str, JSON]], masking: Redaction, every: float) -> None:
+def _show_live(read_state: Callable[[], dict[str, JSON]], masking: Redaction, every: float) -> None:
     """Draw the state again and again, on a screen of its own."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
     def drawn() -> Text:
-        lines = _lines(look(), masking, _width())[: max(shutil.get_terminal_size().lines - 1, 2)]
+        lines = _lines(read_state(), masking, _width())[: max(shutil.get_terminal_size().lines - 1, 2)]
         return Text.from_ansi("".join(lines), no_wrap=True)
 
     console = Console(no_color=not use_color() or None, highlight=False)
     first = drawn()  # A first sync shows its progress on the ordinary screen.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        # Else the terminal would stay on the other screen, without a cursor.
-        signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     live = Live(first, console=console, screen=True, auto_refresh=False)
-    try:
-        live.start()
-        while True:
-            time.sleep(every)
-            live.update(drawn(), refresh=True)
-    finally:
-        live.stop()
+    # On a signal, the terminal must not stay on the other screen, without a cursor.
+    with exit_on_signal():
+        try:
+            live.start()
+            while True:
+                time.sleep(every)
+                live.update(drawn(), refresh=True)
+        finally:
+            live.stop()

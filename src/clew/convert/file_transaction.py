@@ -10,14 +10,11 @@ import errno
 import hashlib
 import os
 import re
-import signal
 import stat
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from types import FrameType
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from clew.agents.backups import is_plain_file
 from clew.errors import Busy, WouldLose
@@ -353,26 +350,3 @@ def _naming(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
-
-
-@contextmanager
-def roll_back_on_signal() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into an exception, so that open transactions are rolled back."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    signals = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    ours = [number for number in signals if signal.getsignal(number) is signal.SIG_DFL]
-    for number in ours:
-        signal.signal(number, _exit)
-    try:
-        yield
-    finally:
-        for number in ours:
-            signal.signal(number, signal.SIG_DFL)
-
-
-def _exit(number: int, _frame: FrameType | None) -> NoReturn:
-    # A second signal must not interrupt the rollback.
-    signal.signal(number, signal.SIG_IGN)
-    raise SystemExit(128 + number)

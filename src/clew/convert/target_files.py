@@ -11,11 +11,12 @@ from pathlib import Path
 from clew.agents.base import SourceFile
 from clew.agents.target_profile import Header, ReadFile, TargetProfile
 from clew.convert.copies import place_of, places_of, read_pieces
-from clew.convert.file_transaction import FileTransaction, StagedFile, roll_back_on_signal
+from clew.convert.file_transaction import FileTransaction, StagedFile
 from clew.convert.losses import Converted, Loss, refusal, serious
 from clew.convert.origin import OriginalFile
 from clew.errors import Busy, WouldLose
 from clew.io.paths import safe_below
+from clew.io.signals import exit_on_signal
 from clew.store.layout import refuse_copy
 
 LOG_SUFFIX = ".jsonl"
@@ -43,7 +44,7 @@ class Prepared(ABC):
         attempts = 0
         while True:
             try:
-                with roll_back_on_signal(), FileTransaction(home) as transaction:
+                with exit_on_signal(), FileTransaction(home) as transaction:
                     return self._write(transaction, home)
             except Busy:
                 # Another program has changed a list that must name the session.

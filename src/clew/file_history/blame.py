@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from clew.agents.base import Agent
 from clew.agents.file_evidence import RESTORATIONS, FileContent, How, KnownContent, absolute
 from clew.agents.source import SourceFile, open_file
 from clew.errors import SourceUnreadable
@@ -121,14 +122,14 @@ def _holds(source: SourceFile, name: str, wanted: bytes) -> bool:
     return False
 
 
-def versions(history: FileHistory, session: str, paths: set[str]) -> Iterator[tuple[str, Version]]:
+def versions(agent: Agent, source: SourceFile, session: str, paths: set[str]) -> Iterator[tuple[str, Version]]:
     """Yield what a session did to a file under any of its paths, each with its time."""
+    history = FileHistory(agent, source, keep_contents_of=paths)
     all_evidence = [
         evidence for path in paths if path in history.timelines for evidence in history.timelines[path].all_evidence
     ]
     all_evidence.sort(key=lambda evidence: (evidence.done, evidence.number))
-    keys = [(evidence.number, is_after) for evidence in all_evidence for is_after in (False, True)]
-    contents = history.contents_of(keys) if all_evidence else {}
+    contents = history.kept_contents
     for evidence in all_evidence:
         before, after = (_body(contents.get((evidence.number, is_after))) for is_after in (False, True))
         time = history.times.get(evidence.done) or history.times.get(evidence.call) or ""

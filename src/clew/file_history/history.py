@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 
 from clew.agents.base import Agent, Unit, session_object
@@ -23,7 +23,8 @@ _PROMPT_CHARS = 200
 class FileHistory:
     """What the records of a session prove about files. Each pass over them costs as much as reading the session."""
 
-    def __init__(self, agent: Agent, source: SourceFile) -> None:
+    def __init__(self, agent: Agent, source: SourceFile, *, keep_contents_of: Collection[str] = ()) -> None:
+        """Read the files of a session. All contents of the files in `keep_contents_of` stay in memory."""
         self.agent = agent
         self.source = with_current_size(source)
         self.times: dict[int, str] = {}
@@ -31,6 +32,7 @@ class FileHistory:
         self._prompts: dict[int, str] = {}
         self._prompt_indexes: list[int] = []
         self._last = 0
+        self._kept_paths = keep_contents_of
 
     @cached_property
     def ancestry(self) -> MessageAncestry:
@@ -48,7 +50,8 @@ class FileHistory:
 
     @cached_property
     def _replay(self) -> Replay:
-        return Replay(self.ancestry).run(self.agent.file_changes(self.source, self._noted()))
+        replay = Replay(self.ancestry, keep_contents_of=self._kept_paths)
+        return replay.run(self.agent.file_changes(self.source, self._noted()))
 
     @property
     def timelines(self) -> dict[str, Timeline]:
@@ -86,6 +89,11 @@ class FileHistory:
         keys = [_key(answer) for answer in answers]
         found = self.contents_of(key for key in keys if key is not None)
         return [found.get(key) if key is not None else None for key in keys]
+
+    @property
+    def kept_contents(self) -> dict[Wanted, KnownContent]:
+        """The contents before and after all evidence of the files in `keep_contents_of`."""
+        return self._replay.contents
 
     def contents_of(self, wanted: Iterable[Wanted]) -> dict[Wanted, KnownContent]:
         """The contents before or after pieces of evidence, by one more pass that ends when it has them all."""

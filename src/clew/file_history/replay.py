@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right, insort_right
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from clew.agents.file_evidence import (
@@ -36,13 +36,16 @@ class Found(NamedTuple):
 class Replay:
     """All timelines of a session."""
 
-    def __init__(self, ancestry: MessageAncestry, wanted: Iterable[Wanted] = ()) -> None:
+    def __init__(
+        self, ancestry: MessageAncestry, wanted: Iterable[Wanted] = (), *, keep_contents_of: Collection[str] = ()
+    ) -> None:
         self.timelines: dict[str, Timeline] = {}
         self.spans: list[Span] = []
         self.contents: dict[Wanted, KnownContent] = {}
-        """The contents that were wanted."""
+        """The contents that were wanted, and all of the files in `keep_contents_of`."""
         self._ancestry = ancestry
         self._wanted = set(wanted)
+        self._kept_paths = keep_contents_of
         self._open: dict[str, int] = {}
         """By key: the number of a span that is not over."""
         self._over: list[tuple[int, int]] = []
@@ -172,8 +175,9 @@ class Replay:
         return Found(state, fingerprint_of(state)), None
 
     def _keep(self, evidence: Evidence, before: Found | None, after: Found | None) -> None:
+        is_kept = evidence.path in self._kept_paths
         for is_after, found in ((False, before), (True, after)):
-            if found is not None and (evidence.number, is_after) in self._wanted:
+            if found is not None and (is_kept or (evidence.number, is_after) in self._wanted):
                 self.contents[evidence.number, is_after] = found.state
 
     def _place(self, evidence: Evidence, after: Found | None) -> None:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from clew.agents.base import Agent
     from clew.agents.source import SourceFile
     from clew.convert.losses import Loss
-    from clew.interchange.thread import Find
+    from clew.interchange.thread import FindSubagentSource
 
 
 class Format(NamedTuple):
@@ -44,7 +44,7 @@ FORMATS = {
 
 
 def write_session(
-    form: Format, agent: Agent, source: SourceFile, find: Find, out: IO[bytes], options: dict[str, Any]
+    form: Format, agent: Agent, source: SourceFile, find: FindSubagentSource, out: IO[bytes], options: dict[str, Any]
 ) -> list[Loss]:
     """Write a session and its sub-agents in a format of another tool; returns what the format cannot hold.
 

@@ -80,7 +80,9 @@ class _Spans:
             yield from self._step(step, own)
         ended = max(self._now, self._tools_ended)
         for child in subagents:
-            parent = _hash(8, own, "execute_tool", child.tool_id) if child.tool_id else own
+            # A call on another branch has no span.
+            call = child.tool_id if child.tool_id in self._calls else None
+            parent = _hash(8, own, "execute_tool", call) if call else own
             exporter = _Spans(child.thread, self._trace, parent, self._with_content)
             yield from exporter.spans(child.id)
             self.losses += exporter.losses

@@ -19,10 +19,8 @@ from clew.convert.losses import Damage, Loss, Losses
 from clew.model.json import JSON
 from clew.model.unit import Unit
 
-Find = Callable[[str], SourceFile | None]
+FindSubagentSource = Callable[[str], SourceFile | None]
 """Gives the session of a sub-agent by its id."""
-
-
 _CACHE_LIFETIMES = ("cache_creation_5m_tokens", "cache_creation_1h_tokens")
 
 
@@ -59,18 +57,18 @@ class Thread:
         self,
         agent: Agent,
         source: SourceFile,
-        find: Find | None = None,
+        find: FindSubagentSource | None = None,
         *,
-        above: frozenset[str] = frozenset(),
+        ancestor_ids: frozenset[str] = frozenset(),
         sidechain: frozenset[int] | None = None,
     ) -> None:
-        """`find` gives the sessions of sub-agents; without it they are left out.
+        """Without `find`, sub-agents that have sessions of their own are left out.
 
-        `above`: the ids of the sessions that led to this one. `sidechain`: the indexes of the messages of a sub-agent.
+        `ancestor_ids` are of the sessions that led here. `sidechain`: the indexes of the messages of a sub-agent.
         """
         self.agent, self.source = agent, with_current_size(source)
-        self._find, self._above, self._sidechain = find, above, sidechain
-        if find is not None and not above:
+        self._find, self._ancestor_ids, self._sidechain = find, ancestor_ids, sidechain
+        if find is not None and not ancestor_ids:
             learn_subagents(agent, self.source, find)
         self._history = SessionWithHistory(agent, self.source)
         self.facts = self._history.facts
@@ -121,7 +119,7 @@ class Thread:
         if self._sidechain is not None:
             return
         named: set[str | None] = set()
-        known = {*self._above, self.id}
+        known = {*self._ancestor_ids, self.id}
         for link in self.session.get("subagents") or ():
             identity, root = link.get("session_id"), link.get("root_uuid")
             if identity:
@@ -148,7 +146,7 @@ class Thread:
             return None
         if self.source.mask is not None:
             source = self.source.mask.cover(source)
-        return Thread(self.agent, source, self._find, above=self._above | {self.id})
+        return Thread(self.agent, source, self._find, ancestor_ids=self._ancestor_ids | {self.id})
 
     def _sidechain_thread(self, root: str | None) -> Thread:
         return Thread(self.agent, self.source, sidechain=frozenset(self._path.sidechain_messages[root]))

@@ -38,7 +38,7 @@ MAX_OUTPUT_BYTES = 256 << 20
 MAX_COMMITS = 10_000
 """Commits of a range that are read; the newest come first."""
 MAX_DIFF_BYTES = 64 << 20
-MAX_OBJECT_BYTES = 1 << 20
+MAX_BLOB_BYTES = 1 << 20
 MAX_FILES_BYTES = 64 << 20
 MAX_TIME_SECONDS = 253_402_300_799
 """The end of the year 9999, in seconds since 1970."""
@@ -120,12 +120,11 @@ class Repository(NamedTuple):
     def commits(self, revisions: Sequence[str], limit: int | None = None, *, since: int | None = None) -> CommitLog:
         """The commits of ranges such as `main..HEAD`; without any, of all branches.
 
-        Without a limit, at most 10,000. `since` leaves out commits before a time, in seconds since 1970. Raises
-        UsageError for an unknown revision.
+        Without a limit, at most 10,000. `since` leaves out commits before a time, in seconds since 1970; those without
+        a valid time are kept. Raises UsageError for an unknown revision.
         """
         count = MAX_COMMITS + 1 if limit is None else limit
         options = ["-z", f"--format=tformat:{'%x00'.join(_LOG_FIELDS)}", f"--max-count={count}", "--no-show-signature"]
-        options += [f"--since=@{since}"] if since is not None else []
         named = ["--end-of-options", *revisions] if revisions else ["--branches", "--remotes", "HEAD"]
         if not revisions and not self._has_head():
             named.remove("HEAD")
@@ -134,6 +133,9 @@ class Repository(NamedTuple):
         size = len(_LOG_FIELDS)
         rows = (fields[at : at + size] for at in range(0, len(fields) - size + 1, size))
         commits = [_commit(row) for row in rows]
+        # Git's own `--since` takes a commit without a valid time, and all commits before it, for too old.
+        if since is not None:
+            commits = [commit for commit in commits if commit.commit_time is None or commit.commit_time >= since]
         is_cut = limit is None and len(commits) > MAX_COMMITS
         return CommitLog(commits[:MAX_COMMITS] if is_cut else commits, is_cut)
 
@@ -148,7 +150,8 @@ class Repository(NamedTuple):
             )  # fmt: skip
         except (SourceUnreadable, UsageError):
             return {}
-        return {name: _seconds(time) for name, _, time in (line.partition(" ") for line in output.decode().split("\n"))}
+        lines = (line.partition(" ") for line in output.decode().split("\n"))
+        return {name: _parse_time(time) for name, _, time in lines}
 
     def _has_head(self) -> bool:
         try:
@@ -170,21 +173,21 @@ class Repository(NamedTuple):
         if not named:
             return Diffs({}, is_cut=False)
         output = run_git(
-            self.folder, "diff-tree", "--stdin", *_DIFF_OPTIONS, stdin=named, max_bytes=MAX_DIFF_BYTES, is_cut=True
+            self.folder, "diff-tree", "--stdin", *_DIFF_OPTIONS, stdin=named, max_bytes=MAX_DIFF_BYTES, allow_cut=True
         )
         return Diffs(_parse_diffs(output), is_cut=len(output) >= MAX_DIFF_BYTES)
 
     def full_hashes(self, names: Sequence[str]) -> dict[str, str]:
         """The commits that exist among hashes and their beginnings, by the name that was asked for."""
-        found = self._describe([f"{name}^{{commit}}" for name in names])
+        found = self._look_up_objects([f"{name}^{{commit}}" for name in names])
         return {name: one.hash for name, one in zip(names, found, strict=False) if one is not None}
 
-    def files(self, names: Sequence[str], max_bytes: int = MAX_OBJECT_BYTES) -> dict[str, bytes]:
+    def files(self, names: Sequence[str], max_bytes: int = MAX_BLOB_BYTES) -> dict[str, bytes]:
         """The contents of objects such as `branch:path` that exist and have at most `max_bytes`.
 
         What is beyond 64 MB together is left out. Sizes are asked for first: a small object can unpack to a large one.
         """
-        described = zip(names, self._describe(names), strict=False)
+        described = zip(names, self._look_up_objects(names), strict=False)
         blobs = {
             name: one for name, one in described if one is not None and one.kind == "blob" and one.size <= max_bytes
         }
@@ -196,7 +199,7 @@ class Repository(NamedTuple):
         bodies = _batch_bodies(self._cat_file("--batch", wanted))
         return {name: bodies[blob.hash] for name, blob in blobs.items() if blob.hash in bodies}
 
-    def _describe(self, names: Sequence[str]) -> list[_Object | None]:
+    def _look_up_objects(self, names: Sequence[str]) -> list[_Object | None]:
         """The objects of names; None where there is none. Nothing if git cannot be asked for one of the names."""
         found = map(_OBJECT.fullmatch, self._cat_file("--batch-check", names).split(b"\n")[:-1])
         return [_Object(one[1].decode(), one[2].decode(), int(one[3])) if one else None for one in found]
@@ -229,21 +232,21 @@ def open_repository(folder: Path) -> Repository:
 def repository_of_objects(objects: Path) -> Iterator[Repository]:
     """A new repository that only has the objects of another one: its settings, hooks and references are not read."""
     with tempfile.TemporaryDirectory() as folder:
-        own = Path(folder) / ".git"
+        git_folder = Path(folder) / ".git"
         for name in ("objects/info", "refs"):
-            (own / name).mkdir(parents=True)
-        (own / "HEAD").write_text("ref: refs/heads/main\n")
+            (git_folder / name).mkdir(parents=True)
+        (git_folder / "HEAD").write_text("ref: refs/heads/main\n")
         quoted = os.fsencode(objects.resolve()).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
-        (own / "objects" / "info" / "alternates").write_bytes(b'"%s"\n' % quoted)
+        (git_folder / "objects" / "info" / "alternates").write_bytes(b'"%s"\n' % quoted)
         yield Repository(Path(folder), (), is_shallow=False)
 
 
 def run_git(
-    folder: Path, *arguments: str, stdin: bytes = b"", max_bytes: int = MAX_OUTPUT_BYTES, is_cut: bool = False
+    folder: Path, *arguments: str, stdin: bytes = b"", max_bytes: int = MAX_OUTPUT_BYTES, allow_cut: bool = False
 ) -> bytes:
     """What a git command prints. Raises UsageError for an unknown revision, SourceUnreadable for any other failure.
 
-    A larger output is an error, unless `is_cut`: then the rest of it is left out.
+    A larger output is an error, unless `allow_cut`: then the rest of it is left out.
     """
     command = [*_SAFE_GIT, "-C", str(folder), *arguments]
     with tempfile.TemporaryFile() as stdin_file, tempfile.TemporaryFile() as errors:
@@ -272,7 +275,7 @@ def run_git(
         finally:
             timer.cancel()
         errors.seek(0)
-        if is_large and is_cut:
+        if is_large and allow_cut:
             return output[:max_bytes]
         if is_large:
             raise SourceUnreadable(f"{folder.resolve()}: git printed more than {MAX_OUTPUT_BYTES >> 20} MB")
@@ -328,10 +331,10 @@ def _batch_bodies(output: bytes) -> dict[str, bytes]:
 
 def _commit(fields: Sequence[str]) -> Commit:
     name, parents, authored, committed, subject, message = fields
-    return Commit(name, tuple(parents.split()), _seconds(authored), _seconds(committed), subject, message)
+    return Commit(name, tuple(parents.split()), _parse_time(authored), _parse_time(committed), subject, message)
 
 
-def _seconds(text: str) -> int | None:
+def _parse_time(text: str) -> int | None:
     """A time as git prints it: as nothing for a damaged commit."""
     is_time = re.fullmatch(r"\d{1,18}", text, re.ASCII) and int(text) <= MAX_TIME_SECONDS
     return int(text) if is_time else None

@@ -163,6 +163,9 @@ class BlameArguments(Arguments, kw_only=True):
         Text, Meta(description="Only lines that contain this text, such as `def parse`, and that a session wrote.")
     ] = ""
     recorded_path: Annotated[Text, Meta(description="The path in the records, if the file was moved since.")] = ""
+    all_sessions: Annotated[
+        bool, Meta(description="Read every session that names a file of this name; this may take long.")
+    ] = False
     limit: Limit = MAX_ITEMS
     cursor: Cursor = ""
 

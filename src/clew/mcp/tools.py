@@ -59,9 +59,12 @@ from clew.render.detail import Detail
 from clew.render.markdown import section_markdown
 from clew.render.outline import by_section, session_title
 from clew.render.parts import Call, Part
+from clew.render.tables import counted
 from clew.todo_history import todo_history
 
 MAX_BLAMED_BYTES = 4 << 20
+MAX_BYTES_READ_FOR_BLAME = 16 << 20
+"""The size of the sessions that are read for a file, besides those that changed it."""
 MARKS = "«", "»"
 LARGEST_SESSIONS = 5
 """How many sessions are cited for a total."""
@@ -283,15 +286,15 @@ class Tools:
         first, last = asked.first, asked.last
         if message is not None and not first and not last:
             first = last = message
-        if last and first > last:
-            raise UsageError(f"the first message {first} is after the last one {last}")
+        _refuse_empty_range("message", first, last)
         detail: Detail = asked.detail or ("full" if first and first == last else "conversation")
         start = decode_cursor("show", asked, asked.cursor)
         page = page_of_texts(_sections(session, max(first, start.item, 1), last, detail), start)
         rows = [{"ref": f"{session.reference}#{number}", "text": text} for number, text in page.texts]
-        if not rows and first == last == message:
-            self._require_message(session, first)
-            self.note("this message has no text at this level of detail")
+        if not rows and not asked.cursor:
+            if first:
+                self._require_message(session, first)
+            self.note("there is no text at this level of detail")
         project = session.header.get("workspace")
         about = {"session": session.reference, "title": self._listed_title(session), "project": project}
         return {**about, "detail": detail, **_results("show", asked, rows, page.rest)}
@@ -347,14 +350,26 @@ class Tools:
         return {"ref": reference, **shown, **texts, **_next_cursor("file_at", asked, page.rest)}
 
     def _blame(self, asked: BlameArguments) -> Answer:
-        path = Path(asked.path).expanduser()
+        _refuse_empty_range("line", asked.first, asked.last)
+        try:
+            path = Path(asked.path).expanduser()
+        except RuntimeError as error:  # no such user
+            raise UsageError(f"{asked.path}: {error}") from None
         if path.is_file() and path.stat().st_size > MAX_BLAMED_BYTES:
             raise LimitExceeded(f"{path} has more than {MAX_BLAMED_BYTES >> 20} MB")
         start = decode_cursor("blame", asked, asked.cursor).item
-        blamed = blame_file(self._library, path, asked.recorded_path or None, self.note)
-        if blamed.note:
-            self.note(blamed.note)
-        if not blamed.sessions:
+        blamed = blame_file(
+            self._library,
+            path,
+            asked.recorded_path or None,
+            self.note,
+            all_sessions=asked.all_sessions,
+            max_bytes=MAX_BYTES_READ_FOR_BLAME,
+        )
+        if blamed.may_miss_origins:
+            unread = counted(blamed.unread_sessions, "session")
+            self.note(f"not read: {unread} that may mean another file of this name; `all_sessions` reads them")
+        elif not blamed.sessions:
             self.note("no session names this file; `recorded_path` is its path in the records, if it was moved")
         redactor = self._masking.redactor(blamed.sessions_of(blamed.lines))
         texts = [line_text(line) for line in blamed.lines]
@@ -440,6 +455,11 @@ def _next_cursor(tool: str, asked: Arguments, rest: Position | None) -> Answer:
 def _without_nulls(row: dict[str, JSON]) -> dict[str, JSON]:
     """A row without the keys whose value is not known."""
     return {name: value for name, value in row.items() if value is not None}
+
+
+def _refuse_empty_range(unit: str, first: int, last: int) -> None:
+    if last and first > last:
+        raise UsageError(f"the first {unit} {first} is after the last one {last}")
 
 
 def _sections(session: OpenSession, first: int, last: int, detail: Detail) -> Iterator[tuple[int, str]]:

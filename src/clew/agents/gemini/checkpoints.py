@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -38,38 +39,38 @@ class Checkpoints:
         self._history = project.parent.parent / "history" / project.name
         root = marker(project) or marker(self._history)
         self._root = absolute(root, None) if root else None
-        self._commits: dict[bytes, list[str]] | None = None
         self._touched: set[str] = set()
 
-    def before(self, name: str, given: dict[str, JSON], index: int) -> Iterator[FileChange]:
+    def before(self, tool: str, arguments: dict[str, JSON], index: int) -> Iterator[FileChange]:
         """The files of the session so far as they were when a call was made, if there is a checkpoint for it."""
-        path = first_text(given, *PATH_ARGUMENTS)
-        if path is None or self._root is None:
+        argument = first_text(arguments, *PATH_ARGUMENTS)
+        if argument is None or self._root is None:
             return
-        self._touched.add(absolute(path, None))
-        commits = self._all().get(_call(name, given), [])
+        self._touched.add(absolute(argument, None))
+        commits = self._commits_by_call.get(_call_key(tool, arguments), [])
         if len(commits) != 1:
             # The same call twice: which is which is not recorded.
             return
         root = f"{self._root}/"
-        names = {one: f"{commits[0]}:{one.removeprefix(root)}" for one in self._touched if one.startswith(root)}
-        contents = self._read(list(names.values()))
-        for one, name in names.items():
+        names = {path: f"{commits[0]}:{path.removeprefix(root)}" for path in self._touched if path.startswith(root)}
+        contents = self._read_files(list(names.values()))
+        for path, name in names.items():
             # A file that is not in the commit may exist: git may have been told to ignore it.
             if name in contents:
                 state = FileContent(contents[name], True)
-                yield FileChange(one, "snapshot", index, index, "backup", state, state)
+                yield FileChange(path, "snapshot", index, index, "backup", state, state)
 
-    def _all(self) -> dict[bytes, list[str]]:
-        if self._commits is None:
-            self._commits = {}
-            for path in sorted(self._folder.glob("*.json"))[:_MAX_CHECKPOINTS] if not self._folder.is_symlink() else ():
-                found = _checkpoint(self._folder, path.name)
-                if found is not None:
-                    self._commits.setdefault(found[0], []).append(found[1])
-        return self._commits
+    @cached_property
+    def _commits_by_call(self) -> dict[bytes, list[str]]:
+        commits = defaultdict[bytes, list[str]](list)
+        for path in sorted(self._folder.glob("*.json"))[:_MAX_CHECKPOINTS] if not self._folder.is_symlink() else ():
+            checkpoint = _read_checkpoint(self._folder, path.name)
+            if checkpoint is not None:
+                call, commit = checkpoint
+                commits[call].append(commit)
+        return commits
 
-    def _read(self, names: list[str]) -> dict[str, bytes]:
+    def _read_files(self, names: list[str]) -> dict[str, bytes]:
         """The contents of the files of a commit, by their names in git; nothing where git fails."""
         if self._objects is None:
             return {}
@@ -89,7 +90,7 @@ class Checkpoints:
         return None if any(map(os.path.islink, inner)) else objects
 
 
-def _checkpoint(folder: Path, name: str) -> tuple[bytes, str] | None:
+def _read_checkpoint(folder: Path, name: str) -> tuple[bytes, str] | None:
     """The call that a checkpoint was made for, and its commit."""
     try:
         found = loads(read_inside(folder, name, _MAX_BYTES) or b"")
@@ -98,8 +99,8 @@ def _checkpoint(folder: Path, name: str) -> tuple[bytes, str] | None:
     call, commit = (found.get("toolCall"), found.get("commitHash")) if isinstance(found, dict) else (None, None)
     if not isinstance(call, dict) or not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
         return None
-    return _call(call.get("name"), call.get("args")), commit
+    return _call_key(call.get("name"), call.get("args")), commit
 
 
-def _call(name: JSON, given: JSON) -> bytes:
-    return dumps([name, given])
+def _call_key(tool: JSON, arguments: JSON) -> bytes:
+    return dumps([tool, arguments])
