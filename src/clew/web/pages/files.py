@@ -192,7 +192,9 @@ def blame_view(request: PageRequest) -> Response:
 
 def _versions(request: PageRequest, entry: Entry, path: str) -> list[tuple[str, Version]]:
     history = _file_history(request, entry)
-    return list(versions(history, entry.id, set(_recorded_names(history, path)))) if history is not None else []
+    if history is None:
+        return []
+    return list(versions(history.agent, history.source, entry.id, set(_recorded_names(history, path))))
 
 
 def _blame_rows(
