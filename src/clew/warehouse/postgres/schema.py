@@ -14,6 +14,7 @@ from clew.warehouse.columns import COPIES, TABLES
 from clew.warehouse.merge_sql import QUARTER_HOUR_SUMS
 from clew.warehouse.postgres.connection import Connection
 from clew.warehouse.postgres.migrations import MIGRATIONS
+from clew.warehouse.postgres.rights import SESSIONS, check_schema
 from clew.warehouse.urls import display_server
 
 VERSION = len(MIGRATIONS)
@@ -54,7 +55,8 @@ def check_readable(db: Connection, url: str) -> None:
 
 
 def has_tables(db: Connection, url: str) -> bool:
-    """True if the server has tables of this version; raises TargetRefused if they are newer."""
+    """True if the server has tables of this version; raises TargetRefused if they are newer, or not safe to use."""
+    check_schema(db, url, SESSIONS)
     return _check_not_newer(db, url) == VERSION
 
 
@@ -72,16 +74,17 @@ def prepare(db: Connection, url: str) -> None:
         raise TargetRefused(f"{display_server(url)}: PostgreSQL {MIN_SERVER_VERSION // 10000} or later is needed")
     if db.info.parameter_status("server_encoding") != "UTF8":
         raise TargetRefused(f"{display_server(url)}: the database must have the encoding UTF8")
-    if _check_not_newer(db, url) == VERSION:
+    if has_tables(db, url):
         return
     with db.transaction():
         db.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_SCHEMA,))
-        # Another process may have created them meanwhile.
+        # An administrator may have created the schema for a user who may not do so.
+        if db.execute("SELECT to_regnamespace('clew')").fetchone() == (None,):
+            db.execute("CREATE SCHEMA clew")
+        # Another process may have created the schema or the tables meanwhile.
+        check_schema(db, url, SESSIONS)
         version = _check_not_newer(db, url)
         if version == 0:
-            # An administrator may have created the schema for a user who may not do so.
-            if db.execute("SELECT to_regnamespace('clew')").fetchone() == (None,):
-                db.execute("CREATE SCHEMA clew")
             db.execute(f"CREATE TABLE IF NOT EXISTS clew.meta (key {_TEXT} PRIMARY KEY, value {_TEXT})")
         for statements in MIGRATIONS[version:]:
             db.execute(statements.encode())
