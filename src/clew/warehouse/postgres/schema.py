@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from clew.errors import TargetRefused
-from clew.warehouse.columns import COPIES, TABLES
+from clew.warehouse.columns import COPIES, DATA_TABLES
 from clew.warehouse.merge_sql import QUARTER_HOUR_SUMS
 from clew.warehouse.postgres.connection import Connection
 from clew.warehouse.postgres.migrations import MIGRATIONS
@@ -22,7 +22,6 @@ VERSION = len(MIGRATIONS)
 MIN_SERVER_VERSION = 150000
 LOCK_SCHEMA, LOCK_MERGE, LOCK_TOTALS = 0x636C6577_0001, 0x636C6577_0002, 0x636C6577_0003
 """Advisory locks: of changes of tables, of changes of what is visible, and of the publication of totals."""
-PUSHED_TABLES = tuple(name for name in TABLES if name != "batches")
 TABLES_OF_MESSAGES = ("blocks", "tool_calls", "file_changes", "todos")
 """Their rows are visible with their message."""
 FIRST_YEAR, LAST_YEAR = 2020, 2035
@@ -33,7 +32,7 @@ _TEXT = 'text COLLATE "C" NOT NULL'
 def partitioned() -> list[str]:
     """The tables that are partitioned by month."""
     sums = (f"{name}_sums" for name in QUARTER_HOUR_SUMS)
-    return [*(f"{name}{COPIES}" for name in PUSHED_TABLES), "usage_merged", *sums]
+    return [*(f"{name}{COPIES}" for name in DATA_TABLES), "usage_merged", *sums]
 
 
 def version_of(db: Connection) -> int:
