@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from clew.cli.output import print_json, print_message, print_table
 from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
 from clew.errors import UnknownReference, UsageError
 from clew.filters import Filters
-from clew.host import Host, data_dir
+from clew.host import Host
 from clew.library import Library
 
 if TYPE_CHECKING:
@@ -35,15 +34,12 @@ def archive_folder_of(context: click.Context, chosen: str | None) -> Path:
 def known_sessions() -> KnownSessions:
     """What the catalogs of this user know of sessions, as they are: by it, holds find sessions of a project."""
     from clew.archive.holds import Known
-    from clew.catalog.database import open_reader
+    from clew.catalog.database import open_all_readers
     from clew.catalog.queries import workspaces_and_starts
 
     found: dict[Path, Known] = {}
-    for folder in sorted(data_dir().glob("catalog*")):
-        db = open_reader(folder)
-        if db is not None:
-            with closing(db):
-                found |= {path: Known(*about) for path, about in workspaces_and_starts(db).items()}
+    for db in open_all_readers():
+        found |= {path: Known(*about) for path, about in workspaces_and_starts(db).items()}
     return found
 
 

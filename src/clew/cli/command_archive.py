@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,6 @@ from clew.cli.progress import progress_bar
 from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
 from clew.errors import Busy, SourceUnreadable, UsageError, WouldLose
 from clew.filters import Filters, point_in_time
-from clew.host import data_dir
 from clew.library import Library
 from clew.model.json import JSON
 
@@ -246,15 +245,12 @@ def _sessions(archive: Archive) -> list[dict[str, JSON]]:
 
 def _last_messages() -> dict[Path, datetime | None]:
     """When something was said last in each session, as far as the catalogs know, as they are."""
-    from clew.catalog.database import open_reader
+    from clew.catalog.database import open_all_readers
     from clew.catalog.queries import last_messages
 
     found: dict[Path, datetime | None] = {}
-    for folder in sorted(data_dir().glob("catalog*")):
-        db = open_reader(folder)
-        if db is not None:
-            with closing(db):
-                found |= last_messages(db, gone=True)
+    for db in open_all_readers():
+        found |= last_messages(db, gone=True)
     return found
 
 
