@@ -43,12 +43,12 @@ def known_sessions() -> KnownSessions:
     return found
 
 
-def user_holds(folder: Path | None = None) -> Holds:
-    """The holds of an archive, by default of the user's own."""
+def user_holds() -> Holds:
+    """The holds of the user's own archive."""
     from clew.archive.holds import Holds
     from clew.archive.records import archive_folder
 
-    return Holds(folder or archive_folder(None), known_sessions())
+    return Holds(archive_folder(None), known_sessions())
 
 
 @click.group("hold")
