@@ -11,7 +11,7 @@ import click
 from clew.agents.file_evidence import ABSENT, FileContent, KnownContent
 from clew.cli.options import OptionWithOldNames, dry_run_option, open_library, wants_json
 from clew.cli.output import print_json, print_message, print_table
-from clew.cli.redaction import DATA, TEXT, Redaction, redaction
+from clew.cli.redaction import Redaction, redaction
 from clew.cli.sessions import own_session
 from clew.file_history.diffs import unified_diff
 from clew.host import data_dir
@@ -72,7 +72,7 @@ def carry_out(
     session = own_session(context, homes, reference)
     options["rescue"] = _rescue_folder(context, homes, session)
     json = wants_json(context, as_json)
-    masking = redaction(context, DATA if json else TEXT)
+    masking = redaction(context, for_programs=json)
     masking.prepare()
     with session:
         refuse_copy(session.folder)
