@@ -31,7 +31,13 @@ from clew.warehouse.postgres.totals import PublishReport
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the folder of scripts and tests, also where this file is run by its path
 
-from scripts.docs_tables import COLUMNS, JSON_EXAMPLES, JSON_SETUP, VIEWS  # noqa: E402
+from scripts.docs_tables import (  # noqa: E402
+    COLUMNS,
+    JSON_EXAMPLES,
+    JSON_SETUP,
+    JSON_TYPES_BESIDE_NULL,
+    VIEWS,
+)
 from tests.docs.example_repository import write_linked_commits  # noqa: E402
 from tests.docs.examples import demo_shell  # noqa: E402
 
@@ -206,6 +212,9 @@ def json_page() -> str:
             if command:
                 printed = [shell.run(f"clew {command}", stdin), *(shell.run(f"clew {other}") for other in more)]
                 keys = _json_keys([value for output in printed for value in _json_values(output)])
+                for key, kind in JSON_TYPES_BESIDE_NULL.get(title, {}).items():
+                    assert keys[key] == ["null"], f"{title}: {key} is not always null"
+                    keys[key].append(kind)
                 lines += ["", f"`clew {command}`", "", "| key | type |", "|---|---|"]
                 lines += [f"| `{key}` | {' or '.join(types)} |" for key, types in keys.items()]
     return "\n".join(lines) + "\n"

@@ -5,27 +5,20 @@ from __future__ import annotations
 import os
 import sys
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-
 ANNOTATIONS_FILE = "annotations.db"
 """The stars, labels, notes and titles of the user, in the data folder."""
 PROJECT_NAMES_FILE = "project_names.json"
 """The names that the user gave to projects, in the data folder."""
 
 
-def data_path(env: Mapping[str, str] | None = None) -> str:
+def data_path() -> str:
     """The one folder clew keeps its own files in; `CLEW_DATA_DIR` overrides it."""
-    env = os.environ if env is None else env
-    return _named("CLEW_DATA_DIR", env) or _usual("XDG_DATA_HOME", ".local/share", "user_data_dir")
+    return _named("CLEW_DATA_DIR") or _usual("XDG_DATA_HOME", ".local/share", "user_data_dir")
 
 
-def config_path(env: Mapping[str, str] | None = None) -> str:
+def config_path() -> str:
     """The folder for what a person sets; `CLEW_CONFIG_DIR` overrides it."""
-    env = os.environ if env is None else env
-    return _named("CLEW_CONFIG_DIR", env) or _usual("XDG_CONFIG_HOME", ".config", "user_config_dir")
+    return _named("CLEW_CONFIG_DIR") or _usual("XDG_CONFIG_HOME", ".config", "user_config_dir")
 
 
 def environment_problem() -> str | None:
@@ -59,9 +52,9 @@ def private_folder(folder: str) -> None:
                 raise
 
 
-def _named(variable: str, env: Mapping[str, str]) -> str:
+def _named(variable: str) -> str:
     """The folder that a variable of clew's own names; raises UsageError for a relative path."""
-    named = env.get(variable, "")
+    named = os.environ.get(variable, "")
     return _absolute(named, variable) if named else ""
 
 

@@ -71,14 +71,14 @@ class Host(NamedTuple):
         return path.absolute().is_relative_to((self.base or self.home).absolute())
 
 
-def config_dir(env: Mapping[str, str] | None = None) -> Path:
+def config_dir() -> Path:
     """The folder for what a person sets; `CLEW_CONFIG_DIR` overrides it."""
-    return Path(config_path(env))
+    return Path(config_path())
 
 
-def data_dir(env: Mapping[str, str] | None = None) -> Path:
+def data_dir() -> Path:
     """The one folder clew keeps its own files in; `CLEW_DATA_DIR` overrides it."""
-    return Path(data_path(env))
+    return Path(data_path())
 
 
 def is_copy(path: Path) -> bool:

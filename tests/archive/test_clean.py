@@ -154,11 +154,11 @@ def test_a_file_that_changes_after_it_was_archived_is_kept(home: Path, monkeypat
     path = next(home.rglob(f"{OLD}.jsonl"))
     real = cleaning._remove
 
-    def removed(system: object, file: Path, signature: object) -> None:
+    def removed(file: Path, signature: object) -> None:
         if file == path:
             with path.open("a") as stream:
                 stream.write("more\n")
-        real(system, file, signature)  # type: ignore[arg-type]
+        real(file, signature)  # type: ignore[arg-type]
 
     monkeypatch.setattr(cleaning, "_remove", removed)
     done = clew("--home", home, "clean", "--older-than", "90d", "--yes")

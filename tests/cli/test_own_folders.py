@@ -58,26 +58,29 @@ def test_a_relative_variable_of_the_desktop_is_ignored(
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", value)
     monkeypatch.setenv("XDG_CONFIG_HOME", value)
-    assert data_path({}) == f"{own_home}/.local/share/clew"
-    assert config_path({}) == f"{own_home}/.config/clew"
+    monkeypatch.delenv("CLEW_DATA_DIR")
+    assert data_path() == f"{own_home}/.local/share/clew"
+    assert config_path() == f"{own_home}/.config/clew"
 
 
 @pytest.mark.parametrize("value", ["data", "./data", "~/data", ".", " /data"])
-def test_a_relative_variable_of_clew_is_refused(value: str) -> None:
+def test_a_relative_variable_of_clew_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("CLEW_DATA_DIR", value)
+    monkeypatch.setenv("CLEW_CONFIG_DIR", value)
     with pytest.raises(UsageError, match=r"CLEW_DATA_DIR.* absolute"):
-        data_path({"CLEW_DATA_DIR": value})
+        data_path()
     with pytest.raises(UsageError, match=r"CLEW_CONFIG_DIR.* absolute"):
-        config_path({"CLEW_CONFIG_DIR": value})
+        config_path()
 
 
 @linux_only
 def test_a_relative_home_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "CLEW_DATA_DIR"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", ".")
     for path in (data_path, config_path):
         with pytest.raises(UsageError, match=r"HOME.* absolute"):
-            path({})
+            path()
 
 
 INSTALLED = (sys.executable, "-c", "from clew.cli.main import run; run()")

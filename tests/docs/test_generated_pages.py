@@ -72,6 +72,11 @@ def test_the_page_of_json_has_every_command_with_json() -> None:
     assert [title for title, *_ in JSON_EXAMPLES if f"\n## {title}\n" not in page] == [], STALE
 
 
+def test_the_page_of_json_has_a_type_for_every_key() -> None:
+    page = (docs.REFERENCE / "json.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(.*)` \| null \|$", page, re.MULTILINE) == [], "add a run, or the type, to docs_tables.py"
+
+
 @pytest.mark.slow
 def test_the_types_of_commits_are_those_of_all_kinds_of_links() -> None:
     page = (docs.REFERENCE / "json.md").read_text(encoding="utf-8")

@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from clew.errors import UsageError
+from clew.host import data_dir
 from clew.sources import config, registry
 from clew.sources.config import Entry, default_name
 
 
-@pytest.fixture
-def env(tmp_path: Path) -> dict[str, str]:
-    return {"CLEW_DATA_DIR": str(tmp_path / "own")}
-
-
-def text(env: dict[str, str]) -> str:
-    return (Path(env["CLEW_DATA_DIR"]) / "sources.jsonl").read_text()
-
-
-def test_lines_come_and_go(env: dict[str, str]) -> None:
-    assert config.load(env) == ((), (), ())
+def test_lines_come_and_go() -> None:
+    assert config.load() == ((), (), ())
     box, attic = Entry(name="box", kind="ssh", where="ada@box"), Entry(name="attic", kind="home", where="/mnt/attic")
-    config.add(box, env)
-    config.add(attic, env)
-    assert config.load(env).entries == (box, attic)
-    assert text(env).splitlines()[0] == '{"name":"box","kind":"ssh","where":"ada@box"}'
-    config.remove("box", env)
-    assert config.load(env).entries == (attic,)
-    assert (Path(env["CLEW_DATA_DIR"]) / "sources.jsonl").stat().st_mode & 0o077 == 0
+    config.add(box)
+    config.add(attic)
+    assert config.load().entries == (box, attic)
+    assert (data_dir() / "sources.jsonl").read_text().splitlines()[0] == '{"name":"box","kind":"ssh","where":"ada@box"}'
+    config.remove("box")
+    assert config.load().entries == (attic,)
+    assert (data_dir() / "sources.jsonl").stat().st_mode & 0o077 == 0
 
 
-def test_lines_that_are_not_understood_are_said_and_stay(env: dict[str, str]) -> None:
-    config.add(Entry(name="box", kind="ssh", where="box"), env)
+def test_lines_that_are_not_understood_are_said_and_stay() -> None:
+    config.add(Entry(name="box", kind="ssh", where="box"))
     odd = [
         '{"name":"cloud","kind":"s3","where":"bucket"}',
         '{"name":"x","kind":"ssh","where":"x","port":1}',
@@ -45,17 +35,17 @@ def test_lines_that_are_not_understood_are_said_and_stay(env: dict[str, str]) ->
         '{"name":"local","kind":"home","where":"/x"}',
         "\udcff",
     ]
-    path = Path(env["CLEW_DATA_DIR"]) / "sources.jsonl"
+    path = data_dir() / "sources.jsonl"
     path.write_bytes(path.read_bytes() + "\n\n".join(odd).encode("utf-8", "surrogateescape") + b"\n")
-    now = config.load(env)
+    now = config.load()
     assert [entry.name for entry in now.entries] == ["box"]
     assert len(now.problems) == len(odd)
     assert all(problem.startswith(f"{path}:") for problem in now.problems)
-    config.add(Entry(name="two", kind="ssh", where="two"), env)
-    config.remove("box", env)
+    config.add(Entry(name="two", kind="ssh", where="two"))
+    config.remove("box")
     kept = path.read_bytes().decode("utf-8", "surrogateescape").splitlines()
     assert kept == [*odd, '{"name":"two","kind":"ssh","where":"two"}']
-    assert [source.name for source in registry.sources(env)] == ["local", "BOX", "two"]
+    assert [source.name for source in registry.sources()] == ["local", "BOX", "two"]
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", "-x", "local", "a b", "x" * 65, "a\n", ".hidden"])
@@ -80,10 +70,10 @@ def test_a_slash_makes_a_folder(where: str, kind: str) -> None:
     assert registry.entry_for(where, "name").kind == kind
 
 
-def test_an_unreadable_state_is_no_state(env: dict[str, str]) -> None:
-    config.add(Entry(name="box", kind="ssh", where="box"), env)
-    folder = Path(env["CLEW_DATA_DIR"]) / "remotes" / "box"
+def test_an_unreadable_state_is_no_state() -> None:
+    config.add(Entry(name="box", kind="ssh", where="box"))
+    folder = data_dir() / "remotes" / "box"
     folder.mkdir(parents=True)
     for content in ("", "{", '{"home":"/../x","env":{},"fetched_at":""}', '{"home":1}'):
         (folder / "state.json").write_text(content)
-        assert registry.sources(env)[1].host is None
+        assert registry.sources()[1].host is None

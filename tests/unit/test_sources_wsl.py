@@ -145,6 +145,6 @@ def test_the_place_of_a_named_home_tells_whose_it_is(home: str, kind: str, name:
 def test_found_homes_are_sources_with_names_of_their_own(tmp_path: Path) -> None:
     machine = wsl(tmp_path)
     (tmp_path / "mnt" / "d" / "Users" / "ada").mkdir(parents=True)
-    every = registry.sources({"CLEW_DATA_DIR": str(tmp_path / "own")}, machine)
+    every = registry.sources(machine)
     assert [source.name for source in every] == ["local", "windows-Grace-Hopper", "windows-ada", "windows-ada-2"]
     assert all(source.enabled for source in every)

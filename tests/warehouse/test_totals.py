@@ -90,6 +90,14 @@ def test_four_people_in_several_cells_between_rows_are_few() -> None:
     assert [len(rows) for rows in safe_totals([*usage, *four, used("b2", "b", "p")])] == [2, 2]
 
 
+def test_three_tables_together_can_single_out_a_person() -> None:
+    """A known limit, which the guide names: only two tables are compared at a time."""
+    usage = [used(f"{cell}{number}", *cell) for cell in ("adx", "bdy", "aey") for number in range(6)]
+    tables = safe_totals([*usage, used("adx0", "b", "e", "y", cost=777)])
+    costs = {row.name[0]: row.amounts.cost_nano for rows in tables for row in rows if row.name is not None}
+    assert costs["b"] + costs["e"] - costs["y"] == 777
+
+
 def test_unknown_costs_stay_unknown() -> None:
     usage = [PersonUsage(f"a{n}", (("a",),), Amounts(2, 0, input_tokens=3)) for n in range(5)]
     ((row,),) = safe_totals(usage)

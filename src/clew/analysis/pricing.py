@@ -177,10 +177,9 @@ def _rates(facts: Mapping[str, Any], base: Rates | None) -> Rates:
     return Rates(given, output, facts.get("cache_read", base.cache_read if base else given), short, long)
 
 
-def prices(env: Mapping[str, str] | None = None) -> PriceTable:
+def prices() -> PriceTable:
     """The package's table with the user's own prices over it."""
-    env = os.environ if env is None else env
-    place = override_path(env)
+    place = override_path()
     state = _state(place)
     if (place, state) not in _tables:
         _tables.clear()
@@ -205,11 +204,9 @@ def _state(path: str) -> int | None:
         return None
 
 
-def override_path(env: Mapping[str, str]) -> str:
+def override_path() -> str:
     """Where the user's own prices are looked for; `CLEW_PRICES` names another file."""
-    if env.get("CLEW_PRICES"):
-        return env["CLEW_PRICES"]
-    return f"{config_path(env)}/{OVERRIDE}"
+    return os.environ.get("CLEW_PRICES") or f"{config_path()}/{OVERRIDE}"
 
 
 def _own(path: str) -> dict[str, dict[str, Any]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
@@ -26,9 +25,9 @@ from clew.io.database_paths import is_in_database
 from clew.sources.mirror import Mirror
 
 
-def archived_hosts(folder: Path, env: Mapping[str, str] | None = None) -> tuple[tuple[Host, ...], list[str]]:
+def archived_hosts(folder: Path) -> tuple[tuple[Host, ...], list[str]]:
     """Return a host for each home with sessions that are gone, and what could not be extracted."""
-    cache = data_dir(env) / ARCHIVED
+    cache = data_dir() / ARCHIVED
     hosts: list[Host] = []
     with open_archive(folder) as archive:
         problems = [str(damage) for damage in archive.problems]
@@ -93,9 +92,9 @@ def _extract_home(
     return host._replace(kind=cast(Kind, home.kind), name=home.name)
 
 
-def clear_cache(env: Mapping[str, str] | None = None) -> None:
+def clear_cache() -> None:
     """Remove all extracted files."""
-    shutil.rmtree(data_dir(env) / ARCHIVED, ignore_errors=True)
+    shutil.rmtree(data_dir() / ARCHIVED, ignore_errors=True)
 
 
 def _posix_path(path: str) -> str:

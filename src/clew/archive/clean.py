@@ -23,7 +23,7 @@ from clew.archive.records import Version
 from clew.archive.writer import open_writer
 from clew.errors import ClewError, PathRefused, SourceUnreadable, UsageError
 from clew.host import Host
-from clew.io.filesystem import SYSTEM, System, open_regular
+from clew.io.filesystem import SYSTEM, open_regular
 from clew.io.paths import link_on_way
 from clew.sources.local import in_homes
 
@@ -117,7 +117,6 @@ def clean(
     folder: Path,
     sessions: Collection[OldSession],
     now: Callable[[], datetime],
-    system: System = SYSTEM,
     known: KnownSessions = NOTHING_KNOWN,
 ) -> Cleaned:
     """Archive the sessions in the archive in `folder`, verify their archived bytes, and remove their files.
@@ -125,10 +124,10 @@ def clean(
     Sessions that are held are kept. `known` is what catalogs know of the sessions.
     """
     done, holds = Cleaned([], []), Holds(folder, known)
-    with open_writer(folder, system) as writer:
+    with open_writer(folder) as writer:
         problems = capture(writer, [file for session in sessions for file in session.files], now).problems
     # Opened again, the archive is read from the disk. While it is open, no other process can prune it.
-    with open_writer(folder, system) as archive:
+    with open_writer(folder) as archive:
         versions = newest_by_path(archive)
         for session in sessions:
             removed_files = 0
@@ -139,7 +138,7 @@ def clean(
                 signatures = [_verify(archive, versions, file, problems) for file in session.files]
                 _refuse_open_files(session)
                 for file, signature in zip(session.files, signatures, strict=True):
-                    _remove(system, file.path, signature)
+                    _remove(file.path, signature)
                     removed_files += 1
             except (ClewError, OSError) as error:
                 done.kept.append(Kept(session, _reason(error), removed_files))
@@ -210,11 +209,11 @@ def _signature(status: os.stat_result) -> Signature:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _remove(system: System, path: Path, signature: Signature) -> None:
+def _remove(path: Path, signature: Signature) -> None:
     """Remove a file that is still as it was when its bytes were compared."""
     if _signature(path.lstat()) != signature:
         raise SourceUnreadable(f"{path}: changed after it was archived")
-    system.unlink(path)
+    SYSTEM.unlink(path)
 
 
 def _remove_empty_folders(session: OldSession) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -161,10 +161,10 @@ class Damage(msgspec.Struct, frozen=True):
         return f"{place}: {self.what}{affected}" + (f" and {more} more" if more > 0 else "")
 
 
-def archive_folder(chosen: str | None, env: Mapping[str, str] | None = None) -> Path:
+def archive_folder(chosen: str | None) -> Path:
     """Return the folder that the caller or `CLEW_ARCHIVE_DIR` names, else the one in clew's data folder."""
-    named = chosen or (os.environ if env is None else env).get("CLEW_ARCHIVE_DIR")
-    return Path(named).expanduser() if named else data_dir(env) / FOLDER
+    named = chosen or os.environ.get("CLEW_ARCHIVE_DIR")
+    return Path(named).expanduser() if named else data_dir() / FOLDER
 
 
 def pack_path(folder: Path, name: str) -> Path:

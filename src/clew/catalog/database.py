@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,6 +74,15 @@ def open_reader(folder: Path | str) -> sqlite3.Connection | None:
         pass
     db.close()
     return None
+
+
+def open_all_readers() -> Iterator[sqlite3.Connection]:
+    """Each catalog in the data folder that this version can read, opened until the next one."""
+    for folder in sorted(Path(data_path()).glob("catalog*")):
+        db = open_reader(folder)
+        if db is not None:
+            with closing(db):
+                yield db
 
 
 def is_current_version(db: sqlite3.Connection) -> bool:

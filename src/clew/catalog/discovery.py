@@ -76,7 +76,7 @@ def watch_list(hosts: Sequence[Host], folder: Path) -> WatchList:
                 found.files[path], found.agent_of_file[path] = stat_signature(path), agent.id
         if host.env is os.environ:
             found.environ.update(environ.answers)
-    settings = [pricing.override_path(os.environ), pricing.TABLE_PATH]
+    settings = [pricing.override_path(), pricing.TABLE_PATH]
     found.environ["CLEW_PRICES"] = os.environ.get("CLEW_PRICES")
     if folder == catalog_folder():
         # The default sources follow from the home, and from the file that names others.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +10,10 @@ import click
 from clew.cli.completion import complete_session
 from clew.cli.options import as_json_option, choosing_kept, common, open_library, take_filters, wants_json
 from clew.cli.output import print_json, print_message, print_table
-from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
+from clew.cli.redaction import redacting_output, redaction
 from clew.errors import UnknownReference, UsageError
 from clew.filters import Filters
-from clew.host import Host, data_dir
+from clew.host import Host
 from clew.library import Library
 
 if TYPE_CHECKING:
@@ -35,24 +34,21 @@ def archive_folder_of(context: click.Context, chosen: str | None) -> Path:
 def known_sessions() -> KnownSessions:
     """What the catalogs of this user know of sessions, as they are: by it, holds find sessions of a project."""
     from clew.archive.holds import Known
-    from clew.catalog.database import open_reader
+    from clew.catalog.database import open_all_readers
     from clew.catalog.queries import workspaces_and_starts
 
     found: dict[Path, Known] = {}
-    for folder in sorted(data_dir().glob("catalog*")):
-        db = open_reader(folder)
-        if db is not None:
-            with closing(db):
-                found |= {path: Known(*about) for path, about in workspaces_and_starts(db).items()}
+    for db in open_all_readers():
+        found |= {path: Known(*about) for path, about in workspaces_and_starts(db).items()}
     return found
 
 
-def user_holds(folder: Path | None = None) -> Holds:
-    """The holds of an archive, by default of the user's own."""
+def user_holds() -> Holds:
+    """The holds of the user's own archive."""
     from clew.archive.holds import Holds
     from clew.archive.records import archive_folder
 
-    return Holds(folder or archive_folder(None), known_sessions())
+    return Holds(archive_folder(None), known_sessions())
 
 
 @click.group("hold")
@@ -118,7 +114,7 @@ def add_command(
     )
     number = add_hold(folder, hold)
     if wants_json(context, as_json):
-        print_json(redaction(context, DATA).value(_row(number, hold)))
+        print_json(redaction(context, for_programs=True).value(_row(number, hold)))
     else:
         print_message(f"hold {number}: {_covered(hold)}")
 
@@ -150,7 +146,7 @@ def remove_command(context: click.Context, /, number: str, reason: str, chosen: 
 
     hold = remove_hold(archive_folder_of(context, chosen), number, reason, Host.local().now())
     if wants_json(context, as_json):
-        print_json(redaction(context, DATA).value(_row(number, hold)))
+        print_json(redaction(context, for_programs=True).value(_row(number, hold)))
     else:
         print_message(f"hold {number} was removed: {_covered(hold)}")
 
@@ -169,7 +165,7 @@ def list_command(context: click.Context, /, removed: bool, chosen: str | None, a
     found = load_holds(archive_folder_of(context, chosen))
     shown = {number: hold for number, hold in found.items() if removed or hold.removed_at is None}
     if wants_json(context, as_json):
-        print_json(redaction(context, DATA).value([_row(number, hold) for number, hold in shown.items()]))
+        print_json(redaction(context, for_programs=True).value([_row(number, hold) for number, hold in shown.items()]))
     elif not shown:
         print_message("there are no holds", mask=False)
     else:
@@ -178,7 +174,7 @@ def list_command(context: click.Context, /, removed: bool, chosen: str | None, a
             end = f"removed {hold.removed_at[:10]}: {hold.removal_reason}" if hold.removed_at else ""
             cells.append([number, hold.added_at[:10], _covered(hold), hold.reason, end])
         columns = [Column("hold", right=True), Column("added"), Column("covers", flexible=True), Column("reason")]
-        print_table([*columns, Column("")], cells, redaction(context, TEXT))
+        print_table([*columns, Column("")], cells, redaction(context, for_programs=False))
     return 0 if shown else 1
 
 

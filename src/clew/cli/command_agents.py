@@ -68,7 +68,7 @@ def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) ->
     A version newer than the tested one may write records that this version of clew does not know.
     """
     from clew.catalog.queries import agent_summaries, agent_versions
-    from clew.cli.redaction import TEXT, redaction
+    from clew.cli.redaction import redaction
 
     library = open_library(context, homes)
     for folder in unreadable_folders(library.hosts):
@@ -76,7 +76,7 @@ def command(context: click.Context, /, homes: tuple[str, ...], as_json: bool) ->
     with library.catalog() as catalog:
         summaries, versions = agent_summaries(catalog.db), agent_versions(catalog.db)
     # There is no --redact here, so versions, which come from sessions, are masked whatever is printed.
-    mask = redaction(context, TEXT).text
+    mask = redaction(context, for_programs=False).text
     rows = [
         _row(
             agent,

@@ -27,7 +27,7 @@ from clew.cli.options import (
     wants_json,
 )
 from clew.cli.output import open_output, print_json, print_message, print_table
-from clew.cli.redaction import DATA, STANDARD, TEXT, Redaction, mask_by_session, redacting, redacting_output, redaction
+from clew.cli.redaction import STANDARD, Redaction, mask_by_session, redacting, redacting_output, redaction
 from clew.errors import UnknownReference, UsageError
 from clew.filters import Filters
 from clew.io.codec import dumps
@@ -119,7 +119,7 @@ def set_command(
         now=library.now(),
     )
     is_json = wants_json(context, as_json)
-    masking = redaction(context, DATA if is_json else TEXT)
+    masking = redaction(context, for_programs=is_json)
     if is_json:
         print_json(masking.value(_row(annotation)))
     else:
@@ -142,7 +142,7 @@ def show_command(context: click.Context, /, reference: str, homes: tuple[str, ..
     if target.message is not None:
         found = [annotation for annotation in found if annotation.target.key == target.key]
     is_json = wants_json(context, as_json)
-    masking = redaction(context, DATA if is_json else TEXT)
+    masking = redaction(context, for_programs=is_json)
     if is_json:
         print_json(masking.value([_row(annotation) for annotation in found]))
     else:
@@ -167,7 +167,7 @@ def list_command(context: click.Context, /, homes: tuple[str, ...], as_json: boo
     library = open_library(context, homes)
     items = _items(library, take_filters(options, library))
     is_json = wants_json(context, as_json)
-    masking = redaction(context, DATA if is_json else TEXT)
+    masking = redaction(context, for_programs=is_json)
     if is_json:
         print_json(masking.value([_listed_row(item) for item in items]))
     elif items:
@@ -190,7 +190,7 @@ def export_command(context: click.Context, /, output: Path | None, force: bool, 
 
     `clew annotate import` reads it, on this machine or another one, unless --redact has masked something in it.
     """
-    masking = redaction(context, DATA)
+    masking = redaction(context, for_programs=True)
     exported = Annotations().export()
     exported = masked_export(exported, masking.value(exported), masking.profile)
     with open_output(output, force=force) as out:

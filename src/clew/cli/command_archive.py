@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,10 +29,9 @@ from clew.cli.options import (
 )
 from clew.cli.output import print_json, print_message, print_table
 from clew.cli.progress import progress_bar
-from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
+from clew.cli.redaction import Redaction, redacting_output, redaction
 from clew.errors import Busy, SourceUnreadable, UsageError, WouldLose
 from clew.filters import Filters, point_in_time
-from clew.host import data_dir
 from clew.library import Library
 from clew.model.json import JSON
 
@@ -186,7 +185,7 @@ def list_command(
         folders = [os.path.realpath(home) for home in homes]
         rows = [row for row in rows if any(Path(row["path"]).is_relative_to(folder) for folder in folders)]
     json = wants_json(context, as_json)
-    masking = redaction(context, DATA if json else TEXT)
+    masking = redaction(context, for_programs=json)
     if json:
         print_json(masking.value(rows))
     elif not rows:
@@ -246,15 +245,12 @@ def _sessions(archive: Archive) -> list[dict[str, JSON]]:
 
 def _last_messages() -> dict[Path, datetime | None]:
     """When something was said last in each session, as far as the catalogs know, as they are."""
-    from clew.catalog.database import open_reader
+    from clew.catalog.database import open_all_readers
     from clew.catalog.queries import last_messages
 
     found: dict[Path, datetime | None] = {}
-    for folder in sorted(data_dir().glob("catalog*")):
-        db = open_reader(folder)
-        if db is not None:
-            with closing(db):
-                found |= last_messages(db, gone=True)
+    for db in open_all_readers():
+        found |= last_messages(db, gone=True)
     return found
 
 
@@ -310,7 +306,7 @@ def verify_command(context: click.Context, /, chosen: str | None, as_json: bool)
     proof = verify(archive_folder_of(context, chosen))
     if wants_json(context, as_json):
         found = proof._asdict() | {"problems": msgspec.to_builtins(proof.problems)}
-        print_json(redaction(context, DATA).value(found))
+        print_json(redaction(context, for_programs=True).value(found))
         return 1 if proof.problems else 0
     for problem in proof.problems:
         print_message(f"clew: {problem}")
@@ -373,7 +369,7 @@ def restore_command(
     if wants_json(context, as_json):
         files = [os.fsdecode(step.version.path) if in_place else step.path for step in steps]
         found = {**msgspec.to_builtins(restored._asdict()), "files": files}
-        print_json(redaction(context, DATA).value(found))
+        print_json(redaction(context, for_programs=True).value(found))
     else:
         print_message(_restore_summary(restored))
     if restored.damaged:
@@ -431,7 +427,7 @@ def prune_command(
     from clew.host import Host
 
     # Redaction rules that cannot be used are an error before anything is removed.
-    redaction(context, DATA if wants_json(context, as_json) else TEXT).prepare()
+    redaction(context, for_programs=wants_json(context, as_json)).prepare()
     policy = prune.Policy(keep_days, keep_versions, _bytes(max_size) if max_size else None)
     if policy == prune.Policy() and not repack:
         raise UsageError("give a policy: --keep-days, --keep-versions, --max-size, or --repack")
@@ -479,11 +475,11 @@ def _print_plan(context: click.Context, decided: Plan, only_copies: set[Version]
         lost = [os.fsdecode(version.path) for version in decided.dropped if version in only_copies]
         held = [{"path": os.fsdecode(version.path), "hold": hold} for version, hold in decided.held.items()]
         report: dict[str, JSON] = {"applied": done, "dropped": paths, "only_copies": lost, "held": held, **figures}
-        print_json(redaction(context, DATA).value(report))
+        print_json(redaction(context, for_programs=True).value(report))
         return
     from clew.render.text_safety import visible
 
-    for path, version in zip(redaction(context, TEXT).value(paths), decided.dropped, strict=True):
+    for path, version in zip(redaction(context, for_programs=False).value(paths), decided.dropped, strict=True):
         reason = f"  (held: {decided.held[version]})" if version in decided.held else ""
         click.echo(visible(path) + ("  (only copy)" if version in only_copies else "") + reason)
     for hold in sorted(set(decided.held.values())):

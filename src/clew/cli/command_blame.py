@@ -11,7 +11,7 @@ from clew import __version__
 from clew.blame import BlamedFile, blame_file, line_row, line_text
 from clew.cli.options import OptionWithOldNames, common, open_library, wants_json
 from clew.cli.output import print_json, print_message
-from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import Redaction, redacting, redaction
 from clew.cli.sessions import suggest_moved_project
 from clew.errors import UnknownReference
 from clew.file_history.blame import Line
@@ -73,7 +73,7 @@ def command(
         if not 0 < number <= len(lines):
             raise UnknownReference(f"{path} has {len(lines)} lines")
         lines = [lines[number - 1]]
-    masking = redaction(context, DATA if wants_json(context, as_json) and form is None else TEXT)
+    masking = redaction(context, for_programs=wants_json(context, as_json) and form is None)
     if masking.is_on:
         masking.learn_sessions(blamed.sessions_of(lines))
     if form is not None:

@@ -12,7 +12,7 @@ from clew.agents.sage_agent.records import summary_line
 from clew.cli.command_branches import print_branches
 from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_json, print_line
-from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import Redaction, redacting, redaction
 from clew.cli.session_argument import session_argument
 from clew.cli.sessions import own_session
 from clew.cli.undo_common import differing
@@ -59,7 +59,7 @@ def command(
     session = own_session(context, homes, reference, branches=True)
     branch = branch or branch_of(reference)
     json = wants_json(context, as_json)
-    masking = redaction(context, DATA if json else TEXT)
+    masking = redaction(context, for_programs=json)
     if other is not None:
         _compare(session, branch or session.head or "", other, json, masking)
     elif switch or name is not None:

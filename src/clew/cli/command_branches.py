@@ -8,7 +8,7 @@ import msgspec
 from clew.agents.sage_agent.locate import AGENT
 from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_json, print_table
-from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import Redaction, redacting, redaction
 from clew.cli.session_argument import session_argument
 from clew.cli.sessions import own_session
 from clew.store import Branch
@@ -24,7 +24,7 @@ def command(context: click.Context, /, reference: str, homes: tuple[str, ...], a
     """List the branches of a session in the order they began; * marks the current one."""
     session = own_session(context, homes, reference)
     json = wants_json(context, as_json)
-    print_branches(session.branches(), json, redaction(context, DATA if json else TEXT))
+    print_branches(session.branches(), json, redaction(context, for_programs=json))
 
 
 def print_branches(branches: list[Branch], json: bool, masking: Redaction) -> None:

@@ -20,7 +20,7 @@ from clew.cli.options import (
     wants_json,
 )
 from clew.cli.output import open_output, print_json, print_message, refuse_stores
-from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redacting_output, redaction
+from clew.cli.redaction import Redaction, redacting, redacting_output, redaction
 from clew.cli.sessions import do_each, for_each_session, print_problem
 from clew.errors import SourceUnreadable, UnknownReference, UsageError
 from clew.host import data_dir
@@ -86,7 +86,7 @@ def create_command(
     library = open_library(context, homes)
     refuse_stores(library, output)
     filters = take_filters(options, library)
-    masking = redaction(context, DATA)
+    masking = redaction(context, for_programs=True)
     masking.prepare()
     problems: list[str] = []
 
@@ -211,9 +211,9 @@ def verify_command(
     if original is not None:
         _compare_originals(proof, file, original)
     if wants_json(context, as_json):
-        print_json(redaction(context, DATA).value(_report(file, proof)))
+        print_json(redaction(context, for_programs=True).value(_report(file, proof)))
     else:
-        _print_proof(proof, redaction(context, TEXT))
+        _print_proof(proof, redaction(context, for_programs=False))
     return 0 if proof.holds else 1
 
 

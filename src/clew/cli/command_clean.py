@@ -18,7 +18,7 @@ from clew.catalog.sync_level import SyncLevel
 from clew.cli.archive_holds import known_sessions
 from clew.cli.options import NO_SYNC, common, filtering, open_library, take_filters, wants_json, yes_option
 from clew.cli.output import print_json, print_message, print_table
-from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
+from clew.cli.redaction import redacting_output, redaction
 from clew.errors import Busy, SourceUnreadable, UsageError
 from clew.filters import point_in_time
 from clew.io.paths import is_own_home
@@ -69,7 +69,7 @@ def command(
     passing = {session.path for session in library.sessions(filters)}
     wanted = {path: time for path, time in last.items() if path in passing}
     sessions = find_old(library.hosts, wanted, point_in_time(older_than, now), now)
-    masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
+    masking = redaction(context, for_programs=wants_json(context, as_json))
     masking.prepare()
     if yes and sessions and not can_check_open_files():
         print_message("clew: this system does not tell which files are open; only the age was checked", mask=False)

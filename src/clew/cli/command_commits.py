@@ -10,7 +10,7 @@ import click
 from clew.cli.completion import complete_session
 from clew.cli.options import Folder, common, open_library, wants_json
 from clew.cli.output import print_json, print_message, print_table
-from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import Redaction, redacting, redaction
 from clew.errors import SourceUnreadable, UsageError
 from clew.model.json import JSON
 
@@ -64,7 +64,7 @@ def command(
         limit = DEFAULT_COMMITS
     found = library.commits(revisions, _folder(library, repo, session), session=session, limit=limit)
     as_json = wants_json(context, as_json)
-    masking = redaction(context, DATA if as_json else TEXT)
+    masking = redaction(context, for_programs=as_json)
     if as_json:
         print_json(masking.value(found))
     else:

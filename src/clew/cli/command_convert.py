@@ -26,7 +26,7 @@ from clew.cli.options import (
     wants_json,
 )
 from clew.cli.output import print_json, print_message
-from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import Redaction, redacting, redaction
 from clew.cli.session_argument import session_argument
 from clew.continuation import AgentCommand, agent_command
 from clew.convert.client_version import installed_version, untested_version
@@ -108,7 +108,7 @@ def command(
     host = target_host(context, target_home)
     home = host.home
     library, session = find_to_convert(context, reference, host)
-    masking = redaction(context, DATA)
+    masking = redaction(context, for_programs=True)
     children, session = library.subagents(session), masking.session(session)
     workspace = full_path(cwd) if cwd is not None else None
     if original:
@@ -146,7 +146,7 @@ def command(
         shown = outcome if not refused else msgspec.structs.replace(outcome, files=[])
         print_json(masking.value(msgspec.to_builtins(shown)))
     else:
-        _print_outcome(outcome, refused, redaction(context, TEXT), started)
+        _print_outcome(outcome, refused, redaction(context, for_programs=False), started)
     if report is not None and not refused:
         described = conversion_report(
             session.agent, session.source, agent, outcome, clew_version=__version__, client_version=client_version

@@ -12,7 +12,7 @@ from clew.cli.completion import complete_session
 from clew.cli.file_history import open_file_history, range_in
 from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_json, print_message
-from clew.cli.redaction import DATA, TEXT, redacting, redaction
+from clew.cli.redaction import redacting, redaction
 from clew.file_history.diffs import unified_diff
 from clew.file_history.history import FileHistory
 from clew.file_history.rows import answer_row, describe_certainty
@@ -58,7 +58,7 @@ def command(
         wanted = {history.resolve_path(path) for path in paths}
         pairs = [pair for pair in pairs if pair.before.path in wanted]
     diffs, unknown = _compare(history, pairs, unproved)
-    masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
+    masking = redaction(context, for_programs=wants_json(context, as_json))
     mask = masking.texts(session)
     diffs = [{**one, "diff": escape_invalid_utf8(mask(one["diff"], one["path"]))} for one in diffs]
     if wants_json(context, as_json):

@@ -13,7 +13,7 @@ from clew.annotations import Annotations, AnnotationsUnreadable
 from clew.cli.command_validate import line
 from clew.cli.options import common, open_library, wants_json
 from clew.cli.output import print_json, print_message
-from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
+from clew.cli.redaction import redacting_output, redaction
 from clew.errors import Busy, ClewError, SourceUnreadable
 from clew.host import data_dir
 from clew.io.paths import path_for_display
@@ -55,7 +55,7 @@ def command(
     reported = {(finding.problem.code, finding.problem.file) for finding, _ in rows}
     rows += [(Finding(problem), False) for problem in noted if (problem.code, problem.file) not in reported]
     json = wants_json(context, as_json)
-    masking = redaction(context, DATA if json else TEXT)
+    masking = redaction(context, for_programs=json)
     if json:
         found = [{**msgspec.to_builtins(finding.problem), "mended": mended} for finding, mended in rows]
         print_json(masking.value(found))

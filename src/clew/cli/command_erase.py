@@ -15,7 +15,7 @@ from clew.cli.archive_holds import user_holds
 from clew.cli.completion import complete_session
 from clew.cli.options import choosing_project, common, wants_json, yes_option
 from clew.cli.output import print_json, print_message
-from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
+from clew.cli.redaction import Redaction, redacting_output, redaction
 from clew.cli.sessions import own_session
 from clew.errors import Busy, UsageError
 from clew.host import Host, data_dir
@@ -62,7 +62,7 @@ def command(
     if yes:
         _refuse_held(session)
     json = wants_json(context, as_json)
-    masking = redaction(context, DATA if json else TEXT)
+    masking = redaction(context, for_programs=json)
     masking.prepare()
     labels = _message_labels(session, uuids, masking)
     done = _erase(session, uuids) if yes else preview_erasing(session.folder, uuids)

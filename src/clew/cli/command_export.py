@@ -18,7 +18,7 @@ from clew.cli.completion import complete_session
 from clew.cli.losses import print_losses
 from clew.cli.options import OptionWithOldNames, common, filtering, force_option, open_library, take_filters
 from clew.cli.output import open_output, print_message, refuse_stores
-from clew.cli.redaction import DATA, STANDARD, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import STANDARD, Redaction, redacting, redaction
 from clew.cli.sessions import do_each, for_each_session, user_titles
 from clew.convert.losses import Loss
 from clew.datadir import private_folder
@@ -142,7 +142,7 @@ def command(
     compression = "gzip" if gz else "zstd" if zst else None
     if layout is None and (selected.is_one_per_line or len(found) == 1):
         _refuse_wrong_compression_suffix(output, compression)
-    masking = redaction(context, TEXT if selected.is_masked and layout is None else DATA)
+    masking = redaction(context, for_programs=not selected.is_masked or layout is not None)
     if form == "html" and layout is None:
         return _write_pages(library, masking, found, site, output, detail, carry, compression, force) or (
             SourceUnreadable.exit_code if unreadable else 0

@@ -7,7 +7,7 @@ import click
 from clew.cli.file_history import open_file_history
 from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_json, print_message, print_table
-from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import Redaction, redacting, redaction
 from clew.cli.session_argument import session_argument
 from clew.file_history.history import FileHistory
 from clew.file_history.rows import evidence_of, evidence_row
@@ -40,7 +40,7 @@ def command(
     wanted = message_of(reference)
     hidden = [action for action, hide in (("snapshot", not copies), ("read", changes)) if hide]
     all_evidence = [evidence for evidence in evidence_of(history, wanted) if evidence.action not in hidden]
-    masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
+    masking = redaction(context, for_programs=wants_json(context, as_json))
     if wants_json(context, as_json):
         print_json(masking.value([evidence_row(evidence, history) for evidence in all_evidence]))
     elif all_evidence:

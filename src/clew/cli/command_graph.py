@@ -9,7 +9,7 @@ import msgspec
 
 from clew.cli.options import OptionWithOldNames, choosing_project, common, open_library, wants_json
 from clew.cli.output import print_json, print_message, terminal_width
-from clew.cli.redaction import DATA, TEXT, redacting, redaction
+from clew.cli.redaction import redacting, redaction
 from clew.cli.session_argument import session_argument
 from clew.model.json import JSON
 from clew.render import trees
@@ -38,7 +38,7 @@ def command(
     context: click.Context, /, reference: str, form: str, tree: bool, homes: tuple[str, ...], as_json: bool
 ) -> None:
     """Draw a conversation as a tree with its forks; * marks the active path."""
-    masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
+    masking = redaction(context, for_programs=wants_json(context, as_json))
     session = masking.session(open_library(context, homes).get(reference))
     graph = session.facts.tree.graph()
     if wants_json(context, as_json):

@@ -86,7 +86,7 @@ def status(context: click.Context, /, target_home: Path | None, as_json: bool) -
     import msgspec
 
     from clew.cli.output import print_json
-    from clew.cli.redaction import TEXT, Redaction
+    from clew.cli.redaction import Redaction
     from clew.hooks.log import load_runs
 
     rows = _hook_rows(target_host(context, target_home))
@@ -98,7 +98,7 @@ def status(context: click.Context, /, target_home: Path | None, as_json: bool) -
     if wants_json(context, as_json):
         print_json({"agents": rows, "runs": runs})
     else:
-        _print_status(rows, runs, Redaction(TEXT))
+        _print_status(rows, runs, Redaction())
     return 0 if any(row["installed"] for row in rows) else 1
 
 

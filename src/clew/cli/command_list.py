@@ -13,7 +13,7 @@ import click
 from clew.catalog.queries import SORTS
 from clew.cli.options import common, filtering, open_library, print_no_sessions, take_filters, wants_json
 from clew.cli.output import print_json, print_message, print_table
-from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import Redaction, redacting, redaction
 from clew.errors import Busy, SourceUnreadable
 from clew.io.database_paths import is_in_database
 from clew.model.json import JSON
@@ -70,7 +70,7 @@ def command(
     _add_annotations(listed)
     if not listed and not paths:
         suggest_moved_project(library, filters.folders)
-    masking = redaction(context, DATA if as_json else TEXT)
+    masking = redaction(context, for_programs=as_json)
     if as_json:
         print_json(masking.value(listed))
     elif listed:

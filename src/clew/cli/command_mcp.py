@@ -24,7 +24,7 @@ from clew.cli.options import (
     refuse_json,
     wanted_sources,
 )
-from clew.cli.redaction import NAMES, TEXT, redacting_answers, redaction
+from clew.cli.redaction import NAMES, redacting_answers, redaction
 from clew.errors import UsageError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _tools(context: click.Context, homes: tuple[str, ...]) -> Tools:
     from clew.mcp.masking import Masking
     from clew.mcp.tools import Tools
 
-    masking = redaction(context, TEXT)
+    masking = redaction(context, for_programs=False)
     # Rules that cannot be used are reported now, and not in every answer.
     masking.prepare()
     opened = open_library(context, homes)

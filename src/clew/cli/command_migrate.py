@@ -9,7 +9,7 @@ import msgspec
 
 from clew.cli.options import common, dry_run_option, wants_json
 from clew.cli.output import print_json, print_message
-from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
+from clew.cli.redaction import Redaction, redacting_output, redaction
 from clew.errors import SourceUnreadable
 from clew.migrate.sage import Step, apply, plan
 from clew.model.json import JSON
@@ -51,7 +51,7 @@ def command(
     if not any(chosen.values()):
         chosen = dict.fromkeys(chosen, True)
     json = wants_json(context, as_json)
-    masking = redaction(context, DATA if json else TEXT)
+    masking = redaction(context, for_programs=json)
     masking.prepare()
     steps = plan(place, **chosen)
     if not dry_run:

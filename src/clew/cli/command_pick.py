@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clew.cli.options import NO_SYNC, common_without_json, refuse_json, wanted_sources
-from clew.cli.redaction import TEXT, redaction
+from clew.cli.redaction import redaction
 from clew.cli.session_argument import is_interactive
 from clew.errors import UsageError
 from clew.io.paths import file_name
@@ -41,4 +41,4 @@ def command(context: click.Context, /, homes: tuple[str, ...]) -> None:
 
 def _export_name(context: click.Context, choice: Choice) -> str:
     """A file in the current folder: an id may hold a secret, or lead elsewhere."""
-    return file_name(redaction(context, TEXT).text(f"{choice.agent}-{choice.id}")) + ".md"
+    return file_name(redaction(context, for_programs=False).text(f"{choice.agent}-{choice.id}")) + ".md"

@@ -11,7 +11,7 @@ import click
 
 from clew.cli.options import common
 from clew.cli.output import print_message
-from clew.cli.redaction import DATA, redacting, redaction
+from clew.cli.redaction import redacting, redaction
 from clew.errors import InvalidDocument, UsageError
 from clew.io.codec import dumps
 from clew.store.layout import Durability
@@ -70,7 +70,7 @@ def command(
 
     Changes of files, for `clew undo`, are recorded from Python: Session.watch, see `help(clew)`.
     """
-    masking = redaction(context, DATA)
+    masking = redaction(context, for_programs=True)
     redact = masking.redactor() if masking.is_on else "none" if masking.was_asked else None
     with Store(place, durability=durability, redact=redact).session(name) as session:
         bad = sum(_record(session, lines, number) for number, lines in _batches(sys.stdin.buffer))

@@ -35,7 +35,7 @@ from clew.cli.options import (
     yes_option,
 )
 from clew.cli.output import open_output, print_json, print_message, print_table, refuse_stores
-from clew.cli.redaction import STANDARD, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import STANDARD, Redaction, redacting, redaction
 from clew.cli.sessions import for_each_session, print_unscanned
 from clew.errors import Busy, ClewError, SourceUnreadable, UsageError
 from clew.filters import Filters
@@ -103,7 +103,7 @@ def files_command(
     if len(files) > 1 and output is not None and not output.is_dir():
         raise UsageError(f"several files: {output} must be an existing folder")
     refuse_stores(open_library(context, homes), output)
-    masking = redaction(context, TEXT)
+    masking = redaction(context, for_programs=False)
     for file in files:
         if file != STANDARD and not file.exists() and file.name == str(file):
             raise SourceUnreadable(
@@ -141,7 +141,7 @@ def scan_command(
     found.
     """
     json = wants_json(context, as_json)
-    report = Report(redaction(context, TEXT), as_json=json, reveal=reveal)
+    report = Report(redaction(context, for_programs=False), as_json=json, reveal=reveal)
     library = open_library(context, homes)
     unreadable = for_each_session(library, references, take_filters(options, library), report.add)
     report.finish(unreadable)
@@ -176,7 +176,7 @@ def scrub_command(
     admitted = take_filters(options, library)
     if not references and admitted == Filters():
         raise UsageError("name the sessions, or choose them with filters such as --agent or --since")
-    scrub = Scrub(library, redaction(context, TEXT), write=yes)
+    scrub = Scrub(library, redaction(context, for_programs=False), write=yes)
     finish = partial(scrub.finish, as_json=wants_json(context, as_json), catalog=library.catalog_folder)
     try:
         scrub.unreadable = for_each_session(library, references, admitted, scrub.session)

@@ -13,7 +13,7 @@ from clew.cli.completion import complete_session
 from clew.cli.file_history import message_in, open_file_history
 from clew.cli.options import choosing_project, common, into_option, open_library, wants_json, yes_option
 from clew.cli.output import print_json, print_message, print_table, refuse_stores
-from clew.cli.redaction import DATA, TEXT, Redaction, redacting_output, redaction
+from clew.cli.redaction import Redaction, redacting_output, redaction
 from clew.errors import PathRefused, SourceUnreadable, UnknownReference, UsageError, WouldLose
 from clew.file_history.history import FileHistory
 from clew.file_history.restore import RestoreStep, apply_plan, plan
@@ -77,7 +77,7 @@ def command(
     json, place = wants_json(context, as_json), data_dir()
     rescue = place / "rescue" / file_name(f"{history.agent.id}-{session.id[:8]}-{_now(context, homes)}")
     kept: list[str] = []
-    masking = redaction(context, DATA if json else TEXT)
+    masking = redaction(context, for_programs=json)
     masking.prepare()
     _revert_interrupted(place, options["yes"])
     steps = _plan(history, message, paths, folder, base, options)

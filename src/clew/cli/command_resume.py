@@ -23,7 +23,7 @@ from clew.cli.options import (
     wants_json,
 )
 from clew.cli.output import print_json, print_message
-from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
+from clew.cli.redaction import redacting_output, redaction
 from clew.cli.session_argument import session_argument
 from clew.continuation import Continuation, is_path
 from clew.convert.client_version import installed_version, untested_version
@@ -105,7 +105,7 @@ def command(
         cwd = continuation.folder if is_path(continuation.folder) else None
         changes = {"environment": started.environment, "unset": started.unset}
         commands = {"convert": conversion, "import": [one.argv for one in imports], "argv": continuation.argv}
-        print_json(redaction(context, DATA).value({**commands, "cwd": cwd, **changes}))
+        print_json(redaction(context, for_programs=True).value({**commands, "cwd": cwd, **changes}))
     elif dry_run:
         _print_commands(context, continuation, conversion)
     else:
@@ -127,7 +127,7 @@ def _print_commands(context: click.Context, continuation: Continuation, conversi
         print_message(
             f"clew: only the name {folder!r} of this session's folder is known; run it in the project's folder"
         )
-    for line in continuation.shell_lines(redaction(context, TEXT).text, conversion):
+    for line in continuation.shell_lines(redaction(context, for_programs=False).text, conversion):
         click.echo(line)
 
 

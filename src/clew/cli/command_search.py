@@ -17,7 +17,7 @@ from clew.catalog.sync_level import SyncLevel
 from clew.cli.command_list import short_ids
 from clew.cli.options import NO_SYNC, common, filtering, given_filters, open_library, take_filters, wants_json
 from clew.cli.output import print_message, terminal_width, use_color
-from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import Redaction, redacting, redaction
 from clew.cli.sessions import print_unreadable, suggest_moved_project
 from clew.errors import SourceUnreadable, UsageError
 from clew.library import Library
@@ -87,7 +87,7 @@ def command(
         offset=offset,
         filters=filters if filters != type(filters)() else None,
     )
-    redact = _redact(redaction(context, DATA if as_json else TEXT))
+    redact = _redact(redaction(context, for_programs=as_json))
     ids: dict[str, str] = {}
     try:
         check(request)

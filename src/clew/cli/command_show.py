@@ -18,7 +18,7 @@ from clew.agents.source import open_file
 from clew.analysis.session import title_of
 from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_json, print_line, print_message, use_color
-from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import Redaction, redacting, redaction
 from clew.cli.session_argument import session_argument
 from clew.cli.sessions import find_session, user_titles
 from clew.errors import UnknownReference
@@ -79,9 +79,9 @@ def command(
     session = find_session(context, homes, reference)
     wanted = Wanted.by(session, reference)
     if raw:
-        _print_raw(session, wanted, redaction(context, DATA))
+        _print_raw(session, wanted, redaction(context, for_programs=True))
         return
-    masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
+    masking = redaction(context, for_programs=wants_json(context, as_json))
     title = "" if wants_json(context, as_json) else user_titles().get((session.agent.id, session.id), "")
     # Masking learns the whole session first, so not without need.
     title = masking.texts(session)(title, None) if title else ""
@@ -269,7 +269,7 @@ def show_file(
     answer = history.at(message, history.resolve_path(path))
     wanted = answer.certainty in ("exact", "text") or (unproved and answer.certainty == "unproved")
     (state,) = history.contents([answer]) if wanted else [None]
-    masking = redaction(context, DATA)
+    masking = redaction(context, for_programs=True)
     if masking.is_on and isinstance(state, FileContent):
         state = state._replace(body=masking.file(session, state.body, answer.path))
     if wants_json(context, as_json):

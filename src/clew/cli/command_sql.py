@@ -12,7 +12,7 @@ import click
 
 from clew.cli.options import common, open_library, wants_json
 from clew.cli.output import CsvOutput, print_line, print_message, print_table
-from clew.cli.redaction import DATA, Redaction, redacting_on_demand, redaction
+from clew.cli.redaction import Redaction, redacting_on_demand, redaction
 from clew.errors import SourceUnreadable, UsageError
 
 _KEY_BYTES = 32
@@ -48,7 +48,7 @@ def command(context: click.Context, /, query: str, as_csv: bool, homes: tuple[st
     db.set_progress_handler(lambda: 0, _STEPS)
     try:
         cursor = db.execute(query)
-        masking = redaction(context, DATA)
+        masking = redaction(context, for_programs=True)
         # A column without a name is named after its expression in the query.
         names = [masking.text(column[0]) for column in cursor.description or ()]
         return _print(names, iter(cursor), as_csv, wants_json(context, as_json), masking)

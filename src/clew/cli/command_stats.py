@@ -22,7 +22,7 @@ from clew.cli.command_list import short_ids
 from clew.cli.completion import complete_session
 from clew.cli.options import common, filtering, open_library, print_no_sessions, take_filters, wants_json
 from clew.cli.output import CsvOutput, print_table
-from clew.cli.redaction import DATA, TEXT, redacting, redaction
+from clew.cli.redaction import redacting, redaction
 from clew.cli.sessions import open_catalog_of, suggest_moved_project
 from clew.errors import UsageError
 from clew.filters import Filters
@@ -127,7 +127,7 @@ def command(
             found = with_budget(found, budget, grouping if by or blocks else None, stats.sessions_without_usage())
     if not found["rows"] and engine is None and not references:
         suggest_moved_project(library, filters.folders)
-    masking = redaction(context, DATA if as_json or as_csv else TEXT)
+    masking = redaction(context, for_programs=as_json or as_csv)
     if masking.was_asked or grouping not in TIMES or found["totals"]["unpriced_models"]:
         # Times and figures are not text of sessions: most statistics need no redaction rules.
         found = with_names(found, masking.names)

@@ -13,7 +13,7 @@ import click
 from clew.agents.source import FileStates, file_states
 from clew.cli.options import choosing_project, common, wants_json
 from clew.cli.output import print_line, print_message
-from clew.cli.redaction import DATA, TEXT, redacting, redaction
+from clew.cli.redaction import redacting, redaction
 from clew.cli.session_argument import session_argument
 from clew.cli.sessions import find_session
 from clew.errors import SourceUnreadable
@@ -68,7 +68,7 @@ def command(
     """
     as_json = wants_json(context, as_json)
     session = find_session(context, homes, reference)
-    session = redaction(context, DATA if as_json else TEXT).session(session)
+    session = redaction(context, for_programs=as_json).session(session)
     state = file_states(session.source)
     messages = _messages(session)
     shown = _last(messages, count, "full" if as_json else detail, session.session_object)

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from clew.analysis.todos import TodoChange, TodoState
 from clew.cli.options import choosing_project, common, open_library, wants_json
 from clew.cli.output import print_json, print_message
-from clew.cli.redaction import DATA, TEXT, redacting, redaction
+from clew.cli.redaction import redacting, redaction
 from clew.cli.session_argument import session_argument
 from clew.cli.sessions import branch_path
 from clew.model import Todo
@@ -34,7 +34,7 @@ def command(context: click.Context, /, reference: str, homes: tuple[str, ...], a
     Only the messages of one branch count. Where the thinking level was set, it is printed beside the message. Exit code
     1: the session never had a task list.
     """
-    masking = redaction(context, DATA if wants_json(context, as_json) else TEXT)
+    masking = redaction(context, for_programs=wants_json(context, as_json))
     session = open_library(context, homes).get(reference, branches=True)
     branch = branch_of(reference)
     path = branch_path(session, branch) if branch is not None else None

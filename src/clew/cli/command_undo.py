@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import click
 
 from clew.cli.completion import complete_session
-from clew.cli.options import OptionWithOldNames, choosing_project, common, wants_json
-from clew.cli.redaction import DATA, TEXT, redacting_output, redaction
-from clew.cli.sessions import own_session
-from clew.cli.undo_common import carry_out, going_back, rescue_of
+from clew.cli.options import OptionWithOldNames, choosing_project, common
+from clew.cli.redaction import redacting_output
+from clew.cli.undo_common import carry_out, going_back
+from clew.store.session import Session
 
 
 @click.command("undo")
@@ -26,20 +29,7 @@ from clew.cli.undo_common import carry_out, going_back, rescue_of
 @choosing_project
 @common
 @click.pass_context
-def command(
-    context: click.Context,
-    /,
-    reference: str,
-    message: str | None,
-    file: str | None,
-    root: str | None,
-    moved_from: str | None,
-    force: bool,
-    dry_run: bool,
-    allow_protected: bool,
-    homes: tuple[str, ...],
-    as_json: bool,
-) -> None:
+def command(context: click.Context, /, reference: str, message: str | None, file: str | None, **options: Any) -> None:
     """Go back before the last message whose tools changed files: files, task list and conversation.
 
     Either all files are restored or none. What was undone is kept as a branch; `clew redo` takes the undo back. If a
@@ -49,25 +39,4 @@ def command(
     Only for sessions in clew's own store whose agent records its changes of files; for a store in this folder: `clew
     undo @last --home .`. For sessions of other agents, see `clew restore`.
     """
-    session = own_session(context, homes, reference)
-    rescue = rescue_of(context, homes, session)
-    json = wants_json(context, as_json)
-    masking = redaction(context, DATA if json else TEXT)
-    masking.prepare()
-    with session:
-        carry_out(
-            session,
-            lambda look: session.undo(
-                message,
-                file=file,
-                root=root,
-                force=force,
-                dry_run=look,
-                allow_protected=allow_protected,
-                rescue=rescue,
-                moved_from=moved_from,
-            ),
-            json=json,
-            dry_run=dry_run,
-            masking=masking,
-        )
+    carry_out(context, reference, partial(Session.undo, to=message, file=file), **options)

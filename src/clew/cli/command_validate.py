@@ -12,7 +12,7 @@ from clew.agents.checking import check_source
 from clew.cli.completion import complete_session
 from clew.cli.options import common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import print_json, print_message
-from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import Redaction, redacting, redaction
 from clew.cli.sessions import for_each_session
 from clew.errors import SourceUnreadable, UnknownReference
 from clew.io.paths import escape_controls
@@ -61,7 +61,7 @@ def command(
     if not checked and not unreadable:
         raise UnknownReference("no session to check; `clew agents` lists the folders that are read")
     json = wants_json(context, as_json)
-    masking = redaction(context, DATA if json else TEXT)
+    masking = redaction(context, for_programs=json)
     if json:
         print_json(masking.value([msgspec.to_builtins(problem) for problem in problems]))
     else:

@@ -10,7 +10,7 @@ import msgspec
 from clew.cli.completion import complete_session
 from clew.cli.options import common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import print_json, print_message
-from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import Redaction, redacting, redaction
 from clew.cli.sessions import for_each_session
 from clew.errors import SourceUnreadable, UnknownReference
 from clew.export.verify import Proof, verify
@@ -42,7 +42,7 @@ def command(
     if not proof.files:
         return SourceUnreadable.exit_code
     json = wants_json(context, as_json)
-    masking = redaction(context, DATA if json else TEXT)
+    masking = redaction(context, for_programs=json)
     if json:
         print_json(masking.value(msgspec.to_builtins(proof)))
     else:

@@ -16,7 +16,7 @@ from clew.catalog.sync_level import SyncLevel
 from clew.cli import INTERRUPTED
 from clew.cli.options import common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import print_json, use_color
-from clew.cli.redaction import DATA, TEXT, Redaction, redacting, redaction
+from clew.cli.redaction import Redaction, redacting, redaction
 from clew.errors import UsageError
 from clew.filters import Filters
 from clew.io.signals import exit_on_signal
@@ -60,7 +60,7 @@ def command(
     library = open_library(context, homes)
     filters = take_filters(options, library)
     json = wants_json(context, as_json)
-    masking = redaction(context, DATA if json else TEXT)
+    masking = redaction(context, for_programs=json)
     masking.prepare()
 
     def read_state() -> dict[str, JSON]:

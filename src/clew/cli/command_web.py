@@ -9,7 +9,7 @@ import click
 
 from clew.cli.options import NO_SYNC, common_without_json, open_library, refuse_json, wanted_sources
 from clew.cli.output import print_message
-from clew.cli.redaction import DATA, TEXT, Redaction, redacting_on_demand, redaction
+from clew.cli.redaction import Redaction, redacting_on_demand, redaction
 from clew.datadir import ANNOTATIONS_FILE
 from clew.errors import UsageError
 from clew.host import Host, data_dir
@@ -58,10 +58,10 @@ def command(
     from clew.web.server import LOOPBACK_HOSTS, WILDCARD_HOSTS, WebServer, bind_preferred
 
     refuse_json(context)
-    masking = redaction(context, DATA)
+    masking = redaction(context, for_programs=True)
     # Rules that cannot be used are reported now, and not on every page. Each page has a switch that hides secrets, so
     # they are needed whatever the profile is.
-    Redaction(TEXT, plain=masking.plain, rules=masking.rules_file).prepare()
+    Redaction(plain=masking.plain, rules=masking.rules_file).prepare()
     masking.prepare()
     set_masking_options(MaskingOptions(masking.plain, masking.rules_file))
     profile = masking.profile

@@ -104,12 +104,12 @@ def _safe_items(values: list[str], descriptions: list[str] | None = None) -> lis
 
     bash inserts a value as it is, so it is quoted for it; other shells quote by themselves. bash shows no descriptions.
     """
-    from clew.cli.redaction import TEXT, Redaction
+    from clew.cli.redaction import Redaction
     from clew.render.shell import shell_word
     from clew.render.text_safety import one_line
 
     # Plain markers need no key, which would be created in the data folder.
-    mask = Redaction(TEXT, plain=True).names
+    mask = Redaction(plain=True).names
     is_bash = os.environ.get(COMPLETE_VARIABLE) == "bash_complete"
     texts = mask(list(map(one_line, descriptions))) if descriptions and not is_bash else [None] * len(values)
     return [

@@ -12,7 +12,7 @@ import click
 
 from clew.cli.options import Folder, refuse_json, target_host
 from clew.cli.output import print_message
-from clew.cli.redaction import TEXT, Redaction
+from clew.cli.redaction import Redaction
 from clew.errors import ClewError, UnknownReference, UsageError
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def print_and_apply(edit: Edit, dry_run: bool) -> None:
         print_message(f"{edit.path}: nothing to change")
     else:
         # Other entries of the file may hold secrets.
-        click.echo(visible(Redaction(TEXT).text(edit.diff())), nl=False)
+        click.echo(visible(Redaction().text(edit.diff())), nl=False)
     user_entry_note = edit.addition.user_entry_note(edit.after)
     if user_entry_note:
         print_message(f"{user_entry_note}; it stays as it is")

@@ -38,9 +38,9 @@ def overview(context: click.Context) -> None:
 def _tokens(context: click.Context, db: sqlite3.Connection) -> dict[str, JSON]:
     """Tokens by model. There is no --redact here, so names of models are masked whatever is printed."""
     from clew.catalog.stats import catalog_stats, number_duplicates
-    from clew.cli.redaction import TEXT, redaction
+    from clew.cli.redaction import redaction
 
-    mask, used = redaction(context, TEXT).text, catalog_stats(db).tokens_by_model()
+    mask, used = redaction(context, for_programs=False).text, catalog_stats(db).tokens_by_model()
     names = number_duplicates({model: mask(model) for model in sorted(used)})
     return {name: msgspec.to_builtins(used[model]) for model, name in names.items()}
 

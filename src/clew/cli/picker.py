@@ -26,7 +26,7 @@ from clew.catalog.access import OpenCatalog
 from clew.cli import INTERRUPTED
 from clew.cli.command_list import short_ids
 from clew.cli.options import open_library
-from clew.cli.redaction import TEXT, redaction
+from clew.cli.redaction import redaction
 from clew.filters import Filters
 from clew.library import Library
 from clew.model.time import parse_time
@@ -97,7 +97,7 @@ def _choices(context: click.Context, catalog: OpenCatalog, filters: Filters, now
     condition = catalog_condition(catalog.db, filters, catalog.sources_with_text)
     rows = list_rows(catalog.db, condition, subagents=False)
     short = short_ids([row["id"] for row in rows], list_ids(catalog.db))
-    mask = redaction(context, TEXT).names
+    mask = redaction(context, for_programs=False).names
     ids = mask([short[row["id"]] for row in rows])
     projects = mask([row["project"] or "" for row in rows])
     titles = mask([row["title"] or "" for row in rows])
@@ -115,12 +115,12 @@ def _preview(context: click.Context, library: Library, choice: Choice) -> str:
     from clew.render.terminal import show
 
     try:
-        session = redaction(context, TEXT).session(library.get(choice.reference))
+        session = redaction(context, for_programs=False).session(library.get(choice.reference))
         messages = (unit.value for unit in session.units() if unit.is_message)
         pieces = show(session.session_object, islice(messages, PREVIEW_MESSAGES), 80, False, "conversation")
         return "".join(pieces)[:PREVIEW_CHARS].expandtabs(4)
     except (ClewError, OSError) as error:
-        return visible(redaction(context, TEXT).text(str(error)))
+        return visible(redaction(context, for_programs=False).text(str(error)))
     except Exception:
         # A preview must not end the list; the command that is run on the session reports the error.
         return "cannot be previewed"

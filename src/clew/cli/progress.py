@@ -87,9 +87,7 @@ def progress_bars(*, is_quiet: bool = False, in_bytes: bool = True) -> Iterator[
 
 
 @contextmanager
-def progress_bar(
-    name: str, *, is_quiet: bool = False, in_bytes: bool = True
-) -> Iterator[Callable[[int, int], None] | None]:
+def progress_bar(name: str, *, is_quiet: bool = False) -> Iterator[Callable[[int, int], None] | None]:
     """A callback for one bar, which takes what is done and what there is in total; None as `progress_bars`."""
-    with progress_bars(is_quiet=is_quiet, in_bytes=in_bytes) as update:
+    with progress_bars(is_quiet=is_quiet) as update:
         yield None if update is None else partial(update, name)

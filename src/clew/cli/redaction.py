@@ -28,12 +28,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 NAMES = ("none", "secrets", "pii", "paths", "all")
 """The profiles, listed here so that the help does not load the rules."""
-TEXT = "secrets"
-"""The profile for text that people read, unless they name one."""
+_FOR_PEOPLE, _FOR_PROGRAMS = "secrets", "none"
+"""The default profiles of text that people read, and of output for programs."""
 STANDARD = Path("-")
 """Standard input, or output."""
-DATA = "none"
-"""The default profile of output for programs."""
 _CHOICE = "clew.redact"
 _MASKED = "clew.masked"
 _WITHOUT_KEY = "clew.without-key"
@@ -111,8 +109,11 @@ def _as_it_is(text: str, _path: str | None = None) -> str:
 class Redaction:
     """The masking of one run."""
 
-    def __init__(self, default: str, redact: str | None = None, plain: bool = False, rules: Path | None = None) -> None:
-        self.profile, self.was_asked = redact or default, redact is not None
+    def __init__(
+        self, redact: str | None = None, *, for_programs: bool = False, plain: bool = False, rules: Path | None = None
+    ) -> None:
+        self.profile = redact or (_FOR_PROGRAMS if for_programs else _FOR_PEOPLE)
+        self.was_asked = redact is not None
         self.plain, self.rules_file = plain, rules
         self.masked: Counter[str] = Counter()
         self.can_be_asked = True
@@ -303,13 +304,14 @@ def _context() -> click.Context | None:
     return sys.modules["click"].get_current_context(silent=True) if "click" in sys.modules else None
 
 
-def redaction(context: click.Context, default: str) -> Redaction:
-    """The masking that the options select, or the default for the command's output.
+def redaction(context: click.Context, *, for_programs: bool) -> Redaction:
+    """The masking that the options select; by default none for programs, and of secrets for people.
 
     All that is masked in one run is counted together, and reported once.
     """
     choice: dict[str, Any] = context.meta.get(_CHOICE, {})
-    found = Redaction(default, choice.get("redact"), "redact_plain" in choice, choice.get("rules"))
+    plain, rules = "redact_plain" in choice, choice.get("rules")
+    found = Redaction(choice.get("redact"), for_programs=for_programs, plain=plain, rules=rules)
     found.can_be_asked = any(parameter.name == "redact" for parameter in context.command.params)
     if _MASKED in context.meta:
         found.masked = context.meta[_MASKED]
@@ -328,5 +330,5 @@ def mask_by_session(context: click.Context, session: StoredSession) -> None:
 def masked_for_people(text: str, *, counted: bool = True) -> str:
     """A text for the terminal, masked with the profile of this run; by default only secrets are masked."""
     context = _context()
-    masking = redaction(context, TEXT) if context is not None else Redaction(TEXT)
+    masking = redaction(context, for_programs=False) if context is not None else Redaction()
     return str(masking.redactor(counted).learn_and_mask(text)) if masking.is_on else text

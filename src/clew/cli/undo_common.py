@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from clew.agents.file_evidence import ABSENT, FileContent, KnownContent
-from clew.cli.options import OptionWithOldNames, dry_run_option, open_library
+from clew.cli.options import OptionWithOldNames, dry_run_option, open_library, wants_json
 from clew.cli.output import print_json, print_message, print_table
-from clew.cli.redaction import Redaction
+from clew.cli.redaction import Redaction, redaction
+from clew.cli.sessions import own_session
 from clew.file_history.diffs import unified_diff
 from clew.host import data_dir
 from clew.io.paths import escape_invalid_utf8
@@ -54,21 +55,35 @@ def going_back(command: F) -> F:
     return command
 
 
-Go = Callable[[bool], UndoResult]
-"""Does it, or with True only looks what would be done."""
+def carry_out(
+    context: click.Context,
+    reference: str,
+    change: Callable[..., UndoResult],
+    *,
+    homes: tuple[str, ...],
+    as_json: bool,
+    dry_run: bool,
+    **options: Any,
+) -> None:
+    """Plan an undo or redo, apply it unless it is a dry run, and print the result.
 
-
-def carry_out(session: Session, go: Go, *, json: bool, dry_run: bool, masking: Redaction) -> None:
-    """Plan, apply unless it is a dry run, and print the result."""
-    refuse_copy(session.folder)
-    if not dry_run:
-        _revert_interrupted(session)
-    plan = go(True)
-    try:
-        done = plan if dry_run else go(False)
-    except Refused as refused:
-        _print(UndoResult(plan.action, plan.start, plan.head, refused.steps, unknown=plan.unknown), json, masking)
-        raise
+    `change` is called with the session and the options of `Session.undo` and `Session.redo`.
+    """
+    session = own_session(context, homes, reference)
+    options["rescue"] = _rescue_folder(context, homes, session)
+    json = wants_json(context, as_json)
+    masking = redaction(context, for_programs=json)
+    masking.prepare()
+    with session:
+        refuse_copy(session.folder)
+        if not dry_run:
+            _revert_interrupted(session)
+        plan = change(session, dry_run=True, **options)
+        try:
+            done = plan if dry_run else change(session, dry_run=False, **options)
+        except Refused as refused:
+            _print(UndoResult(plan.action, plan.start, plan.head, refused.steps, unknown=plan.unknown), json, masking)
+            raise
     _print(done, json, masking)
     if not json and dry_run and done.refusal is not None:
         print_message(f"clew: without --dry-run this would be refused: {done.refusal}")
@@ -86,7 +101,7 @@ def _revert_interrupted(session: Session) -> None:
         print_message(f"an interrupted undo was reverted: {path} is as it was before")
 
 
-def rescue_of(context: click.Context, homes: tuple[str, ...], session: Session) -> Path:
+def _rescue_folder(context: click.Context, homes: tuple[str, ...], session: Session) -> Path:
     """The folder for copies of files that were changed outside the session."""
     now = open_library(context, homes).hosts[0].now().strftime("%Y%m%dT%H%M%S%f")
     return data_dir() / "rescue" / f"sage-agent-{session.id[:8]}-{now}"

@@ -7,7 +7,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from clew.errors import SourceUnreadable, TargetRefused
@@ -135,14 +135,11 @@ def open_regular(system: System, path: Path, flags: int, mode: int = FILE_MODE) 
     return descriptor
 
 
-def open_log(system: System, path: Path, *, create: bool = True, also: int = 0) -> int:
+def open_log(system: System, path: Path, *, also: int = 0) -> int:
     """Open a file for appending and reading, without following a link; created for its owner alone."""
     flags = os.O_RDWR | os.O_APPEND | also
-    try:
+    with suppress(FileNotFoundError):
         return open_regular(system, path, flags)
-    except FileNotFoundError:
-        if not create:
-            raise
     try:
         descriptor = open_regular(system, path, flags | os.O_CREAT | os.O_EXCL)
     except FileExistsError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -34,9 +33,9 @@ class Configuration(NamedTuple):
     problems: tuple[str, ...] = ()
 
 
-def load(env: Mapping[str, str] | None = None) -> Configuration:
+def load() -> Configuration:
     """Read the file; without it there are no sources. A line that cannot be parsed does not affect the others."""
-    path = data_dir(env) / FILE
+    path = data_dir() / FILE
     try:
         lines = [line for line in path.read_bytes().splitlines() if line.strip()]
     except FileNotFoundError:
@@ -71,27 +70,27 @@ def checked(entry: Entry) -> Entry:
     return entry
 
 
-def add(entry: Entry, env: Mapping[str, str] | None = None) -> None:
+def add(entry: Entry) -> None:
     """Append an entry."""
-    now = load(env)
-    _write((*now.lines, msgspec.json.encode(checked(entry))), env)
+    now = load()
+    _write((*now.lines, msgspec.json.encode(checked(entry))))
 
 
-def remove(name: str, env: Mapping[str, str] | None = None) -> None:
+def remove(name: str) -> None:
     """Delete the entry with this name; lines that cannot be parsed stay."""
     kept = []
-    for line in load(env).lines:
+    for line in load().lines:
         try:
             if msgspec.json.decode(line, type=Entry).name == name:
                 continue
         except (msgspec.DecodeError, UnicodeDecodeError):
             pass
         kept.append(line)
-    _write(tuple(kept), env)
+    _write(tuple(kept))
 
 
-def _write(lines: tuple[bytes, ...], env: Mapping[str, str] | None) -> None:
-    write_atomic(data_dir(env) / FILE, b"".join(line + b"\n" for line in lines))
+def _write(lines: tuple[bytes, ...]) -> None:
+    write_atomic(data_dir() / FILE, b"".join(line + b"\n" for line in lines))
 
 
 def default_name(text: str) -> str:

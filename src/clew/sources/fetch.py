@@ -43,9 +43,9 @@ class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
 Progress = Callable[[int, int], None]
 
 
-def fetch_dry_run(target: Target, mirror: Mirror, idle: float = IDLE_SECONDS) -> FetchResult:
+def fetch_dry_run(target: Target, mirror: Mirror) -> FetchResult:
     """Return what a fetch would receive."""
-    with Connection(target, idle) as line:
+    with Connection(target, IDLE_SECONDS) as line:
         _, files, problems, wanted, _ = list_remote_files(line, mirror)
         return _visit(len(files), wanted, problems)
 

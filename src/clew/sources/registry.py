@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -55,14 +54,13 @@ class Source(NamedTuple):
         return Target.parse(self.where)
 
 
-def sources(env: Mapping[str, str] | None = None, machine: WslDetector | None = None) -> list[Source]:
+def sources(machine: WslDetector | None = None) -> list[Source]:
     """Return all sources, the user's own home first, including those that are switched off."""
-    env = os.environ if env is None else env
-    entries = config.load(env).entries
+    entries = config.load().entries
     off = {entry.name.casefold() for entry in entries if entry.kind == "off"}
     own = Host.local()
     found = [source._replace(enabled=source.name.casefold() not in off) for source in _found(machine or WslDetector())]
-    named = [_named(entry, env) for entry in entries if entry.kind != "off"]
+    named = [_named(entry) for entry in entries if entry.kind != "off"]
     return [Source("local", "local", str(own.home), own), *found, *named]
 
 
@@ -76,13 +74,13 @@ def _found(machine: WslDetector) -> Iterator[Source]:
         yield Source(name, "windows" if host.kind == "windows" else "wsl", str(host.home), host)
 
 
-def _named(entry: Entry, env: Mapping[str, str]) -> Source:
+def _named(entry: Entry) -> Source:
     if entry.kind == "home":
         return Source(entry.name, "home", entry.where, host_at(Path(entry.where)))
     from clew.sources.mirror import Mirror
     from clew.sources.ssh import Target
 
-    mirror = Mirror(data_dir(env) / REMOTES / entry.name, Target.parse(entry.where).host)
+    mirror = Mirror(data_dir() / REMOTES / entry.name, Target.parse(entry.where).host)
     state = mirror.state()
     host = None
     if state is not None:
@@ -127,17 +125,17 @@ def is_path(text: str) -> bool:
     return not text.startswith("ssh://") and (text in (".", "..", "~") or "/" in text or "\\" in text)
 
 
-def add(entry: Entry, env: Mapping[str, str] | None = None) -> None:
+def add(entry: Entry) -> None:
     """Add a source; refuse a name that another source has, or that a leftover mirror of another host has."""
     config.checked(entry)
-    if any(source.name.casefold() == entry.name.casefold() for source in sources(env)):
+    if any(source.name.casefold() == entry.name.casefold() for source in sources()):
         raise UsageError(f"source {entry.name} already exists; choose another name with --name")
     if entry.kind == "ssh":
-        _refuse_leftover_mirror(entry, env)
-    config.add(entry, env)
+        _refuse_leftover_mirror(entry)
+    config.add(entry)
 
 
-def _refuse_leftover_mirror(entry: Entry, env: Mapping[str, str] | None) -> None:
+def _refuse_leftover_mirror(entry: Entry) -> None:
     """Raise UsageError if the folder for the mirror holds files that are not known to be of this host.
 
     Such a folder is left where the list of sources was lost. Fetching into it would list the sessions of one machine
@@ -146,7 +144,7 @@ def _refuse_leftover_mirror(entry: Entry, env: Mapping[str, str] | None) -> None
     from clew.sources.mirror import Mirror
     from clew.sources.ssh import Target
 
-    remotes = data_dir(env) / REMOTES
+    remotes = data_dir() / REMOTES
     names = [path.name for path in remotes.iterdir()] if remotes.is_dir() else []
     for name in names:
         mirror = Mirror(remotes / name, "")
@@ -160,9 +158,7 @@ def _refuse_leftover_mirror(entry: Entry, env: Mapping[str, str] | None) -> None
             )
 
 
-def remove(
-    source: Source, visit: Callable[[Source], FetchResult] | None = None, env: Mapping[str, str] | None = None
-) -> None:
+def remove(source: Source, visit: Callable[[Source], FetchResult] | None = None) -> None:
     """Remove a source: its entry and its copies. One that is found by itself is switched off.
 
     `visit` fetches from the host, so that it is known which files are still there; WouldLose is raised where the only
@@ -172,14 +168,14 @@ def remove(
         raise UsageError("your own home is always a source; --source NAME reads others only")
     if source.kind in ("wsl", "windows"):
         if source.enabled:
-            config.add(Entry(name=source.name, kind="off"), env)
+            config.add(Entry(name=source.name, kind="off"))
         return
     if source.mirror is not None:
         if visit is not None:
             _refuse_loss(source, source.mirror, visit)
         if source.mirror.folder.exists():
             shutil.rmtree(source.mirror.folder)
-    config.remove(source.name, env)
+    config.remove(source.name)
 
 
 def _refuse_loss(source: Source, mirror: Mirror, visit: Callable[[Source], FetchResult]) -> None:

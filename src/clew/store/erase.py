@@ -25,7 +25,7 @@ from clew.agents.sage_agent.locate import find_backup
 from clew.agents.sage_agent.records import message_text
 from clew.errors import PathRefused, SourceUnreadable, UnknownReference
 from clew.io.blobs import digest_in, name_of
-from clew.io.file_lock import LOCK_WAIT_SECONDS, acquire_lock, locked
+from clew.io.file_lock import acquire_lock, locked
 from clew.io.filesystem import SYSTEM, System, add_file_name, discard, open_new, open_regular, sync_folder, write_all
 from clew.io.paths import escape_invalid_utf8
 from clew.store import session_metadata
@@ -48,17 +48,17 @@ class Erased(NamedTuple):
     copies: list[str]
 
 
-def erase_record(folder: Path, uuid: str, system: System = SYSTEM, wait: float = LOCK_WAIT_SECONDS) -> Erased:
+def erase_record(folder: Path, uuid: str, system: System = SYSTEM) -> Erased:
     """Erase a message of a session: its text, its snapshots and the backups that only they name."""
     refuse_erasing(folder, whole=False)
     log = folder / MESSAGES
-    with locked(system, log, wait) as descriptor:
+    with locked(system, log) as descriptor:
         message = _find_message(folder, uuid)
         copies = list(_other_names(log))
         other_metadata = list(_other_names(folder / METADATA))
         # The message itself comes last: after a crash it is still there, and can be erased again with the rest.
         was_in_metadata = _remove_from_metadata(folder, message.records, system)
-        snapshots = _erase_snapshots(folder, message, system, wait)
+        snapshots = _erase_snapshots(folder, message, system)
         with _rewritten(system, log, descriptor, message.replacement):
             if was_in_metadata:
                 session_metadata.write(system, folder, session_metadata.rebuild(folder))
@@ -68,12 +68,12 @@ def erase_record(folder: Path, uuid: str, system: System = SYSTEM, wait: float =
         return Erased(len(message.records) + snapshots.records, snapshots.files, copies)
 
 
-def erase_session(folder: Path, system: System = SYSTEM, wait: float = LOCK_WAIT_SECONDS) -> Erased:
+def erase_session(folder: Path, system: System = SYSTEM) -> Erased:
     """Erase a whole session with every file in its folder."""
     refuse_erasing(folder, whole=True)
     files = 0
     copies: list[str] = []
-    with locked(system, folder / MESSAGES, wait):
+    with locked(system, folder / MESSAGES):
         records = sum(1 for _ in complete_lines(folder / MESSAGES))
         for place, folder_names, file_names in os.walk(folder, topdown=False, followlinks=False):
             for name in file_names:
@@ -166,12 +166,12 @@ def _rewritten(
 # Snapshots
 
 
-def _erase_snapshots(folder: Path, message: ErasedMessage, system: System, wait: float) -> Erased:
+def _erase_snapshots(folder: Path, message: ErasedMessage, system: System) -> Erased:
     """Erase the snapshots of a message, and what undo records and later workspace scans repeat of them."""
     log = folder / SNAPSHOTS
     if not log.exists():
         return Erased(0, 0, [])
-    with locked(system, log, wait) as descriptor:
+    with locked(system, log) as descriptor:
         lines = list(complete_lines(log))
         erased, _, files = _plan_snapshots(folder, message, lines)
         copies = [*_other_names(log), *_out_of_reach(folder, erased.records, _backup_files(folder))]

@@ -126,3 +126,5 @@ TABLES: dict[str, Table] = {
     )
 }
 """Every table, `batches` first: rows count when `batches` names their batch."""
+DATA_TABLES = tuple(name for name in TABLES if name != "batches")
+"""The tables of rows, in the order in which they are written. A row counts when `batches` names its batch."""

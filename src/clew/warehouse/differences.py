@@ -1,9 +1,13 @@
 """Find sums of rows of two tables that are about few people, and groups to merge so that there are none.
 
 Two tables are a graph: their groups are nodes, and what people used in one group of each table is an edge, a *cell*.
+To leave out people means to remove the cells of these people alone. Two groups are *inseparable* if they stay connected
+whichever `min_people` - 1 people are left out.
+
 Rows may be added or subtracted, each any number of times. That gives each group a factor, and a cell counts unless both
-of its groups have the same one. So a sum can be about few people alone only if without the cells of these people, the
-two groups of such a cell are not connected.
+of its groups have the same one. If few people are all that a sum is about, groups that are connected without the cells
+of these people have the same factor. So a sum can be about fewer than `min_people` people only if a cell has two groups
+that are not inseparable. Such groups are merged.
 """
 
 from __future__ import annotations
@@ -31,21 +35,21 @@ Cells = Mapping[tuple[Group, Group], Set[str]]
 def groups_to_merge(cells: Cells, min_people: int) -> tuple[set[Name], set[Name]]:
     """The groups of each table to merge, so that no sum of rows of both is about 1 to `min_people` - 1 people."""
     compared = _Comparison(cells, min_people)
-    for one, other, people in compared.walk():
-        while not compared.are_together(one, other):
-            side = compared.find_side(one, other, people)
-            if side is None:
-                compared.join([one, other])
+    for one, other, people in compared.cells_breadth_first():
+        while not compared.are_inseparable(one, other):
+            separated = compared.find_separated_groups(one, other, people)
+            if separated is None:
+                compared.mark_inseparable([one, other])
             else:
-                compared.merge_across(side)
+                compared.merge_smallest_across(separated)
     return compared.merged
 
 
 class _Comparison:
-    """Two tables, and sets of their groups that no few people separate.
+    """Two tables, and the sets of their groups that are known to be inseparable.
 
-    Groups that are merged are in one such set. If few people separate neither a group from a second one nor that from a
-    third one, they do not separate the first from the third. So two groups of a set need not be compared.
+    Groups that are merged are in one such set. If a group is inseparable from a second one, and that from a third one,
+    so is the first from the third. So two groups of a set need not be compared.
     """
 
     def __init__(self, cells: Cells, min_people: int) -> None:
@@ -64,10 +68,10 @@ class _Comparison:
         self._sets = {number: [group] for number, group in enumerate(groups)}
         for (one, other), people in cells.items():
             if len(people) >= min_people:
-                self.join([one, other])
+                self.mark_inseparable([one, other])
 
-    def walk(self) -> Iterator[tuple[Group, Group, Set[str]]]:
-        """All cells, from the largest set of groups to its neighbours: paths to a large set are short."""
+    def cells_breadth_first(self) -> Iterator[tuple[Group, Group, Set[str]]]:
+        """All cells, from those of the largest set of groups outwards: paths to a large set are short."""
         seen = set[Group]()
         for first in sorted(self._rank, key=lambda group: -len(self._sets[self._set_of[group]])):
             queue = deque([first] if first not in seen else [])
@@ -80,12 +84,12 @@ class _Comparison:
                         seen.add(neighbour)
                         queue.append(neighbour)
 
-    def are_together(self, one: Group, other: Group) -> bool:
-        """True if no few people separate two groups."""
+    def are_inseparable(self, one: Group, other: Group) -> bool:
+        """True if two groups are known to be inseparable."""
         return self._set_of[one] == self._set_of[other]
 
-    def join(self, groups: Sequence[Group]) -> None:
-        """Note that no few people separate these groups."""
+    def mark_inseparable(self, groups: Sequence[Group]) -> None:
+        """Record that these groups are inseparable."""
         first, *others = groups
         for other in others:
             small, large = sorted(
@@ -96,31 +100,34 @@ class _Comparison:
                 self._sets[large] += moved
                 self._set_of.update(dict.fromkeys(moved, large))
 
-    def find_side(self, one: Group, other: Group, people: Set[str]) -> set[Group] | None:
-        """All groups on the side of one of two groups, if few people, the given ones and others, separate them."""
+    def find_separated_groups(self, one: Group, other: Group, people: Set[str]) -> set[Group] | None:
+        """The groups that stay connected with one of two groups, and not with the other, if some people are left out.
+
+        `people` are those of the cell of both groups, who have to be among them. None: the groups are inseparable.
+        """
         start, end = sorted((self._set_of[one], self._set_of[other]), key=lambda number: len(self._sets[number]))
-        # Each path that is left has a cell of other people. One such cell of it must be without them too.
+        # To interrupt a path that is left, all people of one of its cells have to be left out too.
         untried, tried = [frozenset(people)], set[frozenset[str]]()
         while untried:
-            few = untried.pop()
-            tried.add(few)
-            path, reached = self._find_path(start, end, few)
+            left_out = untried.pop()
+            tried.add(left_out)
+            path, reached = self._find_path(start, end, left_out)
             if path is None:
                 return {group for number in reached for group in self._sets[number]}
-            more = (few | cell for cell in path)
+            more = (left_out | cell for cell in path)
             untried += [people for people in more if len(people) < self._min_people and people not in tried]
         return None
 
-    def _find_path(self, start: int, end: int, few: frozenset[str]) -> tuple[list[Set[str]] | None, Iterable[int]]:
-        """The cells of a shortest path that are not of few people alone, or None and the sets that were reached."""
-        came_from: dict[int, tuple[int, Set[str]]] = {start: (start, few)}
+    def _find_path(self, start: int, end: int, left_out: Set[str]) -> tuple[list[Set[str]] | None, Iterable[int]]:
+        """The people of each cell of a shortest path between two sets, or None and the sets that were reached."""
+        came_from: dict[int, tuple[int, Set[str]]] = {start: (start, left_out)}
         queue = deque([start])
         while queue and end not in came_from:
             current = queue.popleft()
             for group in self._sets[current]:
                 for neighbour, people in self._neighbours[group]:
                     found = self._set_of[neighbour]
-                    if found not in came_from and not people <= few:
+                    if found not in came_from and not people <= left_out:
                         came_from[found] = (current, people)
                         queue.append(found)
         if end not in came_from:
@@ -131,22 +138,22 @@ class _Comparison:
             path.append(people)
         return path, came_from
 
-    def merge_across(self, side: set[Group]) -> None:
-        """Merge the smallest group of a side with the smallest other one, in the table where these are smaller."""
+    def merge_smallest_across(self, separated: set[Group]) -> None:
+        """Merge the smallest separated group with the smallest other one, in the table where these are smaller."""
         pairs = []
         for table in (0, 1):
             before = [Group(table, name) for name in self.merged[table]]
-            inside = next((group for group in chain(before, self._by_size[table]) if group in side), None)
-            outside = next((group for group in chain(before, self._by_size[table]) if group not in side), None)
+            inside = next((group for group in chain(before, self._by_size[table]) if group in separated), None)
+            outside = next((group for group in chain(before, self._by_size[table]) if group not in separated), None)
             if inside is not None and outside is not None:
                 pairs.append((inside, outside))
-        # All cells together are of enough people, so that at least one table has groups on both sides.
+        # All cells together are of enough people, so that at least one table has both separated and other groups.
         chosen = min(pairs, key=lambda pair: max(self._rank[group] for group in pair))
         table = chosen[0].table
         self.merged[table].update(group.name for group in chosen)
         if Group(table, None) in self._rank:
             self.merged[table].add(None)
-        self.join([Group(table, name) for name in self.merged[table]])
+        self.mark_inseparable([Group(table, name) for name in self.merged[table]])
 
 
 def by_size(name: Name, people: Set[str]) -> tuple[bool, int, tuple[str, ...]]:

@@ -66,10 +66,10 @@ class Publisher(NamedTuple):
         return blake2b(content, digest_size=16, key=self.policy.key[:64]).hexdigest()
 
 
-def load_publisher(level: str = "metrics", *, profile: str = "paths", folder: Path | None = None) -> Publisher:
+def load_publisher(level: str = "metrics", *, folder: Path | None = None) -> Publisher:
     """The publisher of this data folder, with the user's own rules. Creates its id if there is none."""
     folder = folder or data_dir()
-    policy = check_policy(Policy(level, marker_key(folder), profile, read_user_rules(config_dir())))
+    policy = check_policy(Policy(level, marker_key(folder), rules=read_user_rules(config_dir())))
     known = _record_versions(folder, {"rules": policy.version, "prices": prices().version})
     return Publisher(known["origin"], policy, _ordered(known["rules"]), _ordered(known["prices"]))
 

@@ -1,7 +1,8 @@
 """Monthly totals without rows of single people: small groups are merged until no row is about fewer than five people.
 
 The rows of every table add up to the same total. Rows of two tables are compared too: whatever rows of both are added
-and subtracted, the result is empty or about five people as well.
+and subtracted, the result is empty or about five people as well. Three or more tables are not compared: rows of them
+together can still tell what a single person used, and so can any row to a reader who knows what the others used.
 """
 
 from __future__ import annotations

@@ -88,8 +88,8 @@ class Column(NamedTuple):
     is_number: bool = True
 
 
-def _name_column(name: str, title: str = "") -> Column:
-    return Column(name, title or name.capitalize(), lambda row: str(row[name]), is_number=False)
+def _name_column(name: str) -> Column:
+    return Column(name, name.capitalize(), lambda row: str(row[name]), is_number=False)
 
 
 def _number_column(name: str, title: str) -> Column:

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from clew.errors import TargetRefused
+from clew.warehouse.columns import DATA_TABLES
 from clew.warehouse.lake import write as writing
 from clew.warehouse.lake.compact import compact
-from clew.warehouse.lake.layout import DATA, VERSION_DIR, month_of
+from clew.warehouse.lake.layout import VERSION_DIR, month_of
 from clew.warehouse.lake.store import FolderStore
 from tests import children
 from tests.catalog.worlds import append, claude_lines, spelled
@@ -38,7 +39,7 @@ def _many(tmp_path: Path, lake: str = "lake") -> FolderStore:
 
 
 def _count(store: FolderStore) -> int:
-    return sum(len(store.list(f"table={table}/")) for table in (*DATA, "batches"))
+    return sum(len(store.list(f"table={table}/")) for table in (*DATA_TABLES, "batches"))
 
 
 @pytest.mark.slow
@@ -50,7 +51,7 @@ def test_a_month_becomes_one_object_for_each_table(tmp_path: Path) -> None:
     assert copies(store) < held
     assert report.before > report.after
     assert _count(store) < size
-    for table in DATA:
+    for table in DATA_TABLES:
         days = [month_of(one.name) for one in store.list(f"table={table}/")]
         assert len(days) == len(set(days))
 
@@ -80,7 +81,8 @@ def test_what_comes_out_follows_from_what_went_in(tmp_path: Path) -> None:
     for store in (one, two):
         compact(store, LATER)
     found = [
-        {name for table in DATA for name in (one.name for one in store.list(f"table={table}/"))} for store in (one, two)
+        {name for table in DATA_TABLES for name in (one.name for one in store.list(f"table={table}/"))}
+        for store in (one, two)
     ]
     assert found[0] == found[1]
 

@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from clew.errors import RemoteFailed
+from clew.warehouse.columns import DATA_TABLES
 from clew.warehouse.lake import compact as compacting
 from clew.warehouse.lake import objects
 from clew.warehouse.lake.compact import compact
-from clew.warehouse.lake.layout import DATA, month_of
+from clew.warehouse.lake.layout import month_of
 from clew.warehouse.lake.store import FolderStore
 from tests.catalog.worlds import append, claude_lines, spelled
 from tests.warehouse.lake.worlds import NAMES, Machine, age, copies, rows, say, write
@@ -82,7 +83,7 @@ def test_a_merge_that_fails_on_the_way_also_puts_back(tmp_path: Path, monkeypatc
     with pytest.raises(RemoteFailed):
         compact(store, LATER)
     named = _batches(tmp_path / "lake", "batches")
-    for table in DATA[:3]:
+    for table in DATA_TABLES[:3]:
         assert named <= _batches(tmp_path / "lake", table), table
 
 

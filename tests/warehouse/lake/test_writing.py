@@ -13,10 +13,11 @@ import pytest
 from clew.agents.base import SourceFile
 from clew.errors import RemoteFailed, TargetRefused
 from clew.warehouse import ingest
+from clew.warehouse.columns import DATA_TABLES
 from clew.warehouse.ingest import read_sources
 from clew.warehouse.lake import write as writing
 from clew.warehouse.lake.engine import DuckEngine
-from clew.warehouse.lake.layout import DATA, month_of, object_name
+from clew.warehouse.lake.layout import month_of, object_name
 from clew.warehouse.lake.store import FolderStore, open_store
 from clew.warehouse.urls import mask_urls
 from tests.catalog.worlds import append, claude_lines, spelled
@@ -247,7 +248,7 @@ def test_a_password_in_a_target_is_not_shown() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("table", DATA)
+@pytest.mark.parametrize("table", DATA_TABLES)
 def test_what_was_there_and_went_away_is_written_again(
     tmp_path: Path, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from clew.warehouse.columns import DATA_TABLES
 from clew.warehouse.ingest import Batch
 from clew.warehouse.merge_sql import QUARTER_HOUR_SUMS
 from clew.warehouse.postgres import schema
@@ -22,7 +23,7 @@ pytest.importorskip("duckdb", reason="duckdb is not installed: pip install 'clew
 
 from tests.warehouse.postgres.generated import batch_of, shown
 
-COPIED = [f"{name}_copies" for name in schema.PUSHED_TABLES]
+COPIED = [f"{name}_copies" for name in DATA_TABLES]
 
 
 def prepared(url: str) -> str:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clew.warehouse.columns import LEVELS, STATE
-from clew.warehouse.lake.layout import DATA, is_by_day, month_of, version_name
+from clew.warehouse.columns import DATA_TABLES, LEVELS, STATE
+from clew.warehouse.lake.layout import is_by_day, month_of, version_name
 from clew.warehouse.lake.objects import (
     MAX_OBJECT_BYTES,
     concat,
@@ -76,7 +76,7 @@ def _compact(store: Store, now: float, grace_seconds: float) -> CompactReport:
     guard = DeletionGuard(store, lake.objects["batches"])
     report = CompactReport(batches_dropped=len(lake.registered) - len(lake.current))
     try:
-        for table in DATA:
+        for table in DATA_TABLES:
             for month in _months(lake.objects[table], now - grace_seconds):
                 for replacement in _merge_month(store, table, month, lake, guard, now):
                     report = _add_counts(report, replacement)
@@ -103,7 +103,7 @@ def _add_counts(report: CompactReport, replacement: Replacement) -> CompactRepor
 
 def _list_lake(store: Store) -> _Lake:
     # Rows first: a batch that is registered by the time `batches` is listed had its rows written before.
-    objects = {table: list_objects(store, table) for table in (*DATA, "batches")}
+    objects = {table: list_objects(store, table) for table in (*DATA_TABLES, "batches")}
     parts = [read_rows(store, "batches", one.name) for one in objects["batches"]]
     batches = drop_duplicates("batches", concat("batches", parts))
     return _Lake(objects, pc.unique(batches["batch"]), pc.unique(current_batches(batches)["batch"]))

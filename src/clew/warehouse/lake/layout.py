@@ -19,7 +19,6 @@ from collections.abc import Iterable
 from hashlib import blake2b
 
 from clew.errors import TargetRefused, UnknownReference
-from clew.warehouse.columns import TABLES
 
 LAYOUT_VERSION = 3
 """Raise it too where the columns of a table change: a clew that knows only smaller versions refuses the lake."""
@@ -29,8 +28,6 @@ VERSION_DIR = "_clew"
 """Engines skip folders whose names begin with an underscore."""
 QUARANTINE = "_damaged/"
 """The folder that damaged objects are moved to."""
-DATA = tuple(name for name in TABLES if name != "batches")
-"""The tables of rows. A row counts when `batches` names its batch."""
 _OBJECT = re.compile(
     r"table=([a-z_]+)/(?:month=([0-9]{4}-[0-9]{2}|unknown)|day=([0-9]{4}-[0-9]{2})-[0-9]{2}|day=(unknown))"
     r"/(?:([0-9a-f]{2})-)?[0-9a-f]{32}\.parquet"

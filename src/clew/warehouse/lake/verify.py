@@ -14,10 +14,10 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clew.warehouse.columns import SCHEMA_VERSION
+from clew.warehouse.columns import DATA_TABLES, SCHEMA_VERSION
 from clew.warehouse.ingest import batch_name
 from clew.warehouse.lake.compact import current_batches
-from clew.warehouse.lake.layout import DATA, QUARANTINE, hash_matches, table_of
+from clew.warehouse.lake.layout import QUARANTINE, hash_matches, table_of
 from clew.warehouse.lake.objects import (
     concat,
     drop_duplicates,
@@ -60,7 +60,7 @@ def verify(store: Store) -> VerifyReport:
 def _verify(store: Store) -> VerifyReport:
     check_lake(store, must_exist=True)
     # `batches` first: the rows of a batch that it names were written before it.
-    objects = list_objects(store, "batches", *DATA)
+    objects = list_objects(store, "batches", *DATA_TABLES)
     damaged = {one.name for one, content in _read_all(store, objects) if not hash_matches(one.name, content)}
     intact = [one for one in objects if one.name not in damaged]
     current = _current(store, [one for one in intact if table_of(one.name) == "batches"])
@@ -116,7 +116,7 @@ def _not_complete(store: Store, objects: list[Object], names: set[str]) -> set[s
 
 
 def _hash(parts: dict[str, list[pa.Table]]) -> str:
-    return batch_name({table: drop_duplicates(table, concat(table, parts.get(table, ()))) for table in DATA})
+    return batch_name({table: drop_duplicates(table, concat(table, parts.get(table, ()))) for table in DATA_TABLES})
 
 
 def repair(store: Store, report: VerifyReport) -> None:

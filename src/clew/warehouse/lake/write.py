@@ -11,9 +11,9 @@ import pyarrow as pa
 from clew.agents.base import SourceFile
 from clew.io.batches import batches_by_size
 from clew.io.workers import run_in_workers
-from clew.warehouse.columns import LEVELS, STATE
+from clew.warehouse.columns import DATA_TABLES, LEVELS, STATE
 from clew.warehouse.ingest import Batch, SourceMeta, SourceTask, read_sources
-from clew.warehouse.lake.layout import DATA, is_in_shard, shard_of, table_folder, version_name
+from clew.warehouse.lake.layout import is_in_shard, shard_of, table_folder, version_name
 from clew.warehouse.lake.objects import concat, read_rows, to_batch_objects, to_objects
 from clew.warehouse.lake.store import Store, check_lake, list_objects, put_all, retry_if_deleted
 from clew.warehouse.publisher import Publisher
@@ -124,7 +124,7 @@ class LakeWriter:
         """Write the buffered rows, then `batches`, which makes them count."""
         if not self._batches:
             return
-        objects = (one for table in DATA for one in to_objects(table, self._rows(table)))
+        objects = (one for table in DATA_TABLES for one in to_objects(table, self._rows(table)))
         existed = put_all(self._store, objects, self._count_object)
         self._store.fsync()
         put_all(self._store, to_batch_objects(self._rows("batches")), self._count_object)
@@ -146,8 +146,8 @@ class LakeWriter:
         """Put objects again that existed before and that a compaction removed before their batch was registered."""
         if not existed:
             return
-        found = {one.name for one in list_objects(self._store, *DATA)}
-        for table in DATA:
+        found = {one.name for one in list_objects(self._store, *DATA_TABLES)}
+        for table in DATA_TABLES:
             if any(name.startswith(table_folder(table)) and name not in found for name in existed):
                 put_all(self._store, to_objects(table, self._rows(table)), self._count_object)
         self._store.fsync()

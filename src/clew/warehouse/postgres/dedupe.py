@@ -12,11 +12,11 @@ from typing import Any
 
 from clew.analysis.usage import TOKEN_FIELDS
 from clew.catalog.portable_sql import DUPLICATE_ORDER, SESSION_ORDER
-from clew.warehouse.columns import COPIES, TABLES
+from clew.warehouse.columns import COPIES, DATA_TABLES, TABLES
 from clew.warehouse.merge_sql import CURRENT_BATCH_ORDER, QUARTER_HOUR_SQL, QUARTER_HOUR_SUMS, cost_sql
 from clew.warehouse.postgres.connection import Connection
 from clew.warehouse.postgres.engine import psycopg_placeholders
-from clew.warehouse.postgres.schema import LOCK_MERGE, PUSHED_TABLES, TABLES_OF_MESSAGES
+from clew.warehouse.postgres.schema import LOCK_MERGE, TABLES_OF_MESSAGES
 
 _TOUCHED = {
     "messages": ("touched_messages", "event_id"),
@@ -150,7 +150,7 @@ def _delete_batches(db: Connection, batches: list[str]) -> Counter[str]:
         query = f"INSERT INTO {temporary} SELECT {column} FROM {table}{COPIES} WHERE batch = ANY(%s)"
         touched[table] += db.execute(query.encode(), (batches,)).rowcount
     sums = (f"{name}_sums" for name in QUARTER_HOUR_SUMS)
-    for table in [*(f"{name}{COPIES}" for name in PUSHED_TABLES), *sums, "loaded"]:
+    for table in [*(f"{name}{COPIES}" for name in DATA_TABLES), *sums, "loaded"]:
         db.execute(f"DELETE FROM {table} WHERE batch = ANY(%s)".encode(), (batches,))
     return touched
 

@@ -257,7 +257,7 @@ _M005_SUMS = """SUM(calls)::bigint AS calls,
 
 _M005_PERSONS = f"""
 ALTER TABLE batches ADD COLUMN person text COLLATE "C";
-CREATE FUNCTION set_person() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION set_person() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   -- The login role of the connection. No statement chooses it, SET ROLE does not change it, and it stays as it is.
   NEW.person := session_user;

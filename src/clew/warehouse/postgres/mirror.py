@@ -30,7 +30,7 @@ from clew.catalog.text_store import ChunkPacker, SourceTextWriter
 from clew.catalog.titles import update_titles
 from clew.datadir import data_path
 from clew.model.time import spell_time
-from clew.warehouse.columns import COPIES, TABLES
+from clew.warehouse.columns import COPIES, DATA_TABLES, TABLES
 from clew.warehouse.postgres.connection import Connection, connect, database_identity, translate_errors
 from clew.warehouse.postgres.schema import check_readable
 from clew.warehouse.urls import display_server
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     import sqlite3
 
 BATCHES_PER_TRANSACTION = 20
-_TABLES_OF_SESSIONS = ("messages", "blocks", "tool_calls", "usage", "file_changes", "todos")
 _BATCHES = """
 SELECT batch FROM loaded l WHERE EXISTS (SELECT 1 FROM sessions_copies s WHERE s.batch = l.batch) ORDER BY batch
 """
@@ -101,7 +100,7 @@ def _mirror(server: Connection, db: sqlite3.Connection, folder: Path, host: str)
 
 
 def _add(server: Connection, db: sqlite3.Connection, batches: list[str], host: str) -> None:
-    found = {name: _grouped(server, name, batches) for name in ("sessions", *_TABLES_OF_SESSIONS)}
+    found = {name: _grouped(server, name, batches) for name in DATA_TABLES}
     writer = RowWriter(db)
     for batch in batches:
         tables = {name: groups.get(batch, []) for name, groups in found.items()}

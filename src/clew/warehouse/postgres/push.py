@@ -26,7 +26,7 @@ from clew.errors import ClewError, TargetRefused
 from clew.io.batches import batches_by_size
 from clew.io.workers import run_in_workers
 from clew.warehouse.build import halve_until
-from clew.warehouse.columns import COPIES, LEVELS, STATE, TABLES
+from clew.warehouse.columns import COPIES, DATA_TABLES, LEVELS, STATE, TABLES
 from clew.warehouse.ingest import Batch, SourceTask, read_sources
 from clew.warehouse.merge_sql import level_rank
 from clew.warehouse.postgres import schema
@@ -233,7 +233,7 @@ class BatchWriter:
         days = {
             day
             for batch in batches
-            for name in schema.PUSHED_TABLES
+            for name in DATA_TABLES
             for day in pc.unique(batch.tables[name].column("day_utc")).to_pylist()
         }
         needed = schema.months_of(days)
@@ -261,7 +261,7 @@ class BatchWriter:
 def copy_rows(db: Connection, batches: Sequence[Batch]) -> int:
     """Add the rows of batches with COPY; Arrow encodes them. Returns the number of rows."""
     count = 0
-    for name in schema.PUSHED_TABLES:
+    for name in DATA_TABLES:
         tables = [batch.tables[name] for batch in batches if batch.tables[name].num_rows]
         if not tables:
             continue

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from clew.errors import TargetRefused
-from clew.warehouse.columns import COPIES, TABLES
+from clew.warehouse.columns import COPIES, DATA_TABLES
 from clew.warehouse.merge_sql import QUARTER_HOUR_SUMS
 from clew.warehouse.postgres.connection import Connection
 from clew.warehouse.postgres.migrations import MIGRATIONS
+from clew.warehouse.postgres.rights import SESSIONS, check_schema
 from clew.warehouse.urls import display_server
 
 VERSION = len(MIGRATIONS)
@@ -21,7 +22,6 @@ VERSION = len(MIGRATIONS)
 MIN_SERVER_VERSION = 150000
 LOCK_SCHEMA, LOCK_MERGE, LOCK_TOTALS = 0x636C6577_0001, 0x636C6577_0002, 0x636C6577_0003
 """Advisory locks: of changes of tables, of changes of what is visible, and of the publication of totals."""
-PUSHED_TABLES = tuple(name for name in TABLES if name != "batches")
 TABLES_OF_MESSAGES = ("blocks", "tool_calls", "file_changes", "todos")
 """Their rows are visible with their message."""
 FIRST_YEAR, LAST_YEAR = 2020, 2035
@@ -32,7 +32,7 @@ _TEXT = 'text COLLATE "C" NOT NULL'
 def partitioned() -> list[str]:
     """The tables that are partitioned by month."""
     sums = (f"{name}_sums" for name in QUARTER_HOUR_SUMS)
-    return [*(f"{name}{COPIES}" for name in PUSHED_TABLES), "usage_merged", *sums]
+    return [*(f"{name}{COPIES}" for name in DATA_TABLES), "usage_merged", *sums]
 
 
 def version_of(db: Connection) -> int:
@@ -54,7 +54,8 @@ def check_readable(db: Connection, url: str) -> None:
 
 
 def has_tables(db: Connection, url: str) -> bool:
-    """True if the server has tables of this version; raises TargetRefused if they are newer."""
+    """True if the server has tables of this version; raises TargetRefused if they are newer, or not safe to use."""
+    check_schema(db, url, SESSIONS)
     return _check_not_newer(db, url) == VERSION
 
 
@@ -72,16 +73,17 @@ def prepare(db: Connection, url: str) -> None:
         raise TargetRefused(f"{display_server(url)}: PostgreSQL {MIN_SERVER_VERSION // 10000} or later is needed")
     if db.info.parameter_status("server_encoding") != "UTF8":
         raise TargetRefused(f"{display_server(url)}: the database must have the encoding UTF8")
-    if _check_not_newer(db, url) == VERSION:
+    if has_tables(db, url):
         return
     with db.transaction():
         db.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_SCHEMA,))
-        # Another process may have created them meanwhile.
+        # An administrator may have created the schema for a user who may not do so.
+        if db.execute("SELECT to_regnamespace('clew')").fetchone() == (None,):
+            db.execute("CREATE SCHEMA clew")
+        # Another process may have created the schema or the tables meanwhile.
+        check_schema(db, url, SESSIONS)
         version = _check_not_newer(db, url)
         if version == 0:
-            # An administrator may have created the schema for a user who may not do so.
-            if db.execute("SELECT to_regnamespace('clew')").fetchone() == (None,):
-                db.execute("CREATE SCHEMA clew")
             db.execute(f"CREATE TABLE IF NOT EXISTS clew.meta (key {_TEXT} PRIMARY KEY, value {_TEXT})")
         for statements in MIGRATIONS[version:]:
             db.execute(statements.encode())

@@ -15,8 +15,8 @@ from clew.catalog.statements import TOKENS as STORED_TOKENS
 from clew.catalog.stats import Amounts
 from clew.errors import UsageError
 from clew.warehouse.postgres.connection import Connection, connect, translate_errors
+from clew.warehouse.postgres.rights import SESSIONS, TOTALS, add_reader, check_readers, check_schema
 from clew.warehouse.postgres.schema import LOCK_TOTALS, check_readable
-from clew.warehouse.postgres.totals_rights import SCHEMA, add_reader, check_readers, check_schema
 from clew.warehouse.totals import PersonUsage, TotalsRow, safe_totals
 
 TABLES = {
@@ -39,7 +39,7 @@ WHERE month_utc = %s GROUP BY person, {", ".join(_GROUP_COLUMNS)}
 _MONTH = re.compile(r"[1-9][0-9]{3}-(0[1-9]|1[0-2])")
 _PUBLISHED = ("people", "calls", "unknown_cost_calls", *_TOKENS, "cost_nano")
 _MONTHS_TABLE = f"""
-CREATE TABLE IF NOT EXISTS {SCHEMA}.months (
+CREATE TABLE IF NOT EXISTS {TOTALS}.months (
   month_utc text COLLATE "C" PRIMARY KEY, published_at timestamptz NOT NULL DEFAULT now()
 )
 """
@@ -76,43 +76,44 @@ def check_month(month: str, now: datetime) -> str:
 def publish_totals(url: str, month: str, reader: str | None = None) -> PublishReport:
     """Publish a month, unless it was published before, and let a role read all totals."""
     with closing(connect(url)) as db, translate_errors(url):
+        check_schema(db, url, SESSIONS)
         check_readable(db, url)
         with db.transaction():
             db.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK_TOTALS,))
             _create_tables(db)
-            check_schema(db, url)
+            check_schema(db, url, TOTALS)
             if reader is not None:
                 add_reader(db, url, reader)
-            check_readers(db, url)
+            check_readers(db, url, reader)
             is_new = _add_month(db, month)
             return PublishReport(month, is_new, _count_rows(db, month))
 
 
 def _create_tables(db: Connection) -> None:
     # An administrator may have created the schema for a user who may not do so.
-    if db.execute("SELECT to_regnamespace(%s)", (SCHEMA,)).fetchone() == (None,):
-        db.execute(f"CREATE SCHEMA {SCHEMA}".encode())
+    if db.execute("SELECT to_regnamespace(%s)", (TOTALS,)).fetchone() == (None,):
+        db.execute(f"CREATE SCHEMA {TOTALS}".encode())
     db.execute(_MONTHS_TABLE.encode())
     amounts = ", ".join(f"{name} bigint" for name in _PUBLISHED)
     for table, names in TABLES.items():
         columns = ", ".join(f'{name} text COLLATE "C"' for name in ("month_utc", *names))
-        db.execute(f"CREATE TABLE IF NOT EXISTS {SCHEMA}.{table} ({columns}, {amounts})".encode())
+        db.execute(f"CREATE TABLE IF NOT EXISTS {TOTALS}.{table} ({columns}, {amounts})".encode())
     # Nobody adds a trigger to them from now on.
-    tables = ", ".join(f"{SCHEMA}.{table}" for table in ("months", *TABLES))
+    tables = ", ".join(f"{TOTALS}.{table}" for table in ("months", *TABLES))
     db.execute(f"LOCK TABLE {tables} IN SHARE ROW EXCLUSIVE MODE".encode())
 
 
 def _add_month(db: Connection, month: str) -> bool:
     """Write the rows of a month; False if it was published before, or is about too few people."""
-    if db.execute(f"SELECT 1 FROM {SCHEMA}.months WHERE month_utc = %s".encode(), (month,)).fetchone():
+    if db.execute(f"SELECT 1 FROM {TOTALS}.months WHERE month_utc = %s".encode(), (month,)).fetchone():
         return False
     tables = safe_totals(_read_usage(db, month))
     if not any(tables):
         return False
-    db.execute(f"INSERT INTO {SCHEMA}.months (month_utc) VALUES (%s)".encode(), (month,))
+    db.execute(f"INSERT INTO {TOTALS}.months (month_utc) VALUES (%s)".encode(), (month,))
     for table, rows in zip(TABLES, tables, strict=True):
         columns = ("month_utc", *TABLES[table], *_PUBLISHED)
-        query = f"INSERT INTO {SCHEMA}.{table} VALUES ({', '.join(['%s'] * len(columns))})"
+        query = f"INSERT INTO {TOTALS}.{table} VALUES ({', '.join(['%s'] * len(columns))})"
         db.cursor().executemany(query.encode(), [_table_row(month, TABLES[table], row) for row in rows])
     return True
 
@@ -139,6 +140,6 @@ def _table_row(month: str, columns: tuple[str, ...], row: TotalsRow) -> tuple[st
 def _count_rows(db: Connection, month: str) -> dict[str, int]:
     counts = {}
     for table in TABLES:
-        row = db.execute(f"SELECT count(*) FROM {SCHEMA}.{table} WHERE month_utc = %s".encode(), (month,)).fetchone()
+        row = db.execute(f"SELECT count(*) FROM {TOTALS}.{table} WHERE month_utc = %s".encode(), (month,)).fetchone()
         counts[table] = int(row[0]) if row is not None else 0
     return counts
