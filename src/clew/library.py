@@ -160,7 +160,7 @@ class Library:
         return found
 
     def find(
-        self, reference: str, *, branches: bool = False, missing: bool = False, paths: bool = True
+        self, reference: str, *, branches: bool = False, missing: bool = False, ids_only: bool = False
     ) -> list[StoredSession]:
         """The sessions that a reference names; a folder may hold many. Raises where there is none or it is ambiguous.
 
@@ -168,10 +168,10 @@ class Library:
         session before it, or a path.
 
         `branches`: the caller can show the branch of `id@branch`; otherwise it is refused. `missing`: also a session
-        whose file is gone, from the text in the catalog. `paths=False`: a path is not a reference, and no folder is
-        looked into.
+        whose file is gone, from the text in the catalog. `ids_only`: titles and paths are no references, and no folder
+        is looked into.
         """
-        path = named_path(reference) if paths else None
+        path = named_path(reference) if not ids_only else None
         if path is not None:
             return self.sessions_at(path)
         parsed = Reference.parse(reference)
@@ -187,13 +187,16 @@ class Library:
                 find_text = catalog.sources_with_text
                 chosen = None if filters == Filters() else catalog_condition(catalog.db, filters, find_text)
                 try:
-                    return [find_session(catalog.db, parsed, self.hosts[0], missing=missing, condition=chosen)]
+                    host = self.hosts[0]
+                    return [
+                        find_session(catalog.db, parsed, host, missing=missing, condition=chosen, ids_only=ids_only)
+                    ]
                 except UnknownReference as error:
                     hints = moved_project_hints(catalog.db, filters.folders) if filters.folders else []
                     raise UnknownReference("; ".join([str(error), *hints])) from None
         except UnknownReference as error:
             # A session comes before a folder of the same name.
-            if not paths or not is_folder(Path(reference)):
+            if ids_only or not is_folder(Path(reference)):
                 from clew.archive.restore import in_archive
 
                 raise in_archive(parsed.id, parsed.agent) or error from None
@@ -204,10 +207,10 @@ class Library:
         return [self._stored(found) for found in at_path(path, self.hosts, self._warn)]
 
     def get(
-        self, reference: str, *, branches: bool = False, missing: bool = False, paths: bool = True
+        self, reference: str, *, branches: bool = False, missing: bool = False, ids_only: bool = False
     ) -> StoredSession:
         """The one session that a reference names. The sub-agents of a session in its folder belong to it."""
-        found = self.find(reference, branches=branches, missing=missing, paths=paths)
+        found = self.find(reference, branches=branches, missing=missing, ids_only=ids_only)
         if 1 < len(found) <= MAX_FOLDER_SESSIONS:
             found = [session for session in found if not _is_subagent(session)] or found
         return the_one(reference, found)

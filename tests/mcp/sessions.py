@@ -6,7 +6,11 @@ from typing import Any
 
 
 def write_session(
-    home: Path, *messages: tuple[str, str | list[dict[str, Any]]], session: str = "s1", cwd: str = "/p"
+    home: Path,
+    *messages: tuple[str, str | list[dict[str, Any]]],
+    session: str = "s1",
+    cwd: str = "/p",
+    branch: str = "",
 ) -> None:
     """Write a session with these messages, each a role and its content, below a home."""
     records = [
@@ -16,6 +20,7 @@ def write_session(
             "uuid": f"u{number}",
             "parentUuid": f"u{number - 1}" if number > 1 else None,
             "cwd": cwd,
+            **({"gitBranch": branch} if branch else {}),
             "timestamp": f"2026-01-01T00:00:0{number}Z",
             "message": {"role": role, "content": content},
         }

@@ -41,11 +41,11 @@ def test_hits_are_those_of_the_command(client: Client, synced_demo: Path) -> Non
     expected = [
         f"{hit['agent']}:{hit['session']}" + (f"#{hit['message']}" if hit["message"] else "") for hit in found["hits"]
     ]
-    first = client.call("search", query="tide", limit=10)
-    assert first["total"] == found["total"]
     pages = client.pages("search", query="tide", limit=10)
     refs = [row["ref"] for _, page in zip(range(3), pages, strict=False) for row in page["results"]]
     assert refs == expected
+    *_, last = client.pages("search", query="tide", limit=100)
+    assert last["total"] == found["total"]
 
 
 def test_sessions_are_those_of_the_command_page_by_page(client: Client, synced_demo: Path) -> None:
@@ -141,6 +141,9 @@ def test_files_and_a_file_at_a_message(client: Client, synced_demo: Path) -> Non
     assert at["content"] == printed.out
     assert at["ref"].startswith(f"claude-code:{LATEST}#")
     assert at["certainty"] == "exact"
+    # A hash would tell whether a guess of what is masked in a file is right.
+    assert "sha256" in known["after"]
+    assert "sha256" not in json.dumps([rows, at])
 
 
 def test_blame_names_session_message_and_prompt_of_lines(client: Client, synced_demo: Path, tmp_path: Path) -> None:
@@ -194,6 +197,12 @@ def test_todos_stats_and_resume_command(client: Client, synced_demo: Path) -> No
     converted = client.call("resume_command", session=WITH_AGENTS, to="codex")
     assert converted["commands"][0].startswith("clew ")
     assert "--to codex" in converted["commands"][0]
+
+
+def test_commands_name_the_home_from_the_root(synced_demo: Path) -> None:
+    with connect(Path(synced_demo.name), cwd=synced_demo.parent) as client:
+        converted = client.call("resume_command", session=WITH_AGENTS, to="codex")
+    assert f"--home {synced_demo}" in converted["commands"][0]
 
 
 def test_sessions_are_resources(client: Client) -> None:

@@ -22,11 +22,13 @@ from clew.errors import UsageError
 from clew.filters import Filters
 from clew.io.paths import encode_claude, path_to_text
 from clew.model.time import to_microseconds
+from clew.render.text_safety import unmasked_parts
 
 if TYPE_CHECKING:
     from clew.annotations import AnnotationIndex
 
 Value = str | int
+Mask = Callable[[str], str]
 
 
 class Condition(NamedTuple):
@@ -166,7 +168,7 @@ class CatalogRows:
     """The table `session` of the SQLite catalog; `prepare` must have been called for the connection."""
 
     def contains(self, column: str, text: str) -> Condition:
-        return Condition(f"instr(casefold({column}), ?) > 0", (text.casefold(),))
+        return Condition(f"contains_text({column}, ?)", (text.casefold(),))
 
     def project(self, text: str) -> Condition:
         folder = "json_extract(header, '$.workspace')"
@@ -208,10 +210,23 @@ class CatalogRows:
         return Condition("id IN (SELECT value FROM json_each(?))", (f"[{','.join(map(str, found))}]",))
 
 
-def prepare(db: sqlite3.Connection) -> None:
-    """Teach a connection `casefold`, as SQLite's own `lower` knows ASCII alone, and the folder names of Claude Code."""
-    db.create_function("casefold", 1, lambda text: text.casefold() if text else "", deterministic=True)
-    db.create_function("encode_folder", 1, _encode_folder, deterministic=True)
+def prepare(db: sqlite3.Connection, mask: Mask | None = None) -> None:
+    """Teach a connection to compare text without regard to case, and the folder names of Claude Code.
+
+    With a mask, only what the masked text shows is found: else a caller could guess a masked value piece by piece.
+    """
+    mask = lru_cache(maxsize=4096)(mask) if mask is not None else None
+
+    def contains_text(text: str | None, wanted: str) -> bool:
+        if not text or wanted not in text.casefold():
+            return False
+        return mask is None or any(wanted in part.casefold() for part in unmasked_parts(mask(text)))
+
+    def encode_folder(path: str | None) -> str:
+        return _encode_folder(mask(path) if mask is not None and path else path)
+
+    db.create_function("contains_text", 2, contains_text, deterministic=True)
+    db.create_function("encode_folder", 1, encode_folder, deterministic=True)
 
 
 @lru_cache(maxsize=4096)
@@ -312,16 +327,21 @@ def no_text(_text: str, _kinds: frozenset[str] | None) -> Collection[int]:
     return ()
 
 
-def matching_sources(db: sqlite3.Connection, filters: Filters, sources_with_text: SourcesWithText) -> frozenset[int]:
+def matching_sources(
+    db: sqlite3.Connection, filters: Filters, sources_with_text: SourcesWithText, mask: Mask | None = None
+) -> frozenset[int]:
     """The ids of the sources whose sessions pass all filters."""
-    condition = catalog_condition(db, filters, sources_with_text)
+    condition = catalog_condition(db, filters, sources_with_text, mask)
     return frozenset(row[0] for row in db.execute(f"SELECT id FROM session WHERE {condition.text}", condition.values))
 
 
-def catalog_condition(db: sqlite3.Connection, filters: Filters, sources_with_text: SourcesWithText) -> Condition:
+def catalog_condition(
+    db: sqlite3.Connection, filters: Filters, sources_with_text: SourcesWithText, mask: Mask | None = None
+) -> Condition:
     """The condition that a row of the table `session` of an open catalog is of a session that passes all filters.
 
-    Where several files hold copies of a session, it passes if one of them does.
+    Where several files hold copies of a session, it passes if one of them does. With a mask, filters compare only what
+    masked names show.
     """
     if filters == Filters():
         return all_of([])
@@ -329,7 +349,7 @@ def catalog_condition(db: sqlite3.Connection, filters: Filters, sources_with_tex
         from clew.catalog.commit_links import with_commit_sessions  # calls git, which few commands need
 
         filters = with_commit_sessions(db, filters)
-    prepare(db)
+    prepare(db, mask)
     with_file = sources_with_text(filters.file, frozenset({"file"})) if filters.file is not None else None
     with_text = sources_with_text(filters.text, None) if filters.text is not None else None
     condition = session_condition(filters, CATALOG, with_file=with_file, with_text=with_text)
@@ -353,13 +373,14 @@ class CatalogSessions:
 
     db: sqlite3.Connection
     sources_with_text: SourcesWithText
+    mask: Mask | None = None
 
     def contains(self, column: str, text: str) -> Condition:
-        prepare(self.db)
+        prepare(self.db, self.mask)
         return CATALOG.contains(column, text)
 
     def sessions(self, filters: Filters) -> Condition:
-        return catalog_condition(self.db, filters, self.sources_with_text)
+        return catalog_condition(self.db, filters, self.sources_with_text, self.mask)
 
 
 @dataclass(frozen=True)

@@ -197,6 +197,20 @@ def required_phrases(query: Query) -> Iterator[Phrase]:
             yield from required_phrases(part)
 
 
+def without_negations(query: Query) -> Query:
+    """A query that finds all that this one finds, and is not affected by the words that it excludes."""
+    if isinstance(query, Not):
+        return And(())
+    if isinstance(query, And):
+        return And(tuple(without_negations(part) for part in query.parts if not isinstance(part, Not)))
+    return Or(tuple(map(without_negations, query.parts))) if isinstance(query, Or) else query
+
+
+def has_alternatives(query: Query) -> bool:
+    """True if a text may match without one of the words that the query does not exclude."""
+    return isinstance(query, Or) or (isinstance(query, And) and any(map(has_alternatives, query.parts)))
+
+
 def matches(query: Query, values: list[list[str]]) -> bool:
     """True where a text with these lists of words matches. A phrase must match within one list."""
     if isinstance(query, Not):

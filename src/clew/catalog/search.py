@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from clew.catalog import database
 from clew.catalog.lookup import MAX_HITS, Match, Scope, TextReader, sort_matches
-from clew.catalog.query import And, Or, Phrase, parse, required_phrases
+from clew.catalog.query import (
+    And,
+    Or,
+    Phrase,
+    Query,
+    has_alternatives,
+    matches,
+    parse,
+    required_phrases,
+    without_negations,
+)
 from clew.catalog.schema import KEYS_PER_SOURCE, VISIBLE_BLOCK
 from clew.catalog.snippets import Find, Snippet, finder, snippet, spellings
 from clew.catalog.text_index import KINDS, stale_ranges
 from clew.catalog.text_store import TextStore
-from clew.catalog.tokenizer import words
+from clew.catalog.tokenizer import camel_case_words, words
 from clew.errors import UsageError
-from clew.render.text_safety import visible
+from clew.render.text_safety import unmasked_parts, visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,6 +71,8 @@ MAX_SPELLED_BLOCKS = 200
 MAX_SPELLED_CHARS = 1_000_000
 """Their characters: all of them may have to be masked on each key stroke. A longer block is not read."""
 MAX_SPELLINGS = 200
+_FIRST_CANDIDATES = 100
+"""Blocks that are masked at first to find a page of hits in masked text."""
 
 
 class Request(NamedTuple):
@@ -112,6 +124,8 @@ class Found(NamedTuple):
     """The matches of the page."""
     hits: list[Hit]
     """The matches for which texts were requested, with snippets."""
+    is_total_known: bool = True
+    """False where `total` counts only the hits up to the end of the page, and one more."""
 
 
 class SessionMatches(NamedTuple):
@@ -167,7 +181,12 @@ def secrets_masked(text: str, calls: Sequence[JSON] = (), /) -> str:
 class Searcher:
     """Searches one catalog. It can be kept open: each search sees what the last sync wrote."""
 
-    def __init__(self, folder: Path | str, redact: Redact = secrets_masked) -> None:
+    def __init__(self, folder: Path | str, redact: Redact = secrets_masked, *, finds_masked_text: bool = True) -> None:
+        """Without `finds_masked_text`, only what the masked texts show is found.
+
+        This is for callers who may see masked text only: else they could guess a masked value piece by piece.
+        """
+        self._finds_masked_text = finds_masked_text
         self._reader = TextReader(f"{folder}/{database.TEXT}")
         db = database.open_reader(folder)
         if db is None:
@@ -201,6 +220,8 @@ class Searcher:
             self._db.execute("ROLLBACK")
 
     def _search(self, request: Request, shown: slice) -> Found:
+        if not self._finds_masked_text:
+            return self._search_masked(request, shown)
         if request.mode == "words":
             query = parse(request.query)
             last = max(1, request.offset + request.limit)
@@ -208,10 +229,46 @@ class Searcher:
             find = finder(required_phrases(query))
         else:
             wanted = self._wanted(request)
-            total, found = self._by_text(wanted, self._scope(request), request)
-            find = wanted.find_span
+            found = self._by_text(wanted, self._scope(request))
+            total, find = len(found), wanted.find_span
         page = found[request.offset : request.offset + request.limit]
         return Found(total, page, self._hits(page[shown], find))
+
+    def _search_masked(self, request: Request, shown: slice) -> Found:
+        """Search masked texts. What is masked affects neither the hits, nor their order, nor their number."""
+        candidates: Iterable[Match]
+        if request.mode == "words":
+            query = parse(request.query)
+            find, candidates = finder(required_phrases(query)), self._candidates(query, request)
+
+            def is_match(parts: list[str]) -> bool:
+                return matches(query, [value for part in parts for value in (words(part), *camel_case_words(part))])
+
+        else:
+            wanted = self._wanted(request)
+            find, candidates = wanted.find_span, self._by_text(wanted, self._scope(request))
+
+            def is_match(parts: list[str]) -> bool:
+                return any(find(part) for part in parts)
+
+        last = request.offset + request.limit
+        found = (match for match in candidates if is_match(list(unmasked_parts(self._masked_text(match.doc)))))
+        first = list(islice(found, last + 1))
+        page = first[request.offset : last]
+        return Found(len(first), page, self._hits(page[shown], find), is_total_known=len(first) <= last)
+
+    def _candidates(self, query: Query, request: Request) -> Iterator[Match]:
+        """The blocks whose unmasked text may match a query."""
+        # The rank of a block would tell which alternatives its masked text has.
+        newest, scope = request.newest or has_alternatives(query), self._scope(request)
+        limit, checked, total = _FIRST_CANDIDATES, 0, 1
+        while checked < min(total, MAX_HITS):
+            total, found = self._reader.find(without_negations(query), scope, limit, newest=newest)
+            yield from found[checked:]
+            checked, limit = max(checked + 1, len(found)), min(4 * limit, MAX_HITS)
+
+    def _masked_text(self, doc: int) -> str:
+        return self._redact(self.store.get(doc) or "", self._credential_calls(doc // KEYS_PER_SOURCE))
 
     def search_session(self, query: str, source: int) -> SessionMatches:
         """Find words in one session, by the number of its source."""
@@ -254,9 +311,25 @@ class Searcher:
         """The ids of the sources whose sessions pass all filters."""
         from clew.catalog.filters import matching_sources
 
-        return matching_sources(self._db, filters, sources_with_text(self._db, self._reader))
+        mask = None if self._finds_masked_text else self._redact
+        return matching_sources(self._db, filters, self.sources_with_text, mask)
 
-    def _by_text(self, wanted: TextMatcher, scope: Scope, request: Request) -> tuple[int, list[Match]]:
+    def sources_with_text(self, text: str, kinds: frozenset[str] | None) -> set[int]:
+        """The ids of the sources with a text, for filters."""
+        if self._finds_masked_text:
+            return sources_with_text(self._db, self._reader)(text, kinds)
+        from clew.catalog.text_scan import scan, substring
+
+        wanted, found = substring(text), set[int]()
+        docs = scan(self.store, self._reader, wanted, Scope(kinds, None, stale_ranges(self._db)))
+        for doc in _visible_blocks(self._db, docs, kinds):
+            source = doc // KEYS_PER_SOURCE
+            if source not in found and any(map(wanted.find_span, unmasked_parts(self._masked_text(doc)))):
+                found.add(source)
+        return found
+
+    def _by_text(self, wanted: TextMatcher, scope: Scope) -> list[Match]:
+        """The blocks that contain a match, the newest first."""
         from clew.catalog.text_scan import scan
 
         found = []
@@ -264,7 +337,7 @@ class Searcher:
             row = self._row(doc, scope)
             if row is not None:
                 found.append(Match(0.0, row[1], doc))
-        return len(found), sort_matches(found, newest=True)[: request.offset + request.limit]
+        return sort_matches(found, newest=True)
 
     def _row(self, doc: int, scope: Scope) -> tuple[Any, ...] | None:
         """The row of a block; None where it is hidden or outside of the scope."""
@@ -283,7 +356,7 @@ class Searcher:
                 kind, when, message, agent, session, title, project, _ = row
                 calls = self._credential_calls(match.doc // KEYS_PER_SOURCE)
                 # Redact the whole text before cutting: a cut secret would not be recognized.
-                text = self._redact(self.store.get(match.doc) or "", calls)
+                text = self._masked_text(match.doc)
                 shown = snippet(text, find, visible)
                 title, project = self._redact(title, calls), self._redact(project)
                 hits.append(Hit(agent, session, message or None, kind, match.when or when, title, project, shown))
@@ -342,10 +415,15 @@ def sources_with_phrases(
     return _sources_of_blocks(db, (match.doc for match in matches), kinds) if count <= MAX_HITS else None
 
 
+def _visible_blocks(db: sqlite3.Connection, docs: Iterable[int], kinds: frozenset[str] | None) -> list[int]:
+    """The visible blocks of some kinds among these."""
+    rows = db.execute(_VISIBLE_BLOCKS, (json.dumps(list(docs)),))
+    return [doc for doc, kind in rows if kinds is None or kind in kinds]
+
+
 def _sources_of_blocks(db: sqlite3.Connection, docs: Iterable[int], kinds: frozenset[str] | None) -> set[int]:
     """The ids of the sources of the visible blocks of some kinds among these."""
-    rows = db.execute(_VISIBLE_BLOCKS, (json.dumps(list(docs)),))
-    return {doc // KEYS_PER_SOURCE for doc, kind in rows if kinds is None or kind in kinds}
+    return {doc // KEYS_PER_SOURCE for doc in _visible_blocks(db, docs, kinds)}
 
 
 assert {kind for kinds in SEARCH_FIELDS.values() for kind in kinds} == set(KINDS)

@@ -138,15 +138,16 @@ def find_session(
     *,
     missing: bool = False,
     condition: Condition | None = None,
+    ids_only: bool = False,
 ) -> StoredSession:
     """The one session that a reference names; with `missing`, also one whose file is gone if no other has that id.
 
-    `@last`, `@2` and titles are looked for among the sessions that pass the condition.
-    Raises UnknownReference or AmbiguousReference.
+    `@last`, `@2` and titles are looked for among the sessions that pass the condition. With `ids_only`, a title is no
+    reference. Raises UnknownReference or AmbiguousReference.
     """
     for state in ("f.state <> 'gone'", "f.state = 'gone'") if missing else ("f.state <> 'gone'",):
         candidates = _Candidates(db, reference.agent, state, condition or all_of([]))
-        found = candidates.named(reference)
+        found = candidates.named(reference, ids_only)
         if len(found) > 1:
             raise ambiguous(reference, [(one.agent, one.id, one.path) for one in found])
         if found:
@@ -168,7 +169,7 @@ class _Candidates:
         passing = Condition(f"s.id IN (SELECT id FROM session WHERE {condition.text})", condition.values)
         self._chosen = all_of([self._of_agent, passing])
 
-    def named(self, reference: Reference) -> list[_Candidate]:
+    def named(self, reference: Reference, ids_only: bool) -> list[_Candidate]:
         """The sessions with the id, else with the id prefix, else with the title, else with the title prefix."""
         if reference.position is not None:
             return self._at_position(reference.position)
@@ -177,7 +178,8 @@ class _Candidates:
             found = self._select(condition)
             if found:
                 return found
-        return self._with_title(reference.id) if len(reference.id) >= MIN_TITLE_CHARS else []
+        is_title = not ids_only and len(reference.id) >= MIN_TITLE_CHARS
+        return self._with_title(reference.id) if is_title else []
 
     def _at_position(self, position: int) -> list[_Candidate]:
         """The session at a position, ordered by last message; no time is later than the mtime of its file."""

@@ -12,7 +12,7 @@ from typing import Any, Self
 from clew.analysis.pricing import NANO_DOLLARS, prices
 from clew.analysis.usage import TOKEN_FIELDS, Usage
 from clew.catalog import statements
-from clew.catalog.filters import CatalogSessions, Condition, SessionSelector, SourcesWithText, no_text
+from clew.catalog.filters import CatalogSessions, Condition, Mask, SessionSelector, SourcesWithText, no_text
 from clew.catalog.ids import session_key
 from clew.catalog.local_days import (
     HOUR_US,
@@ -134,9 +134,15 @@ class UsageTotals(Amounts):
 
 
 def catalog_stats(
-    db: sqlite3.Connection, filters: Filters | None = None, sources_with_text: SourcesWithText | None = None
+    db: sqlite3.Connection,
+    filters: Filters | None = None,
+    sources_with_text: SourcesWithText | None = None,
+    mask: Mask | None = None,
 ) -> Stats:
-    """Statistics over an open catalog; filters by file or text need `sources_with_text`."""
+    """Statistics over an open catalog; filters by file or text need `sources_with_text`.
+
+    With a mask, filters compare only what masked names show.
+    """
 
     def ask(statement: Statement) -> list[tuple[Any, ...]]:
         return db.execute(statement.text, statement.values).fetchall()
@@ -145,7 +151,7 @@ def catalog_stats(
         from clew.catalog.commit_links import with_commit_sessions  # calls git, once for all statements
 
         filters = with_commit_sessions(db, filters)
-    return Stats(ask, filters or Filters(), CatalogSessions(db, sources_with_text or no_text))
+    return Stats(ask, filters or Filters(), CatalogSessions(db, sources_with_text or no_text, mask))
 
 
 class Stats:

@@ -77,7 +77,7 @@ def _tools(context: click.Context, homes: tuple[str, ...]) -> Tools:
     masking.prepare()
     opened = open_library(context, homes)
     named = (*context.find_root().obj["homes"], *homes)
-    options = [word for home in named for word in ("--home", home)]
+    options = [word for home in named for word in ("--home", str(Path(home).absolute()))]
     options += [word for name in wanted_sources(context) for word in ("--source", name)]
 
     def hosts() -> tuple[Host, ...]:

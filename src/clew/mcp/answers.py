@@ -16,7 +16,7 @@ from clew.model.json import JSON
 from clew.render.text_safety import visible
 
 MAX_ANSWER_CHARS = 24_000
-"""The size of an answer in characters of JSON. Some clients cut a longer one before a model reads it."""
+"""The size of the rows or texts of an answer. Some clients cut a much longer one before a model reads it."""
 MAX_VALUE_CHARS = 2_000
 """A longer text within a row is cut; `show` and `file_at` return the whole text."""
 _DIGEST_CHARS = 12

@@ -41,7 +41,7 @@ Session = Annotated[
     Meta(
         min_length=1,
         max_length=MAX_TEXT_CHARS,
-        description="A session: `agent:id` or `agent:id#message` from another answer, the beginning of an id, a title, "
+        description="A session: `agent:id` or `agent:id#message` from another answer, the beginning of an id, "
         "@last for the newest session, or @2 for the one before it.",
     ),
 ]

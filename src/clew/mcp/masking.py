@@ -11,6 +11,7 @@ from clew.agents.masking import learn_session
 from clew.agents.source import FileStates, file_states
 from clew.catalog.sessions import CatalogOnlySession
 from clew.model.json import JSON
+from clew.redact.masks import Marker
 from clew.redact.native_files import mask_file
 from clew.redact.redactor import MaskSettings, Redactor
 from clew.stored_session import StoredSession
@@ -51,7 +52,8 @@ class Masking:
     """Masks answers by one profile. `settings` None masks nothing."""
 
     def __init__(self, settings: MaskSettings | None) -> None:
-        self._settings = settings
+        # Without tags: errors quote what the caller sent, so a tag would tell whether a guess of a password is right.
+        self._settings = settings._replace(mark=Marker()) if settings is not None else None
         self._sessions: OrderedDict[tuple[str, str], OpenSession] = OrderedDict()
 
     def redactor(self, sessions: Iterable[StoredSession] = ()) -> Redactor | None:

@@ -6,6 +6,7 @@ Nothing here knows the protocol; `server.py` does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,8 @@ import msgspec
 from clew.agents import registry
 from clew.agents.file_evidence import FileContent
 from clew.blame import blame_file, line_row, line_text
-from clew.catalog.filters import catalog_condition
+from clew.catalog.access import OpenCatalog
+from clew.catalog.filters import SourcesWithText, catalog_condition
 from clew.catalog.ids import session_key
 from clew.catalog.queries import list_rows
 from clew.catalog.search import Request, Searcher
@@ -202,8 +204,8 @@ class Tools:
         return Filters.of(now=self._library.now(), **asked.filters())
 
     def _open(self, reference: str) -> tuple[OpenSession, int | None]:
-        """The session that a reference names, and the message in it. Paths are no references here."""
-        session = self._library.get(reference, missing=True, paths=False)
+        """The session that a reference names, and the message in it. Titles and paths are no references here."""
+        session = self._library.get(reference, missing=True, ids_only=True)
         return self._masking.open(session), message_of(reference)
 
     def _search(self, asked: SearchArguments) -> Answer:
@@ -219,11 +221,8 @@ class Tools:
             filters=filters if filters != Filters() else None,
         )
         with self._library.catalog(SyncLevel.TEXT) as catalog:
-            searcher = Searcher(catalog.folder, self._masking.text)
-            try:
+            with closing(self._searcher(catalog)) as searcher:
                 found = searcher.search(request)
-            finally:
-                searcher.close()
             if asked.mode == "words" and (unindexed := catalog.unindexed_text().blocks):
                 self.note(f"{unindexed} texts are not indexed yet and were not searched")
         rows = [
@@ -240,7 +239,20 @@ class Tools:
         page = page_of_rows(rows, 0, asked.limit)
         end = start + len(page.rows)
         rest = Position(end) if end < found.total and page.rows else None
-        return {"total": found.total, **_results("search", asked, page.rows, rest)}
+        total = {"total": found.total} if found.is_total_known else {}
+        return {**total, **_results("search", asked, page.rows, rest)}
+
+    def _searcher(self, catalog: OpenCatalog) -> Searcher:
+        return Searcher(catalog.folder, self._masking.text, finds_masked_text=not self._masking.is_on)
+
+    def _sources_with_text(self, catalog: OpenCatalog) -> SourcesWithText:
+        """The function that finds text for filters; it opens the text index when it is called."""
+
+        def find(text: str, kinds: frozenset[str] | None) -> set[int]:
+            with closing(self._searcher(catalog)) as searcher:
+                return searcher.sources_with_text(text, kinds)
+
+        return find
 
     def _list_sessions(self, asked: ListArguments) -> Answer:
         filters = self._filters(asked)
@@ -261,7 +273,8 @@ class Tools:
         self, filters: Filters, *, limit: int, sort: str = "time", reverse: bool = False, subagents: bool = False
     ) -> list[dict[str, JSON]]:
         with self._library.catalog(filters=filters) as catalog:
-            condition = catalog_condition(catalog.db, filters, catalog.sources_with_text)
+            mask = self._masking.text if self._masking.is_on else None
+            condition = catalog_condition(catalog.db, filters, self._sources_with_text(catalog), mask)
             return list_rows(catalog.db, condition, subagents=subagents, limit=limit, sort=sort, reverse=reverse)
 
     def _session_row(self, row: dict[str, JSON]) -> dict[str, JSON]:
@@ -319,6 +332,8 @@ class Tools:
             for evidence in evidence_of(history, message)
             if evidence.action not in hidden
         ]
+        if self._masking.is_on:
+            rows = [_without_hashes(row) for row in rows]
         # The masked path is compared: else a masked name could be guessed character by character.
         masked = [row for row in session.value(rows) if asked.path.casefold() in row["path"].casefold()]
         shown = [{"ref": f"{session.reference}#{row.pop('message')}", **_without_nulls(row)} for row in masked]
@@ -336,6 +351,8 @@ class Tools:
         is_wanted = answer.certainty in ("exact", "text") or (asked.unproved and answer.certainty == "unproved")
         (state,) = history.contents([answer]) if is_wanted else [None]
         row = {**answer_row(answer), "known": describe_certainty(answer)}
+        if self._masking.is_on:
+            row = _without_hashes(row)
         seen = row.pop("message")
         page = TextPage([], None)
         if isinstance(state, FileContent):
@@ -398,11 +415,12 @@ class Tools:
     def _stats(self, asked: StatsArguments) -> Answer:
         filters = self._filters(asked)
         if asked.session:
-            session = self._library.get(asked.session, missing=True, paths=False)
+            session = self._library.get(asked.session, missing=True, ids_only=True)
             filters = msgspec.structs.replace(filters, sessions=(session_key(session.agent.id, session.id),))
         start = decode_cursor("stats", asked, asked.cursor).item
         with self._library.catalog(SyncLevel.MESSAGES, filters) as catalog:
-            stats = catalog_stats(catalog.db, filters, catalog.sources_with_text)
+            mask = self._masking.text if self._masking.is_on else None
+            stats = catalog_stats(catalog.db, filters, self._sources_with_text(catalog), mask)
             rows = (
                 stats.blocks(int(self._library.now().timestamp() * 1_000_000))
                 if asked.by == BLOCK
@@ -455,6 +473,12 @@ def _next_cursor(tool: str, asked: Arguments, rest: Position | None) -> Answer:
 def _without_nulls(row: dict[str, JSON]) -> dict[str, JSON]:
     """A row without the keys whose value is not known."""
     return {name: value for name, value in row.items() if value is not None}
+
+
+def _without_hashes(row: dict[str, JSON]) -> dict[str, JSON]:
+    """A row about a file without hashes: with a hash, guesses of what is masked in the file could be tested."""
+    kept = {name: value for name, value in row.items() if name != "sha256"}
+    return {name: _without_hashes(value) if isinstance(value, dict) else value for name, value in kept.items()}
 
 
 def _refuse_empty_range(unit: str, first: int, last: int) -> None:

@@ -66,6 +66,15 @@ def mask_spans(text: str) -> Iterator[tuple[int, int]]:
         yield from (match.span() for match in MARKER.finditer(text))
 
 
+def unmasked_parts(text: str) -> Iterator[str]:
+    """What a masked text still shows: the parts before, between and after the masks."""
+    start = 0
+    for first, last in mask_spans(text):
+        yield text[start:first]
+        start = last
+    yield text[start:]
+
+
 def escape(text: str) -> str:
     """The visible text as HTML, for the content of an element and for attributes in quotes."""
     return str(markupsafe.escape(visible(text)))
