@@ -153,7 +153,7 @@ class PageRequest:
         """True if a query parameter has this value, perhaps among others. Case does not matter, as in filters."""
         return value.casefold() in map(str.casefold, self.params(name))
 
-    def toggle_url(self, name: str, value: str) -> Markup:
+    def toggle_url(self, name: str, value: str, path: str | None = None) -> Markup:
         """This address with a value added to a query parameter, or removed from it; from the first page on.
 
         A parameter that has only one value gets this one in place of another.
@@ -161,7 +161,7 @@ class PageRequest:
         others = [other for other in self.params(name) if other.casefold() != value.casefold()]
         added = [] if self.has_value(name, value) else [value]
         values = others + added if name in REPEATABLE_PARAMETERS else added
-        return self.url(**{name: values, "page": None})
+        return self.url(path, **{name: values, "page": None})
 
 
 def usage_parameter(name: str, value: str) -> str:
