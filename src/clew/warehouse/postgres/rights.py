@@ -10,8 +10,15 @@ from clew.warehouse.urls import display_server
 
 SESSIONS, TOTALS = "clew", "clew_totals"
 """The schemas of sessions and of published totals."""
-COUNTERS = "^pg_stat_get_|^pg_(total_relation|relation|table|indexes|database|tablespace)_size$"
-"""Names of functions of the server that tell who is connected, and how much is written. The guide revokes the same."""
+COUNTERS = (
+    "^pg_(stat_get_|control_|current_(wal|xact|snapshot)|last_(wal|committed)|(total_relation|relation|table|indexes"
+    "|database|tablespace)_size$|lock_status$|blocking_pids$|prepared_xact$|get_replication_slots$)"
+    "|^txid_|^lo_(creat|from_bytea)"
+)
+"""Names of functions of the server that tell who is connected and how much is written, or that create large objects.
+
+The guide revokes the same.
+"""
 # Roles that the user is a member of are not trusted: a superuser is a member of all roles, and in PostgreSQL 15 a role
 # can make others its members.
 _UNSAFE_SCHEMA = """
