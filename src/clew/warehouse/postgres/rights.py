@@ -86,7 +86,7 @@ SELECT role, c.oid::regclass::text FROM readers, pg_class c WHERE c.oid IN (
 SELECT role, oid::regprocedure::text FROM readers, pg_proc
 WHERE prosecdef AND pronamespace <> 'pg_catalog'::regnamespace AND has_function_privilege(role, oid, 'EXECUTE')
   AND prorettype NOT IN ('trigger'::regtype, 'event_trigger'::regtype)""",
-    "it sees when others connect, or how many rows they write": f"""
+    "it sees when others connect or what they write, or may create large objects": f"""
 SELECT role, oid::regprocedure::text FROM readers, pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace
   AND proname ~ '{COUNTERS}' AND has_function_privilege(role, oid, 'EXECUTE')""",
     "it may create schemas or temporary tables in this database": """
