@@ -44,7 +44,7 @@ from clew.sources.moved_projects import full_path
 @click.command("convert")
 @session_argument("PATH|REF")
 @click.option("--to", "target", metavar="AGENT", required=True, help="The agent to convert for, from `clew agents`.")
-@target_home_option
+@target_home_option("to write the session to")
 @click.option("--branch", metavar="MESSAGE", help="Convert the branch of this message: its number or uuid.")
 @click.option(
     "--cwd",

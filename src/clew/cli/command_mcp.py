@@ -22,7 +22,7 @@ from clew.cli.options import (
     dry_run_option,
     open_library,
     refuse_json,
-    wanted_sources,
+    source_arguments,
 )
 from clew.cli.redaction import NAMES, redacting_answers, redaction
 from clew.errors import UsageError
@@ -77,8 +77,7 @@ def _tools(context: click.Context, homes: tuple[str, ...]) -> Tools:
     masking.prepare()
     opened = open_library(context, homes)
     named = (*context.find_root().obj["homes"], *homes)
-    options = [word for home in named for word in ("--home", str(Path(home).absolute()))]
-    options += [word for name in wanted_sources(context) for word in ("--source", name)]
+    options = source_arguments(context, homes)
 
     def hosts() -> tuple[Host, ...]:
         return opened.hosts

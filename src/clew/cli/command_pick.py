@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clew.cli.options import NO_SYNC, common_without_json, refuse_json, wanted_sources
+from clew.cli.options import NO_SYNC, common_without_json, refuse_json, source_arguments
 from clew.cli.redaction import redaction
 from clew.cli.session_argument import is_interactive
 from clew.errors import UsageError
@@ -31,12 +31,10 @@ def command(context: click.Context, /, homes: tuple[str, ...]) -> None:
     from clew.cli.picker import ACTIONS, pick
 
     action, choice = pick(context, homes, ACTIONS)
-    root = context.find_root()
-    words = [word for home in (*root.obj["homes"], *homes) for word in ("--home", home)]
-    words += [word for name in wanted_sources(context) for word in ("--source", name)]
+    words = source_arguments(context, homes)
     words += ["--no-sync"] if context.meta.get(NO_SYNC) else []
     more = ["-o", _export_name(context, choice)] if action == "export" else []
-    root.command.main([*words, action, *more, "--", choice.reference], prog_name="clew")
+    context.find_root().command.main([*words, action, *more, "--", choice.reference], prog_name="clew")
 
 
 def _export_name(context: click.Context, choice: Choice) -> str:

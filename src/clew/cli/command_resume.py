@@ -16,10 +16,10 @@ from clew.cli.options import (
     dry_run_option,
     find_to_convert,
     full_history_option,
+    source_arguments,
     sourcing,
     target_home_option,
     target_host,
-    wanted_sources,
     wants_json,
 )
 from clew.cli.output import print_json, print_message
@@ -48,7 +48,7 @@ from clew.stored_session import StoredSession
 @full_history_option
 @dry_run_option("--print")
 @click.option("--allow-loss", is_flag=True, help="Continue even if some content cannot be carried over.")
-@target_home_option
+@target_home_option("to write the session to")
 @redacting_output
 @choosing_project
 @sourcing
@@ -94,7 +94,7 @@ def command(
             # Report now what would prevent the conversion.
             continuation.conversion.rehearse(host.home)
             exact = _exact_reference(reference, session)
-            conversion = continuation.convert_command(exact, _sources(context), allow_loss=allow_loss)
+            conversion = continuation.convert_command(exact, source_arguments(context), allow_loss=allow_loss)
         elif not is_written:
             written = continuation.write(allow_loss=allow_loss)
             print_message(f"converted: {written.files[0]}")
@@ -129,12 +129,6 @@ def _print_commands(context: click.Context, continuation: Continuation, conversi
         )
     for line in continuation.shell_lines(redaction(context, for_programs=False).text, conversion):
         click.echo(line)
-
-
-def _sources(context: click.Context) -> list[str]:
-    """The options that make another command look at the homes and sources this one looks at."""
-    named = [word for home in context.find_root().obj["homes"] for word in ("--home", home)]
-    return [*named, *(word for name in wanted_sources(context) for word in ("--source", name))]
 
 
 def _refuse_conversion(described: Converted, allow_loss: bool) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from clew.cli.options import NO_SYNC, common, open_library, wanted_sources, wants_json
+from clew.cli.options import NO_SYNC, common, open_library, source_arguments, wanted_sources, wants_json
 from clew.errors import ClewError
 
 AGENT = "claude-code"
@@ -143,11 +143,9 @@ def _refresh_in_background(context: click.Context, homes: tuple[str, ...], folde
     if not folder.is_dir() or (marker.exists() and time.time() - marker.stat().st_mtime < REFRESH_SECONDS):
         return
     marker.touch()
-    named = [word for home in (*context.find_root().obj["homes"], *homes) for word in ("--home", home)]
-    named += [word for source in wanted_sources(context) for word in ("--source", source)]
     Popen(
         # -P: no module is loaded from the current folder, which may hold untrusted code.
-        [sys.executable, "-P", "-m", "clew", *named, "stats", "--since", "today", "--json"],
+        [sys.executable, "-P", "-m", "clew", *source_arguments(context, homes), "stats", "--since", "today", "--json"],
         stdin=DEVNULL,
         stdout=DEVNULL,
         stderr=DEVNULL,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from clew.cli.options import Folder, refuse_json, target_host
+from clew.cli.options import refuse_json, target_home_option, target_host
 from clew.cli.output import print_message
 from clew.cli.redaction import Redaction
 from clew.errors import ClewError, UnknownReference, UsageError
@@ -23,13 +23,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
-configured_home_option = click.option(
-    "--home",
-    "target_home",
-    type=Folder(path_type=Path),
-    metavar="DIR",
-    help="Home folder with the configuration of agents; default: the one named before the command, else your own.",
-)
+configured_home_option = target_home_option("with the configuration of agents")
 
 
 def agent_option(*, required: bool) -> Callable[[F], F]:

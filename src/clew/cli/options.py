@@ -159,13 +159,17 @@ def named_homes(context: click.Context, homes: tuple[str, ...]) -> tuple[str, ..
     return named
 
 
-target_home_option = click.option(
-    "--home",
-    "target_home",
-    type=Folder(path_type=Path),
-    metavar="DIR",
-    help="Home folder to write the session to; default: the one named before the command, else your own.",
-)
+def source_arguments(context: click.Context, homes: tuple[str, ...] = ()) -> list[str]:
+    """The options that make another command read the homes and sources that this one reads."""
+    homes = (*context.find_root().obj["homes"], *homes)
+    named = [word for home in homes for word in ("--home", str(Path(home).absolute()))]
+    return [*named, *(word for name in wanted_sources(context) for word in ("--source", name))]
+
+
+def target_home_option(what: str) -> Callable[[F], F]:
+    """--home, for commands that write below one home folder; `what` says what is or comes there."""
+    help_text = f"Home folder {what}; default: the one named before the command, else your own."
+    return click.option("--home", "target_home", type=Folder(path_type=Path), metavar="DIR", help=help_text)
 
 
 full_history_option = click.option(

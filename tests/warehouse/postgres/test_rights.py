@@ -179,6 +179,6 @@ def test_no_setting_changes_where_names_are_looked_up(attacked: Attacked, monkey
     url = f"{attacked.person}?options=-c%20search_path%3Dseen,pg_catalog"
     for address in (attacked.person, url):
         with closing(connect(address)) as db:
-            assert db.execute("SHOW search_path").fetchone() == ("clew,pg_temp",)
+            assert db.execute("SHOW search_path").fetchone() == ("clew, pg_temp",)
     assert attacked.company.machines["p0"].push(url).pushed.sources == 1
     assert ask(attacked.company.admin, "SELECT count(*) FROM seen.loaded") == [(0,)]

@@ -51,11 +51,16 @@ def database_identity(url: str) -> str:
 
 def connect(url: str, *, read_only: bool = False) -> Connection:
     """Open a connection in autocommit mode: transactions are always explicit."""
-    options = _parameters(url)
-    settings = f"-c search_path=clew,pg_temp{' -c default_transaction_read_only=on' if read_only else ''}"
-    options["options"] = f"{options.get('options') or ''} {settings}".strip()
     with translate_errors(url):
-        db: Connection = psycopg.connect(**options, autocommit=True)
+        db: Connection = psycopg.connect(**_parameters(url), autocommit=True)
+        try:
+            # Statements name tables without a schema. Settings of a connection string may be dropped by a pool.
+            db.execute("SET search_path = clew, pg_temp")
+            if read_only:
+                db.execute("SET default_transaction_read_only = on")
+        except BaseException:
+            db.close()
+            raise
     return db
 
 
