@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from clew.catalog import database
@@ -251,11 +252,16 @@ class Searcher:
             def is_match(parts: list[str]) -> bool:
                 return any(find(part) for part in parts)
 
-        last = request.offset + request.limit
-        found = (match for match in candidates if is_match(list(unmasked_parts(self._masked_text(match.doc)))))
-        first = list(islice(found, last + 1))
-        page = first[request.offset : last]
-        return Found(len(first), page, self._hits(page[shown], find), is_total_known=len(first) <= last)
+        last, found, texts = request.offset + request.limit, list[Match](), dict[int, str]()
+        for match in candidates:
+            text = self._masked_text(match.doc)
+            if is_match(list(unmasked_parts(text))):
+                found.append(match)
+                texts[match.doc] = text
+                if len(found) > last:
+                    break
+        page = found[request.offset : last]
+        return Found(len(found), page, self._hits(page[shown], find, texts), is_total_known=len(found) <= last)
 
     def _candidates(self, query: Query, request: Request) -> Iterator[Match]:
         """The blocks whose unmasked text may match a query."""
@@ -348,7 +354,7 @@ class Searcher:
             return None
         return row if scope.sources is None or doc // KEYS_PER_SOURCE in scope.sources else None
 
-    def _hits(self, page: list[Match], find: Find) -> list[Hit]:
+    def _hits(self, page: list[Match], find: Find, masked_texts: Mapping[int, str] = MappingProxyType({})) -> list[Hit]:
         hits = []
         for match in page:
             row = self._db.execute(_ROW, (match.doc,)).fetchone()
@@ -356,7 +362,7 @@ class Searcher:
                 kind, when, message, agent, session, title, project, _ = row
                 calls = self._credential_calls(match.doc // KEYS_PER_SOURCE)
                 # Redact the whole text before cutting: a cut secret would not be recognized.
-                text = self._masked_text(match.doc)
+                text = masked_texts.get(match.doc) or self._masked_text(match.doc)
                 shown = snippet(text, find, visible)
                 title, project = self._redact(title, calls), self._redact(project)
                 hits.append(Hit(agent, session, message or None, kind, match.when or when, title, project, shown))
