@@ -8,13 +8,12 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
-from pathlib import PurePath
 from typing import Any
 
 from clew.agents.base import Agent
 from clew.agents.extension_points import ConfigFile, Hook
-from clew.config_file_edits import JsonAddition
-from clew.errors import UsageError
+from clew.config_file_edits import JsonAddition, clew_arguments
+from clew.errors import WouldLose
 from clew.host import Host
 
 _HOOKS = "hooks"
@@ -69,7 +68,7 @@ class HookAddition(JsonAddition):
     def remove(self, text: str, content_before_install: str | None) -> str:
         note = self.user_entry_note(text)
         if note and not self.is_installed_in(text):
-            raise UsageError(f"{note}; remove it by hand")
+            raise WouldLose(f"{note}; remove it by hand")
         return super().remove(text, content_before_install)
 
     def remove_from(self, values: dict[str, Any]) -> dict[str, Any]:
@@ -107,13 +106,9 @@ class HookAddition(JsonAddition):
     def _is_own(self, hook: Any) -> bool:
         """True for a hook that clew wrote, wherever its program was installed."""
         try:
-            words = _shell_words(_command(hook))
+            return clew_arguments(_shell_words(_command(hook))) == self._arguments
         except ValueError:
             return False
-        program, arguments = words[: -len(self._arguments)], words[-len(self._arguments) :]
-        if arguments != self._arguments or not program:
-            return False
-        return program[1:] == ["-P", "-m", "clew"] or (len(program) == 1 and PurePath(program[0]).stem == "clew")
 
 
 def _hooks_of(group: Any) -> list[Any]:
