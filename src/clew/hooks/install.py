@@ -17,9 +17,28 @@ from clew.errors import WouldLose
 from clew.host import Host
 
 _HOOKS = "hooks"
+# Words that may come before the program: of the shell, and of programs that run another one.
+_LAUNCHERS = (
+    *("if", "then", "else", "do", "!", "{", "exec", "command", "time", "env", "timeout", "nice", "ionice", "nohup"),
+    *("setsid", "stdbuf", "sudo", "uv", "uvx", "pipx", "run", r"python[\d.]*", "py"),
+)
 _OPTION_VALUE = r"""(?:"[^"]*"|'[^']*'|[^\s;&|"'-][^\s;&|]*)"""
-# Only options may stand in between: `cd ~/src/clew && git hook run pre-commit` does not run clew.
-_RUNS_CLEW = re.compile(rf"""\bclew(?:\.exe)?["']?(?:\s+-[\w-]+(?:(?:=|\s+){_OPTION_VALUE})?)*\s+hook\s+run\b""")
+# clew has to be the program: neither `cd ~/src/clew && git hook run` nor `git -C ~/src/clew hook run` runs it.
+_RUNS_CLEW = re.compile(
+    rf"""
+    (?: ^ | [;&|()`\n] | (?<=\s)["'] ) [\t\ ]*          # a command begins, perhaps a quoted one: sh -c '...'
+    (?: (?:
+        \w+=(?:"[^"]*"|'[^']*'|[^\s;&|"'])*             # a variable of the environment
+        | -[\w-]*(?:=[^\s;&|"']*)?                      # an option of what comes before clew
+        | \d[\w.]*                                      # its value, such as the seconds of `timeout`
+        | (?:[^\s;&|"'=-][^\s;&|"'=]*/|/)?(?:{"|".join(_LAUNCHERS)})
+    ) \s+ )*
+    (?: "(?:[^"]*[\\/])?clew(?:\.exe)?" | '(?:[^']*[\\/])?clew(?:\.exe)?' | (?:[^\s;&|"'=]*[\\/])?clew(?:\.exe)? )
+    (?: \s+ -[\w-]+ (?: (?:=|\s+){_OPTION_VALUE} )? )*
+    \s+ hook \s+ run \b
+    """,
+    re.VERBOSE,
+)
 
 
 def hook_addition(agent: Agent, host: Host, program: Sequence[str] = ()) -> HookAddition | None:
