@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from clew.cli.main import main
+from clew.cli.main import run
 from tests.cli.running import COMMAND, clew
 
 
@@ -124,8 +124,9 @@ def test_a_system_without_sighup(busy_home: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.delattr(signal, "SIGHUP")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setattr("time.sleep", interrupt)
+    monkeypatch.setattr("sys.argv", ["clew", "--home", str(busy_home), "watch"])
     with pytest.raises(SystemExit) as ended:
-        main(["--home", str(busy_home), "watch"])
+        run()
     assert ended.value.code == 130
 
 

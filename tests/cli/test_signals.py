@@ -1,0 +1,57 @@
+"""Commands that are ended by a signal while they start or write."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# Waits once a file below the folder of the first argument is complete but has not got its name yet.
+PROGRAM = """
+import os, sys, time
+from clew.cli.main import run
+
+folder, replace = sys.argv.pop(1), os.replace
+
+def wait(old, new):
+    if os.fspath(new).startswith(folder):
+        print("waits", flush=True)
+        for _ in range(600):
+            time.sleep(0.1)
+    replace(old, new)
+
+os.replace = wait
+run()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["bundle", "create", "@last", "-o", "x.tar"],
+        ["export", "@last", "-o", "x.html"],
+        ["export", "@last", "-o", "x.json"],
+        ["export", "@last", "--format", "atif", "-o", "x.json"],
+        ["export", "@last", "--format", "otel", "-o", "x.jsonl"],
+        ["export", "--format", "hf", "-o", "x"],
+        ["export", "--format", "markdown", "-o", "x"],
+        ["export", "--site", "x", "--agent", "gemini"],
+    ],
+    ids=" ".join,
+)
+def test_no_file_is_left(words: list[str], number: signal.Signals, synced_demo: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path), "--home", str(synced_demo), *words]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline() == b"waits\n", process.stderr.read()
+        assert list(tmp_path.rglob(".*"))
+        process.send_signal(number)
+        assert process.wait(60) == 128 + number
+        assert b"Traceback" not in process.stderr.read()
+    # Pages of a site that are complete may stay.
+    assert list(tmp_path.rglob(".*")) == []
