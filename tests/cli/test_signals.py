@@ -55,3 +55,25 @@ def test_no_file_is_left(words: list[str], number: signal.Signals, synced_demo: 
         assert b"Traceback" not in process.stderr.read()
     # Pages of a site that are complete may stay.
     assert list(tmp_path.rglob(".*")) == []
+
+
+# Interrupts itself while the first module of another package is loaded.
+STARTING = """
+import os, signal, sys
+
+class Interrupt:
+    def find_spec(self, name, path, target=None):
+        if name == "click":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+from clew.__main__ import run
+run()
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+def test_an_interrupt_at_the_start_prints_nothing() -> None:
+    ended = subprocess.run([sys.executable, "-c", STARTING, "--version"], capture_output=True, timeout=60, check=False)
+    # The shell calls this exit code 130.
+    assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, b"", b"")
