@@ -343,9 +343,11 @@ def test_an_agent_without_known_configuration_is_named(home: Path) -> None:
 
 
 def test_without_the_extra_one_line_says_what_is_missing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "mcp_types", None)
-    monkeypatch.delitem(__import__("sys").modules, "clew.mcp.server", raising=False)
+    monkeypatch.setattr("clew.extras.find_spec", lambda _name: None)
+    advice = "needs mcp, mcp_types: pip install '.[mcp]' in a clone of clew\n"
     refused = clew("mcp")
-    assert refused.code == 2
-    assert refused.err.count("\n") == 1
-    assert 'pip install "clew[mcp]"' in refused.err
+    assert (refused.code, refused.err) == (2, f"clew: this {advice}")
+    installed = change("install", "gemini")
+    assert installed.code == 0
+    assert installed.err.endswith(f"clew: the server will not start: it {advice}")
+    assert "clew" in servers(home / FILES["gemini"])
