@@ -63,6 +63,8 @@ def command(
     masking.prepare()
 
     def read_state() -> dict[str, JSON]:
+        # Every update shows all sessions again: what is masked in the last one is reported at the end.
+        masking.masked.clear()
         return present_state(library, filters)
 
     try:
