@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from clew.io.signals import exit_on_signal
+
 # Waits once a file below the folder of the first argument is complete but has not got its name yet.
 PROGRAM = """
 import os, sys, time
@@ -46,15 +48,37 @@ run()
 )
 def test_no_file_is_left(words: list[str], number: signal.Signals, synced_demo: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM, str(tmp_path), "--home", str(synced_demo), *words]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as process:
         assert process.stdout is not None and process.stderr is not None
         assert process.stdout.readline() == b"waits\n", process.stderr.read()
         assert list(tmp_path.rglob(".*"))
-        process.send_signal(number)
+        if number == signal.SIGHUP:
+            os.killpg(process.pid, number)  # as a closed terminal does: to all processes
+        else:
+            process.send_signal(number)
         assert process.wait(60) == 128 + number
         assert b"Traceback" not in process.stderr.read()
     # Pages of a site that are complete may stay.
     assert list(tmp_path.rglob(".*")) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+def test_a_second_signal_ends_a_process_that_went_on_but_does_not_interrupt_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    with exit_on_signal():
+        with pytest.raises(SystemExit) as ended:
+            signal.raise_signal(signal.SIGHUP)
+        assert ended.value.code == 128 + signal.SIGHUP
+        signal.raise_signal(signal.SIGHUP)
+        now += 3
+        with pytest.raises(SystemExit):
+            signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 # Interrupts itself while the first module of another package is loaded.
