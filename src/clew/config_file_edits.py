@@ -17,7 +17,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -99,6 +99,16 @@ class Addition(ABC):
     def not_installed_error(self) -> UnknownReference:
         """The error that the file does not have the addition."""
         return UnknownReference(f"{self.file.path} has no {self.title}")
+
+
+def clew_arguments(words: Sequence[str]) -> list[str] | None:
+    """The arguments of clew in a command as clew writes it, wherever it was installed; None for any other command.
+
+    By them, all additions that run clew recognize an entry that clew added.
+    """
+    if words and PurePath(words[0]).stem == "clew":
+        return list(words[1:])
+    return list(words[4:]) if list(words[1:4]) == ["-P", "-m", "clew"] else None
 
 
 class Edit(NamedTuple):

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from clew.cli.main import main
 
-COMMAND = (sys.executable, "-c", "from clew.cli.main import main; main()")
+COMMAND = (sys.executable, "-c", "from clew.cli.main import run; run()")
 """The installed command, whatever the path says."""
 
 LATEST = "d75994b4-e8eb-4bb4-be37-ca1f27aa9485"

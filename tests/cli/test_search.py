@@ -363,7 +363,7 @@ def test_an_empty_result_names_the_filters(demo: Path) -> None:
 
 def test_sessions_without_a_model_are_not_denied(demo: Path) -> None:
     ran = clew("--home", demo, "stats", "--agent", "sage-emacs", "--by", "model")
-    assert (ran.code, ran.err) == (1, "no sessions with a model match --agent sage-emacs\n")
+    assert (ran.code, ran.err) == (1, "no sessions with token usage match --agent sage-emacs\n")
 
 
 def test_an_empty_period_is_explained(demo: Path) -> None:

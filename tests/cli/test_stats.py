@@ -151,6 +151,16 @@ def test_nothing_there_is_exit_code_1(tmp_path: Path) -> None:
     assert clew("stats", "--home", tmp_path, "--json").code == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [(("--by", "model"), "token usage"), (("--blocks",), "token usage"), (("--by", "tool"), "tool calls")],
+)
+def test_sessions_without_usage_are_not_denied(words: tuple[str, ...], missing: str, tmp_path: Path) -> None:
+    claude(tmp_path, prompt("hello"))
+    ran = clew("--home", tmp_path, "stats", *words)
+    assert (ran.code, ran.err) == (1, f"no sessions with {missing} found\n")
+
+
 @pytest.mark.parametrize("words", [("--has", "luck"), ("--since", "someday"), ("--by", "moon")])
 def test_what_it_cannot_do_is_said(words: tuple[str, str], demo: Path) -> None:
     ran = run("stats", "--home", demo, *words)

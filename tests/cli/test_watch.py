@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from clew.cli.main import main
+from clew.cli.main import run
 from tests.cli.running import COMMAND, clew
 
 
@@ -112,6 +112,24 @@ def read_until(terminal: int, text: bytes, seconds: float = 60) -> bytes:
     return shown
 
 
+def test_a_secret_counts_once_in_many_updates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = write_session(tmp_path, 1, "tide", ended=timedelta(seconds=1), answered=False)
+    log.write_text(log.read_text().replace("Question 1", "AKIA" + "Q3EGRIT5QPZ7XW2M"))
+    sleeps = iter([None, None])
+
+    def sleep(_seconds: float) -> None:
+        try:
+            next(sleeps)
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+    monkeypatch.setattr("time.sleep", sleep)
+    watched = clew("--home", tmp_path, "watch", "--json", "--redact", "secrets")
+    assert watched.code == 130
+    assert len(watched.out.splitlines()) == 3
+    assert "masked 1 aws_access_key" in watched.err
+
+
 @pytest.mark.parametrize("seconds", ["nan", "inf", "1e300", "0.1"])
 def test_an_interval_that_is_none_is_refused(busy_home: Path, seconds: str) -> None:
     assert clew("--home", busy_home, "watch", "--once", "--every", seconds).code == 2
@@ -124,8 +142,9 @@ def test_a_system_without_sighup(busy_home: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.delattr(signal, "SIGHUP")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setattr("time.sleep", interrupt)
+    monkeypatch.setattr("sys.argv", ["clew", "--home", str(busy_home), "watch"])
     with pytest.raises(SystemExit) as ended:
-        main(["--home", str(busy_home), "watch"])
+        run()
     assert ended.value.code == 130
 
 

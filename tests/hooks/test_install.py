@@ -158,6 +158,10 @@ def test_empty_values_of_the_user_stay(agent: str, content: str, home: Path) -> 
         "clew --home '/srv/my home' --source=laptop --no-sync hook run --agent gemini",
         '"C:\\Program Files\\clew.exe" hook run --agent gemini --foreground',
         "python3 -m clew hook run --agent gemini",
+        "if [ -t 0 ]; then nice -n 5 timeout -k 2s 10s ~/bin/clew hook run; fi",
+        "env -i A='b c' uv run --frozen clew hook run --agent gemini",
+        "cd /tmp&&clew hook run",
+        'cmd /c ""C:\\My Files\\clew.exe" hook run"',
     ],
 )
 def test_a_line_of_the_user_that_runs_clew_is_reported_and_stays(command: str, home: Path) -> None:
@@ -170,7 +174,7 @@ def test_a_line_of_the_user_that_runs_clew_is_reported_and_stays(command: str, h
     (row,) = (row for row in clew("hook", "status", "--json").json["agents"] if row["installed"])
     assert (row["command"], row["problem"]) == (command, None)
     for removed in (change("uninstall", "gemini"), clew("hook", "uninstall")):
-        assert removed.code == 2
+        assert removed.code == 6
         assert line in removed.err and "remove it by hand" in removed.err
     assert path.read_text() == content
 
@@ -187,7 +191,19 @@ def test_a_line_of_the_user_that_runs_clew_stays_beside_the_hook_of_clew(home: P
 
 @every_agent
 @pytest.mark.parametrize(
-    "command", ["cd ~/src/clew && git hook run pre-commit", "clew sync; git hook run", "clew --no-sync | npm hook run"]
+    "command",
+    [
+        "cd ~/src/clew && git hook run pre-commit",
+        "clew sync; git hook run",
+        "clew --no-sync | npm hook run",
+        "git -C ~/src/clew hook run pre-commit",
+        "sudo git -C '/my src/clew' hook run pre-commit",
+        'git -C "clew" hook run pre-commit',
+        "git --git-dir=~/src/clew hook run pre-commit",
+        "sh -c 'git -C clew hook run'",
+        "clew search hook run",
+        "echo clew hook run",
+    ],
 )
 def test_a_hook_of_the_user_that_only_names_clew_is_like_any_other(agent: str, command: str, home: Path) -> None:
     user_hook = {"hooks": [{"type": "command", "command": command}]}

@@ -221,7 +221,6 @@ def test_a_linked_folder_is_not_followed(home: Path, tmp_path: Path) -> None:
         ("gemini", "[]"),
         ("codex", "model = "),
         ("codex", 'mcp_servers = { other = { command = "x" } }'),
-        ("codex", '[mcp_servers.clew]\ncommand = "mine"'),
         ("codex", f'note = """\n{FIRST_LINE}\na text of the user\n# clew mcp: end\n"""\n'),
     ],
 )
@@ -232,6 +231,81 @@ def test_what_cannot_be_changed_safely_is_refused(agent: str, text: str, home: P
     assert refused.code in (2, 3)
     assert "internal error" not in refused.err
     assert path.read_text() == text
+
+
+def write_server(path: Path, entry: dict[str, object]) -> str:
+    """Write a file with one server `clew`, as a user would."""
+    if path.suffix == ".toml":
+        text = "\n".join(["[mcp_servers.clew]", *(f"{name} = {json.dumps(value)}" for name, value in entry.items())])
+    else:
+        text = json.dumps({"mcpServers": {"clew": entry}})
+    path.write_text(text)
+    return text
+
+
+@every_agent
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"command": "mine"},
+        {"command": "mine", "args": ["mcp"], "note": "x"},
+        {"command": "clew", "args": ["--home", "/srv", "mcp"]},
+        {"command": "clew", "args": ["mcp", "--home", "/srv"]},
+        {"command": "git", "args": ["-C", "/src/clew", "mcp"]},
+        {"command": "clew", "args": "mcp"},
+        {"command": "clew", "args": ["mcp", 1]},
+        {"url": "https://example.com/mcp"},
+    ],
+)
+def test_a_server_of_this_name_that_clew_did_not_add_stays(agent: str, entry: dict[str, object], home: Path) -> None:
+    path = config(home, agent)
+    text = write_server(path, entry)
+    for verb, advice in (("install", "change it by hand"), ("uninstall", "remove it by hand")):
+        refused = change(verb, agent)
+        assert refused.code == 6
+        assert refused.err == f"clew: {path}: the server 'clew' was not added by clew; {advice}\n"
+        assert path.read_text() == text
+    assert not (data_dir() / BACKUPS_FILE).exists()
+
+
+@every_agent
+def test_a_server_that_the_user_changed_since_stays(agent: str, home: Path) -> None:
+    path = config(home, agent)
+    change("install", agent)
+    text = path.read_text().replace('"mcp"', '"mcp", "--home", "/srv"')
+    path.write_text(text)
+    assert change("install", agent).code == 6
+    assert change("uninstall", agent).code == 6
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize("agent", ["claude-code", "gemini"])
+@pytest.mark.parametrize("words", [["/gone/bin/clew", "mcp"], ["/gone/python", "-P", "-m", "clew", "mcp"]])
+def test_the_server_of_another_installation_is_replaced_and_keeps_other_keys(
+    agent: str, words: list[str], home: Path
+) -> None:
+    path = config(home, agent)
+    write_server(path, {"command": words[0], "args": words[1:], "env": {"K": "v"}})
+    assert change("install", agent, "--redact", "all").code == 0
+    entry = servers(path)["clew"]
+    assert "/gone" not in json.dumps(entry)
+    assert entry["args"][-2:] == ["--redact", "all"]  # type: ignore[index]
+    assert entry["env"] == {"K": "v"}
+    assert change("uninstall", agent).code == 0
+    assert not path.exists()
+
+
+def test_keys_that_the_user_added_to_the_server_in_toml_are_not_dropped(home: Path) -> None:
+    path = config(home, "codex")
+    change("install", "codex")
+    text = path.read_text().replace("# clew mcp: end", "startup_timeout_sec = 20\n# clew mcp: end")
+    path.write_text(text)
+    refused = change("install", "codex", "--redact", "all")
+    assert refused.code == 3
+    assert "by hand" in refused.err
+    assert path.read_text() == text
+    assert change("uninstall", "codex").code == 0
+    assert "clew" not in path.read_text()
 
 
 def test_secrets_of_other_servers_are_masked_in_the_change(home: Path) -> None:
@@ -269,9 +343,11 @@ def test_an_agent_without_known_configuration_is_named(home: Path) -> None:
 
 
 def test_without_the_extra_one_line_says_what_is_missing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "mcp_types", None)
-    monkeypatch.delitem(__import__("sys").modules, "clew.mcp.server", raising=False)
+    monkeypatch.setattr("clew.extras.find_spec", lambda _name: None)
+    advice = "needs mcp, mcp_types: pip install '.[mcp]' in a clone of clew\n"
     refused = clew("mcp")
-    assert refused.code == 2
-    assert refused.err.count("\n") == 1
-    assert 'pip install "clew[mcp]"' in refused.err
+    assert (refused.code, refused.err) == (2, f"clew: this {advice}")
+    installed = change("install", "gemini")
+    assert installed.code == 0
+    assert installed.err.endswith(f"clew: the server will not start: it {advice}")
+    assert "clew" in servers(home / FILES["gemini"])

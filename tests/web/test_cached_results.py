@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from datetime import datetime
@@ -90,6 +91,29 @@ def test_a_failure_in_the_background_is_logged(app: Shown, caplog: pytest.LogCap
         while "no files today" not in caplog.text and time.monotonic() < deadline:
             time.sleep(0.01)
     assert "no files today" in caplog.text
+
+
+def test_the_end_of_the_app_is_no_failure_in_the_background(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    claude(tmp_path / "home", prompt("hello"))
+    begun, closed, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def read(context: AppContext) -> None:
+        db = context.db
+        begun.set()
+        closed.wait(10)
+        try:
+            db.execute("SELECT 1")
+        finally:
+            ended.set()
+
+    with caplog.at_level(logging.ERROR, "clew.web.context"):
+        with shown(tmp_path / "home", tmp_path / "catalog") as app:
+            app.context.run_in_background(read)
+            assert begun.wait(10)
+        closed.set()
+        assert ended.wait(10)
+        time.sleep(0.1)
+    assert caplog.text == ""
 
 
 def test_rules_that_change_while_the_app_runs_hold_on_every_page(tmp_path: Path) -> None:

@@ -36,7 +36,6 @@ from clew.convert.prepare import Prepared, is_converted, prepare, prepare_origin
 from clew.convert.report import conversion_report
 from clew.errors import SourceUnreadable, UsageError, WouldLose
 from clew.io.atomic import create
-from clew.io.signals import exit_on_signal
 from clew.references import message_of
 from clew.sources.moved_projects import full_path
 
@@ -98,7 +97,6 @@ def command(
     home.
     """
     target = registry.match(target)
-    context.with_resource(exit_on_signal())
     if message_of(reference) is not None:
         raise UsageError(f"{reference}: a session is converted whole, or the branch that --branch names")
     if report is not None and dry_run:

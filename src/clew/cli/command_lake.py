@@ -11,8 +11,8 @@ from clew.cli.options import as_json_option, common, filtering, open_library, re
 from clew.cli.output import print_json, print_message
 from clew.cli.progress import progress_bar
 from clew.errors import SourceUnreadable
+from clew.extras import require_extra
 from clew.warehouse.columns import LEVELS
-from clew.warehouse.extras import require_extra
 
 if TYPE_CHECKING:
     from clew.warehouse.lake.verify import VerifyReport

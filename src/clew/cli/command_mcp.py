@@ -24,8 +24,9 @@ from clew.cli.options import (
     refuse_json,
     source_arguments,
 )
+from clew.cli.output import print_message
 from clew.cli.redaction import NAMES, redacting_answers, redaction
-from clew.errors import UsageError
+from clew.extras import missing_extra, require_extra
 
 if TYPE_CHECKING:
     from clew.agents.extension_points import McpConfig
@@ -49,19 +50,16 @@ def command(context: click.Context, /, homes: tuple[str, ...]) -> None:
     Agents start it themselves, with standard input and output as the connection; `clew mcp install` adds it to their
     configuration. The tools only read: search, list_sessions, show, files, file_at, blame, todos, stats and
     resume_command. Sessions are resources too. Answers are short, can be read on with a cursor, and cite
-    agent:session#message. Secrets are masked unless --redact none is given. Needs the extra clew[mcp].
+    agent:session#message. Secrets are masked unless --redact none is given. Needs the extra `mcp`.
     """
     if context.invoked_subcommand is not None:
         return
     refuse_json(context)
-    try:
-        import anyio
+    require_extra("mcp")
+    import anyio
 
-        from clew.mcp.server import serve
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in ("anyio", "mcp", "mcp_types"):
-            raise
-        raise UsageError('`clew mcp` needs the extra "mcp"; run: pip install "clew[mcp]"') from None
+    from clew.mcp.server import serve
+
     anyio.run(serve, _tools(context, homes))
 
 
@@ -127,6 +125,9 @@ def install(
     options = ["--redact", redact] if redact is not None else []
     addition = server_addition(config, [*clew_command(is_shared=project is not None), "mcp", *options])
     print_and_apply(plan_install(addition), dry_run)
+    missing = missing_extra("mcp")
+    if missing is not None:
+        print_message(f"clew: the server will not start: it {missing}")
 
 
 @command.command("uninstall")

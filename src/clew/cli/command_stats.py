@@ -141,8 +141,8 @@ def command(
     elif found["rows"]:
         print_stats(found, grouping)
     else:
-        # Sessions without a recorded model or tool have no row.
-        print_no_sessions(context, f"sessions with a {grouping}" if grouping in ("model", "tool") else "sessions")
+        sessions = found["totals"]["sessions"] + found["totals"]["subagents"]
+        print_no_sessions(context, _COUNTED_SESSIONS.get(grouping, "sessions") if sessions else "sessions")
     return 0 if found["rows"] and (budget is None or not found["budget"]["is_exceeded"]) else 1
 
 
@@ -250,6 +250,14 @@ _TOOLS: list[tuple[str, Cell]] = [
     ("95 %", lambda row: _span(row["p95_seconds"])),
     ("longest", lambda row: _span(row["longest_seconds"])),
 ]
+
+
+_COUNTED_SESSIONS = {
+    "model": "sessions with token usage",
+    BLOCK: "sessions with token usage",
+    "tool": "sessions with tool calls",
+}
+"""What messages call the sessions that have a row, by grouping: others may exist, and have none."""
 
 
 def print_stats(found: Row, by: str) -> None:

@@ -19,7 +19,6 @@ from clew.cli.output import print_json, use_color
 from clew.cli.redaction import Redaction, redacting, redaction
 from clew.errors import UsageError
 from clew.filters import Filters
-from clew.io.signals import exit_on_signal
 from clew.library import Library
 from clew.model.json import JSON
 
@@ -64,6 +63,8 @@ def command(
     masking.prepare()
 
     def read_state() -> dict[str, JSON]:
+        # Every update shows all sessions again: what is masked in the last one is reported at the end.
+        masking.masked.clear()
         return present_state(library, filters)
 
     try:
@@ -196,12 +197,11 @@ def _show_live(read_state: Callable[[], dict[str, JSON]], masking: Redaction, ev
     console = Console(no_color=not use_color() or None, highlight=False)
     first = drawn()  # A first sync shows its progress on the ordinary screen.
     live = Live(first, console=console, screen=True, auto_refresh=False)
-    # On a signal, the terminal must not stay on the other screen, without a cursor.
-    with exit_on_signal():
-        try:
-            live.start()
-            while True:
-                time.sleep(every)
-                live.update(drawn(), refresh=True)
-        finally:
-            live.stop()
+    try:
+        live.start()
+        while True:
+            time.sleep(every)
+            live.update(drawn(), refresh=True)
+    finally:
+        # The terminal must not stay on the other screen, without a cursor.
+        live.stop()

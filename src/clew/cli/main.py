@@ -19,6 +19,7 @@ from clew.cli.options import FAILED, common
 from clew.datadir import environment_problem
 from clew.errors import ClewError, RemoteFailed, SourceUnreadable, UsageError
 from clew.io.paths import escape_controls
+from clew.io.signals import exit_on_signal
 
 BROKEN_PIPE = 141
 
@@ -192,6 +193,7 @@ def main(context: click.Context, homes: tuple[str, ...], as_json: bool, version:
 def run() -> None:
     """Run the command line; an interrupt while modules are loading ends it without a traceback."""
     try:
-        main(prog_name="clew", complete_var=COMPLETE_VARIABLE)
+        with exit_on_signal():
+            main(prog_name="clew", complete_var=COMPLETE_VARIABLE)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

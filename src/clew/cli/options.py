@@ -280,7 +280,10 @@ def given_filters(context: click.Context) -> str:
 
 
 def print_no_sessions(context: click.Context, subject: str = "sessions") -> None:
-    """Say why there is no result: the filters, or that no agent has sessions in the folders that are read."""
+    """Say why there is no result: the filters, or that no agent has sessions in the folders that are read.
+
+    `subject` names the sessions that would count, if there are others.
+    """
     from clew.cli.output import print_message
 
     if filters := given_filters(context):
@@ -288,6 +291,8 @@ def print_no_sessions(context: click.Context, subject: str = "sessions") -> None
         if (until := context.params.get("until")) and until == context.params.get("since"):
             hint = f"; --until {until} ends where {until} begins"
         print_message(f"no {subject} match {filters}{hint}")
+    elif subject != "sessions":
+        print_message(f"no {subject} found", mask=False)
     else:
         print_message("no sessions found; `clew agents` lists the folders that are read", mask=False)
 

@@ -16,7 +16,6 @@ from clew.convert.losses import Converted, Loss, refusal, serious
 from clew.convert.origin import OriginalFile
 from clew.errors import Busy, WouldLose
 from clew.io.paths import safe_below
-from clew.io.signals import exit_on_signal
 from clew.store.layout import refuse_copy
 
 LOG_SUFFIX = ".jsonl"
@@ -44,7 +43,7 @@ class Prepared(ABC):
         attempts = 0
         while True:
             try:
-                with exit_on_signal(), FileTransaction(home) as transaction:
+                with FileTransaction(home) as transaction:
                     return self._write(transaction, home)
             except Busy:
                 # Another program has changed a list that must name the session.

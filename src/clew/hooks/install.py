@@ -8,19 +8,37 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
-from pathlib import PurePath
 from typing import Any
 
 from clew.agents.base import Agent
 from clew.agents.extension_points import ConfigFile, Hook
-from clew.config_file_edits import JsonAddition
-from clew.errors import UsageError
+from clew.config_file_edits import JsonAddition, clew_arguments
+from clew.errors import WouldLose
 from clew.host import Host
 
 _HOOKS = "hooks"
+# Words that may come before the program: of the shell, and of programs that run another one.
+_LAUNCHERS = (
+    *("if", "then", "else", "do", "!", "{", "exec", "command", "time", "env", "timeout", "nice", "ionice", "nohup"),
+    *("setsid", "stdbuf", "sudo", "uv", "uvx", "pipx", "run", r"python[\d.]*", "py"),
+)
 _OPTION_VALUE = r"""(?:"[^"]*"|'[^']*'|[^\s;&|"'-][^\s;&|]*)"""
-# Only options may stand in between: `cd ~/src/clew && git hook run pre-commit` does not run clew.
-_RUNS_CLEW = re.compile(rf"""\bclew(?:\.exe)?["']?(?:\s+-[\w-]+(?:(?:=|\s+){_OPTION_VALUE})?)*\s+hook\s+run\b""")
+# clew has to be the program: neither `cd ~/src/clew && git hook run` nor `git -C ~/src/clew hook run` runs it.
+_RUNS_CLEW = re.compile(
+    rf"""
+    (?: ^ | [;&|()`\n] | (?<=\s)["'] ) [\t\ ]*          # a command begins, perhaps a quoted one: sh -c '...'
+    (?: (?:
+        \w+=(?:"[^"]*"|'[^']*'|[^\s;&|"'])*             # a variable of the environment
+        | -[\w-]*(?:=[^\s;&|"']*)?                      # an option of what comes before clew
+        | \d[\w.]*                                      # its value, such as the seconds of `timeout`
+        | (?:[^\s;&|"'=-][^\s;&|"'=]*/|/)?(?:{"|".join(_LAUNCHERS)})
+    ) \s+ )*
+    (?: "(?:[^"]*[\\/])?clew(?:\.exe)?" | '(?:[^']*[\\/])?clew(?:\.exe)?' | (?:[^\s;&|"'=]*[\\/])?clew(?:\.exe)? )
+    (?: \s+ -[\w-]+ (?: (?:=|\s+){_OPTION_VALUE} )? )*
+    \s+ hook \s+ run \b
+    """,
+    re.VERBOSE,
+)
 
 
 def hook_addition(agent: Agent, host: Host, program: Sequence[str] = ()) -> HookAddition | None:
@@ -69,7 +87,7 @@ class HookAddition(JsonAddition):
     def remove(self, text: str, content_before_install: str | None) -> str:
         note = self.user_entry_note(text)
         if note and not self.is_installed_in(text):
-            raise UsageError(f"{note}; remove it by hand")
+            raise WouldLose(f"{note}; remove it by hand")
         return super().remove(text, content_before_install)
 
     def remove_from(self, values: dict[str, Any]) -> dict[str, Any]:
@@ -107,13 +125,9 @@ class HookAddition(JsonAddition):
     def _is_own(self, hook: Any) -> bool:
         """True for a hook that clew wrote, wherever its program was installed."""
         try:
-            words = _shell_words(_command(hook))
+            return clew_arguments(_shell_words(_command(hook))) == self._arguments
         except ValueError:
             return False
-        program, arguments = words[: -len(self._arguments)], words[-len(self._arguments) :]
-        if arguments != self._arguments or not program:
-            return False
-        return program[1:] == ["-P", "-m", "clew"] or (len(program) == 1 and PurePath(program[0]).stem == "clew")
 
 
 def _hooks_of(group: Any) -> list[Any]:

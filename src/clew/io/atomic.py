@@ -60,6 +60,10 @@ def _temporary(path: Path) -> tuple[int, str]:
             # The user knows the target, not the temporary file.
             error.filename = str(path)
             raise
+        except BaseException:
+            # A signal came while the file was created.
+            Path(place).unlink(missing_ok=True)
+            raise
 
 
 def write_atomic(path: Path, content: bytes, mode: int = 0o600) -> None:

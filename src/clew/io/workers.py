@@ -70,11 +70,10 @@ def run_in_workers(
     except BrokenProcessPool:
         pass
     finally:
-        executor.shutdown(wait=False, cancel_futures=True)
         if results:
             _terminate(own)
-        for process in own:
-            process.join()
+        # Waits for the executor's thread, too: if Python ended before, it would print a traceback.
+        executor.shutdown(cancel_futures=True)
     yield from map(fallback or work, tasks[done:])
 
 
@@ -96,8 +95,9 @@ def _terminate(workers: Collection[BaseProcess]) -> None:
 def _prepare_worker(work: Callable[[Any], Any]) -> None:
     global _work
     _work = work
-    # Ctrl-C reaches every process of the terminal. The parent alone answers it, and terminates the workers.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ctrl-C and the end of a terminal reach every process of it. The parent alone answers, and terminates the workers.
+    for name in ("SIGINT", "SIGHUP"):
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _on_terminate)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
 
@@ -115,9 +115,12 @@ def _run_task(task: Any) -> Any:
         _is_working = True
         return _work(task)
     except SystemExit:
-        os._exit(1)  # the executor would go on with the next task
+        pass
     finally:
         _is_working = False
+    # Here, the exception is gone, and the generators of its frames have cleaned up. The executor would go on with the
+    # next task.
+    os._exit(1)
 
 
 def _exit_with_parent() -> None:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from clew.agents.extension_points import McpConfig
-from clew.config_file_edits import BYTE_ORDER_MARK, Addition, JsonAddition, UnusableContent
-from clew.errors import UsageError
+from clew.config_file_edits import BYTE_ORDER_MARK, Addition, JsonAddition, UnusableContent, clew_arguments
+from clew.errors import WouldLose
 
 SERVER = "clew"
 """The name of the server in configurations."""
@@ -33,6 +33,17 @@ def server_addition(config: McpConfig, command: Sequence[str] = ()) -> Addition:
     return (_TomlServer if config.format == "toml" else _JsonServer)(config, entry)
 
 
+def _is_own(entry: Any) -> bool:
+    """True for a server whose command is as clew writes it. Its other keys, such as `env`, may be of the user."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("args"), list):
+        return False
+    words = [entry.get("command"), *entry["args"]]
+    if not all(isinstance(word, str) for word in words):
+        return False
+    arguments = clew_arguments(words)
+    return arguments == ["mcp"] or (arguments is not None and arguments[:-1] == ["mcp", "--redact"])
+
+
 class _JsonServer(JsonAddition):
     kind = _KIND
     title = _TITLE
@@ -43,10 +54,18 @@ class _JsonServer(JsonAddition):
         self.container_keys = [config.table]
 
     def is_installed_in_values(self, values: dict[str, Any]) -> bool:
-        return SERVER in self.member(values, self._table, dict)
+        return _is_own(self.member(values, self._table, dict).get(SERVER))
 
     def add_to(self, values: dict[str, Any]) -> dict[str, Any]:
-        return {**values, self._table: {**self.member(values, self._table, dict), SERVER: self._entry}}
+        servers = self.member(values, self._table, dict)
+        if SERVER in servers and not _is_own(servers[SERVER]):
+            raise _not_own_error(self, "change")
+        return {**values, self._table: {**servers, SERVER: {**servers.get(SERVER, {}), **self._entry}}}
+
+    def remove(self, text: str, content_before_install: str | None) -> str:
+        if SERVER in self.member(self.parse(text), self._table, dict) and not self.is_installed_in(text):
+            raise _not_own_error(self, "remove")
+        return super().remove(text, content_before_install)
 
     def remove_from(self, values: dict[str, Any]) -> dict[str, Any]:
         servers = {name: value for name, value in self.member(values, self._table, dict).items() if name != SERVER}
@@ -54,7 +73,7 @@ class _JsonServer(JsonAddition):
 
 
 class _TomlServer(Addition):
-    """A table at the end of the file, between two comments by which it is found again."""
+    """A table at the end of the file, between two comments by which its lines are found again."""
 
     kind = _KIND
     title = _TITLE
@@ -64,24 +83,27 @@ class _TomlServer(Addition):
         self._table, self._entry = config.table, entry
 
     def is_installed_in(self, text: str | None) -> bool:
-        return SERVER in self._servers(self._parse(text or ""))
+        return _is_own(self._servers(self._parse(text or "")).get(SERVER))
 
     def add(self, text: str | None) -> str:
         before = text or ""
-        if self._servers(self._parse(before)).get(SERVER) == self._entry:
-            return before
+        servers = self._servers(self._parse(before))
         kept = _BLOCK.sub("", before)
-        if self.is_installed_in(kept):
-            raise UsageError(f"{self.file.path}: [{self._table}.{SERVER}] was not added by clew; change it by hand")
+        if servers.get(SERVER) == self._entry:
+            return before
+        if SERVER in servers and (not _is_own(servers[SERVER]) or SERVER in self._servers(self._parse(kept))):
+            raise _not_own_error(self, "change")
         gap = [] if not kept else [""] if kept.endswith("\n") else ["", ""]
         lines = [*gap, _FIRST_LINE, f"[{self._table}.{SERVER}]", *self._lines(), _LAST_LINE, ""]
-        return self._checked(before, kept + ("\r\n" if "\r\n" in before else "\n").join(lines), self._entry)
+        entry = {**servers.get(SERVER, {}), **self._entry}
+        return self._checked(before, kept + ("\r\n" if "\r\n" in before else "\n").join(lines), entry)
 
     def remove(self, text: str, content_before_install: str | None) -> str:
-        if not self.is_installed_in(text):
+        servers = self._servers(self._parse(text))
+        if SERVER not in servers:
             raise self.not_installed_error()
-        if not _BLOCK.search(text):
-            raise UsageError(f"{self.file.path}: [{self._table}.{SERVER}] was not added by clew; remove it by hand")
+        if not _is_own(servers[SERVER]) or not _BLOCK.search(text):
+            raise _not_own_error(self, "remove")
         return self._checked(text, _BLOCK.sub("", text), None)
 
     def manual_instructions(self) -> str:
@@ -110,3 +132,7 @@ class _TomlServer(Addition):
         if {self._table: {}, **self._parse(after)} != expected:
             raise UnusableContent(f"{self.file.path}: `{self._table}` cannot be changed safely")
         return after
+
+
+def _not_own_error(addition: Addition, verb: str) -> WouldLose:
+    return WouldLose(f"{addition.file.path}: the {_TITLE} was not added by clew; {verb} it by hand")

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from clew.catalog.filters import DUCKDB, POSTGRESQL, SPARK, WarehouseRows
 from clew.catalog.statements import Statement
 from clew.errors import UsageError
-from clew.warehouse.extras import require_extra
+from clew.extras import require_extra
 from clew.warehouse.urls import is_server
 
 _DIALECTS = {"duckdb": DUCKDB, "postgres": POSTGRESQL, "postgresql": POSTGRESQL, "spark": SPARK}

@@ -258,6 +258,7 @@ class AppContext:
         self.scan = SecretScan(hosts)
         self.annotations = AnnotationCache()
         self._pool = ThreadPoolExecutor(PAGE_THREADS, thread_name_prefix="clew-page")
+        self._is_closed = False
         self._thread = threading.local()
         self._opened: list[sqlite3.Connection | Searcher] = []
         """What the threads have open."""
@@ -288,12 +289,15 @@ class AppContext:
             try:
                 function(*args, **kwargs)
             except Exception:
-                _LOG.exception("work in the background failed")
+                # The end of the app closes what its threads have open.
+                if not self._is_closed:
+                    _LOG.exception("work in the background failed")
 
         self._pool.submit(copy_context().run, call)
 
     def close(self) -> None:
         """End the threads and a running scan."""
+        self._is_closed = True
         self.scan.stop()
         self._pool.shutdown(wait=False, cancel_futures=True)
         with self._opened_lock:

@@ -170,7 +170,7 @@ def test_a_password_is_not_told(tmp_path: Path) -> None:
 
 def test_a_missing_extra_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.util.find_spec
-    monkeypatch.setattr("clew.warehouse.extras.find_spec", lambda name: None if name == "duckdb" else real(name))
+    monkeypatch.setattr("clew.extras.find_spec", lambda name: None if name == "duckdb" else real(name))
     (tmp_path / "home").mkdir()
     for words in (("lake", "write", "lake"), ("lake", "compact", "lake"), ("stats", "--engine", "duckdb:lake")):
         result = run(*words)

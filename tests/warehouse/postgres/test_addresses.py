@@ -17,7 +17,7 @@ def test_a_name_that_is_none_is_told_before_anything_is_to_be_installed(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = importlib.util.find_spec
-    monkeypatch.setattr("clew.warehouse.extras.find_spec", lambda name: None if name == "psycopg" else real(name))
+    monkeypatch.setattr("clew.extras.find_spec", lambda name: None if name == "psycopg" else real(name))
     done = clew(*words, f"nonsense://ada:{WORD}@h/d")
     assert done.code == 2
     assert "postgresql://USER@HOST:PORT/DATABASE" in done.err

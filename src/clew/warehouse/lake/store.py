@@ -21,8 +21,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from clew.datadir import private_folder
 from clew.errors import ClewError, RemoteFailed, TargetRefused, UsageError
+from clew.extras import require_extra
 from clew.io.atomic import sync_folder
-from clew.warehouse.extras import require_extra
 from clew.warehouse.lake.layout import VERSION_DIR, check_version, month_of, no_lake, table_folder
 from clew.warehouse.urls import has_unescaped_delimiter, mask_urls
 

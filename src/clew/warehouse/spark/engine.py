@@ -12,8 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from clew import errors
 from clew.errors import ClewError, RemoteFailed, TargetRefused, UsageError
+from clew.extras import require_extra
 from clew.warehouse.columns import COPIES, TABLES, Table
-from clew.warehouse.extras import require_extra
 from clew.warehouse.lake.layout import VERSION_DIR, check_version, no_lake, table_folder
 from clew.warehouse.lake.store import absolute_target
 from clew.warehouse.merge_sql import merged_tables
