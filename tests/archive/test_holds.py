@@ -12,10 +12,11 @@ import pytest
 
 from clew.archive.archive import open_archive
 from clew.archive.holds import Hold, Holds, Known, add_hold, load_holds, remove_hold
-from clew.archive.prune import Policy, plan, prune
+from clew.archive.prune import DAY_US, Policy, plan, prune
 from clew.archive.records import HOLDS, archive_folder
 from clew.archive.writer import open_writer
 from clew.errors import PathRefused, SourceUnreadable, UnknownReference, WouldLose
+from tests.archive.test_clean import session as write_session
 from tests.archive.test_prune import NOW_US, aged
 from tests.archive.worlds import World, lines
 from tests.cli.running import BELL, FORKED, clew
@@ -25,10 +26,16 @@ WHEN = "2026-11-01T00:00:00Z"
 LOG = Path("/home/ada/.claude/projects/x/1.jsonl")
 
 
-def hold_on(hold: Hold, folder: Path, *, known: Known | None = None, age_days: float = 10) -> str | None:
+TEN_DAYS_AGO = NOW - timedelta(days=10)
+OLD = Known(last_message=TEN_DAYS_AGO)
+RECENT = Known(last_message=NOW - timedelta(days=2))
+
+
+def hold_on(hold: Hold, folder: Path, *, known: Known | None = None) -> str | None:
+    """The hold on a session whose file was changed ten days ago."""
     add_hold(folder, hold)
     holds = Holds(folder, {LOG: known} if known is not None else {})
-    return holds.on("claude-code", "abc", LOG, NOW - timedelta(days=age_days), NOW)
+    return holds.on("claude-code", "abc", LOG, TEN_DAYS_AGO, NOW)
 
 
 @pytest.mark.parametrize(
@@ -45,12 +52,16 @@ def hold_on(hold: Hold, folder: Path, *, known: Known | None = None, age_days: f
         (Hold("folder", WHEN, folders=("/home/ada",)), Known("/home/ada/tidepool"), True),
         (Hold("folder", WHEN, folders=("/home/ada/tide",)), Known("/home/ada/tidepool"), False),
         (Hold("since", WHEN, since="2026-11-01T00:00:00Z"), None, True),
-        (Hold("since", WHEN, since="2026-11-10T00:00:00Z"), None, False),
+        (Hold("since", WHEN, since="2026-11-10T00:00:00Z"), None, True),
+        (Hold("since", WHEN, since="2026-11-10T00:00:00Z"), OLD, False),
+        (Hold("since", WHEN, since="2026-11-10T00:00:00Z"), RECENT, True),
         (Hold("until", WHEN, until="2026-11-01T00:00:00Z"), Known(None, datetime(2026, 10, 1, tzinfo=UTC)), True),
         (Hold("until", WHEN, until="2026-11-01T00:00:00Z"), Known(None, datetime(2026, 11, 2, tzinfo=UTC)), False),
         (Hold("until", WHEN, until="2026-11-01T00:00:00Z"), None, True),
-        (Hold("age", WHEN, min_age_days=183), None, True),
-        (Hold("age", WHEN, min_age_days=9), None, False),
+        (Hold("age", WHEN, min_age_days=183), OLD, True),
+        (Hold("age", WHEN, min_age_days=9), OLD, False),
+        (Hold("age", WHEN, min_age_days=9), RECENT, True),
+        (Hold("age", WHEN, min_age_days=9), None, True),
         (Hold("removed", WHEN, removed_at=WHEN), None, False),
     ],
 )
@@ -112,13 +123,46 @@ def test_old_versions_of_a_held_session_stay(world: World) -> None:
 
 
 def test_a_minimum_age_ends(world: World) -> None:
-    aged(world, 1, 100, lines(1))
-    old = aged(world, 2, 200, lines(2))
+    """By the last message, if a catalog knows it, and else by the time of the capture."""
+    known = {}
+    for number, days in ((1, 100), (2, 200), (3, 200)):
+        path = aged(world, number, 400, lines(number))
+        if number != 3:
+            known[path] = Known(last_message=datetime.fromtimestamp(NOW_US / 1e6 - days * 86_400, UTC))
+    world.host = world.host._replace(now=lambda: datetime.fromtimestamp(NOW_US / 1e6 - 10 * 86_400, UTC))
     world.capture()
     add_hold(world.archive, Hold("retention", WHEN, min_age_days=183))
-    with open_writer(world.archive) as writer:
-        decided = plan(writer, Policy(keep_days=30), NOW_US, skip_held=True)
-        assert [os.fsdecode(version.path) for version in decided.dropped] == [str(old)]
+
+    def removed(days_later: int) -> set[Path]:
+        with open_archive(world.archive) as archive:
+            decided = plan(archive, Policy(keep_days=30), NOW_US + days_later * DAY_US, known, skip_held=True)
+        return {Path(os.fsdecode(version.path)) for version in decided.dropped}
+
+    assert removed(0) == {world.session(2)}
+    assert removed(90) == {world.session(1), world.session(2)}
+    assert removed(180) == {world.session(number) for number in (1, 2, 3)}
+
+
+@pytest.mark.parametrize("known_by", ["its file", "its archived copy"])
+def test_activity_is_the_last_message_if_the_file_has_an_older_time(tmp_path: Path, known_by: str) -> None:
+    home, words = tmp_path / "home", ("archive", "prune", "--allow-loss", "--skip-held", "--yes")
+    write_session(home, "of-today", 0)
+    write_session(home, "of-200-days-ago", 200)
+    for path in home.rglob("*"):
+        os.utime(path, (1_600_000_000, 1_600_000_000))
+    if known_by == "its file":
+        assert clew("--home", home, "list").code == 0
+    assert clew("--home", home, "archive").code == 0
+    shutil.rmtree(home / ".claude")
+    if known_by == "its archived copy":
+        assert clew("--source", "archive", "list").code == 0
+    rows = clew("archive", "list", "--json").json
+    assert [row["id"] for row in rows if row["last_activity"] > row["modified_at"]] == ["of-today", "of-200-days-ago"]
+    assert clew(*words, "--keep-days", "300").code == 0
+    assert len(clew("archive", "list", "--json").json) == 2
+    assert clew("archive", "hold", "add", "--all", "--min-age", "183", "--reason", "retention").code == 0
+    assert clew(*words, "--keep-days", "0").code == 0
+    assert [row["id"] for row in clew("archive", "list", "--json").json] == ["of-today"]
 
 
 def test_the_commands(synced_demo: Path) -> None:

@@ -2,7 +2,7 @@
 
 They are in the file `holds.json` in the folder of the archive. Everything that removes a session or an archived version
 of it asks here first. What is unknown about a session never sets it free: a hold on a project covers sessions whose
-project nobody knows.
+project nobody knows, and a minimum age covers sessions whose last activity nobody knows.
 """
 
 from __future__ import annotations
@@ -49,10 +49,11 @@ class Known(NamedTuple):
 
     workspace: str | None = None
     started: datetime | None = None
+    last_message: datetime | None = None
 
 
 KnownSessions = Mapping[Path, Known]
-"""By the main files of the sessions."""
+"""By the absolute paths of the main files of the sessions."""
 NOTHING_KNOWN: KnownSessions = MappingProxyType({})
 
 
@@ -62,25 +63,40 @@ class Holds:
     def __init__(self, folder: Path, known: KnownSessions = NOTHING_KNOWN) -> None:
         """Load them. Raises SourceUnreadable for a damaged file: then nothing may be removed."""
         self.all = load_holds(folder)
-        self._known = {_absolute(path): about for path, about in known.items()}
+        self._known = known
 
-    def on(self, agent: str, session: str, main: Path, last_activity: datetime, now: datetime) -> str | None:
-        """Name the first hold on a session, with its reason; None if there is none."""
-        about = self._known.get(_absolute(main), Known())
+    def on(
+        self,
+        agent: str,
+        session: str,
+        main: Path,
+        last_write: datetime,
+        now: datetime,
+        *,
+        archived_at: datetime | None = None,
+    ) -> str | None:
+        """Name the first hold on a session, with its reason; None if there is none.
+
+        The time of a file may be older than its content, as after a copy. So the last activity is the last message or
+        the last write, whichever is later. Where no catalog knows the last message, it was at `archived_at` at the
+        latest; without that, it may have been just now.
+        """
+        about = self._known.get(absolute_path(main), Known())
+        last_activity = max(last_write, about.last_message or archived_at or now)
         for name, hold in self.all.items():
             if _covers(hold, agent, session, about, last_activity, now):
                 return f"hold {name}: {hold.reason}"
         return None
 
-    def refuse(self, agent: str, session: str, main: Path, last_activity: datetime, now: datetime) -> None:
+    def refuse(self, agent: str, session: str, main: Path, last_write: datetime, now: datetime) -> None:
         """Raise WouldLose, naming the hold, if a session is held."""
-        if held := self.on(agent, session, main, last_activity, now):
+        if held := self.on(agent, session, main, last_write, now):
             raise WouldLose(f"{agent}:{session}: nothing was changed: it is held ({held})")
 
 
-def _absolute(path: Path) -> str:
+def absolute_path(path: Path) -> Path:
     """A path as the archive names it: absolute, with links as they are."""
-    return os.path.abspath(path)  # noqa: PTH100
+    return Path(os.path.abspath(path))  # noqa: PTH100
 
 
 def _covers(hold: Hold, agent: str, session: str, about: Known, last_activity: datetime, now: datetime) -> bool:

@@ -6,15 +6,14 @@ new packs are durable and in the index before an old one is removed.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
 from clew.archive.archive import Archive
-from clew.archive.holds import NOTHING_KNOWN, Holds, KnownSessions
+from clew.archive.archived_home import catalog_path
+from clew.archive.holds import NOTHING_KNOWN, Holds, Known, KnownSessions
 from clew.archive.index import INTACT, UNREADABLE
 from clew.archive.packs import RECORD_COPIES
 from clew.archive.records import FileKey, SourceHome, Version
@@ -33,11 +32,11 @@ class Policy(NamedTuple):
     """What is kept; None is no limit."""
 
     keep_days: float | None = None
-    """Sessions that were written to in the last days."""
+    """Sessions that were active in the last days: they were written to, or have a message of that time."""
     keep_versions: int | None = None
     """The newest versions of each file."""
     max_size: int | None = None
-    """Bytes that the packs may take; sessions that were not written to for longest go first."""
+    """Bytes that the packs may take; sessions that were not active for longest go first."""
 
 
 class Plan(NamedTuple):
@@ -62,7 +61,7 @@ def plan(
     """
     kept: list[Version] = []
     dropped: list[Version] = []
-    active = last_activity(archive.versions())
+    active = last_activity(archive.versions(), known)
     for versions in archive.files.values():
         excess = len(versions) - policy.keep_versions if policy.keep_versions is not None else 0
         for number, version in enumerate(versions):
@@ -89,11 +88,17 @@ def _held_versions(
         return {}
     found: dict[FileKey, str] = {}
     of_agent: dict[tuple[SourceHome, str], str] = {}
+    archived_us: dict[FileKey, int] = {}
     for version in archive.newest():
-        last = datetime.fromtimestamp(active[version.session_key] / 1e9, UTC)
-        main = Path(os.fsdecode(version.main))
-        if version.role != "shared" and (held := holds.on(version.agent, version.session, main, last, now)):
-            found[version.session_key] = of_agent[version.home, version.agent] = held
+        archived_us[version.session_key] = max(archived_us.get(version.session_key, 0), version.taken_us)
+    for version in archive.newest():
+        key = version.session_key
+        last = datetime.fromtimestamp(active[key] / 1e9, UTC)
+        archived_at = datetime.fromtimestamp(archived_us[key] / 1e6, UTC)
+        main = catalog_path(key, known)
+        held = holds.on(version.agent, version.session, main, last, now, archived_at=archived_at)
+        if version.role != "shared" and held:
+            found[key] = of_agent[version.home, version.agent] = held
     reasons = {
         version: of_agent.get((version.home, version.agent))
         if version.role == "shared"
@@ -103,21 +108,24 @@ def _held_versions(
     return {version: held for version, held in reasons.items() if held is not None}
 
 
-def last_activity(versions: Iterable[Version]) -> dict[FileKey, int]:
-    """Return when each session was last written to, in nanoseconds, by its main file: its files stay or go together.
+def last_activity(versions: Iterable[Version], known: KnownSessions) -> dict[FileKey, int]:
+    """Return when each session was last active, in nanoseconds, by its main file: its files stay or go together.
 
-    A file that was only touched, or copied back, was not written to. A shared file counts as active as the session that
-    was written to last among those that may need it.
+    That is the last write or the last message, whichever is later. A file that was only touched, or copied back, was
+    not written to. A shared file counts as active as the last active session among those that may need it.
     """
     found: dict[FileKey, int] = {}
     of_agent: dict[tuple[SourceHome, str], int] = {}
     shared: dict[FileKey, tuple[SourceHome, str]] = {}
     for version in versions:
-        agent = version.home, version.agent
-        found[version.session_key] = max(found.get(version.session_key, 0), version.written_ns)
-        of_agent[agent] = max(of_agent.get(agent, 0), version.written_ns)
+        agent, key = (version.home, version.agent), version.session_key
+        if key not in found:
+            last_message = known.get(catalog_path(key, known), Known()).last_message
+            found[key] = round(last_message.timestamp() * 1e9) if last_message is not None else 0
+        found[key] = max(found[key], version.written_ns)
+        of_agent[agent] = max(of_agent.get(agent, 0), found[key])
         if version.role == "shared":
-            shared[version.session_key] = agent
+            shared[key] = agent
     return found | {key: of_agent[agent] for key, agent in shared.items()}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from clew.library import Library
 if TYPE_CHECKING:
     from clew.archive.holds import Hold, Holds, KnownSessions
 
+_NEVER = datetime.min.replace(tzinfo=UTC)
 archive_option = click.option(
     "--archive", "chosen", metavar="DIR", help="Folder of the archive (default: in clew's data folder)."
 )
@@ -32,14 +34,16 @@ def archive_folder_of(context: click.Context, chosen: str | None) -> Path:
 
 
 def known_sessions() -> KnownSessions:
-    """What the catalogs of this user know of sessions, as they are: by it, holds find sessions of a project."""
-    from clew.archive.holds import Known
+    """What the catalogs of this user know of sessions, as they are; of two catalogs, the one with the later message."""
+    from clew.archive.holds import Known, absolute_path
     from clew.catalog.database import open_all_readers
-    from clew.catalog.queries import workspaces_and_starts
+    from clew.catalog.queries import workspaces_and_times
 
     found: dict[Path, Known] = {}
     for db in open_all_readers():
-        found |= {path: Known(*about) for path, about in workspaces_and_starts(db).items()}
+        for path, values in workspaces_and_times(db).items():
+            one, other = Known(*values), found.get(absolute_path(path), Known())
+            found[absolute_path(path)] = max(one, other, key=lambda about: about.last_message or _NEVER)
     return found
 
 

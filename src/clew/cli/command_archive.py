@@ -213,7 +213,8 @@ def _time(micros: int) -> str:
 
 
 def _sessions(archive: Archive) -> list[dict[str, JSON]]:
-    from clew.archive.archived_home import is_gone
+    from clew.archive.archived_home import catalog_path, is_gone
+    from clew.archive.holds import Known
     from clew.model.time import spell_time
 
     groups: dict[FileKey, list[list[Version]]] = {}
@@ -221,10 +222,11 @@ def _sessions(archive: Archive) -> list[dict[str, JSON]]:
         if versions[-1].role != "shared":
             groups.setdefault(versions[-1].session_key, []).append(versions)
     rows = []
-    last_messages = _last_messages()
-    for (_, main), files in groups.items():
+    known = known_sessions()
+    for key, files in groups.items():
         modified_at = _time(max(versions[-1].mtime_ns for versions in files) // 1000)
-        last_message = last_messages.get(Path(os.fsdecode(main)))
+        last_message = known.get(catalog_path(key, known), Known()).last_message
+        main = key[1]
         own = next((versions for versions in files if versions[-1].path == main), files[0])
         rows.append(
             {
@@ -241,17 +243,6 @@ def _sessions(archive: Archive) -> list[dict[str, JSON]]:
             }
         )
     return sorted(rows, key=lambda row: (row["last_activity"], row["path"]), reverse=True)
-
-
-def _last_messages() -> dict[Path, datetime | None]:
-    """When something was said last in each session, as far as the catalogs know, as they are."""
-    from clew.catalog.database import open_all_readers
-    from clew.catalog.queries import last_messages
-
-    found: dict[Path, datetime | None] = {}
-    for db in open_all_readers():
-        found |= last_messages(db, gone=True)
-    return found
 
 
 def _print_sessions(rows: list[dict[str, JSON]], masking: Redaction) -> None:
