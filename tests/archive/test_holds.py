@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clew.archive.archive import open_archive
-from clew.archive.holds import Hold, Holds, Known, add_hold, load_holds, remove_hold
+from clew.archive.holds import Held, Hold, Holds, Known, add_hold, load_holds, remove_hold
 from clew.archive.prune import DAY_US, Policy, plan, prune
 from clew.archive.records import HOLDS, archive_folder
 from clew.archive.writer import open_writer
@@ -19,7 +19,7 @@ from clew.errors import PathRefused, SourceUnreadable, UnknownReference, WouldLo
 from tests.archive.test_clean import session as write_session
 from tests.archive.test_prune import NOW_US, aged
 from tests.archive.worlds import World, lines
-from tests.cli.running import BELL, FORKED, clew
+from tests.cli.running import BELL, FORKED, LATEST, clew
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 WHEN = "2026-11-01T00:00:00Z"
@@ -31,7 +31,7 @@ OLD = Known(last_message=TEN_DAYS_AGO)
 RECENT = Known(last_message=NOW - timedelta(days=2))
 
 
-def hold_on(hold: Hold, folder: Path, *, known: Known | None = None) -> str | None:
+def hold_on(hold: Hold, folder: Path, *, known: Known | None = None) -> Held | None:
     """The hold on a session whose file was changed ten days ago."""
     add_hold(folder, hold)
     holds = Holds(folder, {LOG: known} if known is not None else {})
@@ -66,7 +66,8 @@ def hold_on(hold: Hold, folder: Path, *, known: Known | None = None) -> str | No
     ],
 )
 def test_what_a_hold_covers(hold: Hold, known: Known | None, is_held: bool, tmp_path: Path) -> None:
-    assert hold_on(hold, tmp_path, known=known) == (f"hold 1: {hold.reason}" if is_held else None)
+    held = hold_on(hold, tmp_path, known=known)
+    assert (held and held.hold) == (f"hold 1: {hold.reason}" if is_held else None)
 
 
 def test_a_removed_hold_is_remembered(tmp_path: Path) -> None:
@@ -103,8 +104,8 @@ def test_prune_refuses_what_is_held(world: World, policy: Policy) -> None:
     add_hold(world.archive, Hold("case 7", WHEN, sessions=(f"claude-code:{held.stem}",)))
     with open_writer(world.archive) as writer:
         decided = plan(writer, policy, NOW_US)
-        assert set(decided.held.values()) == {"hold 1: case 7"}
-        with pytest.raises(WouldLose, match=r"1 session is held \(hold 1: case 7\)"):
+        assert set(decided.held.values()) == {Held("hold 1: case 7")}
+        with pytest.raises(WouldLose, match=r"files of 1 session are held \(hold 1: case 7\)"):
             prune(writer, decided)
     assert world.contents() == before
     with open_writer(world.archive) as writer:
@@ -182,17 +183,37 @@ def test_the_commands(synced_demo: Path) -> None:
 
 def test_prune_names_the_hold_on_a_project(synced_demo: Path) -> None:
     assert clew("--home", synced_demo, "archive").code == 0
-    assert clew("archive", "hold", "add", "--project", "moon.phase", "--reason", "case 7").code == 0
+    assert clew("archive", "hold", "add", "--project", "tidepool", "--reason", "case 7").code == 0
     words = ("archive", "prune", "--keep-days", "0", "--allow-loss")
-    assert "(held: hold 1: case 7)" in clew(*words).out
-    refused = clew(*words, "--yes")
-    assert (refused.code, "hold 1: case 7" in refused.err) == (6, True)
-    done = clew(*words, "--yes", "--skip-held", "--json")
+    shown, refused = clew(*words), clew(*words, "--yes")
+    assert all(line.endswith("  (held: hold 1: case 7)") for line in shown.out.splitlines())
+    assert refused.code == 6
+    assert refused.err == shown.err.replace("nothing would be removed", "clew: nothing was removed")
+    report = clew(*words, "--json").json
+    assert (report["dropped"], report["left"]) == ([], report["size"])
+    assert report["refusal"] in refused.err
+    planned, done = clew(*words, "--skip-held", "--json").json, clew(*words, "--skip-held", "--yes", "--json")
     assert done.code == 0
-    assert done.json["held"]
+    assert (planned["dropped"], planned["held"], planned["kept"]) == tuple(
+        done.json[name] for name in ("dropped", "held", "kept")
+    )
     kept = {row["id"] for row in clew("archive", "list", "--json").json}
-    assert FORKED in kept
-    assert BELL not in kept
+    assert LATEST in kept
+    assert BELL not in kept and len(kept) > 1
+    assert f"files of {len(kept)} sessions are held (hold 1: case 7)" in refused.err
+
+
+def test_it_is_said_how_many_sessions_are_held_because_their_project_is_not_known(demo: Path) -> None:
+    assert clew("--home", demo, "archive").code == 0
+    number = len(clew("archive", "list", "--json").json)
+    note = f"clew: hold 1: case 7: covers {number} archived sessions of which no catalog knows the project; `clew sync`"
+    assert note in clew("archive", "hold", "add", "--project", "moon.phase", "--reason", "case 7").err
+    words = ("archive", "prune", "--keep-days", "0")
+    assert note in clew(*words, "--yes").err
+    assert note in clew(*words).err
+    assert clew(*words, "--json").json["held"][0]["unknown"] == "project"
+    assert clew("--home", demo, "sync").code == 0
+    assert "of which no catalog knows" not in clew(*words).err
 
 
 def test_clean_keeps_what_is_held(demo: Path, tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,13 +15,13 @@ from clew.cli.completion import complete_session
 from clew.cli.options import as_json_option, choosing_kept, common, open_library, take_filters, wants_json
 from clew.cli.output import print_json, print_message, print_table
 from clew.cli.redaction import redacting_output, redaction
-from clew.errors import UnknownReference, UsageError
+from clew.errors import Busy, SourceUnreadable, UnknownReference, UsageError
 from clew.filters import Filters
 from clew.host import Host
 from clew.library import Library
 
 if TYPE_CHECKING:
-    from clew.archive.holds import Hold, Holds, KnownSessions
+    from clew.archive.holds import Held, Hold, Holds, KnownSessions
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 archive_option = click.option(
@@ -53,6 +56,16 @@ def user_holds() -> Holds:
     from clew.archive.records import archive_folder
 
     return Holds(archive_folder(None), known_sessions())
+
+
+def print_unknown(held: Iterable[Held]) -> None:
+    """Say how many sessions are held because something is not known of them. `held` has one hold for each session."""
+    for (hold, unknown), number in Counter(one for one in held if one.unknown).items():
+        sessions = "1 archived session" if number == 1 else f"{number} archived sessions"
+        print_message(
+            f"clew: {hold}: covers {sessions} of which no catalog knows the {unknown}; "
+            "`clew sync` reads it, `clew sync --source archive` for sessions that only the archive has"
+        )
 
 
 @click.group("hold")
@@ -95,7 +108,9 @@ def add_command(
     Options also choose sessions that do not exist yet. `archive prune` and `erase` then refuse to remove them, `clean`
     and `redact scrub` leave them alone. Without --min-age a hold lasts until `clew archive hold remove`.
     """
+    from clew.archive.archive import open_archive
     from clew.archive.holds import Hold, add_hold
+    from clew.archive.prune import held_sessions
     from clew.model.time import spell_time
 
     library = open_library(context, homes)
@@ -121,6 +136,9 @@ def add_command(
         print_json(redaction(context, for_programs=True).value(_row(number, hold)))
     else:
         print_message(f"hold {number}: {_covered(hold)}")
+    with suppress(SourceUnreadable, Busy), open_archive(folder) as archive:
+        held = held_sessions(archive, round(library.now().timestamp() * 1e6), known_sessions())
+        print_unknown(one for one in held.values() if one.hold == f"hold {number}: {reason}")
 
 
 def _session_name(library: Library, reference: str, folder: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from clew.cli.archive_holds import archive_folder_of, archive_option, hold_command, known_sessions
+from clew.cli.archive_holds import archive_folder_of, archive_option, hold_command, known_sessions, print_unknown
 from clew.cli.options import (
     as_json_option,
     common,
@@ -30,7 +30,7 @@ from clew.cli.options import (
 from clew.cli.output import print_json, print_message, print_table
 from clew.cli.progress import progress_bar
 from clew.cli.redaction import Redaction, redacting_output, redaction
-from clew.errors import Busy, SourceUnreadable, UsageError, WouldLose
+from clew.errors import Busy, SourceUnreadable, UsageError
 from clew.filters import Filters, point_in_time
 from clew.library import Library
 from clew.model.json import JSON
@@ -38,6 +38,7 @@ from clew.model.json import JSON
 if TYPE_CHECKING:
     from clew.archive.archive import Archive
     from clew.archive.capture import FileToCapture, Outcome
+    from clew.archive.holds import Held
     from clew.archive.prune import Plan
     from clew.archive.records import FileKey, Version
     from clew.archive.restore import Restored
@@ -423,64 +424,76 @@ def prune_command(
     if policy == prune.Policy() and not repack:
         raise UsageError("give a policy: --keep-days, --keep-versions, --max-size, or --repack")
     folder, now_us = archive_folder_of(context, chosen), round(Host.local().now().timestamp() * 1e6)
+    choices = {"skip_held": skip_held, "allow_loss": allow_loss}
     if not yes:
         with open_archive(folder) as archive:
-            decided = prune.plan(archive, policy, now_us, known_sessions(), skip_held=skip_held)
-            _print_plan(context, decided, _only_copies(archive, decided), False, as_json)
+            decided = prune.plan(archive, policy, now_us, known_sessions(), **choices)
+        _print_plan(context, decided, False, as_json)
         return 0
     if not folder.is_dir():
         raise SourceUnreadable(f"{folder}: there is no archive")
     with open_writer(folder, level=level) as writer:
-        decided = prune.plan(writer, policy, now_us, known_sessions(), skip_held=skip_held)
-        prune.refuse_held(decided)
-        only_copies = _only_copies(writer, decided)
-        if only_copies and not allow_loss:
-            sessions = len({version.session_key for version in only_copies})
-            some = "files of 1 session exist" if sessions == 1 else f"files of {sessions} sessions exist"
-            raise WouldLose(f"nothing was removed: {some} only in the archive; use --allow-loss to remove them")
-        if decided.dropped or repack:
+        decided = prune.plan(writer, policy, now_us, known_sessions(), **choices)
+        if decided.refusal:
+            print_unknown(_hold_of_each_session(decided))
+        if decided.dropped or decided.refusal or repack:
             prune.prune(writer, decided, repack)
             clear_cache()
         decided = decided._replace(left=writer.stored)
         damaged = [name for name, row in writer.index.packs().items() if row.damage]
     for name in damaged:
         print_message(f"clew: {name}.pack: damaged, so it was not rewritten; it may still contain removed data")
-    _print_plan(context, decided, only_copies, True, as_json)
+    _print_plan(context, decided, True, as_json)
     return 0
 
 
-def _only_copies(archive: Archive, decided: Plan) -> set[Version]:
-    """The newest versions that would be removed of files that are no longer on this machine."""
-    from clew.archive.archived_home import is_gone
-
-    newest = set(archive.newest())
-    return {version for version in decided.dropped if version in newest and is_gone(version)}
-
-
-def _print_plan(context: click.Context, decided: Plan, only_copies: set[Version], done: bool, as_json: bool) -> None:
+def _print_plan(context: click.Context, decided: Plan, done: bool, as_json: bool) -> None:
+    from clew.archive.prune import count_sessions
     from clew.render.tables import count, size
-
-    paths = [os.fsdecode(version.path) for version in decided.dropped]
-    if wants_json(context, as_json):
-        figures = {"kept": len(decided.kept), "size": decided.size, "left": decided.left}
-        lost = [os.fsdecode(version.path) for version in decided.dropped if version in only_copies]
-        held = [{"path": os.fsdecode(version.path), "hold": hold} for version, hold in decided.held.items()]
-        report: dict[str, JSON] = {"applied": done, "dropped": paths, "only_copies": lost, "held": held, **figures}
-        print_json(redaction(context, for_programs=True).value(report))
-        return
     from clew.render.text_safety import visible
 
-    for path, version in zip(redaction(context, for_programs=False).value(paths), decided.dropped, strict=True):
-        reason = f"  (held: {decided.held[version]})" if version in decided.held else ""
-        click.echo(visible(path) + ("  (only copy)" if version in only_copies else "") + reason)
-    for hold in sorted(set(decided.held.values())):
-        print_message(f"clew: {hold}")
-    number, left, before = count(len(paths)), size(decided.left), size(decided.size)
+    if wants_json(context, as_json):
+        print_json(redaction(context, for_programs=True).value(_plan_report(decided, done)))
+        return
+    shown = decided.dropped or list(dict.fromkeys((*decided.held, *decided.only_copies)))
+    paths = redaction(context, for_programs=False).value([os.fsdecode(version.path) for version in shown])
+    for path, version in zip(paths, shown, strict=True):
+        reason = f"  (held: {decided.held[version].hold})" if version in decided.held else ""
+        click.echo(visible(path) + ("  (only copy)" if version in decided.only_copies else "") + reason)
+    print_unknown(_hold_of_each_session(decided))
+    if decided.refusal:
+        print_message(f"nothing would be removed: {decided.refusal}")
+        return
+    if decided.held:
+        holds = "; ".join(sorted({held.hold for held in decided.held.values()}))
+        stay = "stay" if done else "would stay"
+        print_message(f"{count(len(decided.held))} file versions of {count_sessions(decided.held)} {stay}: {holds}")
+    number, left, before = count(len(decided.dropped)), size(decided.left), size(decided.size)
     if done:
         print_message(f"{number} file versions removed; the archive has {left} now ({before} before)")
     else:
         print_message(f"{number} file versions would be removed; the archive would have {left} ({before} now)")
         print_message("nothing was changed; use --yes to remove", mask=False)
+
+
+def _plan_report(decided: Plan, done: bool) -> dict[str, JSON]:
+    def paths(versions: Iterable[Version]) -> list[JSON]:
+        return [os.fsdecode(version.path) for version in versions]
+
+    return {
+        "applied": done,
+        "refusal": decided.refusal or None,
+        "dropped": paths(decided.dropped),
+        "only_copies": paths(decided.only_copies),
+        "held": [{"path": os.fsdecode(version.path), **held._asdict()} for version, held in decided.held.items()],
+        "kept": len(decided.kept),
+        "size": decided.size,
+        "left": decided.left,
+    }
+
+
+def _hold_of_each_session(decided: Plan) -> Iterable[Held]:
+    return {version.session_key: held for version, held in decided.held.items() if version.role != "shared"}.values()
 
 
 def _bytes(text: str) -> int:
