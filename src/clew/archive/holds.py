@@ -1,8 +1,8 @@
 """Holds: sessions that must not be removed, for a reason, until the hold is removed or the session is old enough.
 
 They are in the file `holds.json` in the folder of the archive. Everything that removes a session or an archived version
-of it asks here first. What is unknown about a session never sets it free: a hold on a project covers sessions whose
-project nobody knows, and a minimum age covers sessions whose last activity nobody knows.
+of it asks here first. A session of which too little is known is held: a hold on a project covers sessions whose project
+no catalog knows, and a minimum age covers sessions whose last activity no catalog knows.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _is_in_time(hold: Hold, last_activity: datetime, now: datetime) -> bool:
 
 
 def _unknown(hold: Hold, about: Known, last_write: datetime, now: datetime) -> str:
-    """Name what is not known of a session, without which it cannot be told whether a hold covers it."""
+    """Name what would have to be known of a session to decide whether a hold covers it; empty if it is known."""
     if about.workspace is None and (hold.project is not None or hold.folders):
         return "project"
     if about.last_message is None and not _is_in_time(hold, last_write, now):

@@ -70,9 +70,9 @@ def print_unknown(held: Iterable[Held]) -> None:
 
 @click.group("hold")
 def hold_command() -> None:
-    """Forbid the removal of archived sessions.
+    """Forbid the removal of sessions.
 
-    For a legal hold, or until sessions have a minimum age.
+    For a legal hold, or until sessions have a minimum age. `archive prune`, `clean`, `erase` and `redact scrub` obey.
     """
 
 

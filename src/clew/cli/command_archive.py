@@ -140,10 +140,10 @@ def _summary(outcome: Outcome) -> str:
     if not outcome.files:
         return "no sessions were found, and nothing was archived"
     kinds = {"new": outcome.new, "grown": outcome.grown, "rewritten": outcome.rewritten}
-    said = ", ".join(f"{count(number)} {kind}" for kind, number in kinds.items() if number) or "nothing new"
+    changes = ", ".join(f"{count(number)} {kind}" for kind, number in kinds.items() if number) or "nothing new"
     tail = f"; {size(outcome.read)} read, {size(outcome.stored)} stored" if outcome.read else ""
     tail += f"; {count(outcome.mended)} damaged versions repaired" if outcome.mended else ""
-    return f"{count(outcome.files)} files: {said}{tail}"
+    return f"{count(outcome.files)} files: {changes}{tail}"
 
 
 def _watch(context: click.Context, library: Library, filters: Filters, every: float, level: int) -> None:
@@ -303,8 +303,8 @@ def verify_command(context: click.Context, /, chosen: str | None, as_json: bool)
     for problem in proof.problems:
         print_message(f"clew: {problem}")
     if not proof.problems:
-        said = f"{count(proof.versions)} versions of files in {count(proof.blocks)} blocks, {size(proof.stored)}"
-        print_message(f"{said}: no damage")
+        totals = f"{count(proof.versions)} versions of files in {count(proof.blocks)} blocks, {size(proof.stored)}"
+        print_message(f"{totals}: no damage")
     return 1 if proof.problems else 0
 
 
@@ -420,7 +420,7 @@ def prune_command(
 
     # Redaction rules that cannot be used are an error before anything is removed.
     redaction(context, for_programs=wants_json(context, as_json)).prepare()
-    policy = prune.Policy(keep_days, keep_versions, _bytes(max_size) if max_size else None)
+    policy = prune.Policy(keep_days, keep_versions, _parse_size(max_size) if max_size else None)
     if policy == prune.Policy() and not repack:
         raise UsageError("give a policy: --keep-days, --keep-versions, --max-size, or --repack")
     folder, now_us = archive_folder_of(context, chosen), round(Host.local().now().timestamp() * 1e6)
@@ -448,8 +448,9 @@ def prune_command(
 
 
 def _print_plan(context: click.Context, decided: Plan, done: bool, as_json: bool) -> None:
+    """Print what was removed, or would be; if nothing would be, the files that prevent it."""
     from clew.archive.prune import count_sessions
-    from clew.render.tables import count, size
+    from clew.render.tables import counted, size
     from clew.render.text_safety import visible
 
     if wants_json(context, as_json):
@@ -467,12 +468,13 @@ def _print_plan(context: click.Context, decided: Plan, done: bool, as_json: bool
     if decided.held:
         holds = "; ".join(sorted({held.hold for held in decided.held.values()}))
         stay = "stay" if done else "would stay"
-        print_message(f"{count(len(decided.held))} file versions of {count_sessions(decided.held)} {stay}: {holds}")
-    number, left, before = count(len(decided.dropped)), size(decided.left), size(decided.size)
+        versions = counted(len(decided.held), "file version")
+        print_message(f"{versions} of {count_sessions(decided.held)} {stay}: {holds}")
+    versions, left, before = counted(len(decided.dropped), "file version"), size(decided.left), size(decided.size)
     if done:
-        print_message(f"{number} file versions removed; the archive has {left} now ({before} before)")
+        print_message(f"{versions} removed; the archive has {left} now ({before} before)")
     else:
-        print_message(f"{number} file versions would be removed; the archive would have {left} ({before} now)")
+        print_message(f"{versions} would be removed; the archive would have {left} ({before} now)")
         print_message("nothing was changed; use --yes to remove", mask=False)
 
 
@@ -493,11 +495,12 @@ def _plan_report(decided: Plan, done: bool) -> dict[str, JSON]:
 
 
 def _hold_of_each_session(decided: Plan) -> Iterable[Held]:
+    """The holds on the sessions that the policy would remove, one for each session."""
     return {version.session_key: held for version, held in decided.held.items() if version.role != "shared"}.values()
 
 
-def _bytes(text: str) -> int:
-    """Parse a size such as 500MB."""
+def _parse_size(text: str) -> int:
+    """Return the bytes of a size such as 500MB."""
     units = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
     number = text.strip().lower().rstrip("kmgtb")
     unit = text.strip().lower()[len(number) :].strip()
