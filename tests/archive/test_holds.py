@@ -11,24 +11,31 @@ from pathlib import Path
 import pytest
 
 from clew.archive.archive import open_archive
-from clew.archive.holds import Hold, Holds, Known, add_hold, load_holds, remove_hold
-from clew.archive.prune import Policy, plan, prune
+from clew.archive.holds import Held, Hold, Holds, Known, add_hold, load_holds, remove_hold
+from clew.archive.prune import DAY_US, Policy, plan, prune
 from clew.archive.records import HOLDS, archive_folder
 from clew.archive.writer import open_writer
 from clew.errors import PathRefused, SourceUnreadable, UnknownReference, WouldLose
+from tests.archive.test_clean import session as write_session
 from tests.archive.test_prune import NOW_US, aged
 from tests.archive.worlds import World, lines
-from tests.cli.running import BELL, FORKED, clew
+from tests.cli.running import BELL, FORKED, LATEST, clew
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 WHEN = "2026-11-01T00:00:00Z"
 LOG = Path("/home/ada/.claude/projects/x/1.jsonl")
 
 
-def hold_on(hold: Hold, folder: Path, *, known: Known | None = None, age_days: float = 10) -> str | None:
+TEN_DAYS_AGO = NOW - timedelta(days=10)
+OLD = Known(last_message=TEN_DAYS_AGO)
+RECENT = Known(last_message=NOW - timedelta(days=2))
+
+
+def hold_on(hold: Hold, folder: Path, *, known: Known | None = None) -> Held | None:
+    """The hold on a session whose file was changed ten days ago."""
     add_hold(folder, hold)
     holds = Holds(folder, {LOG: known} if known is not None else {})
-    return holds.on("claude-code", "abc", LOG, NOW - timedelta(days=age_days), NOW)
+    return holds.on("claude-code", "abc", LOG, TEN_DAYS_AGO, NOW)
 
 
 @pytest.mark.parametrize(
@@ -45,17 +52,22 @@ def hold_on(hold: Hold, folder: Path, *, known: Known | None = None, age_days: f
         (Hold("folder", WHEN, folders=("/home/ada",)), Known("/home/ada/tidepool"), True),
         (Hold("folder", WHEN, folders=("/home/ada/tide",)), Known("/home/ada/tidepool"), False),
         (Hold("since", WHEN, since="2026-11-01T00:00:00Z"), None, True),
-        (Hold("since", WHEN, since="2026-11-10T00:00:00Z"), None, False),
+        (Hold("since", WHEN, since="2026-11-10T00:00:00Z"), None, True),
+        (Hold("since", WHEN, since="2026-11-10T00:00:00Z"), OLD, False),
+        (Hold("since", WHEN, since="2026-11-10T00:00:00Z"), RECENT, True),
         (Hold("until", WHEN, until="2026-11-01T00:00:00Z"), Known(None, datetime(2026, 10, 1, tzinfo=UTC)), True),
         (Hold("until", WHEN, until="2026-11-01T00:00:00Z"), Known(None, datetime(2026, 11, 2, tzinfo=UTC)), False),
         (Hold("until", WHEN, until="2026-11-01T00:00:00Z"), None, True),
-        (Hold("age", WHEN, min_age_days=183), None, True),
-        (Hold("age", WHEN, min_age_days=9), None, False),
+        (Hold("age", WHEN, min_age_days=183), OLD, True),
+        (Hold("age", WHEN, min_age_days=9), OLD, False),
+        (Hold("age", WHEN, min_age_days=9), RECENT, True),
+        (Hold("age", WHEN, min_age_days=9), None, True),
         (Hold("removed", WHEN, removed_at=WHEN), None, False),
     ],
 )
 def test_what_a_hold_covers(hold: Hold, known: Known | None, is_held: bool, tmp_path: Path) -> None:
-    assert hold_on(hold, tmp_path, known=known) == (f"hold 1: {hold.reason}" if is_held else None)
+    held = hold_on(hold, tmp_path, known=known)
+    assert (held and held.hold) == (f"hold 1: {hold.reason}" if is_held else None)
 
 
 def test_a_removed_hold_is_remembered(tmp_path: Path) -> None:
@@ -92,8 +104,8 @@ def test_prune_refuses_what_is_held(world: World, policy: Policy) -> None:
     add_hold(world.archive, Hold("case 7", WHEN, sessions=(f"claude-code:{held.stem}",)))
     with open_writer(world.archive) as writer:
         decided = plan(writer, policy, NOW_US)
-        assert set(decided.held.values()) == {"hold 1: case 7"}
-        with pytest.raises(WouldLose, match=r"1 session is held \(hold 1: case 7\)"):
+        assert set(decided.held.values()) == {Held("hold 1: case 7")}
+        with pytest.raises(WouldLose, match=r"files of 1 session are held \(hold 1: case 7\)"):
             prune(writer, decided)
     assert world.contents() == before
     with open_writer(world.archive) as writer:
@@ -112,13 +124,46 @@ def test_old_versions_of_a_held_session_stay(world: World) -> None:
 
 
 def test_a_minimum_age_ends(world: World) -> None:
-    aged(world, 1, 100, lines(1))
-    old = aged(world, 2, 200, lines(2))
+    """By the last message, if a catalog knows it, and else by the time of the capture."""
+    known = {}
+    for number, days in ((1, 100), (2, 200), (3, 200)):
+        path = aged(world, number, 400, lines(number))
+        if number != 3:
+            known[path] = Known(last_message=datetime.fromtimestamp(NOW_US / 1e6 - days * 86_400, UTC))
+    world.host = world.host._replace(now=lambda: datetime.fromtimestamp(NOW_US / 1e6 - 10 * 86_400, UTC))
     world.capture()
     add_hold(world.archive, Hold("retention", WHEN, min_age_days=183))
-    with open_writer(world.archive) as writer:
-        decided = plan(writer, Policy(keep_days=30), NOW_US, skip_held=True)
-        assert [os.fsdecode(version.path) for version in decided.dropped] == [str(old)]
+
+    def removed(days_later: int) -> set[Path]:
+        with open_archive(world.archive) as archive:
+            decided = plan(archive, Policy(keep_days=30), NOW_US + days_later * DAY_US, known, skip_held=True)
+        return {Path(os.fsdecode(version.path)) for version in decided.dropped}
+
+    assert removed(0) == {world.session(2)}
+    assert removed(90) == {world.session(1), world.session(2)}
+    assert removed(180) == {world.session(number) for number in (1, 2, 3)}
+
+
+@pytest.mark.parametrize("known_by", ["its file", "its archived copy"])
+def test_activity_is_the_last_message_if_the_file_has_an_older_time(tmp_path: Path, known_by: str) -> None:
+    home, words = tmp_path / "home", ("archive", "prune", "--allow-loss", "--skip-held", "--yes")
+    write_session(home, "of-today", 0)
+    write_session(home, "of-200-days-ago", 200)
+    for path in home.rglob("*"):
+        os.utime(path, (1_600_000_000, 1_600_000_000))
+    if known_by == "its file":
+        assert clew("--home", home, "list").code == 0
+    assert clew("--home", home, "archive").code == 0
+    shutil.rmtree(home / ".claude")
+    if known_by == "its archived copy":
+        assert clew("--source", "archive", "list").code == 0
+    rows = clew("archive", "list", "--json").json
+    assert [row["id"] for row in rows if row["last_activity"] > row["modified_at"]] == ["of-today", "of-200-days-ago"]
+    assert clew(*words, "--keep-days", "300").code == 0
+    assert len(clew("archive", "list", "--json").json) == 2
+    assert clew("archive", "hold", "add", "--all", "--min-age", "183", "--reason", "retention").code == 0
+    assert clew(*words, "--keep-days", "0").code == 0
+    assert [row["id"] for row in clew("archive", "list", "--json").json] == ["of-today"]
 
 
 def test_the_commands(synced_demo: Path) -> None:
@@ -138,17 +183,37 @@ def test_the_commands(synced_demo: Path) -> None:
 
 def test_prune_names_the_hold_on_a_project(synced_demo: Path) -> None:
     assert clew("--home", synced_demo, "archive").code == 0
-    assert clew("archive", "hold", "add", "--project", "moon.phase", "--reason", "case 7").code == 0
+    assert clew("archive", "hold", "add", "--project", "tidepool", "--reason", "case 7").code == 0
     words = ("archive", "prune", "--keep-days", "0", "--allow-loss")
-    assert "(held: hold 1: case 7)" in clew(*words).out
-    refused = clew(*words, "--yes")
-    assert (refused.code, "hold 1: case 7" in refused.err) == (6, True)
-    done = clew(*words, "--yes", "--skip-held", "--json")
+    shown, refused = clew(*words), clew(*words, "--yes")
+    assert all(line.endswith("  (held: hold 1: case 7)") for line in shown.out.splitlines())
+    assert refused.code == 6
+    assert refused.err == shown.err.replace("nothing would be removed", "clew: nothing was removed")
+    report = clew(*words, "--json").json
+    assert (report["dropped"], report["left"]) == ([], report["size"])
+    assert report["refusal"] in refused.err
+    planned, done = clew(*words, "--skip-held", "--json").json, clew(*words, "--skip-held", "--yes", "--json")
     assert done.code == 0
-    assert done.json["held"]
+    assert (planned["dropped"], planned["held"], planned["kept"]) == tuple(
+        done.json[name] for name in ("dropped", "held", "kept")
+    )
     kept = {row["id"] for row in clew("archive", "list", "--json").json}
-    assert FORKED in kept
-    assert BELL not in kept
+    assert LATEST in kept
+    assert BELL not in kept and len(kept) > 1
+    assert f"files of {len(kept)} sessions are held (hold 1: case 7)" in refused.err
+
+
+def test_it_is_said_how_many_sessions_are_held_because_their_project_is_not_known(demo: Path) -> None:
+    assert clew("--home", demo, "archive").code == 0
+    number = len(clew("archive", "list", "--json").json)
+    note = f"clew: hold 1: case 7: covers {number} archived sessions of which no catalog knows the project; `clew sync`"
+    assert note in clew("archive", "hold", "add", "--project", "moon.phase", "--reason", "case 7").err
+    words = ("archive", "prune", "--keep-days", "0")
+    assert note in clew(*words, "--yes").err
+    assert note in clew(*words).err
+    assert clew(*words, "--json").json["held"][0]["unknown"] == "project"
+    assert clew("--home", demo, "sync").code == 0
+    assert "of which no catalog knows" not in clew(*words).err
 
 
 def test_clean_keeps_what_is_held(demo: Path, tmp_path: Path) -> None:

@@ -325,15 +325,43 @@ def test_originals_are_compared_with_what_was_masked(synced_demo: Path, tmp_path
     assert clew(*create, "--redact", "all", "-o", masked).code == 0
     assert clew(*create, "-o", whole).code == 0
     done = clew("bundle", "verify", masked, "--original", whole)
-    assert (done.code, "intact" in done.out) == (0, True), done.out
+    assert done.code == 0, done.out
+    proof = verify(masked)
+    assert done.out.endswith(f"\noriginals: {proof.records} records match\n")
+    report = clew("bundle", "verify", masked, "--original", whole, "--json").json
+    assert (report["passed"], report["original"]["passed"], report["original"]["compared"]) == (True, True, True)
+    assert report["original"]["matching_records"] == proof.records
     assert clew("--home", synced_demo, "bundle", "create", "--agent", "codex", "-o", other).code == 0
     done = clew("bundle", "verify", masked, "--original", other)
-    assert (done.code, "is not the original of what was masked" in done.out) == (1, True)
+    assert (done.code, "originals: DO NOT MATCH" in done.out) == (1, True)
+    assert f"{other}: sessions/000001/native/001.jsonl:1: is not the original of what was masked" in done.out
+    report = clew("bundle", "verify", masked, "--original", other, "--json").json
+    assert (report["passed"], report["intact"], report["original"]["intact"]) == (False, True, True)
+    assert report["findings"] == report["original"]["findings"] == []
+    assert {one["file"] for one in report["original"]["differences"]} == {str(other)}
     assert clew("bundle", "verify", whole, "--original", whole).code == 4
-    (tmp_path / "bad.tar").write_bytes(
-        changed(whole.read_bytes(), "sessions/000001/native/001.jsonl", lambda text: text[1:])
-    )
-    assert clew("bundle", "verify", masked, "--original", tmp_path / "bad.tar").code == 1
+
+
+@pytest.mark.parametrize("tampered", ["masked.tar", "whole.tar"])
+def test_the_findings_name_the_bundle_that_was_changed(synced_demo: Path, tmp_path: Path, tampered: str) -> None:
+    masked, whole = (tmp_path / name for name in ("masked.tar", "whole.tar"))
+    create = ("--home", synced_demo, "bundle", "create", LATEST)
+    assert clew(*create, "--redact", "all", "-o", masked).code == 0
+    assert clew(*create, "-o", whole).code == 0
+    file = tmp_path / tampered
+    file.write_bytes(changed(file.read_bytes(), "sessions/000001/native/001.jsonl", lambda text: text[1:]))
+    done = clew("bundle", "verify", masked, "--original", whole)
+    assert done.code == 1
+    verdicts = {
+        line.partition(": ")[0]: line.rpartition(": ")[2] for line in done.out.splitlines() if "INTACT" in line.upper()
+    }
+    assert verdicts[str(file)] == "NOT INTACT"
+    assert sorted(verdicts.values()) == ["NOT COMPARED, because a bundle is not intact", "NOT INTACT", "intact"]
+    assert f"{file}: sessions/000001/native/001.jsonl:1: line 1 was changed" in done.out
+    report = clew("bundle", "verify", masked, "--original", whole, "--json").json
+    assert [report["intact"], report["original"]["intact"]] == [masked != file, whole != file]
+    assert {one["file"] for one in (*report["findings"], *report["original"]["findings"])} == {str(file)}
+    assert (report["passed"], report["original"]["compared"]) == (False, False)
 
 
 def test_originals_are_compared_in_a_bundle_that_no_allowed_signer_signed(synced_demo: Path, tmp_path: Path) -> None:

@@ -277,9 +277,38 @@ def test_random_letters_are_a_password(form: str) -> None:
     assert both(form.format(letters)) == [form.format("[REDACTED]")] * 2
 
 
+@pytest.mark.parametrize("form", ["DB_PASSWORD={}", "password={}", "password: {}", 'password = "{}"'])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ("dcUFN+TB", "dGVq9x"),  # contains `tbd`
+        ("VMcf", "Ake3jVOE2n"),  # contains `fake`
+        ("q?.ock", "5Jw#9"),
+        ("u3vs/sr5Zk", "WQarx+Rf++"),
+        ("/sGJ/Tg", "94RkW"),
+        ("hL3ceSv&", "YC.*A"),
+        ("$mTN8wQ3", "ajpVFp"),
+        ("FY0!fD#Ox", ".eRXZk"),
+    ],
+)
+def test_small_letters_capitals_and_digits_are_a_password_with_any_symbols(form: str, parts: tuple[str, str]) -> None:
+    """Also where a part of it could be code, a path or a word such as `fake`."""
+    assert both(form.format("".join(parts))) == [form.format("[REDACTED]")] * 2
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "password = first + second",
+        "password = config?.db.password1",
+        "password=$DbPass2",
+        "password: OAuth2Token.value",
+        "password = req.body.newPassword2",
+        "password=/run/secrets/dbPass2",
+        "password=TBD",
+        "password=changeMe1",
+        "password=Your_Password1",
+        "password=FAKE_Pass1",
         'gh pr create --body-file - <<< "Fixes 42 typos!"',
         "password: !Ref DBPassword",
         "password = getUserPasswordFromConfig",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from collections.abc import Container
 from pathlib import Path
 from typing import cast
 
@@ -16,7 +17,7 @@ import msgspec
 
 from clew.agents.source import SourceFile, source_state
 from clew.archive.archive import Archive, open_archive
-from clew.archive.records import SourceHome, Version
+from clew.archive.records import FileKey, SourceHome, Version
 from clew.datadir import private_folder
 from clew.errors import SourceUnreadable, UsageError
 from clew.host import ARCHIVED, Host, Kind, data_dir
@@ -27,12 +28,11 @@ from clew.sources.mirror import Mirror
 
 def archived_hosts(folder: Path) -> tuple[tuple[Host, ...], list[str]]:
     """Return a host for each home with sessions that are gone, and what could not be extracted."""
-    cache = data_dir() / ARCHIVED
     hosts: list[Host] = []
     with open_archive(folder) as archive:
         problems = [str(damage) for damage in archive.problems]
         for home, versions in _files_of_gone_sessions(archive).items():
-            host = _extract_home(archive, home, versions, cache, problems)
+            host = _extract_home(archive, home, versions, problems)
             hosts += [host] if host is not None else []
     return tuple(hosts), problems
 
@@ -50,10 +50,23 @@ def _files_of_gone_sessions(archive: Archive) -> dict[SourceHome, list[Version]]
     return found
 
 
+def catalog_path(session_key: FileKey, known: Container[Path]) -> Path:
+    """The path by which catalogs know a session: that of its main file, or else that of the copy in the cache."""
+    home, main = session_key
+    path = _local_path(home, main)
+    copy = _mirror(home).files / _posix_path(os.fsdecode(main)).lstrip("/")
+    return copy if path not in known and copy in known else path
+
+
+def _local_path(home: SourceHome, path: bytes) -> Path:
+    """Where a file is, or was, on this machine."""
+    original = Path(os.fsdecode(path))
+    return Path(home.base, *original.parts[1:]) if home.base else original
+
+
 def is_gone(version: Version) -> bool:
     """Return True where a file is no longer at its path on this machine."""
-    path = Path(os.fsdecode(version.path))
-    path = Path(version.home.base, *path.parts[1:]) if version.home.base else path
+    path = _local_path(version.home, version.path)
     if is_in_database(str(path)):
         try:
             source_state(SourceFile(version.agent, path))
@@ -65,13 +78,15 @@ def is_gone(version: Version) -> bool:
     return not os.path.exists(path)  # noqa: PTH110 - Path.exists raises below folders of other users
 
 
-def _extract_home(
-    archive: Archive, home: SourceHome, versions: list[Version], cache: Path, problems: list[str]
-) -> Host | None:
-    """Write the files of a home to the cache, remove others from it, and return the home they make."""
+def _mirror(home: SourceHome) -> Mirror:
+    """The part of the cache for the files of a home."""
     name = hashlib.sha256(msgspec.json.encode(home)).hexdigest()[:16]
-    mirror = Mirror(cache / name, home.name or "")
-    listed = set()
+    return Mirror(data_dir() / ARCHIVED / name, home.name or "")
+
+
+def _extract_home(archive: Archive, home: SourceHome, versions: list[Version], problems: list[str]) -> Host | None:
+    """Write the files of a home to the cache, remove others from it, and return the home they make."""
+    mirror, listed = _mirror(home), set()
     for version in versions:
         try:
             path = _posix_path(os.fsdecode(version.path))

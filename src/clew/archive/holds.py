@@ -1,8 +1,8 @@
 """Holds: sessions that must not be removed, for a reason, until the hold is removed or the session is old enough.
 
 They are in the file `holds.json` in the folder of the archive. Everything that removes a session or an archived version
-of it asks here first. What is unknown about a session never sets it free: a hold on a project covers sessions whose
-project nobody knows.
+of it asks here first. A session of which too little is known is held: a hold on a project covers sessions whose project
+no catalog knows, and a minimum age covers sessions whose last activity no catalog knows.
 """
 
 from __future__ import annotations
@@ -49,11 +49,24 @@ class Known(NamedTuple):
 
     workspace: str | None = None
     started: datetime | None = None
+    last_message: datetime | None = None
 
 
 KnownSessions = Mapping[Path, Known]
-"""By the main files of the sessions."""
+"""By the absolute paths of the main files of the sessions."""
 NOTHING_KNOWN: KnownSessions = MappingProxyType({})
+
+
+class Held(NamedTuple):
+    """The hold that covers a session."""
+
+    hold: str
+    """Its number and reason."""
+    unknown: str = ""
+    """What no catalog knows of the session, so that the hold covers it: its `project`, for example."""
+
+    def __str__(self) -> str:
+        return f"{self.hold}; its {self.unknown} is not known, `clew sync` reads it" if self.unknown else self.hold
 
 
 class Holds:
@@ -62,40 +75,73 @@ class Holds:
     def __init__(self, folder: Path, known: KnownSessions = NOTHING_KNOWN) -> None:
         """Load them. Raises SourceUnreadable for a damaged file: then nothing may be removed."""
         self.all = load_holds(folder)
-        self._known = {_absolute(path): about for path, about in known.items()}
+        self._known = known
 
-    def on(self, agent: str, session: str, main: Path, last_activity: datetime, now: datetime) -> str | None:
-        """Name the first hold on a session, with its reason; None if there is none."""
-        about = self._known.get(_absolute(main), Known())
-        for name, hold in self.all.items():
-            if _covers(hold, agent, session, about, last_activity, now):
-                return f"hold {name}: {hold.reason}"
-        return None
+    def on(
+        self,
+        agent: str,
+        session: str,
+        main: Path,
+        last_write: datetime,
+        now: datetime,
+        *,
+        archived_at: datetime | None = None,
+    ) -> Held | None:
+        """Find a hold on a session, if possible one that covers it by what is known; None if there is none.
 
-    def refuse(self, agent: str, session: str, main: Path, last_activity: datetime, now: datetime) -> None:
+        The time of a file may be older than its content, as after a copy. So the last activity is the last message or
+        the last write, whichever is later. Where no catalog knows the last message, it was at `archived_at` at the
+        latest; without that, it may have been just now.
+        """
+        about = self._known.get(absolute_path(main), Known())
+        last_activity = max(last_write, about.last_message or archived_at or now)
+        found = [
+            Held(f"hold {name}: {hold.reason}", _unknown(hold, about, last_write, now))
+            for name, hold in self.all.items()
+            if _covers(hold, agent, session, about, last_activity, now)
+        ]
+        return min(found, key=lambda held: bool(held.unknown), default=None)
+
+    def refuse(self, agent: str, session: str, main: Path, last_write: datetime, now: datetime) -> None:
         """Raise WouldLose, naming the hold, if a session is held."""
-        if held := self.on(agent, session, main, last_activity, now):
+        if held := self.on(agent, session, main, last_write, now):
             raise WouldLose(f"{agent}:{session}: nothing was changed: it is held ({held})")
 
 
-def _absolute(path: Path) -> str:
+def absolute_path(path: Path) -> Path:
     """A path as the archive names it: absolute, with links as they are."""
-    return os.path.abspath(path)  # noqa: PTH100
+    return Path(os.path.abspath(path))  # noqa: PTH100
 
 
 def _covers(hold: Hold, agent: str, session: str, about: Known, last_activity: datetime, now: datetime) -> bool:
-    since, until = (parse_time(text) if text else None for text in (hold.since, hold.until))
+    until = parse_time(hold.until) if hold.until else None
     is_other_project = about.workspace is not None and not _is_in_project(hold, about.workspace)
-    is_old = hold.min_age_days is not None and now - last_activity >= timedelta(days=hold.min_age_days)
     return not (
         hold.removed_at is not None
         or (hold.sessions and f"{agent}:{session}" not in hold.sessions)
         or (hold.agents and agent not in hold.agents)
         or is_other_project
-        or (since is not None and last_activity < since)
+        or not _is_in_time(hold, last_activity, now)
         or (until is not None and about.started is not None and about.started >= until)
-        or is_old
     )
+
+
+def _is_in_time(hold: Hold, last_activity: datetime, now: datetime) -> bool:
+    """False if a session was active last before the time of a hold, or longer ago than its minimum age."""
+    since = parse_time(hold.since) if hold.since else None
+    is_old = hold.min_age_days is not None and now - last_activity >= timedelta(days=hold.min_age_days)
+    return not is_old and (since is None or last_activity >= since)
+
+
+def _unknown(hold: Hold, about: Known, last_write: datetime, now: datetime) -> str:
+    """Name what would have to be known of a session to decide whether a hold covers it; empty if it is known."""
+    if about.workspace is None and (hold.project is not None or hold.folders):
+        return "project"
+    if about.last_message is None and not _is_in_time(hold, last_write, now):
+        return "last message"
+    if about.started is None and hold.until:
+        return "first message"
+    return ""
 
 
 def _is_in_project(hold: Hold, workspace: str) -> bool:

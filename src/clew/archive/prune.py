@@ -6,15 +6,14 @@ new packs are durable and in the index before an old one is removed.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
 from clew.archive.archive import Archive
-from clew.archive.holds import NOTHING_KNOWN, Holds, KnownSessions
+from clew.archive.archived_home import catalog_path, is_gone
+from clew.archive.holds import NOTHING_KNOWN, Held, Holds, Known, KnownSessions
 from clew.archive.index import INTACT, UNREADABLE
 from clew.archive.packs import RECORD_COPIES
 from clew.archive.records import FileKey, SourceHome, Version
@@ -33,36 +32,48 @@ class Policy(NamedTuple):
     """What is kept; None is no limit."""
 
     keep_days: float | None = None
-    """Sessions that were written to in the last days."""
+    """Sessions that were active in the last days: they were written to, or have a message of that time."""
     keep_versions: int | None = None
     """The newest versions of each file."""
     max_size: int | None = None
-    """Bytes that the packs may take; sessions that were not written to for longest go first."""
+    """Bytes that the packs may take; sessions that were not active for longest go first."""
 
 
 class Plan(NamedTuple):
-    """What a prune would remove."""
+    """What a prune removes, or why it removes nothing."""
 
     dropped: list[Version]
+    """Empty if the prune is refused."""
     kept: list[Version]
     size: int
     """Bytes of the packs now."""
     left: int
-    """About how many bytes would be left."""
-    held: Mapping[Version, str] = MappingProxyType({})
+    """About how many bytes will be left."""
+    held: Mapping[Version, Held] = MappingProxyType({})
     """Versions that the policy would remove and a hold forbids to remove, with the hold."""
+    only_copies: Collection[Version] = ()
+    """The newest versions that the policy would remove of files that are no longer on this machine, if not held."""
+    refusal: str = ""
+    """Why the prune is refused."""
 
 
 def plan(
-    archive: Archive, policy: Policy, now_us: int, known: KnownSessions = NOTHING_KNOWN, *, skip_held: bool = False
+    archive: Archive,
+    policy: Policy,
+    now_us: int,
+    known: KnownSessions = NOTHING_KNOWN,
+    *,
+    skip_held: bool = False,
+    allow_loss: bool = False,
 ) -> Plan:
-    """Decide which versions go; with `skip_held`, what is held stays, otherwise `prune` refuses the plan.
+    """Decide which versions go, or that the prune is refused.
 
-    `known` is what catalogs know of the sessions.
+    With `skip_held`, what is held stays; otherwise the prune is refused. It is also refused if it would remove files
+    that only the archive has, without `allow_loss`. `known` is what catalogs know of the sessions.
     """
     kept: list[Version] = []
     dropped: list[Version] = []
-    active = last_activity(archive.versions())
+    active = last_activity(archive.versions(), known)
     for versions in archive.files.values():
         excess = len(versions) - policy.keep_versions if policy.keep_versions is not None else 0
         for number, version in enumerate(versions):
@@ -72,52 +83,85 @@ def plan(
     left, fitting = _measure_sessions(archive, kept, active, policy.max_size)
     dropped += [version for version in kept if version.session_key not in fitting]
     kept = [version for version in kept if version.session_key in fitting]
-    held = _held_versions(archive, dropped, active, now_us, known)
+    held = _held_versions(archive, dropped, held_sessions(archive, now_us, known)) if dropped else {}
     if skip_held and held:
         dropped = [version for version in dropped if version not in held]
         kept += held
         left, _ = _measure_sessions(archive, kept, active, None)
-    return Plan(dropped, kept, archive.stored, left if dropped else archive.stored, held)
+    free = {version for version in archive.newest() if version not in held}
+    only_copies = dict.fromkeys(version for version in dropped if version in free and is_gone(version))
+    refusal = _refusal({} if skip_held else held, () if allow_loss else only_copies)
+    if refusal:
+        dropped, kept = [], [*archive.versions()]
+    return Plan(dropped, kept, archive.stored, left if dropped else archive.stored, held, only_copies, refusal)
 
 
-def _held_versions(
-    archive: Archive, dropped: Sequence[Version], active: dict[FileKey, int], now_us: int, known: KnownSessions
-) -> dict[Version, str]:
-    """Find the versions that a hold forbids to remove. Files that sessions share are held with any of them."""
+def _refusal(held: Mapping[Version, Held], only_copies: Collection[Version]) -> str:
+    """Why versions must not be removed; empty if nothing is held or lost."""
+    reasons = []
+    if held:
+        holds = "; ".join(sorted({one.hold for one in held.values()}))
+        reasons.append(f"files of {count_sessions(held)} are held ({holds}); use --skip-held to remove the others")
+    if only_copies:
+        sessions = count_sessions(only_copies)
+        reasons.append(f"files of {sessions} exist only in the archive; use --allow-loss to remove them")
+    return "; ".join(reasons)
+
+
+def count_sessions(versions: Iterable[Version]) -> str:
+    """Say to how many sessions versions belong. A file that sessions share is no session of its own."""
+    number = len({version.session_key for version in versions if version.role != "shared"})
+    return {0: "several sessions", 1: "1 session"}.get(number, f"{number} sessions")
+
+
+def held_sessions(archive: Archive, now_us: int, known: KnownSessions = NOTHING_KNOWN) -> dict[FileKey, Held]:
+    """Find the archived sessions that are held, with the hold, by their main files."""
     holds, now = Holds(archive.folder, known), datetime.fromtimestamp(now_us / 1e6, UTC)
-    if not holds.all or not dropped:
-        return {}
-    found: dict[FileKey, str] = {}
-    of_agent: dict[tuple[SourceHome, str], str] = {}
-    for version in archive.newest():
-        last = datetime.fromtimestamp(active[version.session_key] / 1e9, UTC)
-        main = Path(os.fsdecode(version.main))
-        if version.role != "shared" and (held := holds.on(version.agent, version.session, main, last, now)):
-            found[version.session_key] = of_agent[version.home, version.agent] = held
-    reasons = {
-        version: of_agent.get((version.home, version.agent))
-        if version.role == "shared"
-        else found.get(version.session_key)
-        for version in dropped
-    }
-    return {version: held for version, held in reasons.items() if held is not None}
+    sessions: dict[FileKey, list[Version]] = {}
+    for version in archive.newest() if holds.all else ():
+        if version.role != "shared":
+            sessions.setdefault(version.session_key, []).append(version)
+    active, found = last_activity(archive.versions(), known), {}
+    for key, files in sessions.items():
+        last_write = datetime.fromtimestamp(active[key] / 1e9, UTC)
+        archived_at = datetime.fromtimestamp(max(version.taken_us for version in files) / 1e6, UTC)
+        agent, session = files[0].agent, files[0].session
+        held = holds.on(agent, session, catalog_path(key, known), last_write, now, archived_at=archived_at)
+        if held is not None:
+            found[key] = held
+    return found
 
 
-def last_activity(versions: Iterable[Version]) -> dict[FileKey, int]:
-    """Return when each session was last written to, in nanoseconds, by its main file: its files stay or go together.
+def _held_versions(archive: Archive, dropped: Iterable[Version], held: Mapping[FileKey, Held]) -> dict[Version, Held]:
+    """Find the versions that a hold forbids to remove. Files that sessions share are held with any of them."""
+    of_agent = {(one.home, one.agent): held[one.session_key] for one in archive.newest() if one.session_key in held}
+    found = {}
+    for version in dropped:
+        is_shared = version.role == "shared"
+        hold = of_agent.get((version.home, version.agent)) if is_shared else held.get(version.session_key)
+        if hold is not None:
+            found[version] = hold
+    return found
 
-    A file that was only touched, or copied back, was not written to. A shared file counts as active as the session that
-    was written to last among those that may need it.
+
+def last_activity(versions: Iterable[Version], known: KnownSessions) -> dict[FileKey, int]:
+    """Return when each session was last active, in nanoseconds, by its main file: its files stay or go together.
+
+    That is the last write or the last message, whichever is later. A file that was only touched, or copied back, was
+    not written to. A shared file counts as active as the last active session among those that may need it.
     """
     found: dict[FileKey, int] = {}
     of_agent: dict[tuple[SourceHome, str], int] = {}
     shared: dict[FileKey, tuple[SourceHome, str]] = {}
     for version in versions:
-        agent = version.home, version.agent
-        found[version.session_key] = max(found.get(version.session_key, 0), version.written_ns)
-        of_agent[agent] = max(of_agent.get(agent, 0), version.written_ns)
+        agent, key = (version.home, version.agent), version.session_key
+        if key not in found:
+            last_message = known.get(catalog_path(key, known), Known()).last_message
+            found[key] = round(last_message.timestamp() * 1e9) if last_message is not None else 0
+        found[key] = max(found[key], version.written_ns)
+        of_agent[agent] = max(of_agent.get(agent, 0), found[key])
         if version.role == "shared":
-            shared[version.session_key] = agent
+            shared[key] = agent
     return found | {key: of_agent[agent] for key, agent in shared.items()}
 
 
@@ -143,19 +187,10 @@ def _measure_sessions(
     return round(size), fitting
 
 
-def refuse_held(decided: Plan) -> None:
-    """Raise WouldLose, naming the holds, if a plan would remove what is held."""
-    held = [version for version in decided.dropped if version in decided.held]
-    if held:
-        sessions = len({version.session_key for version in held})
-        some = "1 session is" if sessions == 1 else f"{sessions} sessions are"
-        holds = "; ".join(sorted({decided.held[version] for version in held}))
-        raise WouldLose(f"nothing was removed: {some} held ({holds}); use --skip-held to remove the others")
-
-
 def prune(writer: ArchiveWriter, decided: Plan, repack: bool = False) -> None:
-    """Remove what was decided on; with `repack`, compress everything that stays again. What is held is refused."""
-    refuse_held(decided)
+    """Remove what was decided on; with `repack`, compress everything that stays again. Raises WouldLose if refused."""
+    if decided.refusal:
+        raise WouldLose(f"nothing was removed: {decided.refusal}")
     rows = writer.index.version_rows()
     kept = set(decided.kept)
     affected = {version.file for version in decided.dropped}

@@ -346,8 +346,8 @@ class _Verifier:
             else:
                 chain.name_differences(file, name)
 
-    def compare_originals(self, shown: _Verifier, user_key: bytes) -> list[Finding]:
-        """Compare the commitments of this bundle with the records of another one."""
+    def compare_originals(self, shown: _Verifier, user_key: bytes) -> Proof:
+        """Compare the commitments of this bundle with the records of another one; counts the records that match."""
         for one in (self, shown):
             one._scan()
         manifest = self._read_manifest()
@@ -358,7 +358,7 @@ class _Verifier:
             for file, entries in groupby(_ChainCheck(self, session.number).entries(), lambda entry: entry.file):
                 if file:
                     self._compare_file(shown, session.number, file, entries, key)
-        return self.proof.findings
+        return self.proof
 
     def _compare_file(
         self, shown: _Verifier, session: int, file: int, entries: Iterator[RecordEntry], key: bytes
@@ -377,6 +377,7 @@ class _Verifier:
                 if commitment(key, session, file, number, content) != entry.original:
                     self.add("changed", name, "is not the original of what was masked", entry.line)
                     return
+                self.proof.records += 1
             if next(found, None) is not None:
                 self.add("added", name, "has more records than what was masked")
 
@@ -409,10 +410,11 @@ class _Verifier:
             self.add("signature" if checked.key is None else "signer", SIGNATURE, checked.problem)
 
 
-def compare_originals(masked: Path, original: Path, user_key: bytes) -> list[Finding]:
+def compare_originals(masked: Path, original: Path, user_key: bytes) -> Proof:
     """Compare a masked bundle with one of the same sessions that is not: its commitments must be to these records.
 
-    Both must have been verified. `user_key` is the key of the user who wrote the masked one.
+    The proof has the number of records that match, and findings about members of the original. Both bundles must have
+    been verified. `user_key` is the key of the user who wrote the masked one.
     """
     with open_regular(masked)[0] as masked_file, open_regular(original)[0] as original_file:
         hidden = _Verifier(masked_file, masked.stat().st_size, str(masked))

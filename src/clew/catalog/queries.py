@@ -129,28 +129,23 @@ def _cost_columns(used: UsageTotals) -> dict[str, JSON]:
     return {"cost": cost, "cost_is_at_least": used.cost_is_lower_bound}
 
 
-def last_messages(db: sqlite3.Connection, *, gone: bool = False) -> dict[Path, datetime | None]:
-    """The time of the last message of each session, by its main file; None where unknown.
+def last_messages(db: sqlite3.Connection) -> dict[Path, datetime | None]:
+    """The time of the last message of each session, by its main file; None where unknown."""
+    query = f"SELECT f.path, s.ended_us {_FROM} WHERE f.state = 'live'"
+    return {Path(path_from_text(path)): _known_time(ended_us) for path, ended_us in db.execute(query)}
 
-    With `gone`, also of sessions whose file is gone.
-    """
-    query = f"SELECT f.path, s.ended_us {_FROM} WHERE f.state = 'live'" + (" OR f.state = 'gone'" if gone else "")
+
+def workspaces_and_times(db: sqlite3.Connection) -> dict[Path, tuple[str | None, datetime | None, datetime | None]]:
+    """The project's folder, the first and the last message of each session, by its main file, also if it is gone."""
+    query = f"SELECT f.path, json_extract(s.header, '$.workspace'), s.started_us, s.ended_us {_FROM}"
     return {
-        Path(path_from_text(path)): datetime.fromtimestamp(ended_us / 1e6, UTC) if ended_us > 0 else None
-        for path, ended_us in db.execute(query)
+        Path(path_from_text(path)): (workspace or None, _known_time(started_us), _known_time(ended_us))
+        for path, workspace, started_us, ended_us in db.execute(query)
     }
 
 
-def workspaces_and_starts(db: sqlite3.Connection) -> dict[Path, tuple[str | None, datetime | None]]:
-    """The project's folder and the first message of each session, by its main file, also where the file is gone."""
-    query = f"SELECT f.path, json_extract(s.header, '$.workspace'), s.started_us {_FROM}"
-    return {
-        Path(path_from_text(path)): (
-            workspace or None,
-            datetime.fromtimestamp(started_us / 1e6, UTC) if started_us > 0 else None,
-        )
-        for path, workspace, started_us in db.execute(query)
-    }
+def _known_time(time_us: int) -> datetime | None:
+    return datetime.fromtimestamp(time_us / 1e6, UTC) if time_us > 0 else None
 
 
 def subagent_paths(db: sqlite3.Connection) -> set[Path]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +15,15 @@ from clew.cli.completion import complete_session
 from clew.cli.options import as_json_option, choosing_kept, common, open_library, take_filters, wants_json
 from clew.cli.output import print_json, print_message, print_table
 from clew.cli.redaction import redacting_output, redaction
-from clew.errors import UnknownReference, UsageError
+from clew.errors import Busy, SourceUnreadable, UnknownReference, UsageError
 from clew.filters import Filters
 from clew.host import Host
 from clew.library import Library
 
 if TYPE_CHECKING:
-    from clew.archive.holds import Hold, Holds, KnownSessions
+    from clew.archive.holds import Held, Hold, Holds, KnownSessions
 
+_NEVER = datetime.min.replace(tzinfo=UTC)
 archive_option = click.option(
     "--archive", "chosen", metavar="DIR", help="Folder of the archive (default: in clew's data folder)."
 )
@@ -32,14 +37,16 @@ def archive_folder_of(context: click.Context, chosen: str | None) -> Path:
 
 
 def known_sessions() -> KnownSessions:
-    """What the catalogs of this user know of sessions, as they are: by it, holds find sessions of a project."""
-    from clew.archive.holds import Known
+    """What the catalogs of this user know of sessions, as they are; of two catalogs, the one with the later message."""
+    from clew.archive.holds import Known, absolute_path
     from clew.catalog.database import open_all_readers
-    from clew.catalog.queries import workspaces_and_starts
+    from clew.catalog.queries import workspaces_and_times
 
     found: dict[Path, Known] = {}
     for db in open_all_readers():
-        found |= {path: Known(*about) for path, about in workspaces_and_starts(db).items()}
+        for path, values in workspaces_and_times(db).items():
+            one, other = Known(*values), found.get(absolute_path(path), Known())
+            found[absolute_path(path)] = max(one, other, key=lambda about: about.last_message or _NEVER)
     return found
 
 
@@ -51,11 +58,21 @@ def user_holds() -> Holds:
     return Holds(archive_folder(None), known_sessions())
 
 
+def print_unknown(held: Iterable[Held]) -> None:
+    """Say how many sessions are held because something is not known of them. `held` has one hold for each session."""
+    for (hold, unknown), number in Counter(one for one in held if one.unknown).items():
+        sessions = "1 archived session" if number == 1 else f"{number} archived sessions"
+        print_message(
+            f"clew: {hold}: covers {sessions} of which no catalog knows the {unknown}; "
+            "`clew sync` reads it, `clew sync --source archive` for sessions that only the archive has"
+        )
+
+
 @click.group("hold")
 def hold_command() -> None:
-    """Forbid the removal of archived sessions.
+    """Forbid the removal of sessions.
 
-    For a legal hold, or until sessions have a minimum age.
+    For a legal hold, or until sessions have a minimum age. `archive prune`, `clean`, `erase` and `redact scrub` obey.
     """
 
 
@@ -91,7 +108,9 @@ def add_command(
     Options also choose sessions that do not exist yet. `archive prune` and `erase` then refuse to remove them, `clean`
     and `redact scrub` leave them alone. Without --min-age a hold lasts until `clew archive hold remove`.
     """
+    from clew.archive.archive import open_archive
     from clew.archive.holds import Hold, add_hold
+    from clew.archive.prune import held_sessions
     from clew.model.time import spell_time
 
     library = open_library(context, homes)
@@ -117,6 +136,9 @@ def add_command(
         print_json(redaction(context, for_programs=True).value(_row(number, hold)))
     else:
         print_message(f"hold {number}: {_covered(hold)}")
+    with suppress(SourceUnreadable, Busy), open_archive(folder) as archive:
+        held = held_sessions(archive, round(library.now().timestamp() * 1e6), known_sessions())
+        print_unknown(one for one in held.values() if one.hold == f"hold {number}: {reason}")
 
 
 def _session_name(library: Library, reference: str, folder: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from clew.cli.archive_holds import archive_folder_of, archive_option, hold_command, known_sessions
+from clew.cli.archive_holds import archive_folder_of, archive_option, hold_command, known_sessions, print_unknown
 from clew.cli.options import (
     as_json_option,
     common,
@@ -30,7 +30,7 @@ from clew.cli.options import (
 from clew.cli.output import print_json, print_message, print_table
 from clew.cli.progress import progress_bar
 from clew.cli.redaction import Redaction, redacting_output, redaction
-from clew.errors import Busy, SourceUnreadable, UsageError, WouldLose
+from clew.errors import Busy, SourceUnreadable, UsageError
 from clew.filters import Filters, point_in_time
 from clew.library import Library
 from clew.model.json import JSON
@@ -38,6 +38,7 @@ from clew.model.json import JSON
 if TYPE_CHECKING:
     from clew.archive.archive import Archive
     from clew.archive.capture import FileToCapture, Outcome
+    from clew.archive.holds import Held
     from clew.archive.prune import Plan
     from clew.archive.records import FileKey, Version
     from clew.archive.restore import Restored
@@ -139,10 +140,10 @@ def _summary(outcome: Outcome) -> str:
     if not outcome.files:
         return "no sessions were found, and nothing was archived"
     kinds = {"new": outcome.new, "grown": outcome.grown, "rewritten": outcome.rewritten}
-    said = ", ".join(f"{count(number)} {kind}" for kind, number in kinds.items() if number) or "nothing new"
+    changes = ", ".join(f"{count(number)} {kind}" for kind, number in kinds.items() if number) or "nothing new"
     tail = f"; {size(outcome.read)} read, {size(outcome.stored)} stored" if outcome.read else ""
     tail += f"; {count(outcome.mended)} damaged versions repaired" if outcome.mended else ""
-    return f"{count(outcome.files)} files: {said}{tail}"
+    return f"{count(outcome.files)} files: {changes}{tail}"
 
 
 def _watch(context: click.Context, library: Library, filters: Filters, every: float, level: int) -> None:
@@ -213,7 +214,8 @@ def _time(micros: int) -> str:
 
 
 def _sessions(archive: Archive) -> list[dict[str, JSON]]:
-    from clew.archive.archived_home import is_gone
+    from clew.archive.archived_home import catalog_path, is_gone
+    from clew.archive.holds import Known
     from clew.model.time import spell_time
 
     groups: dict[FileKey, list[list[Version]]] = {}
@@ -221,10 +223,11 @@ def _sessions(archive: Archive) -> list[dict[str, JSON]]:
         if versions[-1].role != "shared":
             groups.setdefault(versions[-1].session_key, []).append(versions)
     rows = []
-    last_messages = _last_messages()
-    for (_, main), files in groups.items():
+    known = known_sessions()
+    for key, files in groups.items():
         modified_at = _time(max(versions[-1].mtime_ns for versions in files) // 1000)
-        last_message = last_messages.get(Path(os.fsdecode(main)))
+        last_message = known.get(catalog_path(key, known), Known()).last_message
+        main = key[1]
         own = next((versions for versions in files if versions[-1].path == main), files[0])
         rows.append(
             {
@@ -241,17 +244,6 @@ def _sessions(archive: Archive) -> list[dict[str, JSON]]:
             }
         )
     return sorted(rows, key=lambda row: (row["last_activity"], row["path"]), reverse=True)
-
-
-def _last_messages() -> dict[Path, datetime | None]:
-    """When something was said last in each session, as far as the catalogs know, as they are."""
-    from clew.catalog.database import open_all_readers
-    from clew.catalog.queries import last_messages
-
-    found: dict[Path, datetime | None] = {}
-    for db in open_all_readers():
-        found |= last_messages(db, gone=True)
-    return found
 
 
 def _print_sessions(rows: list[dict[str, JSON]], masking: Redaction) -> None:
@@ -311,8 +303,8 @@ def verify_command(context: click.Context, /, chosen: str | None, as_json: bool)
     for problem in proof.problems:
         print_message(f"clew: {problem}")
     if not proof.problems:
-        said = f"{count(proof.versions)} versions of files in {count(proof.blocks)} blocks, {size(proof.stored)}"
-        print_message(f"{said}: no damage")
+        totals = f"{count(proof.versions)} versions of files in {count(proof.blocks)} blocks, {size(proof.stored)}"
+        print_message(f"{totals}: no damage")
     return 1 if proof.problems else 0
 
 
@@ -428,72 +420,87 @@ def prune_command(
 
     # Redaction rules that cannot be used are an error before anything is removed.
     redaction(context, for_programs=wants_json(context, as_json)).prepare()
-    policy = prune.Policy(keep_days, keep_versions, _bytes(max_size) if max_size else None)
+    policy = prune.Policy(keep_days, keep_versions, _parse_size(max_size) if max_size else None)
     if policy == prune.Policy() and not repack:
         raise UsageError("give a policy: --keep-days, --keep-versions, --max-size, or --repack")
     folder, now_us = archive_folder_of(context, chosen), round(Host.local().now().timestamp() * 1e6)
+    choices = {"skip_held": skip_held, "allow_loss": allow_loss}
     if not yes:
         with open_archive(folder) as archive:
-            decided = prune.plan(archive, policy, now_us, known_sessions(), skip_held=skip_held)
-            _print_plan(context, decided, _only_copies(archive, decided), False, as_json)
+            decided = prune.plan(archive, policy, now_us, known_sessions(), **choices)
+        _print_plan(context, decided, False, as_json)
         return 0
     if not folder.is_dir():
         raise SourceUnreadable(f"{folder}: there is no archive")
     with open_writer(folder, level=level) as writer:
-        decided = prune.plan(writer, policy, now_us, known_sessions(), skip_held=skip_held)
-        prune.refuse_held(decided)
-        only_copies = _only_copies(writer, decided)
-        if only_copies and not allow_loss:
-            sessions = len({version.session_key for version in only_copies})
-            some = "files of 1 session exist" if sessions == 1 else f"files of {sessions} sessions exist"
-            raise WouldLose(f"nothing was removed: {some} only in the archive; use --allow-loss to remove them")
-        if decided.dropped or repack:
+        decided = prune.plan(writer, policy, now_us, known_sessions(), **choices)
+        if decided.refusal:
+            print_unknown(_hold_of_each_session(decided))
+        if decided.dropped or decided.refusal or repack:
             prune.prune(writer, decided, repack)
             clear_cache()
         decided = decided._replace(left=writer.stored)
         damaged = [name for name, row in writer.index.packs().items() if row.damage]
     for name in damaged:
         print_message(f"clew: {name}.pack: damaged, so it was not rewritten; it may still contain removed data")
-    _print_plan(context, decided, only_copies, True, as_json)
+    _print_plan(context, decided, True, as_json)
     return 0
 
 
-def _only_copies(archive: Archive, decided: Plan) -> set[Version]:
-    """The newest versions that would be removed of files that are no longer on this machine."""
-    from clew.archive.archived_home import is_gone
-
-    newest = set(archive.newest())
-    return {version for version in decided.dropped if version in newest and is_gone(version)}
-
-
-def _print_plan(context: click.Context, decided: Plan, only_copies: set[Version], done: bool, as_json: bool) -> None:
-    from clew.render.tables import count, size
-
-    paths = [os.fsdecode(version.path) for version in decided.dropped]
-    if wants_json(context, as_json):
-        figures = {"kept": len(decided.kept), "size": decided.size, "left": decided.left}
-        lost = [os.fsdecode(version.path) for version in decided.dropped if version in only_copies]
-        held = [{"path": os.fsdecode(version.path), "hold": hold} for version, hold in decided.held.items()]
-        report: dict[str, JSON] = {"applied": done, "dropped": paths, "only_copies": lost, "held": held, **figures}
-        print_json(redaction(context, for_programs=True).value(report))
-        return
+def _print_plan(context: click.Context, decided: Plan, done: bool, as_json: bool) -> None:
+    """Print what was removed, or would be; if nothing would be, the files that prevent it."""
+    from clew.archive.prune import count_sessions
+    from clew.render.tables import counted, size
     from clew.render.text_safety import visible
 
-    for path, version in zip(redaction(context, for_programs=False).value(paths), decided.dropped, strict=True):
-        reason = f"  (held: {decided.held[version]})" if version in decided.held else ""
-        click.echo(visible(path) + ("  (only copy)" if version in only_copies else "") + reason)
-    for hold in sorted(set(decided.held.values())):
-        print_message(f"clew: {hold}")
-    number, left, before = count(len(paths)), size(decided.left), size(decided.size)
+    if wants_json(context, as_json):
+        print_json(redaction(context, for_programs=True).value(_plan_report(decided, done)))
+        return
+    shown = decided.dropped or list(dict.fromkeys((*decided.held, *decided.only_copies)))
+    paths = redaction(context, for_programs=False).value([os.fsdecode(version.path) for version in shown])
+    for path, version in zip(paths, shown, strict=True):
+        reason = f"  (held: {decided.held[version].hold})" if version in decided.held else ""
+        click.echo(visible(path) + ("  (only copy)" if version in decided.only_copies else "") + reason)
+    print_unknown(_hold_of_each_session(decided))
+    if decided.refusal:
+        print_message(f"nothing would be removed: {decided.refusal}")
+        return
+    if decided.held:
+        holds = "; ".join(sorted({held.hold for held in decided.held.values()}))
+        stay = "stay" if done else "would stay"
+        versions = counted(len(decided.held), "file version")
+        print_message(f"{versions} of {count_sessions(decided.held)} {stay}: {holds}")
+    versions, left, before = counted(len(decided.dropped), "file version"), size(decided.left), size(decided.size)
     if done:
-        print_message(f"{number} file versions removed; the archive has {left} now ({before} before)")
+        print_message(f"{versions} removed; the archive has {left} now ({before} before)")
     else:
-        print_message(f"{number} file versions would be removed; the archive would have {left} ({before} now)")
+        print_message(f"{versions} would be removed; the archive would have {left} ({before} now)")
         print_message("nothing was changed; use --yes to remove", mask=False)
 
 
-def _bytes(text: str) -> int:
-    """Parse a size such as 500MB."""
+def _plan_report(decided: Plan, done: bool) -> dict[str, JSON]:
+    def paths(versions: Iterable[Version]) -> list[JSON]:
+        return [os.fsdecode(version.path) for version in versions]
+
+    return {
+        "applied": done,
+        "refusal": decided.refusal or None,
+        "dropped": paths(decided.dropped),
+        "only_copies": paths(decided.only_copies),
+        "held": [{"path": os.fsdecode(version.path), **held._asdict()} for version, held in decided.held.items()],
+        "kept": len(decided.kept),
+        "size": decided.size,
+        "left": decided.left,
+    }
+
+
+def _hold_of_each_session(decided: Plan) -> Iterable[Held]:
+    """The holds on the sessions that the policy would remove, one for each session."""
+    return {version.session_key: held for version, held in decided.held.items() if version.role != "shared"}.values()
+
+
+def _parse_size(text: str) -> int:
+    """Return the bytes of a size such as 500MB."""
     units = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
     number = text.strip().lower().rstrip("kmgtb")
     unit = text.strip().lower()[len(number) :].strip()

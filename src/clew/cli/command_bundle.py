@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import msgspec
@@ -208,25 +208,56 @@ def verify_command(
     from clew.bundle.verify import verify
 
     proof = verify(file, signers)
-    if original is not None:
-        _compare_originals(proof, file, original)
+    originals = _check_originals(proof, file, original) if original is not None else None
+    has_passed = proof.holds and (originals is None or originals.match)
     if wants_json(context, as_json):
-        print_json(redaction(context, for_programs=True).value(_report(file, proof)))
+        report = {**_report(file, proof), "passed": has_passed, "original": originals and originals.report()}
+        print_json(redaction(context, for_programs=True).value(report))
+        return 0 if has_passed else 1
+    masking = redaction(context, for_programs=False)
+    if originals is None:
+        _print_proof("", proof, masking)
     else:
-        _print_proof(proof, redaction(context, for_programs=False))
-    return 0 if proof.holds else 1
+        _print_proof(f"{file}: ", proof, masking)
+        _print_proof(f"{originals.file}: ", originals.proof, masking)
+        _print_comparison(originals, masking)
+    return 0 if has_passed else 1
 
 
-def _compare_originals(proof: Proof, file: Path, original: Path) -> None:
-    """Add to a proof how the originals differ from what was masked."""
+class Originals(NamedTuple):
+    """The bundle that should hold the originals of a masked one."""
+
+    file: Path
+    proof: Proof
+    comparison: Proof | None
+    """How its records differ from what was masked; None if one of the two bundles was changed."""
+
+    @property
+    def match(self) -> bool:
+        return self.proof.holds and self.comparison is not None and self.comparison.holds
+
+    def report(self) -> dict[str, JSON]:
+        comparison = self.comparison
+        return {
+            **_report(self.file, self.proof),
+            "compared": comparison is not None,
+            "matching_records": comparison.records if comparison is not None else 0,
+            "differences": _findings(self.file, comparison) if comparison is not None else [],
+            "more_differences": comparison.more_findings if comparison is not None else 0,
+        }
+
+
+def _check_originals(proof: Proof, file: Path, original: Path) -> Originals:
+    """Verify the bundle of the originals, and compare it with the masked one if both are unchanged."""
     from clew.bundle.verify import compare_originals, verify
     from clew.redact.settings import KEY_FILE, marker_key
 
     if not (data_dir() / KEY_FILE).is_file():
         raise SourceUnreadable(f"{data_dir() / KEY_FILE}: no such file; only its owner can compare the originals")
-    proof.findings += verify(original).findings
-    if proof.is_unchanged:
-        proof.findings += compare_originals(file, original, marker_key(data_dir()))
+    proof_of_original = verify(original)
+    if not (proof.is_unchanged and proof_of_original.is_unchanged):
+        return Originals(original, proof_of_original, None)
+    return Originals(original, proof_of_original, compare_originals(file, original, marker_key(data_dir())))
 
 
 def _report(file: Path, proof: Proof) -> dict[str, JSON]:
@@ -239,32 +270,61 @@ def _report(file: Path, proof: Proof) -> dict[str, JSON]:
         "bytes": proof.bytes,
         "signature": msgspec.to_builtins(proof.signature),
         "manifest": _summary(proof.manifest) if proof.manifest is not None else None,
-        "findings": [{**msgspec.to_builtins(one), "text": str(one)} for one in proof.findings],
+        "findings": _findings(file, proof),
         "more_findings": proof.more_findings,
     }
 
 
-def _print_proof(proof: Proof, masking: Redaction) -> None:
-    from clew.render.tables import count, counted, size
+def _findings(file: Path, proof: Proof) -> list[JSON]:
+    return [{"file": str(file), **msgspec.to_builtins(one), "text": str(one)} for one in proof.findings]
+
+
+def _print_findings(label: str, proof: Proof, masking: Redaction) -> None:
+    """Print findings, each behind the label of its file."""
+    from clew.render.tables import count
     from clew.render.text_safety import one_line
 
     for finding in proof.findings:
-        click.echo(one_line(masking.text(str(finding))))
+        click.echo(one_line(masking.text(f"{label}{finding}")))
     if proof.more_findings:
-        click.echo(f"and {count(proof.more_findings)} more findings")
+        click.echo(one_line(masking.text(f"{label}and {count(proof.more_findings)} more findings")))
+
+
+def _print_proof(label: str, proof: Proof, masking: Redaction) -> None:
+    """Print what was found in a bundle, and the verdict; the label of its file begins each line."""
+    from clew.render.tables import counted, size
+    from clew.render.text_safety import one_line
+
+    def print_line(text: str) -> None:
+        click.echo(one_line(masking.text(f"{label}{text}")))
+
+    _print_findings(label, proof, masking)
     manifest = proof.manifest
     if manifest is not None:
         masked = f", masked ({manifest.redaction.get('profile')})" if manifest.redaction is not None else ""
         filters = f", filters: {manifest.filters}" if manifest.filters else ""
-        click.echo(one_line(masking.text(f"written {manifest.created_at} by clew {manifest.clew}{masked}{filters}")))
+        print_line(f"written {manifest.created_at} by clew {manifest.clew}{masked}{filters}")
         for problem in manifest.problems:
-            click.echo(one_line(masking.text(f"not in the bundle: {problem}")))
+            print_line(f"not in the bundle: {problem}")
     totals = f"{counted(proof.sessions, 'session')}, {counted(proof.records, 'record')}, {size(proof.bytes)}"
     verdict = "intact" if proof.is_unchanged else "NOT INTACT"
     if proof.is_unchanged and not proof.holds:
         verdict = f"contents intact, but NOT SIGNED{' BY AN ALLOWED SIGNER' if proof.signature is not None else ''}"
-    click.echo(f"{totals}: {verdict}")
-    click.echo(one_line(_signature_line(proof)))
+    print_line(f"{totals}: {verdict}")
+    print_line(_signature_line(proof))
+
+
+def _print_comparison(originals: Originals, masking: Redaction) -> None:
+    from clew.render.tables import counted
+
+    comparison = originals.comparison
+    if comparison is None:
+        click.echo("originals: NOT COMPARED, because a bundle is not intact")
+        return
+    _print_findings(f"{originals.file}: ", comparison, masking)
+    verb = "matches" if comparison.records == 1 else "match"
+    matching = f"{counted(comparison.records, 'record')} {verb}"
+    click.echo(f"originals: {matching}" if comparison.holds else f"originals: DO NOT MATCH; only {matching}")
 
 
 def _signature_line(proof: Proof) -> str:

@@ -42,10 +42,12 @@ class Written(Enum):
 
 _PLACEHOLDER_WORDS = lazy_compile(
     rb"(?i)your|votre|example|placeholder|change[_-]?(?:me|it)|changed|replace(?:[_-]?(?:me|with|this))?|insert|dummy"
-    rb"|redacted|fake|sample|not[_-]?a?[_-]?real|todo|tbd|fixme|(?:^|[_-])here$|^my(?=[_-])|<[^>]*>?|\.\.\.|\xe2\x80\xa6"
-    rb"|^test[_-]?(?:key|token|secret|password)|mask(?:ed)?$|hidden|ignored?$|goes|blah"
+    rb"|redacted|fake|sample|not[_-]?a?[_-]?real|todo|(?<![a-z0-9])tbd(?![a-z0-9])|fixme|(?:^|[_-])here$|^my(?=[_-])"
+    rb"|<[^>]*>?|\.\.\.|\xe2\x80\xa6|^test[_-]?(?:key|token|secret|password)|mask(?:ed)?$|hidden|ignored?$|goes|blah"
 )
 """Words that people write in the place of a secret. With one of them, only random characters make a secret."""
+_MIXED_CASE = lazy_compile(rb"\A[a-z][A-Z]|[A-Z]{2}[a-z]|[a-z][A-Z](?![a-z])")
+"""Random letters may spell such a word as `fAke` or `TOdo`; people write `fake`, `Fake`, `FAKE` or `changeMe`."""
 _SEQUENCES = lazy_compile(
     rb"(?i)x{4,}|\*{3,}|_{4,}|\.{4,}|-{4,}|(.)\1{4,}|0?12345678?9?0?|23456789?|abcdefg?h?i?j?(?:klmnopqrstuvwxyz)?|0123456789|deadbeef|cafebabe|qwerty"
 )
@@ -69,11 +71,15 @@ def is_placeholder(value: bytes) -> bool:
     Such a word inside a longer value does not make the value a placeholder, if random characters are left without it.
     """
     value = value[:CHECKED_CHARS]
-    rest, words = _PLACEHOLDER_WORDS.subn(b" ", value)
-    if words and (count_random_chars(rest) < 8 or value.endswith((b"EXAMPLE", b"EXAMPLEKEY"))):
+    rest = _PLACEHOLDER_WORDS.sub(_blank_out, value)
+    if rest != value and (count_random_chars(rest) < 8 or value.endswith((b"EXAMPLE", b"EXAMPLEKEY"))):
         return True
     rest = _SEQUENCES.sub(b"", rest)
     return len(set(rest)) < min(5, len(value)) or len(rest) * 3 <= len(value)
+
+
+def _blank_out(word: re.Match[bytes]) -> bytes:
+    return word[0] if word[0].isalpha() and _MIXED_CASE.search(word[0]) else b" "
 
 
 def is_reference(value: bytes) -> bool:
@@ -213,6 +219,12 @@ _IDENTIFIER = lazy_compile(
 )
 _VARIABLE_WITH_DIGITS = lazy_compile(rb"[*&]?[a-z]{1,8}[0-9]{1,3}(?:[A-Z]?[a-z]{3,})+")
 """`b64encoded`, `*s3ScanSecret`."""
+_NAME_WITH_DIGITS = lazy_compile(rb"[A-Za-z]{1,8}[0-9]{1,5}(?:[A-Z]?[a-z]{2,})*")
+"""`OAuth2Token`, `Ed25519`."""
+_BRACKET_OR_SPACE = lazy_compile(rb"[\s()\[\]{}<>\\]")
+_MIN_CHARS_OF_MIXED_PASSWORD = 5
+_PASSWORD_SYMBOLS = frozenset(b"!@#%^~")
+_KINDS_OF_CHARS = (DIGITS, _CAPITALS, _SMALL)
 _TYPE_NAME = lazy_compile(rb"(?:\w+(?:\.|::))+\w*[A-Z][a-z]{3,}\w*")
 _LOWER_NAME = lazy_compile(rb"[a-z0-9]+(?:[-_./:][a-z0-9]+)*")
 _HASH_OR_ID = lazy_compile(
@@ -259,6 +271,20 @@ def is_strong_password(value: bytes) -> bool:
     return symbols >= 5 or (symbols > 0 and not is_code(value))
 
 
+def is_mixed_password(value: bytes) -> bool:
+    """Return True for small letters, capitals and digits that make no names, or have two symbols that are rare in code.
+
+    A password may also have symbols that look like code: `?.`, `.*`, `++`. Text with brackets is not considered.
+    """
+    if _BRACKET_OR_SPACE.search(value) or _ELSEWHERE.match(value) or is_placeholder(value):
+        return False
+    parts = value.translate(_SYMBOLS_TO_SPACES).split()
+    mixed = b"".join(part for part in parts if not _is_word(part) and not _NAME_WITH_DIGITS.fullmatch(part))
+    if len(set(value) & _PASSWORD_SYMBOLS) > 1:
+        mixed = value
+    return len(mixed) >= _MIN_CHARS_OF_MIXED_PASSWORD and all(count_of(kind, mixed) for kind in _KINDS_OF_CHARS)
+
+
 def is_phrase(value: bytes) -> bool:
     """Return True for a passphrase: some words that make no sentence."""
     words = value.split(b" ")
@@ -295,6 +321,8 @@ def _is_no_sentence(words: list[bytes]) -> bool:
 def is_secret_value(meaning: str, value: bytes, written: Written) -> bool:
     """Decide whether the value of a name of this meaning (`password`, `secret`, `key`) is a secret."""
     value = value[:CHECKED_CHARS]
+    if meaning == "password" and written is not Written.NEARBY and is_mixed_password(value):
+        return True
     if len(value) < 4 or is_reference(value):
         return False
     if b" " in value:
