@@ -156,7 +156,7 @@ def test_subagents_are_embedded_and_referred_to(synced_demo: Path) -> None:
 
 def test_subagents_have_no_files_of_their_own(synced_demo: Path, tmp_path: Path) -> None:
     ran = clew("export", "--home", synced_demo, "--agent", "claude-code", "--to", "atif", "-o", tmp_path / "out")
-    assert ran.code == 0 and "each file lists what its format cannot hold" in ran.err
+    assert ran.code == 0 and "each file lists what it cannot hold" in ran.err
     names = [path.name for path in (tmp_path / "out").iterdir()]
     assert f"claude-code-{WITH_AGENTS}.atif.json" in names
     embedded = exported("--home", str(synced_demo), WITH_AGENTS)["subagent_trajectories"]

@@ -32,6 +32,7 @@ _SOURCES = {"user": "user", "assistant": "agent", "system": "system"}
 _BLOCK_ORDER = {"thinking": 0, "text": 1, "image": 1, "document": 1, "tool_use": 2}
 """The order in which a step holds what a reply says."""
 _KEPT_METADATA = ("is_meta", "is_compact_summary", "git_branch", "origin")
+_NO_PLACE = "the format has no place for them"
 _METRIC_SUMS = ("prompt_tokens", "completion_tokens", "cached_tokens")
 
 
@@ -65,6 +66,9 @@ class _Trajectory:
         steps = Steps(thread, {name.tool_id: name for name in subagents if name.tool_id}, self._tools, self._child_id)
         for step in steps.read():
             self._add_metrics(step)
+            for _ in step.get("extra", {}).get("unknown_blocks", ()):
+                why = "`extra` of its step has it"
+                thread.losses.add_note(step["extra"]["messages"][0], "a block of a kind that ATIF does not have", why)
             write((b",\n" if step["step_id"] > 1 else b"") + dumps(step))
         write(b"\n]")
         losses = [*thread.losses.listed(), *thread.damage, *thread.left_out()]
@@ -83,7 +87,7 @@ class _Trajectory:
         losses = trajectory.write()
         self._add_cost(trajectory._cost_dollars)
         for loss in losses:
-            yield Loss(None, f"{loss.what}, in the sub-agent {child.id}", loss.why, loss.is_note)
+            yield loss.in_subagent(child.id)
 
     def _child_id(self, child: SubagentThread) -> str:
         return f"{self._thread.agent.id}:{child.id}"
@@ -176,10 +180,13 @@ class Steps:
         subagents: dict[str, SubagentThread],
         tools: dict[str, JSON],
         child_id: Callable[[SubagentThread], str],
+        *,
+        has_tokens: bool = True,
     ) -> None:
         """`subagents` by the call that started them, `child_id` gives the ids of their trajectories.
 
-        `tools` receives the definitions of tools by their names.
+        `tools` receives the definitions of tools by their names. Without `has_tokens`, the format that is written has
+        no place for token counts.
         """
         self._thread, self._subagents, self._tools, self._child_id = thread, subagents, tools, child_id
         self._losses: Losses = thread.losses
@@ -191,6 +198,9 @@ class Steps:
         self._is_answered = False
         """Whether a result or a prompt came after the last reply."""
         self._system_prompt: str | None = None
+        self._has_tokens = has_tokens
+        self._counted_calls = 0
+        """The calls of models whose tokens are on a step."""
         self._records: Counter[str] = Counter()
 
     def read(self) -> Iterator[dict[str, JSON]]:
@@ -213,11 +223,22 @@ class Steps:
 
     def _note_what_is_missing(self) -> None:
         for call, child in self._subagents.items():
-            self._losses.add_note(None, f"which call started the sub-agent {child.id}", f"no step has the call {call}")
+            what = f"which call started the sub-agent {child.id} ({call})"
+            self._losses.append(
+                Loss(None, what, "no step has this call", is_note=True, kind="which call started a sub-agent")
+            )
         records = {kind: count for kind, count in self._records.items() if kind != "fragment"}
         if records and not self._thread.is_sidechain:
             kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(records.items()))
-            self._losses.add_note(None, f"records that are no messages ({kinds})", "the format has no place for them")
+            what, kind = f"records that are no messages ({kinds})", "a record that is no message"
+            self._losses.append(Loss(None, what, _NO_PLACE, is_note=True, kind=kind, count=sum(records.values())))
+        if lost := sum(map(len, self._thread.calls.values())) - (self._counted_calls if self._has_tokens else 0):
+            what, kind = (
+                f"the tokens of {lost} call{'' if lost == 1 else 's'} of a model",
+                "the tokens of a call of a model",
+            )
+            why = "the reply is on another branch, copied or missing" if self._has_tokens else _NO_PLACE
+            self._losses.append(Loss(None, what, why, is_note=True, kind=kind, count=lost))
 
     def _release(self, keep_last: Iterable[_Step] = ()) -> Iterator[dict[str, JSON]]:
         """Finish all steps that are held, but for those to be kept."""
@@ -309,7 +330,9 @@ class Steps:
         if is_synthetic:
             step.extra["is_written_by_client"] = True
         elif not step.fields.get("is_copied_context"):
-            step.model_calls += self._thread.calls.get(unit.value["index"], ())
+            calls = self._thread.calls.get(unit.value["index"], ())
+            step.model_calls += calls
+            self._counted_calls += len(calls)
 
     def _reply_block(self, step: _Step, unit: Unit, number: int, block: dict[str, JSON]) -> None:
         kind, index = block["type"], unit.value["index"]
@@ -388,7 +411,6 @@ class Steps:
     def _part(self, step: _Step, block: dict[str, JSON], index: int) -> None:
         if block["type"] == "unknown":
             step.extra.setdefault("unknown_blocks", []).append(block["value"])
-            self._losses.add_note(index, "a block of a kind that ATIF does not have", "`extra` of its step has it")
         else:
             step.parts += self._parts(block, index)
 
@@ -402,7 +424,7 @@ class Steps:
         if kind == "document" and block.get("encoding") == "text":
             return [{"type": "text", "text": as_text(block.get("document") or "")}]
         if kind == "document":
-            self._losses.add(index, "an attached document", "ATIF has text, images and audio")
+            self._losses.add(index, "an attached document", "the format has no documents")
             return [{"type": "text", "text": f"[document: {block.get('title') or block.get('media_type') or ''}]"}]
         return [{"type": "text", "text": as_text(block.get("value", block) if kind else block)}]
 
@@ -410,7 +432,7 @@ class Steps:
         media_type, image = block.get("media_type"), block.get("image")
         media_type = "image/jpeg" if media_type == "image/jpg" else media_type
         if not image or media_type not in _IMAGE_TYPES:
-            why = "the session does not contain its bytes" if not image else f"ATIF does not take {media_type}"
+            why = "the session does not contain its bytes" if not image else f"the format does not take {media_type}"
             self._losses.add(index, "a picture", why)
             return {"type": "text", "text": f"[image: {media_type or 'unknown type'}]"}
         path = image if block.get("encoding") == "url" else f"data:{media_type};base64,{image}"

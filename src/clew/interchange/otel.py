@@ -85,7 +85,7 @@ class _Spans:
             parent = _hash(8, own, "execute_tool", call) if call else own
             exporter = _Spans(child.thread, self._trace, parent, self._with_content)
             yield from exporter.spans(child.id)
-            self.losses += exporter.losses
+            self.losses += [loss.in_subagent(child.id) for loss in exporter.losses]
         self.losses += [*thread.losses.listed(), *thread.damage, *thread.left_out()]
         model = thread.facts.models.most_common(1)[0][0] if thread.facts.models else None
         attributes = {

@@ -75,7 +75,7 @@ class Thread:
         self.session: dict[str, JSON] = session_object(agent, self.source, self.facts)
         self.id: str = self.session["id"]
         self._path = self._history.select(None)
-        self.calls = _calls_by_message(self.facts)
+        self.calls = self._own_calls()
         """Calls of models by the index of their message; 0: of no message."""
         self.losses = Losses()
         self.damage: list[Loss] = []
@@ -112,7 +112,13 @@ class Thread:
         """The messages of the session that are on no path."""
         if self._sidechain is None and (count := len(self._path.left_out)):
             what = "1 message" if count == 1 else f"{count} messages"
-            yield Loss(self._path.left_out[0], f"{what} on other branches", "the format has one line of messages")
+            yield Loss(
+                self._path.left_out[0],
+                f"{what} on other branches",
+                "the format has one line of messages",
+                kind="a message on another branch",
+                count=count,
+            )
 
     def subagents(self) -> Iterator[SubagentThread]:
         """The sub-agents whose messages are known; those that are missing are added to the losses."""
@@ -129,7 +135,9 @@ class Thread:
                 child = self._child(identity)
                 if child is None:
                     name = link.get("agent_id") or identity
-                    self.losses.add(None, f"the sub-agent {name}", "its session is missing")
+                    self.losses.append(
+                        Loss(None, f"the sub-agent {name}", "its session is missing", kind="a sub-agent")
+                    )
                 else:
                     yield SubagentThread(identity, link.get("tool_id"), child)
             elif root in self._path.sidechain_messages and root not in named:
@@ -138,6 +146,15 @@ class Thread:
         for number, root in enumerate(self._path.sidechain_messages):
             if root not in named:
                 yield SubagentThread(f"{self.id}#{root or number}", None, self._sidechain_thread(root))
+
+    def _own_calls(self) -> Mapping[int, list[ModelCall]]:
+        """The calls of models, without those of sub-agents in the same file; of such a sub-agent only its own."""
+        in_sidechains = {index for indexes in self._path.sidechain_messages.values() for index in indexes}
+        return {
+            index: calls
+            for index, calls in _calls_by_message(self.facts).items()
+            if (index in self._sidechain if self._sidechain is not None else index not in in_sidechains)
+        }
 
     def _child(self, identity: str) -> Thread | None:
         """The session of a sub-agent, masked where this one is."""
