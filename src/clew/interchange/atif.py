@@ -199,8 +199,8 @@ class Steps:
         """Whether a result or a prompt came after the last reply."""
         self._system_prompt: str | None = None
         self._has_tokens = has_tokens
-        self._counted_calls = 0
-        """The calls of models whose tokens are on a step."""
+        self._counted: set[int] = set()
+        """The indexes of the messages whose tokens are on a step."""
         self._records: Counter[str] = Counter()
 
     def read(self) -> Iterator[dict[str, JSON]]:
@@ -232,13 +232,21 @@ class Steps:
             kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(records.items()))
             what, kind = f"records that are no messages ({kinds})", "a record that is no message"
             self._losses.append(Loss(None, what, _NO_PLACE, is_note=True, kind=kind, count=sum(records.values())))
-        if lost := sum(map(len, self._thread.calls.values())) - (self._counted_calls if self._has_tokens else 0):
-            what, kind = (
-                f"the tokens of {lost} call{'' if lost == 1 else 's'} of a model",
-                "the tokens of a call of a model",
-            )
-            why = "the reply is on another branch, copied or missing" if self._has_tokens else _NO_PLACE
-            self._losses.append(Loss(None, what, why, is_note=True, kind=kind, count=lost))
+        self._note_lost_tokens()
+
+    def _note_lost_tokens(self) -> None:
+        calls = self._thread.calls
+        if not self._has_tokens:
+            lost = {_NO_PLACE: sum(map(len, calls.values()))}
+        else:
+            uncounted = {index: len(calls[index]) for index in calls if index not in self._counted}
+            lost = {"the session does not say which reply they are of": uncounted.pop(0, 0)}
+            lost["the reply is copied or on another branch"] = sum(uncounted.values())
+        kind = "the tokens of a call of a model"
+        for why, count in lost.items():
+            what = kind if count == 1 else f"the tokens of {count} calls of a model"
+            if count:
+                self._losses.append(Loss(None, what, why, is_note=True, kind=kind, count=count))
 
     def _release(self, keep_last: Iterable[_Step] = ()) -> Iterator[dict[str, JSON]]:
         """Finish all steps that are held, but for those to be kept."""
@@ -249,6 +257,9 @@ class Steps:
             if step.kinds != sorted(step.kinds):
                 first = step.extra["messages"][0]
                 self._losses.add_note(first, "the order of thinking, text and calls in a reply", "steps have no order")
+            if self._has_tokens and len(step.model_calls) > 1:
+                first = step.extra["messages"][0]
+                self._losses.add_note(first, "the tokens of each call of a model in a reply", "a step has their sum")
             yield step.build()
         self._held = kept
 
@@ -330,9 +341,11 @@ class Steps:
         if is_synthetic:
             step.extra["is_written_by_client"] = True
         elif not step.fields.get("is_copied_context"):
-            calls = self._thread.calls.get(unit.value["index"], ())
-            step.model_calls += calls
-            self._counted_calls += len(calls)
+            step.model_calls += self._thread.calls.get(unit.value["index"], ())
+            self._counted.add(unit.value["index"])
+        elif self._thread.is_in_history(unit):
+            # Its tokens are not lost: they are those of another session.
+            self._counted.add(unit.value["index"])
 
     def _reply_block(self, step: _Step, unit: Unit, number: int, block: dict[str, JSON]) -> None:
         kind, index = block["type"], unit.value["index"]

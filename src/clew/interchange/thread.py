@@ -102,11 +102,15 @@ class Thread:
         """True for a message that was copied from another session, or that summarises messages before a compaction."""
         if (unit.value.get("metadata") or {}).get("is_compact_summary"):
             return True
-        if 1 < unit.line <= self._history.lines_before + 1:
+        if self.is_in_history(unit):
             return True
         claimed, known = unit.claimed_session, self.facts.sessions
         is_own = claimed in (None, self.id, self.session.get("parent_session_id"))
         return not is_own and self.id in known
+
+    def is_in_history(self, unit: Unit) -> bool:
+        """True for a message of another session's file, to which this session only refers."""
+        return 1 < unit.line <= self._history.lines_before + 1
 
     def left_out(self) -> Iterator[Loss]:
         """The messages of the session that are on no path."""
