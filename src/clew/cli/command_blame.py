@@ -62,7 +62,8 @@ def command(
     lines = blamed.lines
     if blamed.may_miss_origins:
         unread = counted(blamed.unread_sessions, "session")
-        _warn(f"not read: {unread} that may mean another file of this name; --all-sessions reads them")
+        hint = "--all-sessions reads them" + ("" if blamed.sessions else "; --as PATH gives its recorded path")
+        _warn(f"not read: {unread} that may mean another file of this name; {hint}")
     elif not blamed.sessions:
         hint = "--as PATH gives its recorded path; `clew sources map OLD` if the project was moved"
         _warn(f"no session names {path}; {hint}")
