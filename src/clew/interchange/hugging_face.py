@@ -15,7 +15,7 @@ from clew.agents.source import open_main
 from clew.analysis.titles import short_title
 from clew.convert.conversation import as_text
 from clew.convert.losses import Loss, Losses
-from clew.interchange.atif import Steps
+from clew.interchange.steps import Steps
 from clew.interchange.thread import Thread
 from clew.io.codec import dumps
 from clew.io.compress import plain_name
@@ -73,7 +73,7 @@ def write_simple_trace(thread: Thread, out: IO[bytes], trace_id: str) -> list[Lo
         _note_losses(step, thread.losses)
         for message in _messages(step):
             out.write(dumps({"type": "message", "message": message}) + b"\n")
-    return [*thread.losses.listed(), *thread.damage, *thread.left_out()]
+    return thread.all_losses()
 
 
 def _note_losses(step: dict[str, JSON], losses: Losses) -> None:

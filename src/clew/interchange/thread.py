@@ -78,8 +78,7 @@ class Thread:
         self.calls = self._own_calls()
         """Calls of models by the index of their message; 0: of no message."""
         self.losses = Losses()
-        self.damage: list[Loss] = []
-        """Unreadable lines, once all units were read."""
+        self._unreadable_lines: list[Loss] = []
 
     @property
     def is_sidechain(self) -> bool:
@@ -96,7 +95,7 @@ class Thread:
             elif not unit.is_message or self._path.contains(unit.value["index"]):
                 yield unit
         if self._sidechain is None:
-            self.damage = damage.losses(archive_damage(self.source) is not None)
+            self._unreadable_lines = damage.losses(archive_damage(self.source) is not None)
 
     def is_copied(self, unit: Unit) -> bool:
         """True for a message that was copied from another session, or that summarises messages before a compaction."""
@@ -112,8 +111,12 @@ class Thread:
         """True for a message of another session's file, to which this session only refers."""
         return 1 < unit.line <= self._history.lines_before + 1
 
-    def left_out(self) -> Iterator[Loss]:
-        """The messages of the session that are on no path."""
+    def all_losses(self) -> list[Loss]:
+        """The losses that were added, unreadable lines and messages on other branches, once all units were read."""
+        return [*self.losses.listed(), *self._unreadable_lines, *self._left_out()]
+
+    def _left_out(self) -> Iterator[Loss]:
+        """The messages on other branches."""
         if self._sidechain is None and (count := len(self._path.left_out)):
             what = "1 message" if count == 1 else f"{count} messages"
             yield Loss(
