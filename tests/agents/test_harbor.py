@@ -69,6 +69,41 @@ def test_a_trajectory_is_imported_and_then_found(tmp_path: Path) -> None:
     assert clew("import", RUN, "-o", tmp_path / "home", "--force").code == 0
 
 
+def test_a_trajectory_is_known_by_its_content(tmp_path: Path) -> None:
+    for name in ("bell", "bell.atif", "bell.json.txt"):
+        (tmp_path / name).write_bytes(RUN.read_bytes())
+        ran = clew("import", tmp_path / name, "-o", tmp_path / f"home of {name}")
+        assert ran.code == 0 and "harbor:bell-run-7" in ran.err
+    lines = tmp_path / "bells.jsonl"
+    lines.write_bytes((json.dumps(json.loads(RUN.read_bytes())) + "\n").encode() * 2)
+    ran = clew("import", lines, "-o", tmp_path / "home")
+    assert ran.code == 4 and "a trajectory of ATIF: name a file with one of them .json" in ran.err
+
+
+def test_a_trajectory_without_a_readable_message_is_not_imported(tmp_path: Path) -> None:
+    value = json.loads(RUN.read_bytes())
+    text = json.dumps(value)
+    for number, cut in enumerate((text[: text.index('"steps"')], text[: text.index('"steps"') + 60], text[:60])):
+        path = tmp_path / f"cut{number}.json"
+        path.write_text(cut)
+        ran = clew("import", path, "-o", tmp_path / "home")
+        assert ran.code == 4 and f"{path}: no message can be read: the last line ends in the middle" in ran.err
+    path.write_text(json.dumps({**value, "steps": [], "subagent_trajectories": []}))
+    ran = clew("import", path, "-o", tmp_path / "home")
+    assert ran.code == 4 and ran.err == f"clew: {path}: no message can be read\n"
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_part_of_a_trajectory_is_imported_with_a_warning(tmp_path: Path) -> None:
+    torn = tmp_path / "torn.json"
+    torn.write_bytes(RUN.read_bytes()[:2200])
+    ran = clew("import", torn, "-o", tmp_path / "home")
+    assert (
+        ran.code == 1 and "cannot read line " in ran.err and "the last line ends in the middle of a record" in ran.err
+    )
+    assert clew("list", "--home", tmp_path / "home", "--json").json[0]["messages"] > 0
+
+
 def test_the_id_is_that_of_the_trajectory_and_not_one_inside_of_it(tmp_path: Path) -> None:
     value = json.loads(RUN.read_bytes())
     del value["session_id"]

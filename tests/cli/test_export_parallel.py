@@ -118,6 +118,14 @@ def test_one_file_is_that_of_one_process(
     assert files(tmp_path / "several") == files(tmp_path / "one")
 
 
+def test_losses_are_those_of_one_process(home: Path, monkeypatch: pytest.MonkeyPatch, started: list[int]) -> None:
+    words = ("--home", home, "export", "--to", "otel")
+    one = alone(monkeypatch, *words)
+    several = clew(*words)
+    assert len(started) == 3
+    assert several.err == one.err and "a message on another branch" in one.err
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("bad", [False, True])
 @pytest.mark.parametrize(

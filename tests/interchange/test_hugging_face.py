@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from clew.agents import registry
-from tests.cli.running import BELL, LATEST, clew
+from tests.cli.running import BELL, LATEST, WITH_AGENTS, clew
 from tests.interchange.test_atif import Transcript
 
 ROLES = {"user", "assistant", "system", "tool"}
@@ -70,6 +71,56 @@ def test_other_sessions_are_simple_traces(synced_demo: Path, tmp_path: Path) -> 
     check_simple_trace(path)
     roles = [line["message"]["role"] for line in lines(path)[1:]]
     assert "tool" in roles and "assistant" in roles
+
+
+def test_the_subagents_of_a_session_are_files_too(synced_demo: Path, tmp_path: Path) -> None:
+    ran = clew("export", "--home", synced_demo, WITH_AGENTS, "--to", "hf", "-o", tmp_path / "out")
+    assert ran.code == 0 and "3 files in " in ran.err and "lost:" not in ran.err
+    files = (tmp_path / "out/sessions/claude-code").iterdir()
+    agents = [path.name for path in files if path.name != f"{WITH_AGENTS}.jsonl"]
+    assert len(agents) == 2 and all(name.startswith("agent-") for name in agents)
+    assert "| claude-code | 3 |" in (tmp_path / "out/README.md").read_text(encoding="utf-8")
+
+
+def test_subagents_in_the_file_of_a_session_are_traces(synced_demo: Path, tmp_path: Path) -> None:
+    trajectory = tmp_path / "trajectory.json"
+    assert clew("export", "--home", synced_demo, WITH_AGENTS, "--to", "atif", "-o", trajectory).code == 0
+    assert clew("export", trajectory, "--to", "hf", "-o", tmp_path / "out").code == 0
+    files = sorted((tmp_path / "out/sessions/harbor").iterdir())
+    assert len(files) == 3 and len({lines(path)[0]["id"] for path in files}) == 3
+    for path in files:
+        check_simple_trace(path)
+
+
+def test_secrets_of_a_session_are_masked_in_its_subagents(transcript: Transcript, tmp_path: Path) -> None:
+    secret = sha256(b"bell tower").hexdigest()[:24]
+    call = {"type": "tool_use", "id": "a", "name": "Agent", "input": {"prompt": "Look."}}
+    transcript.add("user", f"password={secret}").add("assistant", [call], id="m1")
+    answer = [{"type": "tool_result", "tool_use_id": "a", "content": "None."}]
+    transcript.add("user", answer, toolUseResult={"agentId": "abc1234"})
+    subagent = Transcript(transcript.path.with_suffix("") / "subagents")
+    subagent.path = subagent.path.with_name("agent-abc1234.jsonl")
+    subagent.path.parent.mkdir(parents=True)
+    head = {"sessionId": transcript.path.stem, "isSidechain": True, "agentId": "abc1234"}
+    subagent.add("user", f"Look for {secret} here.", **head).add("assistant", "None.", id="s1", **head)
+    assert clew("export", transcript.path, "--to", "hf", "-o", tmp_path / "out").code == 0
+    files = list((tmp_path / "out/sessions/claude-code").iterdir())
+    assert len(files) == 2 and not [path for path in files if secret in path.read_text()]
+
+
+def test_losses_are_listed(synced_demo: Path, tmp_path: Path) -> None:
+    ran = clew("export", "--home", synced_demo, BELL, "--to", "hf", "-o", tmp_path / "out")
+    assert "  lost: #8: 2 messages on other branches: the format has one line of messages\n" in ran.err
+    assert "  note: the tokens of 5 calls of a model: the format has no place for them\n" in ran.err
+    ran = clew("export", "--home", synced_demo, "--to", "hf", "-o", tmp_path / "all")
+    assert re.search(r"  lost: \d+ x a message on another branch, in \d+ sessions?: the format has one line", ran.err)
+    assert re.search(r"  note: \d+ x the tokens of a call of a model, in \d+ sessions: ", ran.err)
+
+
+def test_a_folder_with_a_suffix_is_refused(synced_demo: Path, tmp_path: Path) -> None:
+    for reference in ([BELL], []):
+        refused = clew("export", "--home", synced_demo, *reference, "--to", "hf", "-o", tmp_path / "d.hf")
+        assert refused.code == 2 and "d.hf: a dataset is a folder; name one without a suffix" in refused.err
 
 
 def test_secrets_are_masked_unless_none_is_named(transcript: Transcript, tmp_path: Path) -> None:

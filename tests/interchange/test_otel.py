@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from hashlib import sha256
 from io import BytesIO
@@ -138,6 +139,14 @@ def test_a_subagent_of_another_branch_hangs_on_the_session(transcript: Transcrip
     assert {span["parentSpanId"] for span in found[:-1]} <= {span["spanId"] for span in found}
 
 
+def test_losses_of_several_sessions_are_added_up(synced_demo: Path, tmp_path: Path) -> None:
+    out = tmp_path / "all.otlp.jsonl"
+    ran = clew("export", "--home", synced_demo, "--agent", "claude-code", "--to", "otel", "-o", out)
+    assert "  lost: 2 x a message on another branch, in 1 session: the format has one line of messages\n" in ran.err
+    assert re.search(r"  note: \d+ x a record that is no message, in \d+ sessions: ", ran.err)
+    assert "  note: 1 x the tokens of a call of a model, in 1 session: " in ran.err
+
+
 def test_secrets_are_masked(transcript: Transcript) -> None:
     token = "glpat-" + sha256(b"bell").hexdigest()[:20]
     transcript.add("user", f"Use {token}").add("assistant", "Done.", id="m1")
@@ -163,10 +172,10 @@ def test_the_official_decoder_reads_every_session(synced_demo: Path, tmp_path: P
 
 def test_every_session_of_the_corpus_is_exported(shared: Path) -> None:
     for found in at_path(shared / "corpus"):
-        for write in (write_spans, write_simple_trace):
-            out = BytesIO()
-            write(Thread(found.agent, found.source), out)
-            assert all(isinstance(json.loads(line), dict) for line in out.getvalue().splitlines())
+        out = BytesIO()
+        write_spans(Thread(found.agent, found.source), out)
+        write_simple_trace(Thread(found.agent, found.source), out, found.agent.session_id(found.source))
+        assert all(isinstance(json.loads(line), dict) for line in out.getvalue().splitlines())
 
 
 def test_attributes_are_those_of_the_conventions(synced_demo: Path) -> None:

@@ -62,7 +62,8 @@ def command(
     lines = blamed.lines
     if blamed.may_miss_origins:
         unread = counted(blamed.unread_sessions, "session")
-        _warn(f"not read: {unread} that may mean another file of this name; --all-sessions reads them")
+        hint = "--all-sessions reads them" + ("" if blamed.sessions else "; --as PATH gives its recorded path")
+        _warn(f"not read: {unread} that may mean another file of this name; {hint}")
     elif not blamed.sessions:
         hint = "--as PATH gives its recorded path; `clew sources map OLD` if the project was moved"
         _warn(f"no session names {path}; {hint}")
@@ -77,7 +78,7 @@ def command(
     if masking.is_on:
         masking.learn_sessions(blamed.sessions_of(lines))
     if form is not None:
-        print_json(masking.value(_trace_record(library, path, blamed, lines)))
+        print_json(masking.value(_trace_record(library, path, blamed, lines, masking)))
     elif wants_json(context, as_json):
         texts = masking.lines([line_text(line) for line in lines], str(path))
         rows = [{**line_row(line), "text": text} for line, text in zip(lines, texts, strict=True)]
@@ -91,7 +92,9 @@ def _warn(problem: str) -> None:
     print_message(f"clew: {problem}")
 
 
-def _trace_record(library: Library, path: Path, blamed: BlamedFile, lines: list[Line]) -> dict[str, JSON]:
+def _trace_record(
+    library: Library, path: Path, blamed: BlamedFile, lines: list[Line], masking: Redaction
+) -> dict[str, JSON]:
     from clew.interchange.agent_trace import trace_record
 
     models: dict[tuple[str, int], str] = {}
@@ -99,9 +102,16 @@ def _trace_record(library: Library, path: Path, blamed: BlamedFile, lines: list[
         for message in session.messages:
             if message.metadata and message.metadata.model and message.metadata.model.name:
                 models[session.id, message.index] = message.metadata.model.name
-    now = spell_time(library.hosts[0].now())
+    texts = [line_text(line) for line in lines]
+    compared = zip(lines, texts, masking.lines(texts, str(path)), strict=True)
     return trace_record(
-        path, lines, lambda session, index: models.get((session, index)), timestamp=now, clew_version=__version__
+        path,
+        blamed.lines,
+        lines,
+        lambda session, index: models.get((session, index)),
+        masked_lines={line.number for line, text, masked in compared if masked != text} if masking.is_on else None,
+        timestamp=spell_time(library.hosts[0].now()),
+        clew_version=__version__,
     )
 
 

@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import click
 
 from clew import __version__
 from clew.cli.completion import complete_session
-from clew.cli.losses import print_losses
+from clew.cli.losses import print_losses, print_summary_of_losses
 from clew.cli.options import OptionWithOldNames, common, filtering, force_option, open_library, take_filters
 from clew.cli.output import open_output, print_message, refuse_stores
 from clew.cli.redaction import STANDARD, Redaction, redacting, redaction
@@ -41,8 +41,15 @@ MAX_PART_BYTES = 64 << 20
 _FOR_EACH = "one for each session and sub-agent"
 _MAX_NAMED_SESSIONS = 20
 """An error names at most this many sessions."""
-Masked = Counter[str]
-"""How often each rule masked something."""
+
+
+class Written(NamedTuple):
+    """What is known of sessions that were written."""
+
+    masked: Counter[str]
+    """How often each rule masked something."""
+    losses: list[list[Loss]]
+    """What the format could not hold of each session."""
 
 
 @click.command("export")
@@ -137,8 +144,8 @@ def command(
     selected = FORMATS[form or "json"]
     if selected.module:
         found = _without_embedded_subagents(found)
-    if form is not None and not selected.is_one_per_line and len(found) > 1 and layout is None:
-        _refuse_file_name(output)
+    if form is not None and not selected.is_one_per_line and layout is None and (len(found) > 1 or selected.is_dataset):
+        _refuse_file_name(output, "a dataset is" if selected.is_dataset else "several sessions go to")
     compression = "gzip" if gz else "zstd" if zst else None
     if layout is None and (selected.is_one_per_line or len(found) == 1):
         _refuse_wrong_compression_suffix(output, compression)
@@ -161,9 +168,12 @@ def command(
             writer.write_to_folder(found, _folder(output))
     if selected.module and layout is None:
         if len(found) == 1:
-            print_losses(writer.losses, "the file lists all" if selected.lists_losses else "--format atif lists all")
-        elif selected.lists_losses:
-            print_message("each file lists what its format cannot hold")
+            losses = [loss for losses in writer.losses for loss in losses]
+            print_losses(losses, "the file lists all" if selected.lists_losses else "--format atif lists all")
+        else:
+            print_summary_of_losses(writer.losses)
+        if len(found) > 1 and selected.lists_losses:
+            print_message("each file lists what it cannot hold")
     if output is not None and not masking.is_on and not masking.was_asked:
         print_message("not masked; use --redact secrets to mask keys and passwords")
     return SourceUnreadable.exit_code if unreadable or writer.unreadable else 0
@@ -177,7 +187,7 @@ def _check_format_options(
         raise UsageError("--format hf writes a folder: name one with -o, and do not compress it")
     if no_native and (form not in (None, "json", "ndjson") or layout is not None):
         raise UsageError("--no-native needs --format json or ndjson")
-    if layout is not None and form is not None and (FORMATS[form].module or FORMATS[form].is_dataset):
+    if layout is not None and form is not None and FORMATS[form].module:
         raise UsageError(f"--layout arranges native files; it cannot be combined with --format {form}")
     if with_content and form != "otel":
         raise UsageError("--with-content needs --format otel")
@@ -213,10 +223,10 @@ def _suffix(output: Path) -> str:
     return Path(_plain_name(output)).suffix
 
 
-def _refuse_file_name(output: Path | None) -> None:
+def _refuse_file_name(output: Path | None, what_is: str) -> None:
     """Refuse to make a folder with the name of a file, such as sessions.html."""
     if output is not None and not output.is_dir() and _suffix(output):
-        raise UsageError(f"{output.name}: several sessions go to a folder; name one without a suffix, or one session")
+        raise UsageError(f"{output.name}: {what_is} a folder; name one without a suffix")
 
 
 def _refuse_wrong_compression_suffix(output: Path | None, compression: str | None) -> None:
@@ -314,11 +324,11 @@ class Writer:
         self.titles = user_titles() if form == "markdown" else {}
         self.options: dict[str, Any] = {}
         """For `write` of the module of the format."""
-        self.losses: list[Loss] = []
-        """What the format could not hold of the session that was written last by this process."""
+        self.losses: list[list[Loss]] = []
+        """What the format could not hold of each session that was written."""
 
     def write(self, session: StoredSession, out: IO[bytes]) -> None:
-        """One session."""
+        """Write one session, and add what the format could not hold of it to the losses."""
         with self.masking.counted_separately():
             session = self.masking.session(session)
             if self.form == "markdown":
@@ -328,7 +338,8 @@ class Writer:
                 write_markdown_file(session.agent, session.source, out, self.masking.masked, self.detail, title=title)
             elif FORMATS[self.form].module:
                 find = self.library.subagents(session)
-                self.losses = write_session(FORMATS[self.form], session.agent, session.source, find, out, self.options)
+                form = FORMATS[self.form]
+                self.losses.append(write_session(form, session.agent, session.source, find, out, self.options))
             else:
                 layout = ONE_LINE if self.form == "ndjson" else LINES
                 write_document(
@@ -343,20 +354,20 @@ class Writer:
         done = 0
         with tempfile.TemporaryDirectory() as parts, open_output(target, self.compression, self.force) as out:
 
-            def write_part(number: int) -> Masked | None:
+            def write_part(number: int) -> Written | None:
                 if sizes[number] >= MAX_PART_BYTES:
                     return None
-                with self._separate_count(sessions[number]) as masked, Path(parts, str(number)).open("wb") as part:
+                with self._counted_separately(sessions[number]) as counts, Path(parts, str(number)).open("wb") as part:
                     self.write(sessions[number], part)
-                return masked
+                return counts
 
             def append_part(session: StoredSession) -> None:
                 nonlocal done
-                number, masked = next(written)
+                number, counts = next(written)
                 done = number + 1
-                if masked is None:
+                if counts is None:
                     return self.write(session, out)
-                self.masking.masked.update(masked)
+                self._add(counts)
                 with Path(parts, str(number)).open("rb") as part:
                     shutil.copyfileobj(part, out)
                 return Path(parts, str(number)).unlink()
@@ -378,20 +389,20 @@ class Writer:
         """Each session into a file of its own."""
         targets = list(self._targets(sessions, folder))
 
-        def write(number: int) -> Masked:
+        def write(number: int) -> Written:
             target = targets[number]
             if isinstance(target, SourceUnreadable):
                 raise target
             with (
-                self._separate_count(sessions[number]) as masked,
+                self._counted_separately(sessions[number]) as counts,
                 open_output(target, self.compression, self.force, below=folder) as out,
             ):
                 self.write(sessions[number], out)
-            return masked
+            return counts
 
         def finish(_session: StoredSession) -> None:
-            number, masked = next(written)
-            self.masking.masked.update(write(number) if masked is None else masked)
+            number, counts = next(written)
+            self._add(write(number) if counts is None else counts)
 
         # Where a file is in the way, everything before it is written and nothing after.
         is_free = self.force or not any(isinstance(target, Path) and target.exists() for target in targets)
@@ -411,20 +422,28 @@ class Writer:
     def write_dataset(self, sessions: list[StoredSession], folder: Path) -> None:
         """A dataset of agent traces: each session below the folder of its agent, and a dataset card."""
         from clew.export.organise import free_name
-        from clew.interchange.hugging_face import CARD, dataset_card, write_trace
+        from clew.interchange.hugging_face import CARD, dataset_card, find_traces
+        from clew.interchange.thread import Thread
 
         taken: set[str] = set()
+        done: set[tuple[Path, str]] = set()
+        """The file and the id of each trace: two sessions can have a sub-agent in common."""
         counts: Counter[str] = Counter()
         if (folder / CARD).exists() and not self.force:
             raise WouldLose(f"{folder / CARD} exists; use --force to replace it")
 
         def write(session: StoredSession) -> None:
-            name = free_name(self.masking.file_name(session), taken).removeprefix(f"{session.agent.id}-")
-            target = folder / "sessions" / session.agent.id / f"{name}.jsonl"
-            masked = self.masking.session(session)
-            with open_output(target, None, self.force, below=folder) as out:
-                write_trace(masked.agent, masked.source, out)
-            counts[session.agent.id] += 1
+            masked, agent, losses = self.masking.session(session), session.agent.id, list[Loss]()
+            for trace in find_traces(Thread(masked.agent, masked.source, self.library.subagents(session))):
+                if (key := (trace.thread.source.path, trace.id)) in done:
+                    continue
+                done.add(key)
+                name = free_name(f"{agent}-{trace.id}", taken).removeprefix(f"{agent}-")
+                with open_output(folder / "sessions" / agent / f"{name}.jsonl", None, self.force, below=folder) as out:
+                    found = trace.write(out)
+                losses += [loss.in_subagent(trace.id) for loss in found] if trace.is_subagent else found
+                counts[agent] += 1
+            self.losses.append(losses)
             masked.forget()
 
         self.unreadable += do_each(sessions, write)
@@ -452,15 +471,20 @@ class Writer:
         return [session.source.size for session in sessions]
 
     @contextmanager
-    def _separate_count(self, session: StoredSession) -> Iterator[Masked]:
-        """Counts what is masked meanwhile, apart from the total: the parent never sees the total of a worker."""
-        total, masked = self.masking.masked, Masked()
-        self.masking.masked = masked
+    def _counted_separately(self, session: StoredSession) -> Iterator[Written]:
+        """Count what is masked and lost apart from the total: the parent never sees the total of a worker."""
+        total, losses = self.masking.masked, self.losses
+        counts = Written(Counter(), [])
+        self.masking.masked, self.losses = counts
         try:
-            yield masked
+            yield counts
         finally:
-            self.masking.masked = total
+            self.masking.masked, self.losses = total, losses
             session.forget()
+
+    def _add(self, counts: Written) -> None:
+        self.masking.masked.update(counts.masked)
+        self.losses += counts.losses
 
     def copy_native_files(self, sessions: list[StoredSession], folder: Path, layout: str) -> None:
         """Copies of the native files, filed by date or by project."""

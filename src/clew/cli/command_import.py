@@ -13,8 +13,10 @@ import click
 
 from clew.agents.base import Agent, Header
 from clew.agents.registry import claimant
+from clew.agents.source import archive_damage
 from clew.cli.options import common, force_option, wants_json
 from clew.cli.output import print_json, print_message
+from clew.convert.losses import Damage
 from clew.errors import InvalidDocument, SourceUnreadable, UsageError
 from clew.export.html import carried_document, is_page
 from clew.export.native import Restored, copy_session_file, native_bytes, write_native
@@ -56,9 +58,10 @@ def command(
     """Restore the agent's own files from exported documents (.json, .ndjson, .html, also .gz and .zst).
 
     The files are the same as the originals, byte for byte, unless the document was masked or rewritten by another tool;
-    stderr says so. Exit code 1: bytes or messages differ.
+    stderr says so. Exit code 1: bytes or messages differ, or a part of a trajectory cannot be read.
 
-    A trajectory of ATIF is copied as it is to .harbor/trajectories, where clew finds it.
+    A trajectory of ATIF is copied as it is to .harbor/trajectories, where clew finds it. One without a message that can
+    be read is refused.
 
     An archive (.tar, also .gz and .zst, and .zip) of a home folder, or of any folder with sessions, is unpacked into a
     new folder. An archive with links, or with names that lead outside of the folder, is refused as a whole. If one of
@@ -121,8 +124,16 @@ def _imported(path: Path, output: Path | None, force: bool, from_messages: bool)
 def _import_session_file(agent: Agent, path: Path, output: Path | None, force: bool) -> dict[str, JSON]:
     if output is None:
         raise UsageError(f"{path}: a session of {agent.title} is copied to a folder; give one with -o")
-    header, copy = copy_session_file(agent, agent.locate(path), output, force)
-    return _row(header, Restored([copy]))
+    source, damage, messages = agent.locate(path), Damage(), 0
+    for unit in damage.seen(agent.units(source)):
+        messages += unit.is_message
+    losses = damage.losses(archive_damage(source) is not None)
+    if not messages:
+        raise InvalidDocument(f"{path}: no message can be read" + (f": {losses[0].why}" if losses else ""))
+    header, copy = copy_session_file(agent, source, output, force)
+    for loss in losses:
+        print_message(f"clew: {path}: cannot read {loss.what}: {loss.why}")
+    return {**_row(header, Restored([copy])), "exact": not losses}
 
 
 def _row(header: Header, restored: Restored) -> dict[str, JSON]:

@@ -349,7 +349,7 @@ class Conversion(Prepared):
                 why = f"no call started it, and {self._target.title} has no other link; its session is converted"
                 yield Loss(None, f"the sub-agent {name}", why, is_note=True)
         for loss in child.losses:
-            yield Loss(None, f"{loss.what}, in the sub-agent {name}", loss.why, loss.is_note)
+            yield loss.in_subagent(str(name))
 
     # Writing
 

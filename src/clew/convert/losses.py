@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from clew.agents.base import Unit
 from clew.model.codes import CODES
@@ -26,6 +27,16 @@ class Loss(msgspec.Struct, frozen=True):
     why: str
     is_note: bool = False
     """True if no message, call, result or file is lost: it is reported, but does not need --allow-loss."""
+    kind: str | UnsetType = UNSET
+    """What is lost without the numbers and names that `what` has: it is equal in several sessions, so they are counted.
+    Absent: `what` has neither."""
+    count: int | UnsetType = UNSET
+    """How many of this kind are lost; absent: one."""
+
+    def in_subagent(self, name: str) -> Loss:
+        """The loss of a sub-agent, for the list of the session that started it."""
+        what = f"{self.what}, in the sub-agent {name}"
+        return msgspec.structs.replace(self, message=None, what=what, kind=self.kind or self.what)
 
 
 class Converted(msgspec.Struct, frozen=True):
@@ -54,26 +65,30 @@ class Losses:
     """Collects losses; equal ones are counted."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str, bool], tuple[int | None, int]] = {}
-        """For what is lost, why, and whether it is a note: the first message and how often."""
+        self._found: dict[tuple[str, str, bool], tuple[Loss, int]] = {}
+        """By what is lost, why, and whether it is a note: the first such loss, and how many there are."""
 
     def add(self, message: int | None, what: str, why: str) -> None:
         """Add a loss of a message, call, result or file."""
-        self._add(message, (what, why, False))
+        self.append(Loss(message, what, why))
 
     def add_note(self, message: int | None, what: str, why: str) -> None:
         """Add something that the target cannot hold and that needs no consent."""
-        self._add(message, (what, why, True))
+        self.append(Loss(message, what, why, is_note=True))
 
-    def _add(self, message: int | None, found: tuple[str, str, bool]) -> None:
-        first, times = self._found.get(found, (message, 0))
-        self._found[found] = first, times + 1
+    def append(self, loss: Loss) -> None:
+        """Add a loss; one with a `kind` has its number in `what`, and is added once."""
+        key = (loss.what, loss.why, loss.is_note)
+        first, times = self._found.get(key, (loss, 0))
+        self._found[key] = first, times + 1
 
     def listed(self) -> list[Loss]:
         """The losses, in the order in which they were met."""
         return [
-            Loss(message, what if times == 1 else f"{times} x {what}", why, is_note)
-            for (what, why, is_note), (message, times) in self._found.items()
+            loss
+            if times == 1
+            else msgspec.structs.replace(loss, what=f"{times} x {loss.what}", kind=loss.what, count=times)
+            for loss, times in self._found.values()
         ]
 
 
@@ -92,7 +107,14 @@ class Damage:
             codes = [code for code in unit.findings if code not in _WITHOUT_WORDS]
             if is_fragment and (codes or not unit.findings):
                 why = _meaning(codes[0] if codes else "fragment")
-                self._losses.append(Loss(None, f"{self._place(unit)}, which may hold a message", why))
+                self._losses.append(
+                    Loss(
+                        None,
+                        f"{self._place(unit)}, which may hold a message",
+                        why,
+                        kind="a line that may hold a message",
+                    )
+                )
             yield unit
 
     def _place(self, unit: Unit) -> str:

@@ -85,6 +85,8 @@ class DocumentStream:
 
     def _header(self) -> Header:
         members = self._members
+        if str(members.get("schema_version")).startswith("ATIF-"):
+            raise InvalidDocument("no unified document, but a trajectory of ATIF: name a file with one of them .json")
         for name in ("schema_version", "agent", "session"):
             if name not in members:
                 raise InvalidDocument(f"no unified document: {name!r} is missing")

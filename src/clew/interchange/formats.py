@@ -29,7 +29,7 @@ class Format(NamedTuple):
     lists_losses: bool = False
     """A file says what the format cannot hold of its session."""
     module: str = ""
-    """The module of this package with `write`; empty for clew's own formats."""
+    """The module of this package that writes it; empty for clew's own formats."""
 
 
 FORMATS = {
@@ -38,7 +38,7 @@ FORMATS = {
     "markdown": Format(".md", ("md",), is_masked=True, is_text=True),
     "html": Format(".html", ("htm",), is_masked=True, is_text=True),
     "atif": Format(".atif.json", is_masked=True, lists_losses=True, module="atif"),
-    "hf": Format("", is_masked=True, is_dataset=True),
+    "hf": Format("", is_masked=True, is_dataset=True, module="hugging_face"),
     "otel": Format(".otlp.jsonl", is_masked=True, is_one_per_line=True, module="otel"),
 }
 

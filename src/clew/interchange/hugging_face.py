@@ -9,14 +9,13 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, NamedTuple
 
-from clew.agents.base import Agent
-from clew.agents.source import SourceFile, open_main
+from clew.agents.source import open_main
 from clew.analysis.titles import short_title
 from clew.convert.conversation import as_text
-from clew.convert.losses import Loss
-from clew.interchange.atif import Steps
+from clew.convert.losses import Loss, Losses
+from clew.interchange.steps import Steps
 from clew.interchange.thread import Thread
 from clew.io.codec import dumps
 from clew.io.compress import plain_name
@@ -24,28 +23,72 @@ from clew.model.json import JSON
 from clew.model.time import milliseconds
 
 CARD = "README.md"
+_ONLY_TEXT = "the format has only text"
 _ROLES = {"agent": "assistant", "user": "user", "system": "system"}
 
 
-def write_trace(agent: Agent, source: SourceFile, out: IO[bytes]) -> None:
-    """Write a session as one file, masked where its source is."""
-    if agent.is_shown_by_hugging_face and plain_name(source.path.name).endswith(".jsonl"):
-        with open_main(source) as stream:
+class Trace(NamedTuple):
+    """A session or a sub-agent, which is one file of the dataset."""
+
+    id: str
+    thread: Thread
+    is_subagent: bool
+
+    def write(self, out: IO[bytes]) -> list[Loss]:
+        """Write the file, masked where its source is; returns what it does not hold."""
+        if not _is_native(self.thread):
+            return write_simple_trace(self.thread, out, self.id)
+        with open_main(self.thread.source) as stream:
             shutil.copyfileobj(stream, out)
-    else:
-        write_simple_trace(Thread(agent, source), out)
+        return self.thread.losses.listed()
 
 
-def write_simple_trace(thread: Thread, out: IO[bytes]) -> list[Loss]:
+def find_traces(thread: Thread) -> Iterator[Trace]:
+    """The trace of a session, then those of its sub-agents and of theirs; a sub-agent in a native file has no other."""
+    waiting = [Trace(thread.id, thread, is_subagent=False)]
+    while waiting:
+        trace = waiting.pop(0)
+        subagents = list(trace.thread.subagents())
+        yield trace
+        waiting += [
+            Trace(child.id, child.thread, is_subagent=True)
+            for child in subagents
+            if not (child.thread.is_sidechain and _is_native(trace.thread))
+        ]
+
+
+def _is_native(thread: Thread) -> bool:
+    """True for a session whose own file the Hub shows."""
+    is_shown = thread.agent.is_shown_by_hugging_face
+    return is_shown and plain_name(thread.source.path.name).endswith(".jsonl")
+
+
+def write_simple_trace(thread: Thread, out: IO[bytes], trace_id: str) -> list[Loss]:
     """Write a session in the Session Trace Simple format; returns what it does not hold."""
-    session: dict[str, JSON] = {"type": "session", "harness": thread.agent.id, "id": thread.id}
+    session: dict[str, JSON] = {"type": "session", "harness": thread.agent.id, "id": trace_id}
     if title := short_title(thread.session.get("title")):
         session["name"] = title
     out.write(dumps(session) + b"\n")
-    for step in Steps(thread, {}, {}, lambda child: child.id).read():
+    for step in Steps(thread, {}, {}, lambda child: child.id, has_tokens=False).read():
+        _note_losses(step, thread.losses)
         for message in _messages(step):
             out.write(dumps({"type": "message", "message": message}) + b"\n")
-    return [*thread.losses.listed(), *thread.damage, *thread.left_out()]
+    return thread.all_losses()
+
+
+def _note_losses(step: dict[str, JSON], losses: Losses) -> None:
+    """Note what a step has and the Session Trace Simple format has not."""
+    results = step.get("observation", {}).get("results", ())
+    first = step.get("extra", {}).get("messages", [None])[0]
+    for content in (step["message"], *(result.get("content") for result in results)):
+        for part in content if isinstance(content, list) else ():
+            if part["type"] != "text":
+                losses.add(first, "a picture", _ONLY_TEXT)
+    for _ in step.get("extra", {}).get("unknown_blocks", ()):
+        losses.add(first, "a block of an unknown kind", _ONLY_TEXT)
+    for result in results:
+        if result.get("extra", {}).get("is_error"):
+            losses.add_note(first, "that a call failed", "the format has no place for it")
 
 
 def _messages(step: dict[str, JSON]) -> Iterator[dict[str, JSON]]:

@@ -15,7 +15,7 @@ from typing import IO
 from clew.agents.encoding import provider_of
 from clew.convert.conversation import as_text
 from clew.convert.losses import Loss
-from clew.interchange.atif import Steps
+from clew.interchange.steps import Steps
 from clew.interchange.thread import SubagentThread, Thread
 from clew.io.codec import dumps
 from clew.model.json import JSON
@@ -85,8 +85,8 @@ class _Spans:
             parent = _hash(8, own, "execute_tool", call) if call else own
             exporter = _Spans(child.thread, self._trace, parent, self._with_content)
             yield from exporter.spans(child.id)
-            self.losses += exporter.losses
-        self.losses += [*thread.losses.listed(), *thread.damage, *thread.left_out()]
+            self.losses += [loss.in_subagent(child.id) for loss in exporter.losses]
+        self.losses += thread.all_losses()
         model = thread.facts.models.most_common(1)[0][0] if thread.facts.models else None
         attributes = {
             "gen_ai.operation.name": "invoke_agent",

@@ -75,11 +75,10 @@ class Thread:
         self.session: dict[str, JSON] = session_object(agent, self.source, self.facts)
         self.id: str = self.session["id"]
         self._path = self._history.select(None)
-        self.calls = _calls_by_message(self.facts)
+        self.calls = self._own_calls()
         """Calls of models by the index of their message; 0: of no message."""
         self.losses = Losses()
-        self.damage: list[Loss] = []
-        """Unreadable lines, once all units were read."""
+        self._unreadable_lines: list[Loss] = []
 
     @property
     def is_sidechain(self) -> bool:
@@ -96,23 +95,37 @@ class Thread:
             elif not unit.is_message or self._path.contains(unit.value["index"]):
                 yield unit
         if self._sidechain is None:
-            self.damage = damage.losses(archive_damage(self.source) is not None)
+            self._unreadable_lines = damage.losses(archive_damage(self.source) is not None)
 
     def is_copied(self, unit: Unit) -> bool:
         """True for a message that was copied from another session, or that summarises messages before a compaction."""
         if (unit.value.get("metadata") or {}).get("is_compact_summary"):
             return True
-        if 1 < unit.line <= self._history.lines_before + 1:
+        if self.is_in_history(unit):
             return True
         claimed, known = unit.claimed_session, self.facts.sessions
         is_own = claimed in (None, self.id, self.session.get("parent_session_id"))
         return not is_own and self.id in known
 
-    def left_out(self) -> Iterator[Loss]:
-        """The messages of the session that are on no path."""
+    def is_in_history(self, unit: Unit) -> bool:
+        """True for a message of another session's file, to which this session only refers."""
+        return 1 < unit.line <= self._history.lines_before + 1
+
+    def all_losses(self) -> list[Loss]:
+        """The losses that were added, unreadable lines and messages on other branches, once all units were read."""
+        return [*self.losses.listed(), *self._unreadable_lines, *self._left_out()]
+
+    def _left_out(self) -> Iterator[Loss]:
+        """The messages on other branches."""
         if self._sidechain is None and (count := len(self._path.left_out)):
             what = "1 message" if count == 1 else f"{count} messages"
-            yield Loss(self._path.left_out[0], f"{what} on other branches", "the format has one line of messages")
+            yield Loss(
+                self._path.left_out[0],
+                f"{what} on other branches",
+                "the format has one line of messages",
+                kind="a message on another branch",
+                count=count,
+            )
 
     def subagents(self) -> Iterator[SubagentThread]:
         """The sub-agents whose messages are known; those that are missing are added to the losses."""
@@ -129,7 +142,9 @@ class Thread:
                 child = self._child(identity)
                 if child is None:
                     name = link.get("agent_id") or identity
-                    self.losses.add(None, f"the sub-agent {name}", "its session is missing")
+                    self.losses.append(
+                        Loss(None, f"the sub-agent {name}", "its session is missing", kind="a sub-agent")
+                    )
                 else:
                     yield SubagentThread(identity, link.get("tool_id"), child)
             elif root in self._path.sidechain_messages and root not in named:
@@ -138,6 +153,15 @@ class Thread:
         for number, root in enumerate(self._path.sidechain_messages):
             if root not in named:
                 yield SubagentThread(f"{self.id}#{root or number}", None, self._sidechain_thread(root))
+
+    def _own_calls(self) -> Mapping[int, list[ModelCall]]:
+        """The calls of models, without those of sub-agents in the same file; of such a sub-agent only its own."""
+        in_sidechains = {index for indexes in self._path.sidechain_messages.values() for index in indexes}
+        return {
+            index: calls
+            for index, calls in _calls_by_message(self.facts).items()
+            if (index in self._sidechain if self._sidechain is not None else index not in in_sidechains)
+        }
 
     def _child(self, identity: str) -> Thread | None:
         """The session of a sub-agent, masked where this one is."""

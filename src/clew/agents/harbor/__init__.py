@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from io import BytesIO
@@ -17,7 +16,6 @@ from clew.io.paths import safe_relative
 
 FOLDER = ".harbor/trajectories"
 """Where `clew import` puts trajectories. Harbor itself writes them to the folder of each job."""
-_VERSION = re.compile(rb'"schema_version"\s*:\s*"([^"]*)"')
 _HEAD_BYTES = 4096
 _MAX_BYTES_BEFORE_ID = 1 << 16
 
@@ -36,15 +34,16 @@ class Harbor(Agent):
         yield host.home / FOLDER
 
     def claims(self, path: Path, head: bytes) -> Claim:
-        # A unified document has a version of its own, and may carry a trajectory.
-        version = _VERSION.search(head[:_HEAD_BYTES])
-        is_trajectory = version is not None and version[1].startswith(b"ATIF-v")
-        return Claim.YES if is_trajectory and plain_name(path.name).endswith(".json") else Claim.NO
+        # A unified document has a version of its own, and may carry a trajectory. Of JSON lines, clew reads none.
+        if b'"ATIF-v' not in head[:_HEAD_BYTES] or plain_name(path.name).endswith((".jsonl", ".ndjson")):
+            return Claim.NO
+        version = _read_member(head[:_HEAD_BYTES], "schema_version")
+        return Claim.YES if version is not None and version.startswith("ATIF-v") else Claim.NO
 
     def session_id(self, source: SourceFile) -> str:
         """The id of the run, where the beginning of the file has it: most files are called `trajectory.json`."""
         with open_main(source) as stream:
-            identity = _read_session_id(stream.read(_MAX_BYTES_BEFORE_ID))
+            identity = _read_member(stream.read(_MAX_BYTES_BEFORE_ID), "session_id")
         return identity or file_stem(source.path).removesuffix(".atif")
 
     def document_keys(self, head: bytes, name: str) -> tuple[str, ...] | None:
@@ -56,13 +55,13 @@ class Harbor(Agent):
         return f"{FOLDER}/{safe_relative(str(header.session['id']))}.json"
 
 
-def _read_session_id(head: bytes) -> str | None:
-    """The `session_id` of the document itself: `extra` and sub-agents may have others."""
+def _read_member(head: bytes, name: str) -> str | None:
+    """A text that is a member of the document itself: `extra` and sub-agents may have others of this name."""
     scanner = Scanner(BytesIO(head.removeprefix(BOM_UTF8)))
     try:
         for key in scanner.members():
             scanner.key_done()
-            if key == "session_id" and scanner.peek() == b'"':
+            if key == name and scanner.peek() == b'"':
                 return str(scanner.value())
             scanner.skip()
     except InvalidDocument:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from msgspec import UNSET
+from msgspec.structs import asdict
 
 from clew.agents.base import SourceFile
 from clew.agents.content import content_blocks, joined_output, split_data_url, text_block
@@ -12,6 +13,7 @@ from clew.agents.decoding import EventDecoder, token_usage
 from clew.agents.harbor.records import (
     SOURCES,
     STEPS,
+    CountsByClew,
     Metrics,
     Result,
     Step,
@@ -105,13 +107,14 @@ class _TrajectoryDecoder(EventDecoder):
         metadata = Metadata()
         if role != "assistant":
             return metadata
-        agent = self._trajectory.agent
+        # clew names the model of every step whose model is known.
+        agent = self._trajectory.agent if not self._trajectory.is_export_of_clew else None
         if model := step.model_name or (agent.model_name if agent is not None else None):
             metadata.model = ModelUse(name=model)
         if step.reasoning_effort is not None:
             metadata.thinking = ThinkingSettings(level=str(step.reasoning_effort))
         if step.metrics is not None:
-            metadata.token_usage = _usage(step.metrics)
+            metadata.token_usage = _usage(step.metrics, self._trajectory)
         return metadata
 
     def _note_subagents(self, results: list[Result]) -> None:
@@ -121,7 +124,9 @@ class _TrajectoryDecoder(EventDecoder):
                     self._calls.setdefault(reference.trajectory_id, result.source_call_id)
 
 
-def _usage(metrics: Metrics) -> TokenUsage:
+def _usage(metrics: Metrics, trajectory: Trajectory) -> TokenUsage:
+    if trajectory.is_export_of_clew and isinstance(metrics.extra, dict):
+        return TokenUsage(**asdict(decode_value(metrics.extra, CountsByClew)))
     return token_usage(
         input=metrics.prompt_tokens,
         output=metrics.completion_tokens,

@@ -39,6 +39,12 @@ class Trajectory(Struct):
     agent: AgentInfo | None = None
     steps: Any = None
     subagent_trajectories: Any = None
+    extra: Any = None
+
+    @property
+    def is_export_of_clew(self) -> bool:
+        """True for what `clew export --format atif` wrote."""
+        return isinstance(self.extra, dict) and isinstance(self.extra.get("clew"), dict)
 
 
 class ToolCall(Struct):
@@ -70,6 +76,19 @@ class Metrics(Struct):
     prompt_tokens: TokenCount | UnsetType = UNSET
     completion_tokens: TokenCount | UnsetType = UNSET
     cached_tokens: TokenCount | UnsetType = UNSET
+    extra: Any = None
+
+
+class CountsByClew(Struct):
+    """`extra` of metrics in an export of clew: all counts that the session records. Input is without cached tokens."""
+
+    input_tokens: TokenCount | UnsetType = UNSET
+    output_tokens: TokenCount | UnsetType = UNSET
+    cache_creation_tokens: TokenCount | UnsetType = UNSET
+    cache_read_tokens: TokenCount | UnsetType = UNSET
+    cache_creation_5m_tokens: TokenCount | UnsetType = UNSET
+    cache_creation_1h_tokens: TokenCount | UnsetType = UNSET
+    reasoning_tokens: TokenCount | UnsetType = UNSET
 
 
 class Step(Struct):
@@ -89,9 +108,9 @@ class Step(Struct):
 
 # Keys of the format that clew does not decode; all others are signs of a new version
 
-_TRAJECTORY_KEYS = frozenset("schema_version notes final_metrics continued_trajectory_ref extra".split())
+_TRAJECTORY_KEYS = frozenset("schema_version notes final_metrics continued_trajectory_ref".split())
 _STEP_KEYS = frozenset("is_copied_context llm_call_count extra".split())
-_METRICS_KEYS = frozenset("cost_usd prompt_token_ids completion_token_ids logprobs extra".split())
+_METRICS_KEYS = frozenset("cost_usd prompt_token_ids completion_token_ids logprobs".split())
 
 
 def is_trajectory(record: Mapping[str, JSON]) -> bool:
