@@ -113,6 +113,39 @@ def test_a_worker_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -
     assert time.monotonic() - started < 30
 
 
+class SlowFinalizer:
+    """Is being finalized when the worker is terminated."""
+
+    def __init__(self, started: Path) -> None:
+        self.started = started
+
+    def __del__(self) -> None:
+        self.started.touch()
+        time.sleep(5)
+
+
+def test_a_worker_that_is_terminated_within_a_finalizer_ends_too(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def work(task: int) -> None:
+        if task:
+            try:
+                SlowFinalizer(tmp_path / "started")
+                time.sleep(60)
+            finally:
+                (tmp_path / "cleaned").touch()
+
+    results = run_in_workers(work, range(2), workers=2)
+    next(results)
+    while not (tmp_path / "started").exists():
+        time.sleep(0.01)
+    begin = time.monotonic()
+    results.close()
+    assert time.monotonic() - begin < workers.TERMINATE_SECONDS / 2
+    assert (tmp_path / "cleaned").exists()
+    assert capfd.readouterr().err == ""
+
+
 def test_two_at_once_end_only_their_own_workers() -> None:
     code = (
         "from clew.io.workers import run_in_workers as run;"

@@ -19,6 +19,7 @@ R = TypeVar("R")
 
 TERMINATE_SECONDS = 30.0
 """How long a terminated worker may clean up before it is killed."""
+_RETRY_SECONDS = 0.01
 
 _work: Callable[[Any], Any]
 """In a worker: what it does with each task."""
@@ -106,6 +107,9 @@ def _on_terminate(_number: int, _frame: object) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second signal must not interrupt cleaning up
     if not _is_working:
         os._exit(1)  # the executor would catch SystemExit, and wait for the next task
+    # Python discards an exception that is raised within a finalizer: then it is raised again a moment later.
+    signal.signal(signal.SIGALRM, lambda _number, _frame: sys.exit(1))
+    sys.unraisablehook = lambda _exception: signal.setitimer(signal.ITIMER_REAL, _RETRY_SECONDS)
     sys.exit(1)
 
 
