@@ -65,7 +65,8 @@ class TestLosses:
         for index in range(3, 90):
             losses.add(index, "thinking", "no place")
         losses.add(5, "a picture", "no place")
-        assert losses.listed() == [Loss(3, "87 x thinking", "no place"), Loss(5, "a picture", "no place")]
+        thinking = Loss(3, "87 x thinking", "no place", kind="thinking", count=87)
+        assert losses.listed() == [thinking, Loss(5, "a picture", "no place")]
 
     def test_many_thoughts_are_one_line(self, tmp_path: Path) -> None:
         thought = {"type": "summary_text", "text": "Hm."}

@@ -62,7 +62,8 @@ def command(
     lines = blamed.lines
     if blamed.may_miss_origins:
         unread = counted(blamed.unread_sessions, "session")
-        hint = "--all-sessions reads them" + ("" if blamed.sessions else "; --as PATH gives its recorded path")
+        is_path_known = blamed.sessions or recorded is not None
+        hint = "--all-sessions reads them" + ("" if is_path_known else "; --as PATH gives its recorded path")
         _warn(f"not read: {unread} that may mean another file of this name; {hint}")
     elif not blamed.sessions:
         hint = "--as PATH gives its recorded path; `clew sources map OLD` if the project was moved"
