@@ -66,7 +66,7 @@ from clew.todo_history import todo_history
 
 MAX_BLAMED_BYTES = 4 << 20
 MAX_BYTES_READ_FOR_BLAME = 16 << 20
-"""The size of the sessions that are read for a file, besides those that changed it."""
+"""The size of all sessions that are read for a file; those that changed it are read even if they are larger."""
 MARKS = "«", "»"
 LARGEST_SESSIONS = 5
 """How many sessions are cited for a total."""
