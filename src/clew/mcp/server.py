@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
-import anyio
-import anyio.to_thread
 import mcp_types as types
 import msgspec
 from mcp.server.context import ServerRequestContext
@@ -39,20 +39,21 @@ Context = ServerRequestContext[Any]
 
 async def serve(tools: Tools) -> None:
     """Serve until the client closes the connection."""
-    server = make_server(tools)
-    try:
-        async with stdio_server() as (read_stream, write_stream):
-            await server.run(read_stream, write_stream, server.create_initialization_options())
-    finally:
-        tools.close()
+    # All calls run in one thread: each thread that allocates memory keeps some of it, about 50 MB here.
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="clew-tools") as executor:
+        server = _make_server(tools, executor)
+        try:
+            async with stdio_server() as (read_stream, write_stream):
+                await server.run(read_stream, write_stream, server.create_initialization_options())
+        finally:
+            tools.close()
 
 
-def make_server(tools: Tools) -> Server[Any]:
-    """The server over some tools. Calls are answered one after the other, in a thread."""
-    limiter = anyio.CapacityLimiter(1)
+def _make_server(tools: Tools, executor: ThreadPoolExecutor) -> Server[Any]:
+    """The server over some tools, which are called by the executor."""
 
     async def run(function: Callable[[], T]) -> T:
-        return await anyio.to_thread.run_sync(function, limiter=limiter)
+        return await asyncio.get_running_loop().run_in_executor(executor, function)
 
     async def list_tools(_context: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=_tools())
