@@ -550,6 +550,26 @@ def test_RD08_what_could_not_be_removed_is_said(world: Path) -> None:
     assert "are kept in" in done.err
 
 
+def test_RD08_a_file_is_not_taken_for_the_output_of_the_last_call(tmp_path: Path) -> None:
+    """`workspace.yaml` is scanned right after the record that answers the call."""
+    plant = Planter("workspace")
+    folder = tmp_path / ".copilot" / "session-state" / "fc218e07-5067-4495-928c-81798e1e5121"
+    folder.mkdir(parents=True)
+    call = {"toolCallId": "toolu_01c", "toolName": "bash", "arguments": {"command": "cat ~/.ssh/id_ed25519"}}
+    answer = {"toolCallId": "toolu_01c", "success": True, "result": {"content": plant.pem()}}
+    lines = [
+        {"type": "session.start", "data": {"sessionId": folder.name, "version": 1}},
+        {"type": "tool.execution_start", "data": call},
+        {"type": "tool.execution_complete", "data": answer},
+    ]
+    folder.joinpath("events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    workspace = f'id: {folder.name}\ncwd: "/srv/tide"\nname: "Rotate {{}}"\nuser_named: true\n'
+    folder.joinpath("workspace.yaml").write_text(workspace.format(plant.github()))
+    assert clew("--home", tmp_path, "redact", "scrub", folder.name, "--write").code == 0
+    masked = folder.joinpath("workspace.yaml").read_text()
+    assert MARKER.sub("{}", masked) == workspace
+
+
 def test_scrub_wants_to_be_told_which(world: Path) -> None:
     assert clew("--home", world, "redact", "scrub").code == 2
 

@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -75,7 +76,8 @@ async def texts_of(client: Client, tool: str, arguments: dict[str, Any]) -> Asyn
 async def ask_everything(subject: Subject, profile: str) -> set[str]:
     """Call every tool and read every resource; the names of those that had an answer."""
     answered = set()
-    async with Client(make_server(tools_over(subject, profile))) as client:
+    executor = ThreadPoolExecutor(max_workers=1)  # its thread ends with the test run
+    async with Client(make_server(tools_over(subject, profile), executor)) as client:
         for tool, arguments in questions(subject):
             name = f"{tool} by {arguments['by']}" if "by" in arguments else tool
             async for text in texts_of(client, tool, arguments):

@@ -41,7 +41,7 @@ async def serve(tools: Tools) -> None:
     """Serve until the client closes the connection."""
     # All calls run in one thread: each thread that allocates memory keeps some of it, about 50 MB here.
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="clew-tools") as executor:
-        server = _make_server(tools, executor)
+        server = make_server(tools, executor)
         try:
             async with stdio_server() as (read_stream, write_stream):
                 await server.run(read_stream, write_stream, server.create_initialization_options())
@@ -49,7 +49,7 @@ async def serve(tools: Tools) -> None:
             tools.close()
 
 
-def _make_server(tools: Tools, executor: ThreadPoolExecutor) -> Server[Any]:
+def make_server(tools: Tools, executor: ThreadPoolExecutor) -> Server[Any]:
     """The server over some tools, which are called by the executor."""
 
     async def run(function: Callable[[], T]) -> T:

@@ -187,11 +187,11 @@ class StringCollector:
         """
         self._into = collected = CollectedStrings([], [], [], [], [], [])
         self._count = 0
+        self._answered = self._answered_file(value) if self.paths and is_json else None
         if not is_json:
             self._add_scanned(value, "", path)
             return collected
         stack = self._stack
-        self._answered = self._answered_file(value) if self.paths else None
         stack.append((value, "", path))
         while stack:
             item, key, path = stack.pop()
