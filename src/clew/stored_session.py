@@ -13,6 +13,7 @@ import msgspec
 from clew.agents.base import Agent, Unit, session_object
 from clew.agents.source import SourceFile, file_states
 from clew.analysis.facts import Facts
+from clew.analysis.tree import Tree
 from clew.analysis.usage import Usage
 from clew.errors import UnknownReference
 from clew.host import Host
@@ -39,6 +40,8 @@ class StoredSession:
 
     _usage: tuple[object, Usage] | None = None
     """The signature of the source that was counted, and its usage."""
+    _plain: StoredSession | None = None
+    """The session that this one is the masked form of."""
 
     def __init__(self, agent: Agent, source: SourceFile, host: Host | None = None) -> None:
         self.agent: Agent = agent
@@ -65,10 +68,17 @@ class StoredSession:
         """Header, links and counts, from one pass over the source."""
         return self.agent.facts(self.source)
 
+    @property
+    def tree(self) -> Tree:
+        """How the messages follow each other: the same whether the session is masked or not."""
+        return (self._plain or self).facts.tree
+
     def forget(self) -> None:
         """Free the parsed content; it is read again on next use."""
         for name in ("facts", "header", "session_object"):
             self.__dict__.pop(name, None)
+        if self._plain is not None:
+            self._plain.forget()
         if self.source.mask is not None:
             self.source.mask.learn_again()
 
@@ -91,13 +101,17 @@ class StoredSession:
         """The same session, with all that the redactor forbids masked."""
         from clew.agents.masking import masked_source
 
-        return StoredSession(self.agent, masked_source(self.agent, self.source, redactor), self._host)
+        masked = StoredSession(
+            self.agent, masked_source(self.agent, self.source, redactor, lambda: self.facts), self._host
+        )
+        masked._plain = self
+        return masked
 
     def teach(self, redactor: Redactor) -> None:
         """Let a redactor learn the secrets of the whole session."""
         from clew.agents.masking import learn_session
 
-        learn_session(self.agent, self.source, redactor)
+        learn_session(self.agent, self.source, redactor, self.facts)
 
     @property
     def messages(self) -> Iterator[Message]:

@@ -53,7 +53,7 @@ def _messages_to(
             if unit.is_message and unit.value["uuid"] in on_branch and unit.value["index"] <= (message or sys.maxsize):
                 yield unit.value
         return
-    tree = session.facts.tree
+    tree = session.tree
     indexes = tree.links.messages
     node = tree.leaf if message is None else next((n for n, index in enumerate(indexes) if index == message), -1)
     on_path = {indexes[step] for step in tree.links.ancestors(node) if indexes[step]}

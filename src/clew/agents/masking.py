@@ -11,6 +11,7 @@ import msgspec
 
 from clew.agents.base import Agent
 from clew.agents.source import SourceFile, open_file
+from clew.analysis.facts import Facts
 from clew.model.json import JSON
 from clew.redact.native_files import learn_file, masked_parts
 from clew.redact.redactor import Redactor
@@ -18,20 +19,25 @@ from clew.redact.redactor import Redactor
 _BUFFER_BYTES = 1 << 18
 
 
-def masked_source(agent: Agent, source: SourceFile, redactor: Redactor) -> SourceFile:
-    """The source with everything masked that the redactor forbids. Its files are read once before, to learn secrets."""
-    mask = SourceMask(agent, source, redactor)
+def masked_source(
+    agent: Agent, source: SourceFile, redactor: Redactor, facts: Callable[[], Facts] | None = None
+) -> SourceFile:
+    """The source with everything masked that the redactor forbids. Its files are read once before, to learn secrets.
+
+    `facts` are those of the source, if they are known.
+    """
+    mask = SourceMask(agent, source, redactor, facts or partial(agent.facts, source))
     if source.origin is None:
         return msgspec.structs.replace(source, mask=mask)
     origin = source.origin._replace(**redactor.value(source.origin._asdict()))
     return msgspec.structs.replace(source, mask=mask, origin=origin)
 
 
-def learn_session(agent: Agent, source: SourceFile, redactor: Redactor) -> None:
+def learn_session(agent: Agent, source: SourceFile, redactor: Redactor, facts: Facts) -> None:
     """Let a redactor see a whole session: its files, and the header with what other files say of it."""
     for name in ("", *source.parts, *source.sides):
         learn_file(partial(open_file, source, name), redactor)
-    redactor.learn([agent.session(source, agent.facts(source))])
+    redactor.learn([agent.session(source, facts)])
 
 
 def learn_subagents(agent: Agent, source: SourceFile, find: Callable[[str], SourceFile | None]) -> None:
@@ -54,8 +60,8 @@ def learn_subagents(agent: Agent, source: SourceFile, find: Callable[[str], Sour
 class SourceMask:
     """Opens the files of one session masked."""
 
-    def __init__(self, agent: Agent, source: SourceFile, redactor: Redactor) -> None:
-        self._agent, self._source, self._redactor = agent, source, redactor
+    def __init__(self, agent: Agent, source: SourceFile, redactor: Redactor, facts: Callable[[], Facts]) -> None:
+        self._agent, self._source, self._redactor, self._facts = agent, source, redactor, facts
         self._is_learned = False
 
     def open(self, opened: Callable[[], BinaryIO]) -> BinaryIO:
@@ -81,7 +87,7 @@ class SourceMask:
         """Read the session for secrets, if that was not done yet."""
         if not self._is_learned:
             self._is_learned = True
-            learn_session(self._agent, self._source, self._redactor)
+            learn_session(self._agent, self._source, self._redactor, self._facts())
 
     def learn_again(self) -> None:
         """Read the session for secrets once more before it is opened next, since it may have grown."""

@@ -38,7 +38,7 @@ class Secret(NamedTuple):
 
 def find_secrets(agent: Agent, source: SourceFile, redactor: Redactor) -> Iterator[Secret]:
     """Find the secrets of a session. The redactor first learns from the whole session, and then knows its secrets."""
-    learn_session(agent, source, redactor)
+    learn_session(agent, source, redactor, agent.facts(source))
     for unit in agent.units(source):
         message = unit.value["index"] if unit.is_message else None
         if TOO_LONG in unit.findings:

@@ -153,12 +153,11 @@ class Redaction:
 
     def learn_sessions(self, sessions: Iterable[StoredSession]) -> None:
         """Learn the secrets of some sessions; all that is masked later is masked with this knowledge."""
-        from clew.agents.masking import learn_session
         from clew.redact.redactor import Redactor
 
         self._sessions_redactor = Redactor(self.settings, self.masked)
         for session in sessions:
-            learn_session(session.agent, session.source, self._sessions_redactor)
+            session.teach(self._sessions_redactor)
 
     def prepare(self) -> None:
         """Load the rules now: processes that are forked later have them then, and no work is done if they are wrong."""
@@ -171,14 +170,13 @@ class Redaction:
 
     def learned(self, session: StoredSession) -> Redactor:
         """One that has seen a whole session."""
-        from clew.agents.masking import learn_session
         from clew.redact.redactor import Redactor
 
         is_own = session is self._session
         if is_own and self.profile in self._learned:
             return self._learned[self.profile]
         redactor = Redactor(self.settings, self.masked)
-        learn_session(session.agent, session.source, redactor)
+        session.teach(redactor)
         if is_own:
             self._learned[self.profile] = redactor
         return redactor

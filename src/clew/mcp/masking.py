@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from io import BytesIO
 from typing import NamedTuple
 
-from clew.agents.masking import learn_session
 from clew.agents.source import FileStates, file_states
 from clew.catalog.sessions import CatalogOnlySession
 from clew.model.json import JSON
@@ -62,7 +61,7 @@ class Masking:
             return None
         redactor = Redactor(self._settings)
         for session in sessions:
-            learn_session(session.agent, session.source, redactor)
+            session.teach(redactor)
         return redactor
 
     @property
