@@ -172,8 +172,9 @@ class CatalogRows:
 
     def project(self, text: str) -> Condition:
         folder = "json_extract(header, '$.workspace')"
-        names = ("project", folder, f"encode_folder({folder})", "json_extract(header, '$.workspace_encoded')")
-        return any_of(*(self.contains(name, text) for name in names))
+        names = ("project", folder, "json_extract(header, '$.workspace_encoded')")
+        in_encoded_folder = Condition(f"encoded_folder_contains({folder}, ?)", (text.casefold(),))
+        return any_of(*(self.contains(name, text) for name in names), in_encoded_folder)
 
     def folder(self, path: str) -> Condition:
         workspace = "json_extract(header, '$.workspace')"
@@ -222,17 +223,14 @@ def prepare(db: sqlite3.Connection, mask: Mask | None = None) -> None:
             return False
         return mask is None or any(wanted in part.casefold() for part in unmasked_parts(mask(text)))
 
-    def encode_folder(path: str | None) -> str:
-        return _encode_folder(mask(path) if mask is not None and path else path)
+    @lru_cache(maxsize=4096)  # Many sessions have the same folder.
+    def encoded_folder_contains(path: str | None, wanted: str) -> bool:
+        if not path or wanted not in encode_claude(path).casefold():
+            return False
+        return mask is None or any(wanted in encode_claude(part).casefold() for part in unmasked_parts(mask(path)))
 
     db.create_function("contains_text", 2, contains_text, deterministic=True)
-    db.create_function("encode_folder", 1, encode_folder, deterministic=True)
-
-
-@lru_cache(maxsize=4096)
-def _encode_folder(path: str | None) -> str:
-    """Many sessions have the same folder."""
-    return encode_claude(path) if path else ""
+    db.create_function("encoded_folder_contains", 2, encoded_folder_contains, deterministic=True)
 
 
 @dataclass(frozen=True)
