@@ -110,3 +110,29 @@ def test_an_empty_session_is_a_problem(tmp_path: Path) -> None:
 def test_no_problem_is_an_empty_list(demo: Path) -> None:
     ran = clew("--home", demo, "validate", FORKED, "--json")
     assert (ran.code, json.loads(ran.out)) == (0, [])
+
+
+@pytest.mark.seed("S3-30")
+def test_messages_that_two_files_share_are_named(tmp_path: Path) -> None:
+    ids = [f"00000000-0000-4000-8000-{number:012}" for number in range(5)]
+    project = tmp_path / ".claude" / "projects" / "-work"
+    project.mkdir(parents=True)
+    names = {name: f"{name * 8}-0000-4000-8000-000000000000" for name in "abc"}
+
+    def write(name: str, own: list[str]) -> Path:
+        parents = [None, *own]
+        lines = [
+            claude_line("user", one, above, sessionId=names[name]) for one, above in zip(own, parents, strict=False)
+        ]
+        return write_lines(project, *lines, name=names[name]).path
+
+    first, fork, _ = write("a", ids[:3]), write("b", [*ids[:2], ids[3]]), write("c", ids[4:])
+
+    def shared(*arguments: str | Path) -> list[tuple[str, int, str]]:
+        problems = clew("--home", tmp_path, "validate", *arguments, "--json").json
+        return [(p["file"], p["index"], p["message"]) for p in problems if p["code"] == "shared-uuid"]
+
+    assert shared(names["a"], "--level", "note") == [(str(first), 1, f"2 messages, from this one on, also in {fork}.")]
+    assert {file for file, _, _ in shared("--level", "note")} == {str(first), str(fork)}
+    assert shared(names["a"]) == []
+    assert shared(first, "--level", "note") == []

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.analysis.group_tool_results import group_tools, ungroup_tools
-from clew.analysis.views import by_session, chronological, shared_uuids, sidechains, tree, walk_to_root
+from clew.analysis.views import by_session, chronological, sidechains, tree, walk_to_root
 from tests.unit.samples import Record, call, chain, claude_line, demo_transcripts, read_lines, result, say
 
 
@@ -115,25 +115,6 @@ def test_a_walk_leads_from_any_message_to_the_root() -> None:
     assert indexes(walk_to_root(messages, 1)) == [1]
     with pytest.raises(IndexError):
         walk_to_root(messages, 9)
-
-
-@pytest.mark.seed("S3-30")
-def test_messages_in_two_sessions_are_found_and_explained() -> None:
-    found = shared_uuids(
-        {
-            "main": ["a", "b", "c", "d"],
-            "fork": ["a", "b", "x"],
-            "resumed": ["a", "b", "c", "d", "e"],
-            "alone": ["y", "y"],
-        }
-    )
-    assert {shared.sessions: (shared.uuids, shared.reason) for shared in found} == {
-        ("main", "fork"): (["a", "b"], "fork"),
-        ("main", "resumed"): (["a", "b", "c", "d"], "copy"),
-        ("fork", "resumed"): (["a", "b"], "fork"),
-    }
-    (overlap,) = shared_uuids({"one": ["a", "b", "c"], "two": ["x", "b", "z"]})
-    assert overlap.reason == "overlap"
 
 
 MIXED = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Literal
 
 import msgspec
 
@@ -163,38 +162,3 @@ def _message_above(links: Links, node: int) -> int:
     while above != NONE and not links.flags[above] & MESSAGE:
         above = links.parents[above]
     return above
-
-
-class Shared(msgspec.Struct, frozen=True):
-    """Messages that stand in two sessions, and why."""
-
-    sessions: tuple[str, str]
-    uuids: list[str]
-    reason: Literal["copy", "fork", "overlap"]
-    """copy: one session is wholly in the other (a resume); fork: both begin alike and go on apart."""
-
-
-def shared_uuids(sessions: Mapping[str, Sequence[str]]) -> list[Shared]:
-    """Message ids that several sessions have, for each pair of them; each session gives its ids in order."""
-    owners: dict[str, list[str]] = {}
-    for name, uuids in sessions.items():
-        for uuid in dict.fromkeys(uuids):
-            owners.setdefault(uuid, []).append(name)
-    pairs: dict[tuple[str, str], list[str]] = {}
-    for uuid, names in owners.items():
-        for at, first in enumerate(names):
-            for second in names[at + 1 :]:
-                pairs.setdefault((first, second), []).append(uuid)
-    return [Shared(pair, uuids, _reason(pair, uuids, sessions)) for pair, uuids in pairs.items()]
-
-
-def _reason(
-    pair: tuple[str, str], uuids: list[str], sessions: Mapping[str, Sequence[str]]
-) -> Literal["copy", "fork", "overlap"]:
-    shared = set(uuids)
-    both = [list(dict.fromkeys(sessions[name])) for name in pair]
-    if any(shared.issuperset(own) for own in both):
-        return "copy"
-    if all(shared.issuperset(own[: len(shared)]) for own in both):
-        return "fork"
-    return "overlap"

@@ -23,10 +23,11 @@ from clew.catalog.stats import UsageTotals, add_known, catalog_stats
 from clew.catalog.unknown_formats import UNKNOWN_CODES, type_name, version_numbers
 from clew.io.paths import escape_controls, path_for_display, path_from_text, path_to_text
 from clew.model import Problem
-from clew.model.codes import CODES
+from clew.model.codes import CODES, problem
 from clew.model.json import JSON
 from clew.model.time import format_utc
 from clew.render.shell import shell_word
+from clew.render.tables import counted
 
 MAX_SUBAGENT_DEPTH = 8
 """Levels of sub-agents below a session that a list shows."""
@@ -614,6 +615,26 @@ def problems(db: sqlite3.Connection) -> list[Problem]:
     """Every problem that the last sync recorded, in the order of the files."""
     query = "SELECT path, problems FROM source WHERE problems NOT IN ('', '[]') AND state <> 'gone' ORDER BY path"
     return [_problem(path, recorded) for path, text in db.execute(query) for recorded in json.loads(text)]
+
+
+def shared_messages(db: sqlite3.Connection, path: Path) -> list[Problem]:
+    """A problem for each other file with messages of the session at a path, such as a fork or a resumed copy."""
+    query = f"""
+    SELECT other.path, count(*), min(m.id) % {KEYS_PER_SOURCE} AS first
+    FROM source f JOIN message m ON m.id BETWEEN f.id * {KEYS_PER_SOURCE} AND (f.id + 1) * {KEYS_PER_SOURCE} - 1
+      JOIN message copy ON copy.event = m.event AND copy.id / {KEYS_PER_SOURCE} <> f.id
+      JOIN source other ON other.id = copy.id / {KEYS_PER_SOURCE}
+    WHERE f.path = ? AND other.state <> 'gone' GROUP BY other.id ORDER BY first, other.path
+    """
+    return [
+        problem(
+            "shared-uuid",
+            f"{counted(count, 'message')}, from this one on, also in {path_for_display(other)}.",
+            file=path_for_display(str(path)),
+            index=first,
+        )
+        for other, count, first in db.execute(query, (path_to_text(str(path)),))
+    ]
 
 
 def _problem(path: str, recorded: dict[str, str | int]) -> Problem:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from starlette.responses import Response
@@ -118,7 +118,8 @@ def problems(request: PageRequest, entry: Entry) -> dict[str, Any]:
         return {"problems": [], "is_gone": True, "left_out": False}
     session = request.context.session(entry, request.profile)
     limit = request.number("rows", MAX_ROWS)
-    found = list(islice(session.problems(), limit + 1))
+    shared = queries.shared_messages(request.context.db, session.path)
+    found = list(islice(chain(session.problems(), shared), limit + 1))
     return {"problems": found[:limit], "is_gone": False, "left_out": len(found) > limit}
 
 
