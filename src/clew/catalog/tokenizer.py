@@ -109,7 +109,8 @@ def has_overlong_word(text: str) -> bool:
 
 def words(text: str) -> list[str]:
     """The words of a text in order, as the index has them, without the parts of camelCase identifiers."""
-    return [word for word in _WORD.findall(normalize_text(text)) if len(word.encode()) <= MAX_WORD_BYTES]
+    found = _WORD.findall(normalize_text(text))
+    return [word for word in found if len(word) <= _MAX_WORD_CHARS or len(word.encode()) <= MAX_WORD_BYTES]
 
 
 def camel_case_words(text: str) -> list[list[str]]:
