@@ -348,3 +348,19 @@ def test_a_cache_saves_what_its_tokens_would_have_cost_more(tmp_path: Path) -> N
     claude(tmp_path, reply("m3", 1, 2, read=5, model="nobody-knows-9"), session=SESSION[:-1] + "9")
     found = catalogued([tmp_path]).cache_savings()
     assert found == {SONNET: 2_700_000_000 - 75_000_000, "gemini-2.5-pro": None, "nobody-knows-9": None}
+
+
+def test_changes_of_cursor_roo_and_vs_code_are_counted() -> None:
+    by_cursor = {"target_file": "a.py", "contents": "y\nz\n"}
+    assert requested_changes("write", by_cursor) == [RequestedChange("a.py", "edit", 2, 0)]
+    replaced = {"file_path": "a.py", "old_string": "x", "new_string": "y\nz"}
+    assert requested_changes("search_replace", replaced) == [RequestedChange("a.py", "edit", 2, 1)]
+    written = {"path": "a.py", "content": "y\nz\n"}
+    assert requested_changes("write_to_file", written) == [RequestedChange("a.py", "edit", 2, 0)]
+    diff = {"path": "a.py", "diff": "------- SEARCH\nx\n=======\ny\n+++++++ REPLACE"}
+    assert requested_changes("replace_in_file", diff) == [RequestedChange("a.py", "edit", None, None)]
+    several = [{"filePath": name, "oldString": "x", "newString": "y\nz"} for name in ("a.py", "b.py")]
+    assert requested_changes("multi_replace_string_in_file", {"replacements": [*several, "odd", {}]}) == [
+        RequestedChange("a.py", "edit", 2, 1),
+        RequestedChange("b.py", "edit", 2, 1),
+    ]

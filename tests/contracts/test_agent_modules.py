@@ -14,6 +14,8 @@ import pytest
 from clew.agents import registry
 from clew.agents.base import Agent
 from clew.agents.target_profile import TargetProfile
+from clew.agents.tool_file_changes import ToolFileChanges
+from clew.agents.tools import FILE_CHANGE_TOOLS
 
 FUNCTIONS = {
     "events": ("events", "read_events", ["SourceFile", "Iterator[Event]"]),
@@ -40,6 +42,18 @@ def test_a_function_of_a_package_has_the_types_of_the_method(name: str, method: 
         return
     signature = inspect.signature(found)
     assert [*(each.annotation for each in signature.parameters.values()), signature.return_annotation] == types
+
+
+@pytest.mark.parametrize("name", sorted(registry.OWN))
+def test_tools_that_change_files_are_known_to_the_catalog(name: str) -> None:
+    package = registry.get(name).package
+    if find_spec(f"{package}.file_changes") is None:
+        return
+    classes = vars(import_module(f"{package}.file_changes")).values()
+    found = [one for one in classes if isinstance(one, type) and issubclass(one, ToolFileChanges)]
+    tools = {tool.lower() for one in found for tool in (*one.writes, *one.edits, *one.deletes)}
+    # By its name alone, this tool of Goose may also only show a file.
+    assert tools <= FILE_CHANGE_TOOLS | {"text_editor", "text_editor write"}
 
 
 @pytest.mark.parametrize("name", sorted(registry.OWN))

@@ -26,7 +26,7 @@ from clew.agents.file_evidence import (
     writer_started,
 )
 from clew.agents.read_only_commands import is_read_only_command
-from clew.agents.tools import is_shell_tool
+from clew.agents.tools import FILE_DELETE_TOOLS, is_shell_tool
 from clew.analysis.messages import metadata_of
 from clew.model.json import JSON
 from clew.model.unit import Unit
@@ -266,7 +266,7 @@ class CommonToolFileChanges(ToolFileChanges):
     reads = ("read", "read_file", "view", "view_file")
     writes = ("write", "write_file", "create_file")
     edits = ("edit", "edit_file", "str_replace", "replace")
-    deletes = ("delete_file", "remove_file")
+    deletes = FILE_DELETE_TOOLS
     read_only_tools = frozenset(
         "glob grep ls list list_files list_directory search search_files code_search find_files todo_write todowrite "
         "todo_read web_fetch web_search webfetch websearch git_status git_log git_diff git_branch git_blame "

@@ -25,17 +25,19 @@ todos: todos, a list of {content, status, active_form?}.
 EDIT_ARGUMENTS = {"old": "old_string", "new": "new_string", "all": "replace_all"}
 """Arguments of `edit` as Claude Code names them, and agents that follow it."""
 
-FILE_WRITE_TOOLS = frozenset({"write", "write_file", "create", "create_file"})
+FILE_WRITE_TOOLS = frozenset("write write_file write_to_file create create_file".split())
 """Names of tools, of all agents, that write whole files. This and the sets below are in lower case."""
 FILE_EDIT_TOOLS = frozenset(
-    {"edit", "edit_file", "editor", "replace", "replace_string_in_file", "str_replace", "multiedit", "notebookedit"}
+    "edit edit_file editor multiedit notebookedit notebook_edit replace replace_in_file replace_string_in_file "
+    "multi_replace_string_in_file str_replace search_replace search_and_replace apply_diff insert_content "
+    "insert_edit_into_file".split()
 )
 FILE_DELETE_TOOLS = frozenset({"delete_file", "remove_file"})
 _SHELL_TOOLS = frozenset(
     "bash shell powershell developer__shell exec_command shell_command local_shell container.exec run_shell "
     "run_shell_command run_command run_commands execute_command run_terminal_cmd run_in_terminal".split()
 )
-FILE_CHANGE_TOOLS = FILE_WRITE_TOOLS | FILE_EDIT_TOOLS | FILE_DELETE_TOOLS | {"apply_patch"}
+FILE_CHANGE_TOOLS = FILE_WRITE_TOOLS | FILE_EDIT_TOOLS | FILE_DELETE_TOOLS | {"apply_patch", "patch"}
 
 MAX_NAMED_CALLS = 10_000
 """How many recent calls `RecentCalls` keeps."""

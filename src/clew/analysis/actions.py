@@ -17,7 +17,7 @@ from clew.analysis.todos import as_todos
 from clew.model import Todo
 from clew.model.json import JSON
 
-PATHS = ("file_path", "filePath", "filepath", "notebook_path", "absolute_path", "path", "filename")
+PATHS = ("file_path", "filePath", "filepath", "notebook_path", "absolute_path", "target_file", "path", "filename")
 """Arguments that name a file, in the tools of all agents."""
 _ANY_PATH = frozenset(PATHS)
 _COMMANDS = ("command", "cmd", "commands")
@@ -31,7 +31,7 @@ OLD_AND_NEW_TEXTS = (
     ("old", "new"),
 )
 """Arguments with the old and the new text of an edit."""
-_CONTENT = ("content", "file_text", "new_text")
+_CONTENT = ("content", "contents", "file_text", "new_text")
 _PATCHES = ("input", "patch")
 _TODOS = ("todos", "plan")
 _ANY_COMMAND, _ANY_FOLDER = frozenset(_COMMANDS), frozenset(_FOLDERS)

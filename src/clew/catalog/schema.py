@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
 
-VERSION = 19
+VERSION = 20
 """Of the tables and what is written into them. A catalog of another version is rebuilt."""
 KEYS_PER_SOURCE = 1 << 26
 """How many rows of a kind one source may have."""

@@ -12,7 +12,7 @@ from clew.analysis.todos import as_todo
 _PATH_KEYS = (*PATHS, "file")
 _OLD_TEXT_KEYS = (*(old for old, _ in OLD_AND_NEW_TEXTS), "before")
 _NEW_TEXT_KEYS = (*(new for _, new in OLD_AND_NEW_TEXTS), "after", "new_source")
-_CONTENT_KEYS = ("content", "file_text", "text")
+_CONTENT_KEYS = ("content", "contents", "file_text", "text")
 _TODO_LIST_KEYS = {"TodoWrite": "todos", "update_plan": "plan", "write_todos": "todos"}
 """The argument with the task list, by tool."""
 
@@ -30,14 +30,16 @@ class RequestedChange(NamedTuple):
 
 def requested_changes(tool: str, arguments: Arguments) -> list[RequestedChange]:
     """The file changes that a call asks for."""
-    path = named_file(arguments)
-    name = tool.lower()
+    name, path = tool.lower(), named_file(arguments)
     if name in FILE_WRITE_TOOLS:
         content = _first_text(arguments, _CONTENT_KEYS)
         added = None if content is None else _count_lines(content)
         return [RequestedChange(path, "edit", added, 0)] if path else []
     if name in FILE_EDIT_TOOLS:
-        return [RequestedChange(path, "edit", *_edited_lines(arguments))] if path else []
+        # A tool of VS Code names a file for each of several replacements.
+        several = arguments.get("replacements")
+        edits = [edit for edit in several if isinstance(edit, dict)] if isinstance(several, list) else [arguments]
+        return [RequestedChange(path, "edit", *_edited_lines(edit)) for edit in edits if (path := named_file(edit))]
     if name in FILE_DELETE_TOOLS:
         return [RequestedChange(path, "delete", 0, None)] if path else []
     return [change for text in _strings(arguments) if PATCH_START in text for change in _patched_files(text)]
