@@ -15,6 +15,7 @@ from clew.catalog.sessions import open_sessions
 from clew.catalog.sync_level import SyncLevel
 from clew.errors import SourceUnreadable, UsageError
 from clew.file_history.blame import Line, Version, blame, mentions, plain_part, spellings, versions
+from clew.file_history.diffs import without_line_end
 from clew.io.compress import open_regular
 from clew.io.paths import escape_invalid_utf8
 from clew.library import Library
@@ -189,4 +190,4 @@ def line_row(line: Line) -> dict[str, JSON]:
 
 def line_text(line: Line) -> str:
     """The text of a line, without its end."""
-    return escape_invalid_utf8(line.text.rstrip("\r\n"))
+    return escape_invalid_utf8(without_line_end(line.text))

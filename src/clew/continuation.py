@@ -18,6 +18,7 @@ from clew.convert.losses import Converted, serious
 from clew.convert.prepare import Prepared, is_converted, prepare
 from clew.errors import UsageError
 from clew.host import Host
+from clew.io.paths import can_be_path
 from clew.render.shell import shell_line, shell_word
 from clew.sources import moved_projects
 from clew.sources.fetch import variables
@@ -69,15 +70,7 @@ def agent_command(argv: list[str], folder: str, host: Host, agent: Agent) -> Age
 
 def is_path(folder: str) -> bool:
     """True for text that can be the path of a folder; False for a bare name, such as the hash of a project folder."""
-    return ("/" in folder or "\\" in folder) and _is_file_name(folder)
-
-
-def _is_file_name(text: str) -> bool:
-    try:
-        os.fsencode(text)
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in text
+    return ("/" in folder or "\\" in folder) and can_be_path(folder)
 
 
 class Continuation:

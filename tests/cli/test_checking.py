@@ -91,6 +91,7 @@ def test_problems_as_data(tmp_path: Path) -> None:
     assert f"{source.path}:3: error: The line is not JSON. (byte {found['malformed-json']['start']})" in text.out
 
 
+@pytest.mark.seed("S4-39")
 def test_fail_fast_stops_at_the_first_problem_of_a_session(tmp_path: Path) -> None:
     source = write_lines(tmp_path, b"not json", b"nor this", claude_line("user", "u1", None))
     assert len(clew("validate", source.path, "--json").json) == 2

@@ -14,7 +14,6 @@ import pytest
 
 from clew import Host, Library
 from clew.agents.file_evidence import FileContent
-from clew.analysis.snapshots import snapshots_by_message
 from clew.errors import PathRefused
 from clew.file_history.history import FileHistory
 from clew.io.blobs import digest_of
@@ -98,12 +97,13 @@ def test_the_readers_take_it_for_what_it_is(session: Session, work: Path, tmp_pa
     session.close()
     assert_whole(tmp_path)
     [found] = Library(Host.at(tmp_path)).sources()
-    merged = snapshots_by_message(unit.value for unit in found.agent.units(found.source))[message]
-    files = merged.files or {}
-    assert {path: file.state for path, file in files.items()} == dict(
+    units = [unit.value for unit in found.agent.units(found.source) if unit.value.get("kind") == "snapshot"]
+    snapshots = [unit["snapshot"] for unit in units if unit["message_uuid"] == message]
+    before, after = (snapshot["files"] for snapshot in snapshots)
+    assert {path: file["state"] for path, file in after.items()} == dict(
         zip(NAMES, ["modified", "deleted", "modified", "unchanged", "created"], strict=True)
     )
-    assert files["page.html"].original_hash == digest_of(b"<p>one\r\n")
+    assert before["page.html"]["original_hash"] == digest_of(b"<p>one\r\n")
 
 
 @pytest.mark.seed("S1-41")

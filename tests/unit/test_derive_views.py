@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.analysis.group_tool_results import group_tools, ungroup_tools
-from clew.analysis.views import by_session, chronological, sidechains, tree, walk_to_root
+from clew.analysis.views import by_session, chronological, tree
 from tests.unit.samples import Record, call, chain, claude_line, demo_transcripts, read_lines, result, say
 
 
@@ -47,39 +47,6 @@ def test_messages_group_by_the_session_they_claim(tmp_path: Path) -> None:
     assert {name: indexes(group) for name, group in groups.items()} == {read.session["id"]: [1, 3], "another": [2]}
 
 
-@pytest.mark.seed("S4-19", "SX-3")
-def test_sidechains_are_separated_by_chain_not_by_place() -> None:
-    messages = [
-        say(1, parent_uuid=None),
-        say(2, parent_uuid=None, is_sidechain=True),
-        say(3, parent_uuid="m1", is_sidechain=True),
-        say(4, "assistant", parent_uuid="m2", is_sidechain=True),
-        say(5, "assistant", parent_uuid="r1", is_sidechain=True),
-        say(6, "assistant", parent_uuid="m1"),
-        say(7, parent_uuid="m8", is_sidechain=True),
-        say(8, parent_uuid="m4", is_sidechain=True),
-    ]
-    records = [{"after": 3, "kind": "progress", "uuid": "r1", "parent_uuid": "m3"}]
-    found = sidechains(messages, records)
-    assert [(chain.root_uuid, chain.parent_uuid, indexes(chain.messages)) for chain in found] == [
-        ("m2", None, [2, 4, 7, 8]),
-        ("m3", "m1", [3, 5]),
-    ]
-
-
-def test_two_sidechains_on_one_record_stay_apart() -> None:
-    messages = [
-        say(1, parent_uuid=None),
-        say(2, parent_uuid="r1", is_sidechain=True),
-        say(3, parent_uuid="r1", is_sidechain=True),
-    ]
-    records = [{"after": 1, "kind": "progress", "uuid": "r1", "parent_uuid": "m1"}]
-    assert [(chain.root_uuid, chain.parent_uuid) for chain in sidechains(messages, records)] == [
-        ("m2", "m1"),
-        ("m3", "m1"),
-    ]
-
-
 @pytest.mark.seed("S2-50", "S3-29", "SX-10")
 def test_the_full_tree_has_all_children_by_time_then_place() -> None:
     messages = [
@@ -106,15 +73,6 @@ def test_P12_the_tree_has_every_message_once_whatever_the_parents() -> None:
     nodes = tree(messages)
     assert [node.index for node in nodes] == [1, 2, 3, 4]
     assert sorted(child for node in nodes for child in node.children) == [3]
-
-
-@pytest.mark.seed("S1-32")
-def test_a_walk_leads_from_any_message_to_the_root() -> None:
-    messages = chain(say(1), say(2), say(3), say(4, parent_uuid="m2"))
-    assert indexes(walk_to_root(messages, 4)) == [4, 2, 1]
-    assert indexes(walk_to_root(messages, 1)) == [1]
-    with pytest.raises(IndexError):
-        walk_to_root(messages, 9)
 
 
 MIXED = [

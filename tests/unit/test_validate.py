@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from clew.agents.base import SourceFile
-from clew.agents.checking import SEED_004, check_source
+from clew.agents.checking import check_source
 from clew.agents.claude_code import ClaudeCode
 from clew.analysis.document_validation import check_document
 from clew.analysis.facts import Facts
 from clew.analysis.validation import Conversation, Place, validate
-from clew.errors import UsageError
 from clew.model import Problem
 from clew.model.codes import problem
 from clew.model.unit import Unit
@@ -36,8 +35,8 @@ from tests.unit.samples import (
 AGENT = ClaudeCode()
 
 
-def check(folder: Path, *lines: Record | bytes | str, **options: Any) -> list[Problem]:
-    return list(check_source(AGENT, write_lines(folder, *lines), **options))
+def check(folder: Path, *lines: Record | bytes | str) -> list[Problem]:
+    return list(check_source(AGENT, write_lines(folder, *lines)))
 
 
 def found_in(*messages: Record) -> list[Problem]:
@@ -205,39 +204,20 @@ def test_unknown_things_are_notes_with_their_first_place(tmp_path: Path) -> None
     }
 
 
-@pytest.mark.seed("S4-39")
-def test_all_problems_are_reported_or_only_up_to_the_first_error(tmp_path: Path) -> None:
+@pytest.mark.seed("S4-35", "S4-36", "S4-37", "S4-39")
+def test_all_problems_are_reported(tmp_path: Path) -> None:
     lines = [
         claude_line("user", "u1", "gone"),
         claude_line("user", "u2", "u1", timestamp=None),
-        claude_line("user", "u3", "u2", timestamp=None),
+        claude_line("user", "u3", "u2", sessionId="other"),
     ]
-    assert codes(check(tmp_path, *lines)) == ["missing-parent", "no-timestamp", "no-timestamp"]
-    first = check(tmp_path, *lines, fail_fast=True)
-    assert codes(first) == ["missing-parent", "no-timestamp"]
-    assert first[-1].index == 2
-
-
-@pytest.mark.seed("S4-35", "S4-36", "S4-37", "S4-39", "SX-9")
-def test_the_profile_of_the_seed_speaks_its_words(tmp_path: Path) -> None:
-    lines = [
-        {"type": "summary", "summary": "x", "leafUuid": "u1"},
-        claude_line("user", "u1", "gone"),
-        claude_line("system", "s1", "u1", timestamp=None),
-        claude_line("user", "u2", "s1", sessionId="other"),
-        claude_line("assistant", "a1", "u2", tool_use("t1"), timestamp=None),
+    found = check(tmp_path, *lines)
+    assert [(each.code, each.index) for each in found] == [
+        ("missing-parent", 1),
+        ("no-timestamp", 2),
+        ("other-session", 3),
     ]
-    found = check(tmp_path, *lines, profile=SEED_004)
-    assert [(each.severity, each.message, each.index) for each in found] == [
-        ("error", "message 1 has different sessionId", 3),
-        ("error", "message 2 has no timestamp", 4),
-        ("warning", "type 'summary' is no message, 1 times", None),
-        ("warning", "type 'system' is no message, 1 times", None),
-    ]
-    assert [each.message for each in check(tmp_path, *lines, profile=SEED_004, fail_fast=True)] == [
-        "message 1 has different sessionId"
-    ]
-    assert [each.message for each in check(tmp_path, profile=SEED_004)] == ["empty session"]
+    assert codes(check(tmp_path)) == ["empty-session"]
 
 
 @pytest.mark.seed("SX-9", "S4-14")
@@ -252,12 +232,6 @@ def test_the_examples_of_the_seeds_pass(tmp_path: Path) -> None:
     names = ("user", "assistant-thinking", "assistant-tool")
     found = check(tmp_path, *(seed(f"seed-004/{name}") for name in names))
     assert codes(found) == ["unanswered-call"]
-    assert check(tmp_path, *(seed(f"seed-004/{name}") for name in names), profile=SEED_004) == []
-
-
-def test_an_unknown_profile_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="seed-004"):
-        check(tmp_path, profile="seed-005")
 
 
 def test_an_unreadable_source_is_a_problem(tmp_path: Path) -> None:

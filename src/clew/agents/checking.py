@@ -8,16 +8,12 @@ from collections.abc import Callable, Iterator
 from clew.agents.base import Agent, Unit
 from clew.agents.source import SourceFile, archive_damage
 from clew.analysis.facts import Facts
-from clew.analysis.seed_validation import check_seed_004
 from clew.analysis.validation import Conversation, Place
-from clew.errors import SourceUnreadable, UsageError
+from clew.errors import SourceUnreadable
 from clew.io.records import MAX_RECORD_BYTES, TOO_LONG
 from clew.model import Problem
 from clew.model.blocks import block_type
 from clew.model.codes import CODES, problem
-
-SEED_004 = "seed-004"
-"""The profile that says what the validator of the session schema says, and nothing more."""
 
 _SAME = {
     "time-missing": "no-timestamp",
@@ -27,24 +23,10 @@ _SAME = {
 """Codes of an agent's own schema for what the general check would report too."""
 
 
-def check_source(
-    agent: Agent, source: SourceFile, *, fail_fast: bool = False, profile: str | None = None
-) -> Iterator[Problem]:
-    """Every problem of a session; with `fail_fast` up to the first error."""
-    if profile not in (None, SEED_004):
-        raise UsageError(f"unknown profile {profile!r}; known: {SEED_004}")
-    for found in _problems(agent, source, profile):
-        yield found
-        if fail_fast and found.severity == "error":
-            return
-
-
-def _problems(agent: Agent, source: SourceFile, profile: str | None) -> Iterator[Problem]:
+def check_source(agent: Agent, source: SourceFile) -> Iterator[Problem]:
+    """Every problem of a session."""
     try:
         facts = agent.facts(source)
-        if profile == SEED_004:
-            yield from check_seed_004(agent.units(source), place_of(source))
-            return
         reported: set[tuple[str, str | None, int | None]] = set()
         for found in agent.check(source, facts):
             reported |= {(code, found.file, found.line) for code in (found.code, _SAME.get(found.code, found.code))}

@@ -49,7 +49,6 @@ class Hook(NamedTuple):
     """What the entry of a hook has beside its type and its command."""
     note: str = ""
     """What the user has to do before the agent runs a new hook."""
-    event: str = "SessionEnd"
 
 
 def file_in_folder(host: Host, variable: str, usual: str, name: str) -> ConfigFile:

@@ -26,15 +26,16 @@ _SUMMARY = re.compile(r"\[[^\[\]\n]{1,300} ([0-9a-f]{7,64})\] ([^\r\n]*)")
 """What `git commit` prints: `[main 1a2b3c4] Subject`, also `[main (root-commit) 1a2b3c4] Subject`."""
 _HASH_LINE = re.compile(r"^(?:commit )?([0-9a-f]{7,64})(?=\s|$)(?: ([^\r\n]*))?", re.MULTILINE)
 """What `git log --oneline`, `git log` and `git rev-parse` print."""
+CHECKPOINT_TRAILER = "Entire-Checkpoint"
+_TRAILER_KEYS = ("Claude-Session", "Entire-Session", CHECKPOINT_TRAILER, "Amp-Thread-ID", "Agent-Logs-Url")
 _TRAILER = re.compile(
-    r"^[ \t]*(Claude-Session|Entire-Session|Entire-Checkpoint|Amp-Thread-ID|Agent-Logs-Url)[ \t]*:[ \t]*(\S{1,500})",
+    rf"^[ \t]*({'|'.join(_TRAILER_KEYS)})[ \t]*:[ \t]*(\S{{1,500}})",
     re.MULTILINE | re.IGNORECASE,
 )
 _SESSION_URL = re.compile(r"https://claude\.ai/code/(session_[A-Za-z0-9]{1,100})")
 """Claude Code on the web writes this link without a trailer, too."""
 _ENTIRE_DATE = re.compile(r"^\d{4}-\d\d-\d\d-(?=[0-9a-f]{8}-)")
 """Early versions of Entire put the date before the agent's session id."""
-CHECKPOINT_TRAILER = "Entire-Checkpoint"
 _CO_AUTHOR = re.compile(r"^[ \t]*Co-authored-by:[^<>\n]{0,200}<([^<>\s]{1,200})>", re.MULTILINE | re.IGNORECASE)
 _AGENT_ADDRESSES = {
     "noreply@anthropic.com": "Claude",
@@ -113,8 +114,7 @@ def session_trailers(message: str) -> list[SessionTrailer]:
 
 
 def _canonical_key(key: str) -> str:
-    known = ("Claude-Session", "Entire-Session", CHECKPOINT_TRAILER, "Amp-Thread-ID", "Agent-Logs-Url")
-    return next(name for name in known if name.lower() == key.lower())
+    return next(name for name in _TRAILER_KEYS if name.lower() == key.lower())
 
 
 def _last_part(value: str) -> str:

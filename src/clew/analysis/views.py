@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 import msgspec
 
 from clew.analysis.facts import FactsCollector, as_event
 from clew.analysis.links import MESSAGE, NONE, Links
-from clew.analysis.messages import is_sidechain
 from clew.model.json import JSON
 from clew.model.time import parse_time
 from clew.model.unit import Unit
@@ -40,55 +39,6 @@ def by_session(units: Iterable[Unit], session_id: str) -> dict[str, list[dict[st
     return groups
 
 
-class Sidechain(msgspec.Struct):
-    """A chain beside the main one: a branch, or a sub-agent inside its parent's file."""
-
-    root_uuid: str | None
-    parent_uuid: str | None
-    """The message of the main chain it hangs on; None for a chain of its own."""
-    messages: list[dict[str, JSON]]
-
-
-def sidechains(messages: Sequence[dict[str, JSON]], records: Iterable[dict[str, JSON]] = ()) -> list[Sidechain]:
-    """The flagged messages, chain by chain: several may interleave, so parents decide and not places."""
-    links = link(messages, records)
-    flagged = {message["index"]: message for message in messages if is_sidechain(message)}
-    chains: dict[int, Sidechain] = {}
-    roots: dict[int, int] = {}
-    for node in range(len(links)):
-        message = flagged.get(links.messages[node])
-        if message is not None:
-            root = _chain_root(links, node, flagged, roots)
-            chain = chains.setdefault(root, _new_chain(links, root))
-            chain.messages.append(message)
-    return list(chains.values())
-
-
-def _chain_root(links: Links, node: int, flagged: Mapping[int, dict[str, JSON]], roots: dict[int, int]) -> int:
-    """The first flagged message above a node without leaving the chain; remembered for all on the way."""
-    trail: list[int] = []
-    between: list[int] = []
-    root = node
-    for at in links.ancestors(node):
-        if at in roots:
-            root = roots[at]
-            trail += between
-            break
-        if links.messages[at] and links.messages[at] not in flagged:
-            break
-        between.append(at)
-        if links.messages[at]:
-            # Records that are no message belong to the chain only where it goes on above them.
-            root, trail, between = at, trail + between, []
-    roots.update(dict.fromkeys(trail, root))
-    return root
-
-
-def _new_chain(links: Links, root: int) -> Sidechain:
-    parent = _message_above(links, root)
-    return Sidechain(links.uuid(root), links.uuid(parent) if parent != NONE else None, [])
-
-
 class TreeNode(msgspec.Struct):
     """A message in the full tree; parent and children are indexes of messages."""
 
@@ -114,18 +64,6 @@ def tree(messages: Sequence[dict[str, JSON]], records: Iterable[dict[str, JSON]]
     for entry in nodes.values():
         entry.children.sort(key=ranks.__getitem__)
     return list(nodes.values())
-
-
-def walk_to_root(
-    messages: Sequence[dict[str, JSON]], index: int, records: Iterable[dict[str, JSON]] = ()
-) -> list[dict[str, JSON]]:
-    """The messages from `index` up to its root, the nearest first."""
-    links = link(messages, records)
-    at = {message["index"]: message for message in messages}
-    for node in range(len(links)):
-        if links.messages[node] == index:
-            return [at[links.messages[up]] for up in links.ancestors(node) if links.messages[up]]
-    raise IndexError(f"no message {index}")
 
 
 def link(messages: Iterable[dict[str, JSON]], records: Iterable[dict[str, JSON]] = ()) -> Links:

@@ -39,7 +39,9 @@ from clew.bundle.format import (
     commitment,
     decode_entry,
     decode_manifest,
+    document_member,
     header,
+    native_member,
     padding,
     records,
     session_folder,
@@ -332,7 +334,7 @@ class _Verifier:
 
     def member_of(self, session: int, file: int) -> str | None:
         """Return the member with a file of a session, if there is one."""
-        name = f"{session_folder(session)}/document.json" if file == 0 else self._natives.get((session, file))
+        name = document_member(session) if file == 0 else self._natives.get((session, file))
         return name if name in self._members else None
 
     def note_difference(self, chain: _ChainCheck, file: int, name: str, digest: str) -> None:
@@ -365,7 +367,7 @@ class _Verifier:
     ) -> None:
         name = shown.member_of(session, file)
         if name is None:
-            self.add("removed", f"{session_folder(session)}/native/{file:03}", "is not in the bundle of the originals")
+            self.add("removed", native_member(session, file, ""), "is not in the bundle of the originals")
             return
         if Path(name).suffix in SUFFIXES:
             self.add("damaged", name, "is compressed in the bundle of the originals, and cannot be compared")

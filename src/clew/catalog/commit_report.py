@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from clew.analysis.git_commits import co_authoring_agents
@@ -36,10 +36,11 @@ def commit_report(
     sessions = _sessions(db, known)
     rows = [_commit_row(commit, links[commit.hash], sessions, sources) for commit in commits]
     best = _best_certainties(link for commit in commits for link in links[commit.hash])
+    commits_by_session = Counter(key for commit in commits for key in {link.session for link in links[commit.hash]})
     return {
         "commits": rows,
         "sessions": [
-            {**_session_row(session, used), "certainty": best[key], "commits": _count(commits, links, key)}
+            {**_session_row(session, used), "certainty": best[key], "commits": commits_by_session[key]}
             for key, (session, used) in sorted(sessions.items(), key=lambda pair: -pair[1][0].ended_us)
         ],
         "totals": _totals(commits, links, sessions, best),
@@ -124,10 +125,6 @@ def _best_certainties(links: Iterable[Link]) -> dict[str, Certainty]:
         if link.session:
             found.setdefault(link.session, link.certainty)
     return found
-
-
-def _count(commits: Sequence[Commit], links: Mapping[str, list[Link]], key: str) -> int:
-    return sum(any(link.session == key for link in links[commit.hash]) for commit in commits)
 
 
 def _totals(

@@ -15,7 +15,6 @@ from clew.errors import SourceUnreadable, UsageError
 from clew.model.json import JSON
 
 if TYPE_CHECKING:
-    from clew.library import Library
     from clew.stored_session import StoredSession
 
 DEFAULT_COMMITS = 100
@@ -62,7 +61,7 @@ def command(
     session = library.get(reference, missing=True) if reference is not None else None
     if limit is None and revisions is None and session is None:
         limit = DEFAULT_COMMITS
-    found = library.commits(revisions, _folder(library, repo, session), session=session, limit=limit)
+    found = library.commits(revisions, _folder(repo, session), session=session, limit=limit)
     as_json = wants_json(context, as_json)
     masking = redaction(context, for_programs=as_json)
     if as_json:
@@ -77,7 +76,7 @@ def command(
     return 0 if any(link["certainty"] != "stated" for link in links) else 1
 
 
-def _folder(library: Library, repo: Path | None, session: StoredSession | None) -> Path:
+def _folder(repo: Path | None, session: StoredSession | None) -> Path:
     """The folder that was named, or that of the session if it is in a repository, or this one."""
     if repo is not None or session is None:
         return repo or Path()

@@ -12,6 +12,7 @@ from typing import Any
 import click
 import msgspec
 
+from clew.catalog.running import RUNNING, running_sessions
 from clew.catalog.sync_level import SyncLevel
 from clew.cli import INTERRUPTED
 from clew.cli.options import common, filtering, open_library, take_filters, wants_json
@@ -90,7 +91,6 @@ def present_state(library: Library, filters: Filters) -> dict[str, JSON]:
     """What runs now, what waits, and what was used today, from the catalog after a sync."""
     from clew.catalog.filters import matching_sources
     from clew.catalog.queries import entries
-    from clew.catalog.running import running_sessions
     from clew.catalog.stats import catalog_stats
     from clew.filters import point_in_time
     from clew.model.time import format_utc, spell_time
@@ -145,7 +145,7 @@ def _lines(state: dict[str, JSON], masking: Redaction, width: int | None) -> lis
     now = parse_time(state["at"])
     assert now is not None
     sessions = state["sessions"]
-    running = sum(one["state"] == "running" for one in sessions)
+    running = sum(one["state"] == RUNNING for one in sessions)
     what = f"{running} running, {len(sessions) - running} waiting for you" if sessions else "nothing runs"
     today = f"today {cost(state['today'])}, {counted(state['today']['sessions'], 'session')}"
     heading = f"{local_time(now):%H:%M:%S}  {what}  ·  {today}"
@@ -162,7 +162,7 @@ def _lines(state: dict[str, JSON], masking: Redaction, width: int | None) -> lis
     ]
     cells = [
         [
-            "waiting" if one["state"] != "running" else "running",
+            "waiting" if one["state"] != RUNNING else "running",
             one["agent"],
             short_project(one["project"] or "") + (" (sub-agent)" if one["is_subagent"] else ""),
             ago(parse_time(one["last_message_at"]), now) if one["last_message_at"] else "",

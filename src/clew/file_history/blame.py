@@ -13,7 +13,7 @@ from clew.agents.base import Agent
 from clew.agents.file_evidence import RESTORATIONS, FileContent, How, KnownContent, absolute
 from clew.agents.source import SourceFile, open_file
 from clew.errors import SourceUnreadable
-from clew.file_history.diffs import lines_of
+from clew.file_history.diffs import lines_of, without_line_end
 from clew.file_history.fingerprint import Certainty
 from clew.file_history.history import FileHistory
 from clew.file_history.timeline import OBSERVATIONS, Evidence
@@ -70,7 +70,7 @@ def blame(now: bytes, versions: Iterable[Version]) -> list[Line]:
                 origins = known.get(_key(lines), origins)
             known[_key(lines)] = origins
     current = lines_of(now)
-    _, origins = _carried(lines, origins, [_plain(line) for line in current], None)
+    _, origins = _carried(lines, origins, [without_line_end(line) for line in current], None)
     return [Line(number, text, origin) for number, (text, origin) in enumerate(zip(current, origins, strict=True), 1)]
 
 
@@ -80,12 +80,8 @@ def _key(lines: list[str]) -> bytes:
 
 
 def _lines(body: bytes) -> list[str]:
-    return [_plain(line) for line in lines_of(body)]
-
-
-def _plain(line: str) -> str:
-    """Return a line without its line end, which does not count as a change."""
-    return line.rstrip("\r\n")
+    """Return the lines of a content. Other line ends do not count as a change."""
+    return [without_line_end(line) for line in lines_of(body)]
 
 
 def _carried(

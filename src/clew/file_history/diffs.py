@@ -64,6 +64,11 @@ def lines_of(body: bytes) -> list[str]:
     return [line + "\n" for line in text.split("\n")[:-1]] + ([last] if (last := text.rpartition("\n")[2]) else [])
 
 
+def without_line_end(line: str) -> str:
+    """Return a line without its line end."""
+    return line.rstrip("\r\n")
+
+
 def _lines(state: KnownContent) -> list[str]:
     return [] if isinstance(state, Absent) else lines_of(state.body)
 

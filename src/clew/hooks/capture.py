@@ -18,6 +18,7 @@ from clew.archive.writer import open_writer
 from clew.errors import Busy
 from clew.hooks.log import ARCHIVED, UNCHANGED, HookRun
 from clew.host import Host
+from clew.io.paths import can_be_path
 from clew.sources.local import Found, in_homes
 
 MAX_INPUT_BYTES = 64 << 10
@@ -61,15 +62,7 @@ def _transcript_path(hook_input: bytes) -> Path | str:
     path = values.get("transcript_path")
     if path is None or path == "":
         return "no-transcript"
-    return Path(path) if isinstance(path, str) and _is_path(path) else "not-a-session"
-
-
-def _is_path(text: str) -> bool:
-    """False for a text that no file can be called: with a NUL character or a lone surrogate."""
-    try:
-        return b"\0" not in os.fsencode(text)
-    except UnicodeEncodeError:
-        return False
+    return Path(path) if isinstance(path, str) and can_be_path(path) else "not-a-session"
 
 
 def _find_session(sessions: list[Found], path: Path) -> Found | None:

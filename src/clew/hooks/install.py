@@ -17,6 +17,8 @@ from clew.errors import WouldLose
 from clew.host import Host
 
 _HOOKS = "hooks"
+EVENT = "SessionEnd"
+"""All agents with hooks have the same name for this event."""
 # Words that may come before the program: of the shell, and of programs that run another one.
 _LAUNCHERS = (
     *("if", "then", "else", "do", "!", "{", "exec", "command", "time", "env", "timeout", "nice", "ionice", "nohup"),
@@ -56,8 +58,8 @@ class HookAddition(JsonAddition):
     def __init__(self, agent: Agent, hook: Hook, file: ConfigFile, program: Sequence[str]) -> None:
         super().__init__(file)
         self.note = hook.note
-        self.container_keys = [_HOOKS, hook.event]
-        self._event, self._arguments = hook.event, ["hook", "run", "--agent", agent.id]
+        self.container_keys = [_HOOKS, EVENT]
+        self._arguments = ["hook", "run", "--agent", agent.id]
         self._entry = {"type": "command", "command": _shell_command([*program, *self._arguments]), **hook.entry}
 
     def is_installed_in_values(self, values: dict[str, Any]) -> bool:
@@ -81,8 +83,8 @@ class HookAddition(JsonAddition):
         if self._user_command(values) is not None:
             return values
         events = self.member(values, _HOOKS, dict)
-        groups = [*self.member(events, self._event, list), {_HOOKS: [self._entry]}]
-        return {**values, _HOOKS: {**events, self._event: groups}}
+        groups = [*self.member(events, EVENT, list), {_HOOKS: [self._entry]}]
+        return {**values, _HOOKS: {**events, EVENT: groups}}
 
     def remove(self, text: str, content_before_install: str | None) -> str:
         note = self.user_entry_note(text)
@@ -100,19 +102,19 @@ class HookAddition(JsonAddition):
         return f"{self.file.path}: the hook `{' '.join(command.split())}` runs clew, but clew did not add it"
 
     def _hooks(self, values: dict[str, Any]) -> list[Any]:
-        groups = self.member(self.member(values, _HOOKS, dict), self._event, list)
+        groups = self.member(self.member(values, _HOOKS, dict), EVENT, list)
         return [hook for group in groups for hook in _hooks_of(group)]
 
     def _with_hooks(self, values: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
         """The values with changed hooks of the event; None removes one, and its group if no other hook is in it."""
         events = self.member(values, _HOOKS, dict)
         groups = []
-        for group in self.member(events, self._event, list):
+        for group in self.member(events, EVENT, list):
             hooks = _hooks_of(group)
             changed = [one for one in map(change, hooks) if one is not None]
             if changed or not hooks:
                 groups.append({**group, _HOOKS: changed} if changed != hooks else group)
-        return {**values, _HOOKS: {**events, self._event: groups}}
+        return {**values, _HOOKS: {**events, EVENT: groups}}
 
     def _own_command(self, values: dict[str, Any]) -> str | None:
         return next((_command(hook) for hook in self._hooks(values) if self._is_own(hook)), None)

@@ -12,16 +12,14 @@ from typing import NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
 from clew.agents.encoding import provider_of
-from clew.errors import SourceUnreadable, UsageError
+from clew.errors import SourceUnreadable
 from clew.file_history.blame import Line
-from clew.file_history.diffs import lines_of
+from clew.file_history.diffs import lines_of, without_line_end
 from clew.io.codec import dumps
-from clew.io.git import MAX_FILES_BYTES, open_repository, run_git
+from clew.io.git import MAX_FILES_BYTES, open_repository
 from clew.model.json import JSON
 
 AGENT_TRACE_VERSION = "0.1.0"
-
-
 MIN_HASHED_LINES = 3
 """Where text is masked, a shorter range has no hash: with it, a reader could test guesses of the text."""
 ModelOf = Callable[[str, int], str | None]
@@ -54,8 +52,8 @@ def trace_record(
     the file are the same in it. `masked_lines` are the numbers of the lines that masking changes, None if nothing is
     masked: ranges with such a line, and short ones, have no hash.
     """
-    committed = find_committed_file(path)
-    is_committed = committed is not None and committed.lines == [_plain(line.text) for line in blamed]
+    committed = _find_committed_file(path)
+    is_committed = committed is not None and committed.lines == [without_line_end(line.text) for line in blamed]
     name = committed.path if committed is not None else path.name
     record: dict[str, JSON] = {
         "vcs": {"type": "git", "revision": committed.commit} if committed is not None and is_committed else None,
@@ -68,23 +66,22 @@ def trace_record(
     return {**head, **{key: value for key, value in record.items() if value is not None}}
 
 
-def find_committed_file(path: Path) -> CommittedFile | None:
+def _find_committed_file(path: Path) -> CommittedFile | None:
     """A file as it is in the current commit of its repository; None outside of one, or without Git."""
     path = path.resolve()
     try:
-        printed = run_git(path.parent, "rev-parse", "--show-toplevel", "HEAD").decode()
-        folder, _, commit = printed.strip().rpartition("\n")
-        name = path.relative_to(Path(folder).resolve()).as_posix()
+        repository = open_repository(path.parent)
+        commit = repository.full_hashes(["HEAD"]).get("HEAD")
+        if commit is None or not repository.worktrees:
+            return None
+        name = path.relative_to(repository.worktrees[0].resolve()).as_posix()
         blob = f"{commit}:{name}"
-        content = open_repository(path.parent).files([blob], MAX_FILES_BYTES).get(blob)
-    except (SourceUnreadable, UsageError, ValueError):
+        content = repository.files([blob], MAX_FILES_BYTES).get(blob)
+    except (SourceUnreadable, ValueError):
         return None
-    return CommittedFile(name, commit, None if content is None else [_plain(line) for line in lines_of(content)])
-
-
-def _plain(line: str) -> str:
-    """A line without its end, which differs between a commit and a folder where Git converts line ends."""
-    return line.rstrip("\r\n")
+    # Git may convert line ends, so they differ between a commit and a folder.
+    lines = None if content is None else [without_line_end(line) for line in lines_of(content)]
+    return CommittedFile(name, commit, lines)
 
 
 def _conversations(lines: Iterable[Line], model_of: ModelOf, masked_lines: Collection[int] | None) -> list[JSON]:
@@ -120,6 +117,6 @@ def _range(lines: Sequence[Line], masked_lines: Collection[int] | None) -> dict[
         is_masked = any(line.number in masked_lines for line in lines)
         if is_masked or len(lines) < MIN_HASHED_LINES:
             return found
-    text = "\n".join(_plain(line.text) for line in lines)
+    text = "\n".join(without_line_end(line.text) for line in lines)
     digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
     return {**found, "content_hash": f"sha256:{digest}"}

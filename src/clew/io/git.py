@@ -128,7 +128,7 @@ class Repository(NamedTuple):
         named = ["--end-of-options", *revisions] if revisions else ["--branches", "--remotes", "HEAD"]
         if not revisions and not self._has_head():
             named.remove("HEAD")
-        output = run_git(self.folder, "log", *options, *named, "--")
+        output = _run_git(self.folder, "log", *options, *named, "--")
         fields = [field.decode("utf-8", "replace") for field in output.split(b"\0")]
         size = len(_LOG_FIELDS)
         rows = (fields[at : at + size] for at in range(0, len(fields) - size + 1, size))
@@ -144,7 +144,7 @@ class Repository(NamedTuple):
         if not hashes:
             return {}
         try:
-            output = run_git(
+            output = _run_git(
                 self.folder, "log", "--no-walk=unsorted", "--stdin", "--format=tformat:%H %ct", "--no-show-signature",
                 stdin="".join(f"{name}\n" for name in hashes).encode(),
             )  # fmt: skip
@@ -155,14 +155,14 @@ class Repository(NamedTuple):
 
     def _has_head(self) -> bool:
         try:
-            run_git(self.folder, "rev-parse", "--quiet", "--verify", "HEAD^{commit}")
+            _run_git(self.folder, "rev-parse", "--quiet", "--verify", "HEAD^{commit}")
         except (SourceUnreadable, UsageError):
             return False
         return True
 
     def is_empty(self) -> bool:
         """True without a commit on any branch."""
-        return not self._has_head() and not run_git(self.folder, "for-each-ref", "--count=1", "refs/heads").strip()
+        return not self._has_head() and not _run_git(self.folder, "for-each-ref", "--count=1", "refs/heads").strip()
 
     def diffs(self, hashes: Iterable[str]) -> Diffs:
         """The changed files of commits, against their first parent; merges have none.
@@ -172,9 +172,7 @@ class Repository(NamedTuple):
         named = "".join(f"{name}\n" for name in hashes).encode()
         if not named:
             return Diffs({}, is_cut=False)
-        output = run_git(
-            self.folder, "diff-tree", "--stdin", *_DIFF_OPTIONS, stdin=named, max_bytes=MAX_DIFF_BYTES, allow_cut=True
-        )
+        output = _run_git(self.folder, "diff-tree", "--stdin", *_DIFF_OPTIONS, stdin=named, cut_at=MAX_DIFF_BYTES)
         return Diffs(_parse_diffs(output), is_cut=len(output) >= MAX_DIFF_BYTES)
 
     def full_hashes(self, names: Sequence[str]) -> dict[str, str]:
@@ -211,17 +209,17 @@ class Repository(NamedTuple):
             stdin = "".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
             return b""
-        return run_git(self.folder, "cat-file", option, stdin=stdin)
+        return _run_git(self.folder, "cat-file", option, stdin=stdin)
 
 
 def open_repository(folder: Path) -> Repository:
     """The repository of a folder. Raises SourceUnreadable if there is none, or no git."""
     if not folder.is_dir():
         raise SourceUnreadable(f"{folder}: no such folder")
-    answers = run_git(folder, "rev-parse", "--is-shallow-repository", "--is-inside-work-tree").decode().split()
+    answers = _run_git(folder, "rev-parse", "--is-shallow-repository", "--is-inside-work-tree").decode().split()
     worktrees: tuple[Path, ...] = ()
     if answers[1:] == ["true"]:
-        top = Path(os.fsdecode(run_git(folder, "rev-parse", "--show-toplevel").rstrip(b"\n")))
+        top = Path(os.fsdecode(_run_git(folder, "rev-parse", "--show-toplevel").rstrip(b"\n")))
         # A setting of the repository can name any folder as its worktree.
         if folder.resolve().is_relative_to(top.resolve()):
             worktrees = (top, *same_folder_in_worktrees(top))
@@ -241,13 +239,12 @@ def repository_of_objects(objects: Path) -> Iterator[Repository]:
         yield Repository(Path(folder), (), is_shallow=False)
 
 
-def run_git(
-    folder: Path, *arguments: str, stdin: bytes = b"", max_bytes: int = MAX_OUTPUT_BYTES, allow_cut: bool = False
-) -> bytes:
+def _run_git(folder: Path, *arguments: str, stdin: bytes = b"", cut_at: int | None = None) -> bytes:
     """What a git command prints. Raises UsageError for an unknown revision, SourceUnreadable for any other failure.
 
-    A larger output is an error, unless `allow_cut`: then the rest of it is left out.
+    With `cut_at`, bytes after the first ones are left out. Without it, an output of more than 256 MB is an error.
     """
+    max_bytes = MAX_OUTPUT_BYTES if cut_at is None else cut_at
     command = [*_SAFE_GIT, "-C", str(folder), *arguments]
     with tempfile.TemporaryFile() as stdin_file, tempfile.TemporaryFile() as errors:
         stdin_file.write(stdin)
@@ -275,7 +272,7 @@ def run_git(
         finally:
             timer.cancel()
         errors.seek(0)
-        if is_large and allow_cut:
+        if is_large and cut_at is not None:
             return output[:max_bytes]
         if is_large:
             raise SourceUnreadable(f"{folder.resolve()}: git printed more than {MAX_OUTPUT_BYTES >> 20} MB")

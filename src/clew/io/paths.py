@@ -235,6 +235,14 @@ _FROM_TEXT = {private: surrogate for surrogate, private in _TO_TEXT.items()}
 _TO_DISPLAY = {private: f"\\x{private - _ESCAPED_BYTES:02x}" for private in _FROM_TEXT}
 
 
+def can_be_path(text: str) -> bool:
+    """False for a text that no file can be called: with a NUL character or a lone surrogate."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+
+
 def path_to_text(path: str) -> str:
     """A path as a database can hold it: a file name may be any bytes."""
     return path if path.isascii() else path.translate(_TO_TEXT)

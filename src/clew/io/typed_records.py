@@ -78,7 +78,7 @@ class RecordDecoder(Generic[T]):
             yield record if record.value is None else decode_leniently(record.value, self.record_type)
 
 
-def decode_leniently(value: dict[str, JSON], record_type: type[T]) -> T:
+def decode_leniently(value: Mapping[str, JSON], record_type: type[T]) -> T:
     """A struct from those fields of an odd record that have the expected types."""
     found: dict[str, Any] = {}
     for field in _fields(record_type):
@@ -164,7 +164,7 @@ def decode_each(items: JSON, record_type: type[T]) -> list[T]:
     return [decode_value(item, record_type) for item in items]
 
 
-def decode_value(value: dict[str, JSON], record_type: type[T]) -> T:
+def decode_value(value: Mapping[str, JSON], record_type: type[T]) -> T:
     """A struct from an object that is already parsed; one that does not fit the type keeps the fields that do."""
     try:
         return msgspec.convert(value, record_type)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -112,17 +112,21 @@ def page_of_texts(texts: Iterable[tuple[int, str]], start: Position) -> TextPage
 
 def cut_texts(value: JSON) -> JSON:
     """The value with every text of more than `MAX_VALUE_CHARS` cut."""
-    if isinstance(value, str):
-        return value if len(value) <= MAX_VALUE_CHARS else f"{value[:MAX_VALUE_CHARS]}… ({len(value)} characters)"
-    if isinstance(value, dict):
-        return {key: cut_texts(item) for key, item in value.items()}
-    return [cut_texts(item) for item in value] if isinstance(value, list | tuple) else value
+    return _map_texts(value, _cut_text)
 
 
 def visible_texts(value: JSON) -> JSON:
     """The value with control and invisible characters shown: text that a user cannot see could instruct an agent."""
+    return _map_texts(value, visible)
+
+
+def _cut_text(text: str) -> str:
+    return text if len(text) <= MAX_VALUE_CHARS else f"{text[:MAX_VALUE_CHARS]}… ({len(text)} characters)"
+
+
+def _map_texts(value: JSON, change: Callable[[str], str]) -> JSON:
     if isinstance(value, str):
-        return visible(value)
+        return change(value)
     if isinstance(value, dict):
-        return {visible(key): visible_texts(item) for key, item in value.items()}
-    return [visible_texts(item) for item in value] if isinstance(value, list | tuple) else value
+        return {change(key): _map_texts(item, change) for key, item in value.items()}
+    return [_map_texts(item, change) for item in value] if isinstance(value, list | tuple) else value

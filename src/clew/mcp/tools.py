@@ -163,28 +163,17 @@ class Tools:
         self._library, self._masking, self._freshness = library, masking, freshness
         self._target_host, self._source_options = target_host, list(source_options)
         self._notes: list[str] = []
-        self._calls: dict[str, Callable[[Any], Answer]] = {
-            "search": self._search,
-            "list_sessions": self._list_sessions,
-            "show": self._show,
-            "files": self._files,
-            "file_at": self._file_at,
-            "blame": self._blame,
-            "todos": self._todos,
-            "stats": self._stats,
-            "resume_command": self._resume_command,
-        }
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
         """Answer a call; raises ClewError or OSError."""
         tool = next((one for one in TOOLS if one.name == name), None)
         if tool is None:
-            raise UsageError(f"unknown tool {name!r}; there are {', '.join(self._calls)}")
+            raise UsageError(f"unknown tool {name!r}; there are {', '.join(one.name for one in TOOLS)}")
         asked = parse_arguments(arguments, tool.arguments)
         self._notes = self._freshness.notes()
-        answer = self._calls[name](asked)
-        if notes := list(dict.fromkeys([*self._notes, *answer.pop("notes", ())])):
-            answer["notes"] = self._masking.value(notes)
+        answer: Answer = getattr(self, f"_{name}")(asked)
+        if self._notes:
+            answer["notes"] = self._masking.value(list(dict.fromkeys(self._notes)))
         shown: Answer = visible_texts(answer)
         return shown
 
@@ -338,8 +327,9 @@ class Tools:
         masked = [row for row in session.value(rows) if asked.path.casefold() in row["path"].casefold()]
         shown = [{"ref": f"{session.reference}#{row.pop('message')}", **_without_nulls(row)} for row in masked]
         page = page_of_rows(shown, decode_cursor("files", asked, asked.cursor).item, asked.limit)
-        notes = session.value(history.cut_off())
-        return {"total": len(masked), **_results("files", asked, page.rows, page.rest), "notes": notes}
+        for text in session.value(history.cut_off()):
+            self.note(text)
+        return {"total": len(masked), **_results("files", asked, page.rows, page.rest)}
 
     def _file_at(self, asked: FileAtArguments) -> Answer:
         session, named = self._open(asked.session)
@@ -453,12 +443,12 @@ class Tools:
                 conversion = continuation.convert_command(reference, self._source_options)
         mask: Callable[[str], str] = lambda text: str(session.value(text))  # noqa: E731
         commands = continuation.shell_lines(mask, conversion)
+        self.note("the commands were not run")
         return {
             "ref": session.reference,
             "agent": agent.id,
             "commands": commands,
             "losses": session.value(losses),
-            "notes": ["the commands were not run"],
         }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from clew.agents.sage_agent.records import BRANCH, ERASED, SNAPSHOT
 from clew.io.blobs import digest_in, name_of
 from clew.io.codec import dumps
-from clew.model.json import JSON
+from clew.model.json import JSON, object_at
 
 COPY_ERASED = "the copy of it was erased"
 _KEPT_KEYS = ("uuid", "parentUuid", "timestamp", "sessionId", "isSidechain", "branchId", "branchParentUuid")
@@ -80,8 +80,8 @@ class ErasedSnapshots:
 
     def created(self) -> set[str]:
         """The files that did not exist before the message."""
-        tracked = (_object(record, "snapshot", "trackedFiles") for record in self.records)
-        return {name for files in tracked for name, file in files.items() if _object(file).get("state") == "created"}
+        tracked = (object_at(record, "snapshot", "trackedFiles") for record in self.records)
+        return {name for files in tracked for name, file in files.items() if object_at(file).get("state") == "created"}
 
     def replacement(self, record: Object, length: int) -> bytes | None:
         """The line that takes the place of a snapshot; None where it has nothing of the erased message."""
@@ -102,15 +102,15 @@ class ErasedSnapshots:
         }
         if not hidden:
             return None
-        metadata, own = _object(record, "metadata"), _object(record, "metadata", "clew")
-        snapshot = {key: _less(files, hidden) for key, files in _object(record, "snapshot").items()}
+        metadata, own = object_at(record, "metadata"), object_at(record, "metadata", "clew")
+        snapshot = {key: _less(files, hidden) for key, files in object_at(record, "snapshot").items()}
         own = {**own, "files": _less(own.get("files"), hidden)}
         return _padded({**record, "snapshot": snapshot, "metadata": {**metadata, "clew": own}}, length)
 
     def _without_found(self, record: Object, length: int) -> bytes | None:
         """A workspace scan, without the files and contents that only the erased message names."""
-        metadata, own = _object(record, "metadata"), _object(record, "metadata", "clew")
-        found = _object(own, "found")
+        metadata, own = object_at(record, "metadata"), object_at(record, "metadata", "clew")
+        found = object_at(own, "found")
         left = {name: self._without_digests(file) for name, file in found.items() if name not in self.names}
         if left == found:
             return None
@@ -120,13 +120,13 @@ class ErasedSnapshots:
         if not isinstance(file, dict):
             return file
         gone: JSON = {"hash": "", "missing": COPY_ERASED}
-        return {key: gone if _object(state).get("hash") in self.digests else state for key, state in file.items()}
+        return {key: gone if object_at(state).get("hash") in self.digests else state for key, state in file.items()}
 
 
 def _tombstone(record: Object, length: int) -> bytes:
     """The line that takes the place of an erased message: its ids and links, without its content."""
     kept = {name: record[name] for name in _KEPT_KEYS if name in record}
-    if "clew" in (own := _object(record, "metadata")):
+    if "clew" in (own := object_at(record, "metadata")):
         kept["metadata"] = {"clew": own["clew"]}
     head = {"type": ERASED, "was": record.get("type", "")}
     line = _padded({**head, **kept}, length)
@@ -143,7 +143,7 @@ def _padded(record: Object, length: int) -> bytes:
 
 def _padded_metadata(record: Object, length: int) -> bytes:
     """Encode a record that is not erased, with the spaces in its metadata."""
-    own = _object(record, "metadata")
+    own = object_at(record, "metadata")
     missing = length - len(dumps({**record, "metadata": {**own, "erased": ""}}))
     if missing >= 0:
         return dumps({**record, "metadata": {**own, "erased": " " * missing}})
@@ -162,9 +162,9 @@ def _empty_snapshot(record: Object, length: int) -> bytes:
 
 def backup_names(record: Object) -> Iterator[str]:
     """The file names of a snapshot's backups in the backup folder."""
-    digests = [_object(file).get("contentHash") for file in _object(record, "snapshot", "trackedFiles").values()]
-    for file in _object(record, "metadata", "clew", "found").values():
-        digests += [_object(file, side).get("hash") for side in ("before", "now")]
+    digests = [object_at(file).get("contentHash") for file in object_at(record, "snapshot", "trackedFiles").values()]
+    for file in object_at(record, "metadata", "clew", "found").values():
+        digests += [object_at(file, side).get("hash") for side in ("before", "now")]
     for digest in digests:
         if isinstance(digest, str) and digest_in(name_of(digest)):
             yield name_of(digest)
@@ -172,29 +172,22 @@ def backup_names(record: Object) -> Iterator[str]:
 
 
 def backup_paths(record: Object) -> Iterator[str]:
-    for file in _object(record, "snapshot", "fileBackups").values():
-        path = _object(file).get("backupPath")
+    for file in object_at(record, "snapshot", "fileBackups").values():
+        path = object_at(file).get("backupPath")
         if isinstance(path, str):
             yield path
 
 
 def _file_names(record: Object) -> set[str]:
     maps = (("snapshot", "trackedFiles"), ("snapshot", "fileBackups"), ("metadata", "clew", "files"))
-    return {name for keys in maps for name in _object(record, *keys)}
+    return {name for keys in maps for name in object_at(record, *keys)}
 
 
 def _file_digests(record: Object, name: str) -> set[str]:
-    tracked = _object(record, "snapshot", "trackedFiles", name).get("contentHash")
-    backup = _object(record, "snapshot", "fileBackups", name).get("originalHash")
+    tracked = object_at(record, "snapshot", "trackedFiles", name).get("contentHash")
+    backup = object_at(record, "snapshot", "fileBackups", name).get("originalHash")
     return {digest for digest in (tracked, backup) if isinstance(digest, str) and digest}
 
 
 def _less(files: JSON, names: set[str]) -> JSON:
     return {name: file for name, file in files.items() if name not in names} if isinstance(files, dict) else files
-
-
-def _object(value: JSON, *keys: str) -> Object:
-    """An object inside a record; empty where there is none."""
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value if isinstance(value, dict) else {}

@@ -24,7 +24,7 @@ from clew.io.blobs import digest_in, read_blob
 from clew.io.compress import open_source
 from clew.io.ignore_patterns import ignore_patterns
 from clew.io.records import read_records
-from clew.model.json import JSON
+from clew.model.json import JSON, object_at
 
 ACTIONS: dict[str, Action] = {"created": "create", "modified": "change", "deleted": "delete"}
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.IGNORECASE)
@@ -35,7 +35,7 @@ _OTHER_DIGEST = "the copy of it does not have the digest that the record names"
 _NOT_A_FILE = {"missing", "missingAfter", "link", "linkBefore"}
 """Keys of an observed file that is a link, or that could not be read."""
 
-Entry = dict[str, JSON]
+Entry = Mapping[str, JSON]
 
 
 class FileState(NamedTuple):
@@ -191,7 +191,7 @@ class Snapshots:
     def load(self, found: Observation) -> Observation:
         """An observation with the content of its files."""
         record, copies = self._read(found.start, found.stop), self._folder / BACKUPS
-        own = _object(record, "metadata", "clew")
+        own = object_at(record, "metadata", "clew")
         following = [self._read(one.start, one.stop) for one in self._next.get(found.start, ())]
         return found._replace(
             files={
@@ -220,16 +220,9 @@ class Snapshots:
         return self._visible[key]
 
 
-def _object(value: JSON, *keys: str) -> Entry:
-    """The object below these keys; empty where there is none."""
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value if isinstance(value, dict) else {}
-
-
 def own_part(record: Entry) -> Entry | None:
     """What clew's own store adds to a snapshot; None where another program wrote it."""
-    own = _object(record, "metadata", "clew")
+    own = object_at(record, "metadata", "clew")
     return own if isinstance(own.get("root"), str) else None
 
 
@@ -240,10 +233,10 @@ def digest_from(value: JSON) -> str | None:
 
 def _entries(record: Entry, own: Entry) -> Iterator[tuple[str, Entry, Entry, Entry]]:
     """The files of an observation: absolute path, and the entry in each of its three maps."""
-    snapshot = _object(record, "snapshot")
-    maps = _object(snapshot, "trackedFiles"), _object(snapshot, "fileBackups"), _object(own, "files")
+    snapshot = object_at(record, "snapshot")
+    maps = object_at(snapshot, "trackedFiles"), object_at(snapshot, "fileBackups"), object_at(own, "files")
     for name in dict.fromkeys(name for one in maps for name in one):
-        tracked, backup, fact = (_object(one, name) for one in maps)
+        tracked, backup, fact = (object_at(one, name) for one in maps)
         yield _path(own["root"], name, fact), tracked, backup, fact
 
 
@@ -258,8 +251,8 @@ def _path(root: str, name: str, fact: Entry) -> str:
 
 def _changed_entries(record: Entry) -> Iterator[tuple[str, Entry]]:
     """The files that differed from the scan before."""
-    own = _object(record, "metadata", "clew")
-    for name, file in _object(own, "found").items():
+    own = object_at(record, "metadata", "clew")
+    for name, file in object_at(own, "found").items():
         if isinstance(file, dict):
             yield _path(own["root"], name, file), file
 
@@ -270,7 +263,7 @@ def _plain_files(record: Entry, own: Entry) -> Iterator[str]:
         if not fact.keys() & _NOT_A_FILE:
             yield path
     for path, file in _changed_entries(record):
-        if not (_object(file, "before").keys() | _object(file, "now").keys()) & _NOT_A_FILE:
+        if not (object_at(file, "before").keys() | object_at(file, "now").keys()) & _NOT_A_FILE:
             yield path
 
 
