@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clew.archive.archive import open_archive
-from clew.archive.holds import Held, Hold, Holds, Known, add_hold, load_holds, remove_hold
+from clew.archive.holds import CatalogFacts, Held, Hold, Holds, add_hold, load_holds, remove_hold
 from clew.archive.prune import DAY_US, Policy, plan, prune
 from clew.archive.records import HOLDS, archive_folder
 from clew.archive.writer import open_writer
@@ -27,15 +27,15 @@ LOG = Path("/home/ada/.claude/projects/x/1.jsonl")
 
 
 TEN_DAYS_AGO = NOW - timedelta(days=10)
-OLD = Known(last_message=TEN_DAYS_AGO)
-RECENT = Known(last_message=NOW - timedelta(days=2))
+OLD = CatalogFacts(last_message=TEN_DAYS_AGO)
+RECENT = CatalogFacts(last_message=NOW - timedelta(days=2))
 
 
-def hold_on(hold: Hold, folder: Path, *, known: Known | None = None) -> Held | None:
+def hold_on(hold: Hold, folder: Path, *, known: CatalogFacts | None = None) -> Held | None:
     """The hold on a session whose file was changed ten days ago."""
     add_hold(folder, hold)
     holds = Holds(folder, {LOG: known} if known is not None else {})
-    return holds.on("claude-code", "abc", LOG, TEN_DAYS_AGO, NOW)
+    return holds.find("claude-code", "abc", LOG, TEN_DAYS_AGO, NOW)
 
 
 @pytest.mark.parametrize(
@@ -46,17 +46,25 @@ def hold_on(hold: Hold, folder: Path, *, known: Known | None = None) -> Held | N
         (Hold("session", WHEN, sessions=("codex:abc",)), None, False),
         (Hold("agent", WHEN, agents=("claude-code",)), None, True),
         (Hold("agent", WHEN, agents=("codex",)), None, False),
-        (Hold("project", WHEN, project="Tide"), Known("/home/ada/tidepool"), True),
-        (Hold("project", WHEN, project="moon"), Known("/home/ada/tidepool"), False),
+        (Hold("project", WHEN, project="Tide"), CatalogFacts("/home/ada/tidepool"), True),
+        (Hold("project", WHEN, project="moon"), CatalogFacts("/home/ada/tidepool"), False),
         (Hold("project", WHEN, project="moon"), None, True),
-        (Hold("folder", WHEN, folders=("/home/ada",)), Known("/home/ada/tidepool"), True),
-        (Hold("folder", WHEN, folders=("/home/ada/tide",)), Known("/home/ada/tidepool"), False),
+        (Hold("folder", WHEN, folders=("/home/ada",)), CatalogFacts("/home/ada/tidepool"), True),
+        (Hold("folder", WHEN, folders=("/home/ada/tide",)), CatalogFacts("/home/ada/tidepool"), False),
         (Hold("since", WHEN, since="2026-11-01T00:00:00Z"), None, True),
         (Hold("since", WHEN, since="2026-11-10T00:00:00Z"), None, True),
         (Hold("since", WHEN, since="2026-11-10T00:00:00Z"), OLD, False),
         (Hold("since", WHEN, since="2026-11-10T00:00:00Z"), RECENT, True),
-        (Hold("until", WHEN, until="2026-11-01T00:00:00Z"), Known(None, datetime(2026, 10, 1, tzinfo=UTC)), True),
-        (Hold("until", WHEN, until="2026-11-01T00:00:00Z"), Known(None, datetime(2026, 11, 2, tzinfo=UTC)), False),
+        (
+            Hold("until", WHEN, until="2026-11-01T00:00:00Z"),
+            CatalogFacts(started=datetime(2026, 10, 1, tzinfo=UTC)),
+            True,
+        ),
+        (
+            Hold("until", WHEN, until="2026-11-01T00:00:00Z"),
+            CatalogFacts(started=datetime(2026, 11, 2, tzinfo=UTC)),
+            False,
+        ),
         (Hold("until", WHEN, until="2026-11-01T00:00:00Z"), None, True),
         (Hold("age", WHEN, min_age_days=183), OLD, True),
         (Hold("age", WHEN, min_age_days=9), OLD, False),
@@ -65,7 +73,7 @@ def hold_on(hold: Hold, folder: Path, *, known: Known | None = None) -> Held | N
         (Hold("removed", WHEN, removed_at=WHEN), None, False),
     ],
 )
-def test_what_a_hold_covers(hold: Hold, known: Known | None, is_held: bool, tmp_path: Path) -> None:
+def test_what_a_hold_covers(hold: Hold, known: CatalogFacts | None, is_held: bool, tmp_path: Path) -> None:
     held = hold_on(hold, tmp_path, known=known)
     assert (held and held.hold) == (f"hold 1: {hold.reason}" if is_held else None)
 
@@ -129,7 +137,7 @@ def test_a_minimum_age_ends(world: World) -> None:
     for number, days in ((1, 100), (2, 200), (3, 200)):
         path = aged(world, number, 400, lines(number))
         if number != 3:
-            known[path] = Known(last_message=datetime.fromtimestamp(NOW_US / 1e6 - days * 86_400, UTC))
+            known[path] = CatalogFacts(last_message=datetime.fromtimestamp(NOW_US / 1e6 - days * 86_400, UTC))
     world.host = world.host._replace(now=lambda: datetime.fromtimestamp(NOW_US / 1e6 - 10 * 86_400, UTC))
     world.capture()
     add_hold(world.archive, Hold("retention", WHEN, min_age_days=183))

@@ -88,7 +88,7 @@ def test_every_agent_of_the_demo_can_be_bundled(synced_demo: Path, tmp_path: Pat
     done = clew("--home", synced_demo, "bundle", "create", "-o", tmp_path / "b.tar")
     assert done.code == 0, done.err
     proof = verify(tmp_path / "b.tar")
-    assert proof.holds
+    assert proof.has_passed
     assert proof.manifest is not None
     assert len({session.agent for session in proof.manifest.sessions}) > 3
 
@@ -135,7 +135,7 @@ def _check_left_out(home: Path, other: Path, folder: Path) -> None:
     done = clew("--home", home, "bundle", "create", "-o", folder / "b.tar")
     assert done.code == 3
     proof = verify(folder / "b.tar")
-    assert proof.holds
+    assert proof.has_passed
     assert proof.manifest is not None
     assert len(proof.manifest.sessions) == 1
     assert [str(other) in problem for problem in proof.manifest.problems] == [True]
@@ -296,7 +296,7 @@ def test_a_masked_bundle_hides_secrets_and_their_hashes(tmp_path: Path) -> None:
     content = (tmp_path / "b.tar").read_bytes()
     assert SECRET.encode() not in content
     proof = verify(tmp_path / "b.tar")
-    assert proof.holds
+    assert proof.has_passed
     assert proof.manifest is not None
     assert proof.manifest.redaction is not None
     assert proof.manifest.redaction["profile"] == "secrets"
@@ -399,7 +399,7 @@ def test_lines_that_are_too_long_to_be_scanned(tmp_path: Path) -> None:
     assert masked.stat().st_size < 100_000
     done = run("bundle", "verify", masked, "--original", whole, env=env)
     assert done.code == 0, done.out
-    assert verify(whole).holds
+    assert verify(whole).has_passed
 
 
 def test_a_session_in_a_database_is_a_dump_of_its_rows(tmp_path: Path) -> None:
@@ -410,7 +410,7 @@ def test_a_session_in_a_database_is_a_dump_of_its_rows(tmp_path: Path) -> None:
         file = tmp_path / f"{profile}.tar"
         done = clew("--home", home, "bundle", "create", "-o", file, "--redact", profile)
         assert done.code == 0, done.err
-        assert verify(file).holds
+        assert verify(file).has_passed
     session = next(iter(Library(Host.at(home)).sources()))
     with open_main(session.source) as rows:
         assert rows.read() in dict(members_of((tmp_path / "none.tar").read_bytes())).values()

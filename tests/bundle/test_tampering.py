@@ -235,7 +235,7 @@ def test_cut_and_prolonged_files_are_noticed(bundle: bytes, tmp_path: Path) -> N
 
 def _is_noticed(content: bytes, folder: Path) -> bool:
     try:
-        return not checked(content, folder).holds
+        return not checked(content, folder).has_passed
     except ClewError:
         return True
 

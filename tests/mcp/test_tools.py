@@ -71,6 +71,7 @@ def test_filters_are_those_of_the_command(client: Client, synced_demo: Path) -> 
         ]
         listed = clew("--home", synced_demo, "list", "--json", *options)
         expected = {f"{row['agent']}:{row['id']}" for row in (listed.json if listed.raw.strip() else [])}
+        assert expected, filters
         assert {row["ref"] for row in client.results("list_sessions", subagents=True, **filters)} == expected, filters
 
 
@@ -182,8 +183,9 @@ def test_todos_stats_and_resume_command(client: Client, synced_demo: Path) -> No
         if clew("--home", synced_demo, "todos", f"{row['agent']}:{row['id']}", "--json").code == 0
     )
     rows = client.results("todos", session=with_todos)
-    assert rows[0]["ref"].endswith(f"{with_todos}#{rows[0]['ref'].rpartition('#')[2]}")
-    assert rows[0]["todos"]
+    expected = clew("--home", synced_demo, "todos", with_todos, "--json").json
+    assert [row["ref"].rpartition(":")[2] for row in rows] == [f"{with_todos}#{row['index']}" for row in expected]
+    assert [row["todos"] for row in rows] == [row["todos"] for row in expected]
     stats = client.call("stats", by="model")
     expected = clew("--home", synced_demo, "stats", "--by", "model", "--json").json
     assert stats["totals"]["sessions"] == expected["totals"]["sessions"]

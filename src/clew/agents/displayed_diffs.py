@@ -12,7 +12,7 @@ from clew.agents.edits import rewriting, writing
 from clew.agents.file_evidence import ABSENT, Edit, FileChange, KnownContent, as_bytes, as_text
 from clew.agents.tool_file_changes import ToolCall, ToolFileChanges
 
-_PARTS = ("offset", "limit", "pages", "start_line", "end_line")
+_PARTIAL_READ_ARGUMENTS = ("offset", "limit", "pages", "start_line", "end_line")
 """Arguments of a reading that ask for less than the whole file."""
 
 
@@ -26,7 +26,7 @@ class DisplayedFileChanges(ToolFileChanges):
     """True where an edit that is not displayed did what its arguments say."""
 
     def read(self, call: ToolCall) -> FileChange:
-        is_whole = not any(name in call.input for name in _PARTS)
+        is_whole = not any(name in call.input for name in _PARTIAL_READ_ARGUMENTS)
         is_content = not call.output_text.lstrip().startswith(self.not_content)
         return call.read(as_text(call.output) if is_whole and is_content else None)
 

@@ -131,7 +131,7 @@ def clean(
         versions = newest_by_path(archive)
         for session in sessions:
             removed_files = 0
-            if held := holds.on(session.agent, session.id, session.path, session.last_activity, now()):
+            if held := holds.find(session.agent, session.id, session.path, session.last_activity, now()):
                 done.kept.append(Kept(session, f"it is held ({held})"))
                 continue
             try:

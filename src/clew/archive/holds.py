@@ -44,7 +44,7 @@ class Hold(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     removal_reason: str | None = None
 
 
-class Known(NamedTuple):
+class CatalogFacts(NamedTuple):
     """What a catalog knows of a session, by which a hold may choose it."""
 
     workspace: str | None = None
@@ -52,7 +52,7 @@ class Known(NamedTuple):
     last_message: datetime | None = None
 
 
-KnownSessions = Mapping[Path, Known]
+KnownSessions = Mapping[Path, CatalogFacts]
 """By the absolute paths of the main files of the sessions."""
 NOTHING_KNOWN: KnownSessions = MappingProxyType({})
 
@@ -77,7 +77,7 @@ class Holds:
         self.all = load_holds(folder)
         self._known = known
 
-    def on(
+    def find(
         self,
         agent: str,
         session: str,
@@ -93,7 +93,7 @@ class Holds:
         the last write, whichever is later. Where no catalog knows the last message, it was at `archived_at` at the
         latest; without that, it may have been just now.
         """
-        about = self._known.get(absolute_path(main), Known())
+        about = self._known.get(absolute_path(main), CatalogFacts())
         last_activity = max(last_write, about.last_message or archived_at or now)
         found = [
             Held(f"hold {name}: {hold.reason}", _unknown(hold, about, last_write, now))
@@ -104,7 +104,7 @@ class Holds:
 
     def refuse(self, agent: str, session: str, main: Path, last_write: datetime, now: datetime) -> None:
         """Raise WouldLose, naming the hold, if a session is held."""
-        if held := self.on(agent, session, main, last_write, now):
+        if held := self.find(agent, session, main, last_write, now):
             raise WouldLose(f"{agent}:{session}: nothing was changed: it is held ({held})")
 
 
@@ -113,7 +113,7 @@ def absolute_path(path: Path) -> Path:
     return Path(os.path.abspath(path))  # noqa: PTH100
 
 
-def _covers(hold: Hold, agent: str, session: str, about: Known, last_activity: datetime, now: datetime) -> bool:
+def _covers(hold: Hold, agent: str, session: str, about: CatalogFacts, last_activity: datetime, now: datetime) -> bool:
     until = parse_time(hold.until) if hold.until else None
     is_other_project = about.workspace is not None and not _is_in_project(hold, about.workspace)
     return not (
@@ -133,7 +133,7 @@ def _is_in_time(hold: Hold, last_activity: datetime, now: datetime) -> bool:
     return not is_old and (since is None or last_activity >= since)
 
 
-def _unknown(hold: Hold, about: Known, last_write: datetime, now: datetime) -> str:
+def _unknown(hold: Hold, about: CatalogFacts, last_write: datetime, now: datetime) -> str:
     """Name what would have to be known of a session to decide whether a hold covers it; empty if it is known."""
     if about.workspace is None and (hold.project is not None or hold.folders):
         return "project"

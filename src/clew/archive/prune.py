@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from clew.archive.archive import Archive
 from clew.archive.archived_home import catalog_path, is_gone
-from clew.archive.holds import NOTHING_KNOWN, Held, Holds, Known, KnownSessions
+from clew.archive.holds import NOTHING_KNOWN, CatalogFacts, Held, Holds, KnownSessions
 from clew.archive.index import INTACT, UNREADABLE
 from clew.archive.packs import RECORD_COPIES
 from clew.archive.records import FileKey, SourceHome, Version
@@ -126,7 +126,7 @@ def held_sessions(archive: Archive, now_us: int, known: KnownSessions = NOTHING_
         last_write = datetime.fromtimestamp(active[key] / 1e9, UTC)
         archived_at = datetime.fromtimestamp(max(version.taken_us for version in files) / 1e6, UTC)
         agent, session = files[0].agent, files[0].session
-        held = holds.on(agent, session, catalog_path(key, known), last_write, now, archived_at=archived_at)
+        held = holds.find(agent, session, catalog_path(key, known), last_write, now, archived_at=archived_at)
         if held is not None:
             found[key] = held
     return found
@@ -156,7 +156,7 @@ def last_activity(versions: Iterable[Version], known: KnownSessions) -> dict[Fil
     for version in versions:
         agent, key = (version.home, version.agent), version.session_key
         if key not in found:
-            last_message = known.get(catalog_path(key, known), Known()).last_message
+            last_message = known.get(catalog_path(key, known), CatalogFacts()).last_message
             found[key] = round(last_message.timestamp() * 1e9) if last_message is not None else 0
         found[key] = max(found[key], version.written_ns)
         of_agent[agent] = max(of_agent.get(agent, 0), found[key])

@@ -16,11 +16,11 @@ import msgspec
 from clew.agents.source import SourceFile, file_states, masked_text, open_file, open_main
 from clew.bundle.format import (
     END,
+    FIRST_PREVIOUS_HASH,
     FORMAT,
     FORMAT_VERSION,
     MANIFEST,
     SIGNATURE,
-    START,
     Content,
     Manifest,
     NativeContent,
@@ -79,7 +79,7 @@ class BundleWriter:
 
     def __init__(self, out: IO[bytes], description: BundleDescription, masking: Masking | None = None) -> None:
         self._out, self._description, self._masking = out, description, masking
-        self._head = START
+        self._head = FIRST_PREVIOUS_HASH
         self.sessions: list[SessionHead] = []
         """Those that were written."""
         self._counts = {"sessions": 0, "messages": 0, "records": 0, "files": 0, "native_bytes": 0}

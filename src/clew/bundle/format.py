@@ -33,8 +33,8 @@ from clew.model.json import JSON
 FORMAT = "clew-bundle"
 FORMAT_VERSION = 1
 MANIFEST, SIGNATURE = "manifest.json", "manifest.json.sig"
-START = bytes(32)
-"""What the first entry of the chain follows."""
+FIRST_PREVIOUS_HASH = bytes(32)
+"""What the first entry of a chain has as the hash of the entry before it."""
 BLOCK_BYTES = 512
 END = bytes(2 * BLOCK_BYTES)
 """Ends the archive."""

@@ -22,12 +22,12 @@ from clew.bundle import signature
 from clew.bundle.format import (
     BLOCK_BYTES,
     END,
+    FIRST_PREVIOUS_HASH,
     FORMAT,
     FORMAT_VERSION,
     MANIFEST,
     MEMBER,
     SIGNATURE,
-    START,
     Content,
     Manifest,
     RecordEntry,
@@ -104,7 +104,7 @@ class Proof(msgspec.Struct):
     more_findings: int = 0
 
     @property
-    def holds(self) -> bool:
+    def has_passed(self) -> bool:
         """True if nothing differs, and an allowed signer signed the bundle if a list of them was given."""
         return not self.findings
 
@@ -161,7 +161,7 @@ class _Verifier:
             raise InvalidDocument(f"{self._name}: is not an evidence bundle of clew")
         manifest = self._read_manifest()
         listed = {session.number: session for session in manifest.sessions} if manifest is not None else {}
-        heads = [START]
+        heads = [FIRST_PREVIOUS_HASH]
         for number in sorted(listed.keys() | self._session_members.keys()):
             heads = self._check_session(number, listed.get(number), heads)
         self._name_differences()
@@ -348,9 +348,9 @@ class _Verifier:
             else:
                 chain.name_differences(file, name)
 
-    def compare_originals(self, shown: _Verifier, user_key: bytes) -> Proof:
+    def compare_originals(self, originals: _Verifier, user_key: bytes) -> Proof:
         """Compare the commitments of this bundle with the records of another one; counts the records that match."""
-        for one in (self, shown):
+        for one in (self, originals):
             one._scan()
         manifest = self._read_manifest()
         if manifest is None or manifest.redaction is None:
@@ -359,20 +359,20 @@ class _Verifier:
         for session in manifest.sessions:
             for file, entries in groupby(_ChainCheck(self, session.number).entries(), lambda entry: entry.file):
                 if file:
-                    self._compare_file(shown, session.number, file, entries, key)
+                    self._compare_file(originals, session.number, file, entries, key)
         return self.proof
 
     def _compare_file(
-        self, shown: _Verifier, session: int, file: int, entries: Iterator[RecordEntry], key: bytes
+        self, originals: _Verifier, session: int, file: int, entries: Iterator[RecordEntry], key: bytes
     ) -> None:
-        name = shown.member_of(session, file)
+        name = originals.member_of(session, file)
         if name is None:
             self.add("removed", native_member(session, file, ""), "is not in the bundle of the originals")
             return
         if Path(name).suffix in SUFFIXES:
             self.add("damaged", name, "is compressed in the bundle of the originals, and cannot be compared")
             return
-        with shown.open(name) as stream:
+        with originals.open(name) as stream:
             found = records(stream)
             for number, entry in enumerate(entries, 1):
                 content = b"".join(islice(found, entry.original_records))
@@ -419,9 +419,9 @@ def compare_originals(masked: Path, original: Path, user_key: bytes) -> Proof:
     been verified. `user_key` is the key of the user who wrote the masked one.
     """
     with open_regular(masked)[0] as masked_file, open_regular(original)[0] as original_file:
-        hidden = _Verifier(masked_file, masked.stat().st_size, str(masked))
-        shown = _Verifier(original_file, original.stat().st_size, str(original))
-        return hidden.compare_originals(shown, user_key)
+        masked_bundle = _Verifier(masked_file, masked.stat().st_size, str(masked))
+        original_bundle = _Verifier(original_file, original.stat().st_size, str(original))
+        return masked_bundle.compare_originals(original_bundle, user_key)
 
 
 class _ChainCheck:

@@ -38,14 +38,14 @@ def archive_folder_of(context: click.Context, chosen: str | None) -> Path:
 
 def known_sessions() -> KnownSessions:
     """What the catalogs of this user know of sessions, as they are; of two catalogs, the one with the later message."""
-    from clew.archive.holds import Known, absolute_path
+    from clew.archive.holds import CatalogFacts, absolute_path
     from clew.catalog.database import open_all_readers
     from clew.catalog.queries import workspaces_and_times
 
-    found: dict[Path, Known] = {}
+    found: dict[Path, CatalogFacts] = {}
     for db in open_all_readers():
         for path, values in workspaces_and_times(db).items():
-            one, other = Known(*values), found.get(absolute_path(path), Known())
+            one, other = CatalogFacts(*values), found.get(absolute_path(path), CatalogFacts())
             found[absolute_path(path)] = max(one, other, key=lambda about: about.last_message or _NEVER)
     return found
 

@@ -215,7 +215,7 @@ def _time(micros: int) -> str:
 
 def _sessions(archive: Archive) -> list[dict[str, JSON]]:
     from clew.archive.archived_home import catalog_path, is_gone
-    from clew.archive.holds import Known
+    from clew.archive.holds import CatalogFacts
     from clew.model.time import spell_time
 
     groups: dict[FileKey, list[list[Version]]] = {}
@@ -226,7 +226,7 @@ def _sessions(archive: Archive) -> list[dict[str, JSON]]:
     known = known_sessions()
     for key, files in groups.items():
         modified_at = _time(max(versions[-1].mtime_ns for versions in files) // 1000)
-        last_message = known.get(catalog_path(key, known), Known()).last_message
+        last_message = known.get(catalog_path(key, known), CatalogFacts()).last_message
         main = key[1]
         own = next((versions for versions in files if versions[-1].path == main), files[0])
         rows.append(

@@ -22,7 +22,7 @@ from clew.render.tables import counted
 from clew.sources import moved_projects
 
 _LINE = re.compile(r":(\d{1,9})$")
-_SHOWN = 40
+_MAX_PROMPT_CHARS = 80
 
 
 @click.command("blame")
@@ -56,7 +56,7 @@ def command(
     Reads every session that changed the file, or has a call that names the file and its folder. A line is attributed to
     a message only if the records prove it; other lines are unknown. Exit code 1: no line is known.
     """
-    path, number = _taken_apart(file)
+    path, number = _split_line_number(file)
     library = open_library(context, homes)
     blamed = blame_file(library, path, recorded, _warn, all_sessions=all_sessions)
     lines = blamed.lines
@@ -116,7 +116,7 @@ def _trace_record(
     )
 
 
-def _taken_apart(file: str) -> tuple[Path, int | None]:
+def _split_line_number(file: str) -> tuple[Path, int | None]:
     found = _LINE.search(file)
     if found is None or Path(file).exists():
         return Path(file), None
@@ -131,15 +131,15 @@ def _print(lines: list[Line], masking: Redaction, path: str) -> None:
     short = short_ids(ids, ids)
     names = list(map(one_line, masking.names([_name(line, short) for line in lines])))
     width = max(map(len, names), default=0)
-    said: set[str] = set()
+    printed: set[str] = set()
     texts = masking.lines([line_text(line) for line in lines], path)
     for line, name, text in zip(lines, names, texts, strict=True):
         click.echo(f"{name:<{width}}  {line.number:>4}  {visible(text).rstrip()}")
     for line, name in zip(lines, names, strict=True):
-        if line.origin is not None and name not in said and line.origin.prompt is not None:
-            said.add(name)
+        if line.origin is not None and name not in printed and line.origin.prompt is not None:
+            printed.add(name)
             text = one_line(masking.value(line.origin.prompt[1]))
-            print_message(f"{name}: {text if len(text) <= _SHOWN * 2 else text[: _SHOWN * 2] + '…'}")
+            print_message(f"{name}: {text if len(text) <= _MAX_PROMPT_CHARS else text[:_MAX_PROMPT_CHARS] + '…'}")
 
 
 def _name(line: Line, short: dict[str, str]) -> str:

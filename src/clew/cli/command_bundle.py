@@ -209,7 +209,7 @@ def verify_command(
 
     proof = verify(file, signers)
     originals = _check_originals(proof, file, original) if original is not None else None
-    has_passed = proof.holds and (originals is None or originals.match)
+    has_passed = proof.has_passed and (originals is None or originals.match)
     if wants_json(context, as_json):
         report = {**_report(file, proof), "passed": has_passed, "original": originals and originals.report()}
         print_json(redaction(context, for_programs=True).value(report))
@@ -234,7 +234,7 @@ class Originals(NamedTuple):
 
     @property
     def match(self) -> bool:
-        return self.proof.holds and self.comparison is not None and self.comparison.holds
+        return self.proof.has_passed and self.comparison is not None and self.comparison.has_passed
 
     def report(self) -> dict[str, JSON]:
         comparison = self.comparison
@@ -264,7 +264,7 @@ def _report(file: Path, proof: Proof) -> dict[str, JSON]:
     return {
         "file": str(file),
         "intact": proof.is_unchanged,
-        "passed": proof.holds,
+        "passed": proof.has_passed,
         "sessions": proof.sessions,
         "records": proof.records,
         "bytes": proof.bytes,
@@ -308,7 +308,7 @@ def _print_proof(label: str, proof: Proof, masking: Redaction) -> None:
             print_line(f"not in the bundle: {problem}")
     totals = f"{counted(proof.sessions, 'session')}, {counted(proof.records, 'record')}, {size(proof.bytes)}"
     verdict = "intact" if proof.is_unchanged else "NOT INTACT"
-    if proof.is_unchanged and not proof.holds:
+    if proof.is_unchanged and not proof.has_passed:
         verdict = f"contents intact, but NOT SIGNED{' BY AN ALLOWED SIGNER' if proof.signature is not None else ''}"
     print_line(f"{totals}: {verdict}")
     print_line(_signature_line(proof))
@@ -324,17 +324,17 @@ def _print_comparison(originals: Originals, masking: Redaction) -> None:
     _print_findings(f"{originals.file}: ", comparison, masking)
     verb = "matches" if comparison.records == 1 else "match"
     matching = f"{counted(comparison.records, 'record')} {verb}"
-    click.echo(f"originals: {matching}" if comparison.holds else f"originals: DO NOT MATCH; only {matching}")
+    click.echo(f"originals: {matching}" if comparison.has_passed else f"originals: DO NOT MATCH; only {matching}")
 
 
 def _signature_line(proof: Proof) -> str:
     state = proof.signature
     if state is None:
-        return "not signed" + (": the hashes match, but nothing proves who wrote the file" if proof.holds else "")
+        return "not signed" + (": the hashes match, but nothing proves who wrote the file" if proof.has_passed else "")
     if not state.is_checked:
         return "the signature was not checked: ssh-keygen is not installed"
     if state.key is None:
         return "the signature is not valid"
     if state.signer is not None:
         return f"signed by {state.signer} with {state.key}"
-    return f"signed with {state.key}" + ("; use --signers to check whose key it is" if proof.holds else "")
+    return f"signed with {state.key}" + ("; use --signers to check whose key it is" if proof.has_passed else "")

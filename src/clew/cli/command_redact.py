@@ -345,7 +345,9 @@ class Scrub:
     def _refuses(self, session: StoredSession, steps: list[Dirty]) -> bool:
         """Leave a session as it is where replacing one of its files would keep the values under another name."""
         paths = [*(step.path for step in steps), *_linked_sides(session.path)]
-        held = self._holds.on(session.agent.id, session.id, session.path, _modified(session.path), self._library.now())
+        held = self._holds.find(
+            session.agent.id, session.id, session.path, _modified(session.path), self._library.now()
+        )
         refusals = ((path, f"is held ({held})" if held else self._refusal(path)) for path in paths)
         files = [{"path": str(path), "reason": why} for path, why in refusals if why]
         if files:

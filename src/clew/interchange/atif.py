@@ -39,8 +39,6 @@ class _Trajectory:
 
     def __init__(self, thread: Thread, trajectory_id: str, out: IO[bytes], clew_version: str) -> None:
         self._thread, self._id, self._out, self._clew_version = thread, trajectory_id, out, clew_version
-        self._tools: dict[str, JSON] = {}
-        """Definitions of tools by their names."""
         self._sums: dict[str, float] = {}
         """Of the metrics of all steps, by their names."""
         self._cost_dollars: float | None = 0.0
@@ -51,9 +49,7 @@ class _Trajectory:
         subagents = list(thread.subagents())
         header = {"schema_version": ATIF_VERSION, "session_id": thread.id, "trajectory_id": self._id}
         write(dumps(header)[:-1] + b',"steps":[\n')
-        steps = Steps(
-            thread, {child.tool_id: child for child in subagents if child.tool_id}, self._tools, self._child_id
-        )
+        steps = Steps(thread, subagents, child_id=self._child_id)
         for step in steps.read():
             self._add_metrics(step)
             for _ in step.get("extra", {}).get("unknown_blocks", ()):
@@ -68,7 +64,7 @@ class _Trajectory:
                 write(b",\n" if number else b"")
                 losses += self._write_child(child)
             write(b"\n]")
-        write(b"," + dumps(self._members_behind_steps(steps.count, losses))[1:])
+        write(b"," + dumps(self._members_behind_steps(steps, losses))[1:])
         return losses
 
     def _write_child(self, child: SubagentThread) -> Iterator[Loss]:
@@ -94,14 +90,14 @@ class _Trajectory:
         known = self._cost_dollars is not None and dollars is not None
         self._cost_dollars = (self._cost_dollars or 0) + (dollars or 0) if known else None
 
-    def _members_behind_steps(self, step_count: int, losses: list[Loss]) -> dict[str, JSON]:
+    def _members_behind_steps(self, steps: Steps, losses: list[Loss]) -> dict[str, JSON]:
         """The members of the document that are known once all steps were read."""
         thread, facts = self._thread, self._thread.facts
         agent: dict[str, JSON] = {"name": thread.agent.id, "version": facts.version or "unknown"}
         if facts.models:
             agent["model_name"] = facts.models.most_common(1)[0][0]
-        if self._tools:
-            agent["tool_definitions"] = list(self._tools.values())
+        if steps.tools:
+            agent["tool_definitions"] = list(steps.tools.values())
         totals: dict[str, JSON] = {f"total_{name}": total for name, total in self._sums.items()}
         if self._cost_dollars:
             totals["total_cost_usd"] = round(self._cost_dollars, 9)
@@ -112,7 +108,7 @@ class _Trajectory:
             own["redacted"] = thread.source.mask.stamp()
         return {
             "agent": agent,
-            "final_metrics": {**totals, "total_steps": step_count},
+            "final_metrics": {**totals, "total_steps": steps.count},
             "notes": _notes(losses),
             "extra": {"clew": own},
         }

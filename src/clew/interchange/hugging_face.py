@@ -15,7 +15,7 @@ from clew.agents.source import open_main
 from clew.analysis.titles import short_title
 from clew.convert.conversation import as_text
 from clew.convert.losses import Loss, Losses
-from clew.interchange.steps import Steps
+from clew.interchange.steps import Steps, results_of
 from clew.interchange.thread import Thread
 from clew.io.codec import dumps
 from clew.io.compress import plain_name
@@ -69,7 +69,7 @@ def write_simple_trace(thread: Thread, out: IO[bytes], trace_id: str) -> list[Lo
     if title := short_title(thread.session.get("title")):
         session["name"] = title
     out.write(dumps(session) + b"\n")
-    for step in Steps(thread, {}, {}, lambda child: child.id, has_tokens=False).read():
+    for step in Steps(thread, has_tokens=False).read():
         _note_losses(step, thread.losses)
         for message in _messages(step):
             out.write(dumps({"type": "message", "message": message}) + b"\n")
@@ -78,7 +78,7 @@ def write_simple_trace(thread: Thread, out: IO[bytes], trace_id: str) -> list[Lo
 
 def _note_losses(step: dict[str, JSON], losses: Losses) -> None:
     """Note what a step has and the Session Trace Simple format has not."""
-    results = step.get("observation", {}).get("results", ())
+    results = results_of(step)
     first = step.get("extra", {}).get("messages", [None])[0]
     for content in (step["message"], *(result.get("content") for result in results)):
         for part in content if isinstance(content, list) else ():
@@ -93,7 +93,7 @@ def _note_losses(step: dict[str, JSON], losses: Losses) -> None:
 
 def _messages(step: dict[str, JSON]) -> Iterator[dict[str, JSON]]:
     """The messages of a step: what was said, then the result of each call."""
-    results = step.get("observation", {}).get("results", ())
+    results = results_of(step)
     message: dict[str, JSON] = {"role": _ROLES[step["source"]], "content": _text(step["message"])}
     if step.get("reasoning_content"):
         message["reasoningContent"] = step["reasoning_content"]

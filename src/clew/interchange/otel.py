@@ -15,8 +15,8 @@ from typing import IO
 from clew.agents.encoding import provider_of
 from clew.convert.conversation import as_text
 from clew.convert.losses import Loss
-from clew.interchange.steps import Steps
-from clew.interchange.thread import SubagentThread, Thread
+from clew.interchange.steps import Steps, results_of
+from clew.interchange.thread import Thread
 from clew.io.codec import dumps
 from clew.model.json import JSON
 from clew.model.time import EPOCH, microseconds, to_microseconds
@@ -74,7 +74,7 @@ class _Spans:
         thread = self._thread
         own = _hash(8, self._trace, name or thread.id)
         subagents = list(thread.subagents())
-        steps = Steps(thread, {child.tool_id: child for child in subagents if child.tool_id}, {}, _id_of)
+        steps = Steps(thread, subagents)
         started = self._now
         for step in steps.read():
             yield from self._step(step, own)
@@ -103,13 +103,13 @@ class _Spans:
         before, answered = self._now, max(self._now, self._tools_ended)
         self._now = max(before, microseconds(step.get("timestamp")) or answered)
         if step["source"] != "agent":
-            self._input.append(_message(step, "user" if step["source"] == "user" else "system"))
+            self._input.append(_message(step, step["source"]))
         else:
             # The model is asked when the tools have ended, unless it replied before that.
             yield self._chat(step, parent, answered if answered <= self._now else before)
             for call in step.get("tool_calls", ()):
                 yield self._tool(step, call, parent)
-        self._input += [{"role": "tool", "parts": [_response(result)]} for result in _results(step)]
+        self._input += [{"role": "tool", "parts": [_response(result)]} for result in results_of(step)]
 
     def _chat(self, step: dict[str, JSON], parent: str, started: int) -> dict[str, JSON]:
         extra, metrics = step.get("extra", {}), step.get("metrics", {})
@@ -139,7 +139,7 @@ class _Spans:
 
     def _tool(self, step: dict[str, JSON], call: dict[str, JSON], parent: str) -> dict[str, JSON]:
         identity = call["tool_call_id"]
-        result = next((each for each in _results(step) if each["source_call_id"] == identity), dict[str, JSON]())
+        result = next((each for each in results_of(step) if each["source_call_id"] == identity), dict[str, JSON]())
         extra = result.get("extra", {})
         started, ended = self._now, max(self._now, microseconds(extra.get("timestamp")) or self._now)
         self._tools_ended = max(self._tools_ended, ended)
@@ -177,10 +177,6 @@ class _Spans:
         }
 
 
-def _id_of(child: SubagentThread) -> str:
-    return child.id
-
-
 def _hash(size: int, *parts: str) -> str:
     """An id of so many bytes, in hexadecimal."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[: 2 * size]
@@ -211,11 +207,6 @@ def _message(step: dict[str, JSON], role: str) -> dict[str, JSON]:
         named = {"id": call["tool_call_id"], "name": call["function_name"], "arguments": call["arguments"]}
         parts.append({"type": "tool_call", **named})
     return {"role": role, "parts": parts}
-
-
-def _results(step: dict[str, JSON]) -> list[dict[str, JSON]]:
-    results: list[dict[str, JSON]] = step.get("observation", {}).get("results", [])
-    return results
 
 
 def _response(result: dict[str, JSON]) -> dict[str, JSON]:

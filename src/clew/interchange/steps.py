@@ -62,24 +62,32 @@ class _Step:
         return step
 
 
+def results_of(step: dict[str, JSON]) -> list[dict[str, JSON]]:
+    """The results of the calls of a step."""
+    results: list[dict[str, JSON]] = step.get("observation", {}).get("results", [])
+    return results
+
+
 class Steps:
     """The steps of a thread."""
 
     def __init__(
         self,
         thread: Thread,
-        subagents: dict[str, SubagentThread],
-        tools: dict[str, JSON],
-        child_id: Callable[[SubagentThread], str],
+        subagents: Iterable[SubagentThread] = (),
         *,
+        child_id: Callable[[SubagentThread], str] = lambda child: child.id,
         has_tokens: bool = True,
     ) -> None:
-        """`subagents` by the call that started them, `child_id` gives the ids of their trajectories.
+        """`child_id` gives the ids of the trajectories of sub-agents.
 
-        `tools` receives the definitions of tools by their names. Without `has_tokens`, the format that is written has
-        no place for token counts.
+        Without `has_tokens`, the format that is written has no place for token counts.
         """
-        self._thread, self._subagents, self._tools, self._child_id = thread, subagents, tools, child_id
+        self._thread, self._child_id = thread, child_id
+        self._subagents = {child.tool_id: child for child in subagents if child.tool_id}
+        """By the call that started them."""
+        self.tools: dict[str, JSON] = {}
+        """Definitions of tools by their names, as far as the steps were read."""
         self._losses: Losses = thread.losses
         self.count = 0
         self._held: list[_Step] = []
@@ -192,7 +200,7 @@ class Steps:
         if context is None:
             return
         for tool in context.tools:
-            self._tools[str(tool["function"].get("name"))] = tool
+            self.tools[str(tool["function"].get("name"))] = tool
         if context.system_prompt and context.system_prompt != self._system_prompt:
             self._system_prompt = context.system_prompt
             step = self._new_step("system", unit)

@@ -8,20 +8,21 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
+from clew.catalog.search import Mode
 from clew.errors import UsageError
 from clew.filters import FILTER_NAMES
+from clew.render.detail import Detail
 
 MAX_TEXT_CHARS = 2_000
 MAX_ITEMS = 100
 DEFAULT_ITEMS = 20
 MAX_NUMBER = 10**9
 
-DetailName = Literal["", "prompts", "conversation", "actions", "full"]
+DetailName = Literal["", Detail]
 SortName = Literal["time", "cost", "tokens", "messages"]
 GroupName = Literal[
     "day", "week", "month", "weekday", "hour", "agent", "model", "project", "branch", "session", "tool", "block"
 ]
-ModeName = Literal["words", "substring", "regex"]
 PlaceName = Literal["prompts", "answers", "thinking", "tools", "titles", "files"]
 HasName = Literal["error", "thinking", "subagent", "edit"]
 
@@ -96,7 +97,7 @@ class SearchArguments(Filtered, kw_only=True):
             description='Words that must all occur; "quoted words" side by side, pre* for a beginning, OR, -word.',
         ),
     ]
-    mode: Annotated[ModeName, Meta(description="words, any part of a text, or a regular expression (RE2).")] = "words"
+    mode: Annotated[Mode, Meta(description="words, any part of a text, or a regular expression (RE2).")] = "words"
     places: Annotated[list[PlaceName], Meta(description="Only in these kinds of text.")] = []
     newest: Annotated[bool, Meta(description="Newest first, instead of best match first.")] = False
     limit: Limit = DEFAULT_ITEMS

@@ -19,7 +19,7 @@ import psycopg
 import pytest
 
 from clew.errors import TargetRefused, UsageError
-from clew.warehouse.postgres.rights import COUNTERS
+from clew.warehouse.postgres.rights import REVEALING_FUNCTIONS
 from clew.warehouse.postgres.totals import TABLES, PublishReport, check_month, last_month, publish_totals
 from tests.cli.running import clew
 from tests.warehouse.postgres.company import (
@@ -316,7 +316,7 @@ def test_the_owner_of_the_tables_is_no_reader(published: Published) -> None:
 
 
 def test_the_guide_hides_all_counters_that_are_checked() -> None:
-    assert f"'{COUNTERS}'" in READER
+    assert f"'{REVEALING_FUNCTIONS}'" in READER
 
 
 def test_totals_that_all_roles_may_read_are_refused(published: Published) -> None:

@@ -10,14 +10,14 @@ from clew.warehouse.urls import display_server
 
 SESSIONS, TOTALS = "clew", "clew_totals"
 """The schemas of sessions and of published totals."""
-COUNTERS = (
+REVEALING_FUNCTIONS = (
     "^pg_(stat_get_|control_|current_(wal|xact|snapshot)|last_(wal|committed)|(total_relation|relation|table|indexes"
     "|database|tablespace)_size$|lock_status$|blocking_pids$|prepared_xact$|get_replication_slots$)"
     "|^txid_|^lo_(creat|from_bytea)"
 )
 """Names of functions of the server that tell who is connected and how much is written, or that create large objects.
 
-The guide revokes the same.
+docs/guides/team-cost.md revokes the right to execute them.
 """
 # Roles that the user is a member of are not trusted: a superuser is a member of all roles, and in PostgreSQL 15 a role
 # can make others its members.
@@ -88,7 +88,7 @@ WHERE prosecdef AND pronamespace <> 'pg_catalog'::regnamespace AND has_function_
   AND prorettype NOT IN ('trigger'::regtype, 'event_trigger'::regtype)""",
     "it sees when others connect or what they write, or may create large objects": f"""
 SELECT role, oid::regprocedure::text FROM readers, pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace
-  AND proname ~ '{COUNTERS}' AND has_function_privilege(role, oid, 'EXECUTE')""",
+  AND proname ~ '{REVEALING_FUNCTIONS}' AND has_function_privilege(role, oid, 'EXECUTE')""",
     "it may create schemas or temporary tables in this database": """
 SELECT role, current_database() FROM readers
 WHERE has_database_privilege(role, current_database(), 'CREATE, TEMPORARY')""",
