@@ -17,12 +17,15 @@ MODULES = {
 
 def require_extra(extra: str) -> None:
     """Raise UsageError, with the command that installs it, if an extra is missing."""
-    message = missing_extra(extra)
-    if message is not None:
-        raise UsageError(f"this {message}")
+    if missing := missing_modules(extra):
+        raise UsageError(f"this needs {', '.join(missing)}: {install_command(extra)}")
 
 
-def missing_extra(extra: str) -> str | None:
-    """What an extra that is missing needs, with the command that installs it; None if it is installed."""
-    missing = [module for module in MODULES[extra] if find_spec(module) is None]
-    return f"needs {', '.join(missing)}: pip install '.[{extra}]' in a clone of clew" if missing else None
+def missing_modules(extra: str) -> list[str]:
+    """The modules of an extra that are not installed."""
+    return [module for module in MODULES[extra] if find_spec(module) is None]
+
+
+def install_command(extra: str) -> str:
+    """The command that installs an extra, for messages."""
+    return f"pip install '.[{extra}]' in a clone of clew"

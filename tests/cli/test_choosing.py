@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from clew.cli.command_list import short_ids
+from clew.render.tables import short_ids
 from tests.cli.running import BELL, FORKED, LATEST, WITH_AGENTS, clew
 from tests.demo_home import write_small_demo
 from tests.unit.samples import SESSION, claude_line

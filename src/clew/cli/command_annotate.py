@@ -300,8 +300,7 @@ def _print(annotation: Annotation, masking: Redaction) -> None:
 
 
 def _print_list(items: list[AnnotatedItem], masking: Redaction) -> None:
-    from clew.cli.command_list import short_ids
-    from clew.render.tables import Column, short_project
+    from clew.render.tables import Column, short_ids, short_project
 
     known = {item.annotation.session for item in items}
     short = short_ids(known, known)

@@ -247,10 +247,9 @@ def _sessions(archive: Archive) -> list[dict[str, JSON]]:
 
 
 def _print_sessions(rows: list[dict[str, JSON]], masking: Redaction) -> None:
-    from clew.cli.command_list import short_ids
     from clew.host import Host
     from clew.model.time import parse_time
-    from clew.render.tables import Column, ago, count, size
+    from clew.render.tables import Column, ago, count, short_ids, size
 
     ids = [row["id"] for row in rows]
     names = short_ids(ids, ids)

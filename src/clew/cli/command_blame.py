@@ -18,7 +18,7 @@ from clew.file_history.blame import Line
 from clew.library import Library
 from clew.model.json import JSON
 from clew.model.time import spell_time
-from clew.render.tables import counted
+from clew.render.tables import counted, short_ids
 from clew.sources import moved_projects
 
 _LINE = re.compile(r":(\d{1,9})$")
@@ -124,7 +124,6 @@ def _split_line_number(file: str) -> tuple[Path, int | None]:
 
 
 def _print(lines: list[Line], masking: Redaction, path: str) -> None:
-    from clew.cli.command_list import short_ids
     from clew.render.text_safety import one_line, visible
 
     ids = {line.origin.session for line in lines if line.origin is not None}

@@ -103,8 +103,7 @@ def _is_in_repository(folder: Path) -> bool:
 
 
 def _print(found: dict[str, JSON], masking: Redaction, *, is_of_session: bool) -> None:
-    from clew.cli.command_list import short_ids
-    from clew.render.tables import Column, clock, cost
+    from clew.render.tables import Column, clock, cost, short_ids
 
     if not found["commits"]:
         print_message("no commits of this session" if is_of_session else "no commits", mask=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,6 @@ from clew.io.database_paths import is_in_database
 from clew.model.json import JSON
 from clew.model.time import parse_time
 
-_SHORT_ID_CHARS, _AGENT_PREFIX = 8, "agent-"
 _SHOWN_COLUMNS = (
     "agent ended_at project messages total_tokens cost cost_is_at_least has_errors starred title source"
 ).split()
@@ -56,6 +53,7 @@ def command(
     from clew.catalog.filters import catalog_condition
     from clew.catalog.queries import list_ids, list_rows
     from clew.cli.sessions import open_catalog_of, suggest_moved_project
+    from clew.render.tables import short_ids
 
     as_json = wants_json(context, as_json)
     library = open_library(context, homes)
@@ -139,25 +137,3 @@ def _print(listed: list[dict[str, JSON]], ids: list[str], now: datetime, sort: s
 def _place(source: dict[str, JSON]) -> str:
     """The machine or system that a session comes from; empty for this one."""
     return source["host"] or (source["type"] if source["type"] != "local" else "")
-
-
-def short_ids(ids: Iterable[str], all_ids: Iterable[str]) -> dict[str, str]:
-    """The shortest prefix of each id, of at least 8 characters, that no other one of all ids has; masks stay whole."""
-    from clew.render.text_safety import mask_spans
-
-    ordered = sorted(set(all_ids))
-    short = {}
-    for name in ids:
-        number = bisect_left(ordered, name)
-        neighbours = ordered[max(0, number - 1) : number] + ordered[number + 1 : number + 2]
-        shared = max((_shared_chars(name, other) for other in neighbours), default=0)
-        least = _SHORT_ID_CHARS + (len(_AGENT_PREFIX) if name.startswith(_AGENT_PREFIX) else 0)
-        cut = max(least, shared + 1)
-        short[name] = name[: next((end for start, end in mask_spans(name) if start < cut < end), cut)]
-    return short
-
-
-def _shared_chars(left: str, right: str) -> int:
-    """How many characters two ids share at their beginning."""
-    pairs = enumerate(zip(left, right, strict=False))
-    return next((number for number, (one, other) in pairs if one != other), min(len(left), len(right)))

@@ -26,7 +26,7 @@ from clew.cli.options import (
 )
 from clew.cli.output import print_message
 from clew.cli.redaction import NAMES, redacting_answers, redaction
-from clew.extras import missing_extra, require_extra
+from clew.extras import install_command, missing_modules, require_extra
 
 if TYPE_CHECKING:
     from clew.agents.extension_points import McpConfig
@@ -125,9 +125,8 @@ def install(
     options = ["--redact", redact] if redact is not None else []
     addition = server_addition(config, [*clew_command(is_shared=project is not None), "mcp", *options])
     print_and_apply(plan_install(addition), dry_run)
-    missing = missing_extra("mcp")
-    if missing is not None:
-        print_message(f"clew: the server will not start: it {missing}")
+    if missing := missing_modules("mcp"):
+        print_message(f"clew: the server will not start: it needs {', '.join(missing)}: {install_command('mcp')}")
 
 
 @command.command("uninstall")

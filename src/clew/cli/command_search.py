@@ -14,7 +14,6 @@ from clew.catalog.queries import list_ids
 from clew.catalog.query import BadQuery
 from clew.catalog.search import LIMIT, SEARCH_FIELDS, Found, Hit, Redact, Request, Searcher, check, unmasked
 from clew.catalog.sync_level import SyncLevel
-from clew.cli.command_list import short_ids
 from clew.cli.options import NO_SYNC, common, filtering, given_filters, open_library, take_filters, wants_json
 from clew.cli.output import print_message, terminal_width, use_color
 from clew.cli.redaction import Redaction, redacting, redaction
@@ -22,7 +21,7 @@ from clew.cli.sessions import print_unreadable, suggest_moved_project
 from clew.errors import SourceUnreadable, UsageError
 from clew.library import Library
 from clew.model.time import from_microseconds
-from clew.render.tables import cell_width, short_project, truncate
+from clew.render.tables import cell_width, short_ids, short_project, truncate
 from clew.render.text_safety import one_line, visible
 from clew.timezone import format_minute
 

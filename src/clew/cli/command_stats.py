@@ -18,7 +18,6 @@ from clew.catalog.ids import session_key
 from clew.catalog.queries import with_subagents
 from clew.catalog.stats import BLOCK, BY, Row, Stats, catalog_stats, report, with_names
 from clew.catalog.sync_level import SyncLevel
-from clew.cli.command_list import short_ids
 from clew.cli.completion import complete_session
 from clew.cli.options import common, filtering, open_library, print_no_sessions, take_filters, wants_json
 from clew.cli.output import CsvOutput, print_table
@@ -29,7 +28,18 @@ from clew.filters import Filters
 from clew.library import Library
 from clew.references import named_path
 from clew.render.csv import write_csv
-from clew.render.tables import Column, clock, cost, count, counted, dollars, duration, short_project, time_left
+from clew.render.tables import (
+    Column,
+    clock,
+    cost,
+    count,
+    counted,
+    dollars,
+    duration,
+    short_ids,
+    short_project,
+    time_left,
+)
 from clew.render.text_safety import one_line
 from clew.timezone import zone_label
 

@@ -77,7 +77,7 @@ def _session_items(db: sqlite3.Connection, agent: str, start: str) -> list[Compl
     """Items of session ids that begin with `start`, as `agent:id` where an agent is named."""
     from clew.agents import registry
     from clew.catalog.queries import list_ids, sessions_with_id_prefix
-    from clew.cli.command_list import short_ids
+    from clew.render.tables import short_ids
 
     found = sessions_with_id_prefix(db, start, MAX_SESSIONS, agent=registry.match(agent) if agent else "")
     short = short_ids([name for name, _, _ in found], list_ids(db))

@@ -24,13 +24,12 @@ from prompt_toolkit.output import create_output
 
 from clew.catalog.access import OpenCatalog
 from clew.cli import INTERRUPTED
-from clew.cli.command_list import short_ids
 from clew.cli.options import open_library
 from clew.cli.redaction import redaction
 from clew.filters import Filters
 from clew.library import Library
 from clew.model.time import parse_time
-from clew.render.tables import ago, pad, short_project, truncate
+from clew.render.tables import ago, pad, short_ids, short_project, truncate
 from clew.render.text_safety import one_line, visible
 
 PREVIEW_MESSAGES = 12

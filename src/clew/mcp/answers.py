@@ -29,13 +29,13 @@ class Position(NamedTuple):
     char: int = 0
 
 
-def encode_cursor(tool: str, asked: Arguments, position: Position) -> str:
+def encode_cursor(asked: Arguments, position: Position) -> str:
     """The cursor for the page of the answer to these arguments that begins at a position."""
-    body = msgspec.json.encode((_digest(tool, asked), *position))
+    body = msgspec.json.encode((_digest(asked), *position))
     return base64.urlsafe_b64encode(body).decode().rstrip("=")
 
 
-def decode_cursor(tool: str, asked: Arguments, cursor: str) -> Position:
+def decode_cursor(asked: Arguments, cursor: str) -> Position:
     """The position in a cursor; without a cursor, the start.
 
     Raises UsageError if the cursor belongs to another tool or to other arguments.
@@ -47,15 +47,15 @@ def decode_cursor(tool: str, asked: Arguments, cursor: str) -> Position:
         digest, item, char = msgspec.json.decode(body, type=tuple[str, int, int])
     except (binascii.Error, ValueError, msgspec.DecodeError):
         raise UsageError("the cursor is not valid; ask again without it") from None
-    if digest != _digest(tool, asked):
+    if digest != _digest(asked):
         raise UsageError("the cursor belongs to other arguments; repeat them, or ask again without it")
     if not (0 <= item < 1 << 53 and 0 <= char < 1 << 53):
         raise UsageError("the cursor is not valid; ask again without it")
     return Position(item, char)
 
 
-def _digest(tool: str, asked: Arguments) -> str:
-    text = msgspec.json.encode([tool, msgspec.structs.replace(asked, cursor="")], order="deterministic")
+def _digest(asked: Arguments) -> str:
+    text = msgspec.json.encode([type(asked).__name__, msgspec.structs.replace(asked, cursor="")], order="deterministic")
     return hashlib.sha256(text).hexdigest()[:_DIGEST_CHARS]
 
 

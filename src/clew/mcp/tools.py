@@ -199,7 +199,7 @@ class Tools:
 
     def _search(self, asked: SearchArguments) -> Answer:
         filters = self._filters(asked)
-        start = decode_cursor("search", asked, asked.cursor).item
+        start = decode_cursor(asked, asked.cursor).item
         request = Request(
             query=asked.query,
             mode=asked.mode,
@@ -229,7 +229,7 @@ class Tools:
         end = start + len(page.rows)
         rest = Position(end) if end < found.total and page.rows else None
         total = {"total": found.total} if found.is_total_known else {}
-        return {**total, **_results("search", asked, page.rows, rest)}
+        return {**total, **_results(asked, page.rows, rest)}
 
     def _searcher(self, catalog: OpenCatalog) -> Searcher:
         return Searcher(catalog.folder, self._masking.text, finds_masked_text=not self._masking.is_on)
@@ -245,7 +245,7 @@ class Tools:
 
     def _list_sessions(self, asked: ListArguments) -> Answer:
         filters = self._filters(asked)
-        start = decode_cursor("list_sessions", asked, asked.cursor).item
+        start = decode_cursor(asked, asked.cursor).item
         rows = self._rows(
             filters,
             limit=start + asked.limit + 1,
@@ -256,7 +256,7 @@ class Tools:
         shown = [self._session_row(row) for row in rows[start : start + asked.limit]]
         page = page_of_rows(shown, 0, asked.limit)
         end = start + len(page.rows)
-        return _results("list_sessions", asked, page.rows, Position(end) if end < len(rows) else None)
+        return _results(asked, page.rows, Position(end) if end < len(rows) else None)
 
     def _rows(
         self, filters: Filters, *, limit: int, sort: str = "time", reverse: bool = False, subagents: bool = False
@@ -290,7 +290,7 @@ class Tools:
             first = last = message
         _refuse_empty_range("message", first, last)
         detail: Detail = asked.detail or ("full" if first and first == last else "conversation")
-        start = decode_cursor("show", asked, asked.cursor)
+        start = decode_cursor(asked, asked.cursor)
         page = page_of_texts(_sections(session, max(first, start.item, 1), last, detail), start)
         rows = [{"ref": f"{session.reference}#{number}", "text": text} for number, text in page.texts]
         if not rows and not asked.cursor:
@@ -299,7 +299,7 @@ class Tools:
             self.note("there is no text at this level of detail")
         project = session.header.get("workspace")
         about = {"session": session.reference, "title": self._listed_title(session), "project": project}
-        return {**about, "detail": detail, **_results("show", asked, rows, page.rest)}
+        return {**about, "detail": detail, **_results(asked, rows, page.rest)}
 
     def _listed_title(self, session: OpenSession) -> str:
         """The title that `list_sessions` has, which may be the user's own; masked."""
@@ -326,10 +326,10 @@ class Tools:
         # The masked path is compared: else a masked name could be guessed character by character.
         masked = [row for row in session.value(rows) if asked.path.casefold() in row["path"].casefold()]
         shown = [{"ref": f"{session.reference}#{row.pop('message')}", **_without_nulls(row)} for row in masked]
-        page = page_of_rows(shown, decode_cursor("files", asked, asked.cursor).item, asked.limit)
+        page = page_of_rows(shown, decode_cursor(asked, asked.cursor).item, asked.limit)
         for text in session.value(history.cut_off()):
             self.note(text)
-        return {"total": len(masked), **_results("files", asked, page.rows, page.rest)}
+        return {"total": len(masked), **_results(asked, page.rows, page.rest)}
 
     def _file_at(self, asked: FileAtArguments) -> Answer:
         session, named = self._open(asked.session)
@@ -348,13 +348,13 @@ class Tools:
         if isinstance(state, FileContent):
             content = content_row(state._replace(body=session.file(state.body, answer.path)))
             if "content" in content:
-                page = page_of_texts([(0, content["content"])], decode_cursor("file_at", asked, asked.cursor))
+                page = page_of_texts([(0, content["content"])], decode_cursor(asked, asked.cursor))
             else:
                 self.note("the file is not text; its content is left out")
         shown = _without_nulls(session.value(row))
         reference = f"{session.reference}#{seen if seen is not None else message}"
         texts = {"content": page.texts[0][1]} if page.texts else {}
-        return {"ref": reference, **shown, **texts, **_next_cursor("file_at", asked, page.rest)}
+        return {"ref": reference, **shown, **texts, **_next_cursor(asked, page.rest)}
 
     def _blame(self, asked: BlameArguments) -> Answer:
         _refuse_empty_range("line", asked.first, asked.last)
@@ -364,7 +364,7 @@ class Tools:
             raise UsageError(f"{asked.path}: {error}") from None
         if path.is_file() and path.stat().st_size > MAX_BLAMED_BYTES:
             raise LimitExceeded(f"{path} has more than {MAX_BLAMED_BYTES >> 20} MB")
-        start = decode_cursor("blame", asked, asked.cursor).item
+        start = decode_cursor(asked, asked.cursor).item
         blamed = blame_file(
             self._library,
             path,
@@ -390,24 +390,24 @@ class Tools:
         rows = [_block_row(block) for block in _blocks(lines)]
         shown = rows if redactor is None else redactor.learn_and_mask(rows)
         page = page_of_rows(map(_with_references, shown), start, asked.limit)
-        return {"lines": len(blamed.lines), **_results("blame", asked, page.rows, page.rest)}
+        return {"lines": len(blamed.lines), **_results(asked, page.rows, page.rest)}
 
     def _todos(self, asked: TodosArguments) -> Answer:
         session, message = self._open(asked.session)
         history = todo_history(session.shown, message)
         rows = [history.row_at(message)] if message is not None else history.rows()
         shown = [{"ref": f"{session.reference}#{row.pop('index')}", **_without_nulls(row)} for row in rows]
-        page = page_of_rows(shown, decode_cursor("todos", asked, asked.cursor).item, asked.limit)
+        page = page_of_rows(shown, decode_cursor(asked, asked.cursor).item, asked.limit)
         if not history.states:
             self.note("there was no task list")
-        return {"session": session.reference, **_results("todos", asked, page.rows, page.rest)}
+        return {"session": session.reference, **_results(asked, page.rows, page.rest)}
 
     def _stats(self, asked: StatsArguments) -> Answer:
         filters = self._filters(asked)
         if asked.session:
             session = self._library.get(asked.session, missing=True, ids_only=True)
             filters = msgspec.structs.replace(filters, sessions=(session_key(session.agent.id, session.id),))
-        start = decode_cursor("stats", asked, asked.cursor).item
+        start = decode_cursor(asked, asked.cursor).item
         with self._library.catalog(SyncLevel.MESSAGES, filters) as catalog:
             mask = self._masking.text if self._masking.is_on else None
             stats = catalog_stats(catalog.db, filters, self._sources_with_text(catalog), mask)
@@ -423,7 +423,7 @@ class Tools:
         return {
             "totals": _without_nulls(found["totals"]),
             "largest_sessions": [self._session_row(row)["ref"] for row in largest],
-            **_results("stats", asked, page.rows, page.rest),
+            **_results(asked, page.rows, page.rest),
         }
 
     def _resume_command(self, asked: ResumeArguments) -> Answer:
@@ -452,12 +452,12 @@ class Tools:
         }
 
 
-def _results(tool: str, asked: Arguments, rows: list[Any], rest: Position | None) -> Answer:
-    return {"results": rows, **_next_cursor(tool, asked, rest)}
+def _results(asked: Arguments, rows: list[Any], rest: Position | None) -> Answer:
+    return {"results": rows, **_next_cursor(asked, rest)}
 
 
-def _next_cursor(tool: str, asked: Arguments, rest: Position | None) -> Answer:
-    return {} if rest is None else {"next_cursor": encode_cursor(tool, asked, rest)}
+def _next_cursor(asked: Arguments, rest: Position | None) -> Answer:
+    return {} if rest is None else {"next_cursor": encode_cursor(asked, rest)}
 
 
 def _without_nulls(row: dict[str, JSON]) -> dict[str, JSON]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import accumulate, takewhile
@@ -16,6 +17,7 @@ from clew.render.text_safety import mask_spans, one_line, visible
 from clew.timezone import format_day, format_minute, zone_label
 
 GAP = "  "
+_SHORT_ID_CHARS, _AGENT_PREFIX = 8, "agent-"
 ELLIPSIS = "…"
 _HASH_CHARS = 12
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
@@ -197,6 +199,26 @@ def cost(row: Mapping[str, Any]) -> str:
 def dollars(amount: float) -> str:
     """An amount as "$1,234.50"; less than half a cent has more digits, as it must not look like nothing."""
     return f"${amount:,.{4 if 0 < amount < 0.005 else 2}f}"
+
+
+def short_ids(ids: Iterable[str], all_ids: Iterable[str]) -> dict[str, str]:
+    """The shortest prefix of each id, of at least 8 characters, that no other one of all ids has; masks stay whole."""
+    ordered = sorted(set(all_ids))
+    short = {}
+    for name in ids:
+        number = bisect_left(ordered, name)
+        neighbours = ordered[max(0, number - 1) : number] + ordered[number + 1 : number + 2]
+        shared = max((_shared_chars(name, other) for other in neighbours), default=0)
+        least = _SHORT_ID_CHARS + (len(_AGENT_PREFIX) if name.startswith(_AGENT_PREFIX) else 0)
+        cut = max(least, shared + 1)
+        short[name] = name[: next((end for start, end in mask_spans(name) if start < cut < end), cut)]
+    return short
+
+
+def _shared_chars(left: str, right: str) -> int:
+    """How many characters two ids share at their beginning."""
+    pairs = enumerate(zip(left, right, strict=False))
+    return next((number for number, (one, other) in pairs if one != other), min(len(left), len(right)))
 
 
 def counted(number: int, noun: str) -> str:
