@@ -271,3 +271,18 @@ def test_a_project_is_known_whatever_way_its_home_is_named(
     assert clew("archive", "hold", "add", "--project", "moon.phase", "--reason", "case 7").code == 0
     done = clew("archive", "prune", "--keep-days", "0", "--skip-held", "--json")
     assert any(BELL in path for path in done.json["dropped"])
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--min-age", "nan"), "finite"),
+        (("--min-age", "inf"), "range"),
+        (("--min-age", "1e308"), "range"),
+        (("--reason", " "), "--reason is empty"),
+    ],
+)
+def test_a_hold_that_makes_no_sense_is_refused(options: tuple[str, str], problem: str) -> None:
+    refused = clew("archive", "hold", "add", "--all", "--reason", "audit", *options)
+    assert refused.code == 2 and problem in refused.err
+    assert clew("archive", "hold", "list", "--json").json == []

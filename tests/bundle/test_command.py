@@ -423,3 +423,24 @@ def test_a_bundle_is_not_written_to_standard_output(
     monkeypatch.chdir(tmp_path)
     done = clew("--home", synced_demo, "bundle", "create", "-o", "-")
     assert (done.code, done.out, list(tmp_path.iterdir())) == (2, "", [])
+
+
+def test_the_choice_of_sessions_is_masked_by_what_they_reveal(tmp_path: Path) -> None:
+    password = "-".join(("Tangerine", "42", "harbour!"))
+    log = tmp_path / ".claude/projects/-src-tide/11111111-2222-4333-8444-555555555555.jsonl"
+    log.parent.mkdir(parents=True)
+    record = {
+        "type": "user",
+        "uuid": "u1",
+        "sessionId": log.stem,
+        "cwd": "/src/tide",
+        "timestamp": "2026-11-01T10:00:00Z",
+        "message": {"role": "user", "content": f"export SHOP_PASSWORD={password}"},
+    }
+    log.write_text(json.dumps(record) + "\n")
+    file = tmp_path / "masked.tar"
+    options = ("bundle", "create", "--redact", "secrets", "-o", file)
+    assert clew("--home", tmp_path, *options, "--text", password).code == 0
+    assert password.encode() not in file.read_bytes()
+    shown = clew("bundle", "verify", file)
+    assert shown.code == 0 and password not in shown.out

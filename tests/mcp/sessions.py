@@ -21,7 +21,7 @@ def write_session(
             "parentUuid": f"u{number - 1}" if number > 1 else None,
             "cwd": cwd,
             **({"gitBranch": branch} if branch else {}),
-            "timestamp": f"2026-01-01T00:00:0{number}Z",
+            "timestamp": f"2026-01-01T{number // 3600:02}:{number // 60 % 60:02}:{number % 60:02}Z",
             "message": {"role": role, "content": content},
         }
         for number, (role, content) in enumerate(messages, 1)

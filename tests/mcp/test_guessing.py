@@ -40,6 +40,7 @@ GUESSES: list[tuple[str, dict[str, Any]]] = [
     ("list_sessions", {"branch": "{guess}"}),
     ("stats", {"project": "{guess}"}),
     ("stats", {"branch": "{guess}", "by": "day"}),
+    ("file_at", {"session": "s1#3", "path": "/p/{guess}/wick.txt"}),
     ("show", {"session": "{guess}"}),
     ("show", {"session": "Carry {guess}"}),
 ]
@@ -82,6 +83,12 @@ def test_a_guess_of_a_whole_password_gets_no_tag(tmp_path: Path) -> None:
         assert "7x9q" not in client.text("search", query="lantern")
         right, wrong = (answer(client, "show", {"session": "{guess}"}, text) for text in (password, f"{password}x"))
     assert right == wrong
+
+
+def test_the_masked_name_of_a_file_leads_to_it(client: Client) -> None:
+    (path,) = {row["path"] for row in client.results("files", session="s1", changes=False)}
+    assert TOKEN not in path and path.endswith("/wick.txt")
+    assert client.call("file_at", session="s1#3", path=path)["path"] == path
 
 
 @pytest.mark.parametrize("length", LENGTHS)

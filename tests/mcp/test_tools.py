@@ -75,6 +75,17 @@ def test_filters_are_those_of_the_command(client: Client, synced_demo: Path) -> 
         assert {row["ref"] for row in client.results("list_sessions", subagents=True, **filters)} == expected, filters
 
 
+def test_short_messages_fit_into_an_answer_too(tmp_path: Path) -> None:
+    write_session(tmp_path, *(("user", f"line {number}") for number in range(2000)))
+    with connect(tmp_path) as client:
+        pages = list(client.pages("show", session="s1"))
+        assert all(len(json.dumps(page)) < 1.1 * MAX_ANSWER_CHARS for page in pages)
+        texts = [row["text"] for page in pages for row in page["results"]]
+        assert [f"line {number}" in text for number, text in enumerate(texts)] == [True] * 2000
+        with pytest.raises(ToolFailed, match="no message 0"):
+            client.call("show", session="s1#0")
+
+
 def test_a_range_of_messages_at_each_level_of_detail(client: Client) -> None:
     whole = client.results("show", session=f"claude-code:{LATEST}", detail="full")
     numbers = [int(row["ref"].rpartition("#")[2]) for row in whole]

@@ -79,6 +79,8 @@ class BundleWriter:
 
     def __init__(self, out: IO[bytes], description: BundleDescription, masking: Masking | None = None) -> None:
         self._out, self._description, self._masking = out, description, masking
+        self._filters = description.filters
+        """Masked by what was learned from every session so far: they may name a value that only a session reveals."""
         self._head = FIRST_PREVIOUS_HASH
         self.sessions: list[SessionHead] = []
         """Those that were written."""
@@ -103,6 +105,7 @@ class BundleWriter:
                 raise SourceUnreadable(f"{session.path}: was written to while it was read; try again later")
 
     def _write(self, staged: _StagedSession) -> None:
+        self._filters = masked_text(staged.source, self._filters)
         staged.content.seek(0)
         for member in (staged.entry.document, *staged.entry.files):
             self._write_member(member.member, staged.content, member.bytes)
@@ -143,7 +146,7 @@ class BundleWriter:
             version=FORMAT_VERSION,
             clew=description.clew_version,
             created_at=description.created_at,
-            filters=description.filters,
+            filters=self._filters,
             since=description.since,
             until=description.until,
             first_activity=first,
@@ -168,6 +171,8 @@ class _StagedSession:
     """The members of one session: document and native files one after the other in `content`, and the chain."""
 
     entry: SessionEntry
+    source: SourceFile
+    """The files of the session, masked if the bundle is."""
 
     def __init__(self, number: int, head: bytes, timestamp: str, content: IO[bytes], chain: IO[bytes]) -> None:
         self.number, self.head, self._timestamp = number, head, timestamp
@@ -178,7 +183,7 @@ class _StagedSession:
         """Stage a session, masked on demand."""
         redactor = masking.new_redactor() if masking is not None else None
         shown = session if redactor is None else session.redacted(redactor)
-        source = shown.source
+        self.source = source = shown.source
         if source.mask is not None:
             source.mask.learn()
         written = write_document(shown.agent, source, self.content, timestamp=self._timestamp, native=False)

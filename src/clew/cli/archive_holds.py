@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clew.cli.completion import complete_session
-from clew.cli.options import as_json_option, choosing_kept, common, open_library, take_filters, wants_json
+from clew.cli.options import Number, as_json_option, choosing_kept, common, open_library, take_filters, wants_json
 from clew.cli.output import print_json, print_message, print_table
 from clew.cli.redaction import redacting_output, redaction
 from clew.errors import Busy, SourceUnreadable, UnknownReference, UsageError
@@ -68,6 +68,10 @@ def print_unknown(held: Iterable[Held]) -> None:
         )
 
 
+MAX_AGE_DAYS = 36_525
+"""A hundred years."""
+
+
 @click.group("hold")
 def hold_command() -> None:
     """Forbid the removal of sessions.
@@ -81,7 +85,7 @@ def hold_command() -> None:
 @click.option("--reason", required=True, metavar="TEXT", help="Why; printed when a removal is refused.")
 @click.option(
     "--min-age",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True, max=MAX_AGE_DAYS),
     metavar="DAYS",
     help="Hold each session until its last activity is this many days ago.",
 )
@@ -113,6 +117,8 @@ def add_command(
     from clew.archive.prune import held_sessions
     from clew.model.time import spell_time
 
+    if not reason.strip():
+        raise UsageError("--reason is empty; is a shell variable not set?")
     library = open_library(context, homes)
     filters, folder = take_filters(options, library), archive_folder_of(context, chosen)
     has_choice = bool(references) or filters != Filters()

@@ -17,6 +17,7 @@ from click.core import ParameterSource
 
 from clew.cli.archive_holds import archive_folder_of, archive_option, hold_command, known_sessions, print_unknown
 from clew.cli.options import (
+    Number,
     as_json_option,
     common,
     filtering,
@@ -48,9 +49,7 @@ _UNREADABLE = 3
 
 @click.group("archive", invoke_without_command=True)
 @click.option("--watch", is_flag=True, help="Keep running, and archive changes as they are written.")
-@click.option(
-    "--every", type=click.FloatRange(min=0.1), default=2.0, metavar="SECONDS", help="Seconds between two captures."
-)
+@click.option("--every", type=Number(min=0.1), default=2.0, metavar="SECONDS", help="Seconds between two captures.")
 @click.option("--level", type=click.IntRange(1, 19), default=6, metavar="N", help="zstd compression level, 1 to 19.")
 @archive_option
 @filtering
@@ -377,7 +376,7 @@ def _restore_summary(restored: Restored) -> str:
 
 
 @command.command("prune")
-@click.option("--keep-days", type=click.FloatRange(min=0), metavar="N", help="Keep sessions active in the last N days.")
+@click.option("--keep-days", type=Number(min=0), metavar="N", help="Keep sessions active in the last N days.")
 @click.option("--keep-versions", type=click.IntRange(min=1), metavar="N", help="Keep N versions of each file.")
 @click.option(
     "--max-size", metavar="SIZE", help="Remove the oldest sessions until the archive is smaller than this: 500MB, 20GB."

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clew.cli.options import as_json_option, common, filtering, open_library, refuse_json, take_filters, wants_json
+from clew.cli.options import (
+    Number,
+    as_json_option,
+    common,
+    filtering,
+    open_library,
+    refuse_json,
+    take_filters,
+    wants_json,
+)
 from clew.cli.output import print_json, print_message
 from clew.cli.progress import progress_bar
 from clew.errors import SourceUnreadable
@@ -82,7 +91,7 @@ def _write_summary(report: WriteReport) -> str:
 @click.argument("target")
 @click.option(
     "--grace",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     default=60.0,
     show_default=True,
     metavar="MINUTES",

@@ -11,7 +11,7 @@ from itertools import islice
 import click
 
 from clew.agents.source import FileStates, file_states
-from clew.cli.options import choosing_project, common, wants_json
+from clew.cli.options import Number, choosing_project, common, wants_json
 from clew.cli.output import print_line, print_message
 from clew.cli.redaction import redacting, redaction
 from clew.cli.session_argument import session_argument
@@ -40,7 +40,7 @@ _PAUSE = 0.3
 )
 @click.option(
     "--patience",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     metavar="SECONDS",
     help="With --follow: stop after this time without a new message.",
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 import sys
 import time
@@ -15,10 +14,9 @@ import msgspec
 from clew.catalog.running import RUNNING, running_sessions
 from clew.catalog.sync_level import SyncLevel
 from clew.cli import INTERRUPTED
-from clew.cli.options import common, filtering, open_library, take_filters, wants_json
+from clew.cli.options import Number, common, filtering, open_library, take_filters, wants_json
 from clew.cli.output import print_json, use_color
 from clew.cli.redaction import Redaction, redacting, redaction
-from clew.errors import UsageError
 from clew.filters import Filters
 from clew.library import Library
 from clew.model.json import JSON
@@ -31,7 +29,7 @@ _MAX_SECONDS = 86_400.0
 @click.option("--once", is_flag=True, help="Print the present state, and end.")
 @click.option(
     "--every",
-    type=click.FloatRange(_MIN_SECONDS, _MAX_SECONDS),
+    type=Number(_MIN_SECONDS, _MAX_SECONDS),
     default=2.0,
     show_default=True,
     metavar="SECONDS",
@@ -55,8 +53,6 @@ def command(
     A session runs if its file was written to within five minutes; it waits for you if its last message is an answer.
     With --json, each update is one line. In a pipe without --json, the state is printed once.
     """
-    if math.isnan(every):
-        raise UsageError("--every: write a number of seconds")
     library = open_library(context, homes)
     filters = take_filters(options, library)
     json = wants_json(context, as_json)

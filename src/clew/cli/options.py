@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -88,6 +89,17 @@ class Folder(click.Path):
         if value == "":
             self.fail("the path is empty; is a shell variable not set?", parameter, context)
         return super().convert(value, parameter, context)
+
+
+class Number(click.FloatRange):
+    """A number in a range. NaN and infinity are refused: every comparison with a limit lets NaN pass."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        """The number, if it is finite."""
+        number = super().convert(value, parameter, context)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number", parameter, context)
+        return number
 
 
 class OptionWithOldNames(click.Option):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
 
 from clew.agents.base import Agent, Unit, session_object
@@ -106,22 +106,25 @@ class FileHistory:
             .contents
         )
 
-    def resolve_path(self, name: str) -> str:
+    def resolve_path(self, name: str, shown_as: Callable[[list[str]], list[str]] = list) -> str:
         """Return the path that a name refers to: absolute, in the project's folder, or the end of exactly one path.
 
-        A file of a moved project is also known by the path it has now.
+        A file of a moved project is also known by the path it has now. Names are compared with paths as they are shown:
+        `shown_as` masks them.
         """
-        paths, moved = self.timelines, moved_projects.load()
-        for path in (*moved_projects.recorded_paths(name, moved), absolute(name, self.workspace or None)):
-            if path in paths:
-                return path
+        paths, moved = list(self.timelines), moved_projects.load()
+        shown = list(zip(shown_as(paths), paths, strict=True))
+        for wanted in (*moved_projects.recorded_paths(name, moved), absolute(name, self.workspace or None)):
+            found = [path for path_shown, path in shown if path_shown == wanted]
+            if len(found) == 1:
+                return found[0]
         ending = "/" + name.replace("\\", "/").strip("/")
-        found = [path for path in paths if path.endswith(ending)]
-        if len(found) > 1:
-            raise UsageError(f"{name} is ambiguous: {', '.join(sorted(found)[:5])}")
-        if not found:
+        matching = [(path_shown, path) for path_shown, path in shown if path_shown.endswith(ending)]
+        if len(matching) > 1:
+            raise UsageError(f"{name} is ambiguous: {', '.join(sorted(path_shown for path_shown, _ in matching)[:5])}")
+        if not matching:
             raise UnknownReference(f"no record of the session mentions {name}; `clew files` lists the files")
-        return found[0]
+        return matching[0][1]
 
     def require(self, message: int) -> None:
         """Refuse a message that the session does not have."""

@@ -17,6 +17,8 @@ from clew.render.text_safety import visible
 
 MAX_ANSWER_CHARS = 24_000
 """The size of the rows or texts of an answer. Some clients cut a much longer one before a model reads it."""
+_ROW_CHARS = 100
+"""About the size of a row without its text."""
 MAX_VALUE_CHARS = 2_000
 """A longer text within a row is cut; `show` and `file_at` return the whole text."""
 _DIGEST_CHARS = 12
@@ -100,11 +102,11 @@ def page_of_texts(texts: Iterable[tuple[int, str]], start: Position) -> TextPage
     chars_left = MAX_ANSWER_CHARS
     for number, text in texts:
         begin = start.char if number == start.item else 0
-        if not chars_left:
+        if chars_left <= 0:
             return TextPage(pieces, Position(number, begin))
         piece = text[begin : begin + chars_left]
         pieces.append((number, piece))
-        chars_left -= len(piece)
+        chars_left -= len(msgspec.json.encode(piece)) + _ROW_CHARS
         if begin + len(piece) < len(text):
             return TextPage(pieces, Position(number, begin + len(piece)))
     return TextPage(pieces, None)

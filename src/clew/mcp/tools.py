@@ -286,6 +286,8 @@ class Tools:
     def _show(self, asked: ShowArguments) -> Answer:
         session, message = self._open(asked.session)
         first, last = asked.first, asked.last
+        if message is not None:
+            self._require_message(session, message)
         if message is not None and not first and not last:
             first = last = message
         _refuse_empty_range("message", first, last)
@@ -337,7 +339,8 @@ class Tools:
         if message is None:
             raise UsageError("name a message: agent:id#12, or `message`")
         history = FileHistory(session.plain.agent, session.plain.source)
-        answer = history.at(message, history.resolve_path(asked.path))
+        # The masked names are compared: else a guess of a masked name could be confirmed.
+        answer = history.at(message, history.resolve_path(asked.path, shown_as=session.value))
         is_wanted = answer.certainty in ("exact", "text") or (asked.unproved and answer.certainty == "unproved")
         (state,) = history.contents([answer]) if is_wanted else [None]
         row = {**answer_row(answer), "known": describe_certainty(answer)}
