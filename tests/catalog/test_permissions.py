@@ -111,18 +111,21 @@ def test_an_unreadable_project_folder_does_not_stop_the_first_sync(home: Path) -
 @pytest.mark.parametrize("agent", registry.names())
 @pytest.mark.parametrize("mode", [0, 0o444], ids=["unlisted", "not to be entered"])
 def test_a_folder_of_an_agent_that_was_never_readable_is_reported(home: Path, agent: str, mode: int) -> None:
-    shared = [root for name in registry.names() if name != agent for root in registry.get(name).roots(Host.at(home))]
+    shared = {root for name in registry.names() if name != agent for root in registry.get(name).roots(Host.at(home))}
+    commands = COMMANDS
     for root in registry.get(agent).roots(Host.at(home)):
         if root in shared:
             continue
         root.mkdir(parents=True, exist_ok=True)
         blocked = root.parent
         blocked.chmod(mode)
-        for command in COMMANDS:
+        for command in commands:
             assert reported(home, command, blocked) == 1, command
         blocked.chmod(0o700)
-        for command in COMMANDS:
+        for command in commands:
             assert reported(home, command, blocked) == 0, command
+        # Some agents have a folder in each of a dozen editors: one command shows that each of them is looked at.
+        commands = COMMANDS[:1]
 
 
 def test_an_unreadable_folder_deep_below_is_reported_and_all_else_is_listed(home: Path) -> None:
