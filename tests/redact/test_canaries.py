@@ -585,7 +585,9 @@ def _shows(subject: Subject, command: str, template: str) -> bool:
 
 LINK = re.compile(r'(?:href|src|action|data-load|data-more|data-[a-z]+)="(/[^"]*)"')
 MOST_ALIKE = {"valid": 8, "odd": 4}
-"""So many pages of one kind are asked for: of one route, with the same parameters."""
+MOST_ALIKE_OF_OTHERS = 2
+"""So many pages of one kind are asked for: of one route, with the same parameters. The pages of all agents are made by
+the same code, so fewer are asked for where the sessions are not of Claude Code."""
 STARTING_PAGES = (
     *("/", "/search?q=the", "/search?q=tide", "/running", "/secrets", "/usage.csv"),
     *("/settings/projects", "/settings/project-suggestions"),
@@ -638,10 +640,12 @@ def crawl(subject: Subject, app: Shown) -> set[str]:
         waiting += [base, *(f"{base}/{part}" for part in SESSION_PAGES), f"/annotations/form?session={key}"]
     seen: set[str] = set()
     alike = Counter[tuple[str, ...]]()
+    planted = subject.planted
+    most_alike = MOST_ALIKE[planted.variant] if planted.agent == "claude-code" else MOST_ALIKE_OF_OTHERS
     while waiting:
         path = waiting.pop(0)
         kind = (route_of(path), *sorted(parse_qs(urlsplit(path).query, keep_blank_values=True)))
-        if path in seen or path.startswith("/static/") or alike[kind] >= MOST_ALIKE[subject.planted.variant]:
+        if path in seen or path.startswith("/static/") or alike[kind] >= most_alike:
             continue
         seen.add(path)
         alike[kind] += 1
