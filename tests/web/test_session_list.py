@@ -91,8 +91,9 @@ def test_the_beginning_of_an_id_is_found(many: Shown) -> None:
 
 def test_nothing_is_sent_while_nothing_has_changed(many: Shown) -> None:
     # The app may still sync in the background: then the list is sent once more.
-    deadline, state = time.monotonic() + 20, "another"
-    assert (answer := many.get(f"/session-list?state={state}", X_Clew="1")).status == 200
+    deadline = time.monotonic() + 20
+    answer = many.get("/session-list?state=another", X_Clew="1")
+    assert answer.status == 200
     while answer.status == 200:
         assert time.monotonic() < deadline
         state = answer.headers["x-clew-state"]
