@@ -133,7 +133,9 @@ def test_messages_that_two_files_share_are_named(tmp_path: Path) -> None:
         problems = clew("--home", tmp_path, "validate", *arguments, "--json").json
         return [(p["file"], p["index"], p["message"]) for p in problems if p["code"] == "shared-uuid"]
 
-    assert shared(names["a"], "--level", "note") == [(str(first), 1, f"2 messages, from this one on, also in {fork}.")]
+    assert shared(names["a"], "--level", "note") == [
+        (str(first), 1, f"{fork} also has 2 messages of this session, from this one on.")
+    ]
     assert {file for file, _, _ in shared("--level", "note")} == {str(first), str(fork)}
     assert shared(names["a"]) == []
     assert shared(first, "--level", "note") == []

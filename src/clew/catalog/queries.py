@@ -629,7 +629,7 @@ def shared_messages(db: sqlite3.Connection, path: Path) -> list[Problem]:
     return [
         problem(
             "shared-uuid",
-            f"{counted(count, 'message')}, from this one on, also in {path_for_display(other)}.",
+            f"{path_for_display(other)} also has {counted(count, 'message')} of this session, from this one on.",
             file=path_for_display(str(path)),
             index=first,
         )

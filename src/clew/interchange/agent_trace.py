@@ -12,7 +12,7 @@ from typing import NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
 from clew.agents.encoding import provider_of
-from clew.errors import SourceUnreadable
+from clew.errors import SourceUnreadable, UsageError
 from clew.file_history.blame import Line
 from clew.file_history.diffs import lines_of, without_line_end
 from clew.io.codec import dumps
@@ -77,7 +77,7 @@ def _find_committed_file(path: Path) -> CommittedFile | None:
         name = path.relative_to(repository.worktrees[0].resolve()).as_posix()
         blob = f"{commit}:{name}"
         content = repository.files([blob], MAX_FILES_BYTES).get(blob)
-    except (SourceUnreadable, ValueError):
+    except (SourceUnreadable, UsageError, ValueError):
         return None
     # Git may convert line ends, so they differ between a commit and a folder.
     lines = None if content is None else [without_line_end(line) for line in lines_of(content)]
